@@ -1,0 +1,85 @@
+"""Every error that the product raises, and the stable codes that cross the wire.
+
+    ContinuousQueryError
+    ├── InputError           the sender's: answered with its code, detail and hint
+    ├── OperationalError     a server that cannot be reached or refuses: tried again
+    └── InternalError        ours: an invariant did not hold
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = ["CODES", "ContinuousQueryError", "InputError", "InternalError", "OperationalError", "near_name"]
+
+CODES = (
+    "malformed-command",
+    "command-too-large",
+    "syntax-error",
+    "unknown-statement",
+    "unknown-stream",
+    "unknown-column",
+    "unknown-function",
+    "type-mismatch",
+    "unsupported-query",
+    "cq-exists",
+    "unknown-cq",
+    "stream-exists",
+    "stream-in-use",
+    "stream-mismatch",
+    "bad-interval",
+    "bad-time",
+    "already-expired",
+    "not-allowed",
+    "quota-exceeded",
+    "unavailable",
+)
+"""The codes of a rejected command (contract §3); ``ok`` is that of an accepted one."""
+
+
+class ContinuousQueryError(Exception):
+    """Base of all: a primary message in lower case, and what helps beside it."""
+
+    def __init__(self, message: str, *, detail: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.detail = detail
+        """What is there instead, in full sentences."""
+        self.hint = hint
+        """What to do, in full sentences."""
+
+
+class InputError(ContinuousQueryError):
+    """A command that cannot be carried out as it is; its code is one of `CODES`.
+
+    Example:
+        >>> InputError('column "prise" does not exist', code="unknown-column").code
+        'unknown-column'
+    """
+
+    def __init__(self, message: str, *, code: str, detail: str | None = None, hint: str | None = None) -> None:
+        if code not in CODES:
+            raise InternalError(f'code "{code}" is not one of the contract\'s')
+        super().__init__(message, detail=detail, hint=hint)
+        self.code = code
+
+
+class OperationalError(ContinuousQueryError):
+    """Kafka, Redis, the disk or a registry could not do what was asked; nothing was changed."""
+
+
+class InternalError(ContinuousQueryError):
+    """An invariant did not hold: our fault, never the sender's."""
+
+
+def near_name(name: str, known: Iterable[str]) -> str | None:
+    """Return a hint that names the nearest known name, or None when none is near.
+
+    Example:
+        >>> near_name("prise", ["symbol", "price"])
+        'Did you mean "price"?'
+    """
+    spelled = {candidate.casefold(): candidate for candidate in known}
+    near = difflib.get_close_matches(name.casefold(), spelled, n=1, cutoff=0.6)
+    return f'Did you mean "{spelled[near[0]]}"?' if near else None

@@ -1,0 +1,133 @@
+"""Groups and what their members share: plans, SELECT lists, and the ids that are given once and then stored."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import date, datetime
+from decimal import Decimal
+
+import msgspec
+
+from grouping.expression import Expression
+from grouping.query import ChangeBased, CronBased, DigestClause, TimerBased, Trigger
+
+__all__ = [
+    "CompiledQuery",
+    "ConstantRow",
+    "ConstantValue",
+    "GroupPlan",
+    "SelectItem",
+    "SelectList",
+    "canonical_constants",
+    "destination_id",
+    "group_id",
+    "pending_id",
+]
+
+ConstantValue = str | bool | int | float | Decimal | date | datetime | tuple | None
+"""A lifted constant; a tuple is the sorted, repetition-free set of an IN (its None, if any, last)."""
+
+
+class GroupPlan(msgspec.Struct, frozen=True):
+    """What Spark runs for a group: the signature's predicate, its constants lifted out."""
+
+    group_id: str
+    stream_id: str
+    signature: str
+    conjuncts: tuple[Expression, ...]
+    """A row matches when every one is TRUE; none for a query without WHERE. In canonical order."""
+
+
+class SelectItem(msgspec.Struct, frozen=True):
+    """One output column."""
+
+    name: str
+    expression: Expression
+
+
+class SelectList(msgspec.Struct, frozen=True):
+    """What of a matching event is published, `*` already written out."""
+
+    select_id: str
+    items: tuple[SelectItem, ...]
+
+
+class ConstantRow(msgspec.Struct, frozen=True):
+    """The constants of one query, by slot.
+
+    The types are the row's own: ``volume < 5`` and ``volume < 5.5`` share a signature, and their rows differ in type.
+    They are the column types, ``NUMERIC`` for an exact number beside an exact column that no BIGINT holds, and
+    ``SET<…>`` around one of these.
+    """
+
+    types: tuple[str, ...]
+    values: tuple[ConstantValue, ...]
+
+
+class CompiledQuery(msgspec.Struct, frozen=True):
+    """A SELECT after compiling: its group, its row and its SELECT list."""
+
+    plan: GroupPlan
+    row: ConstantRow
+    select: SelectList
+
+
+def _digest(prefix: str, *parts: str) -> str:
+    text = "\x00".join(parts).encode("utf-8", "surrogatepass")
+    return prefix + hashlib.blake2b(text, digest_size=12).hexdigest()
+
+
+def group_id(stream_id: str, signature: str) -> str:
+    """Return the id of a signature's group on a stream.
+
+    Example:
+        >>> group_id("s_1", "a = :c0")
+        'g_5dccbf54e9a56c1ef2e1d04d'
+    """
+    return _digest("g_", stream_id, signature)
+
+
+def canonical_constants(row: ConstantRow) -> str:
+    """Return the row's constants as one text: equal exactly when the rows are.
+
+    Example:
+        >>> canonical_constants(ConstantRow(("STRING", "DOUBLE"), ("INTC", 100.0)))
+        '["STRING","INTC","DOUBLE",100.0]'
+    """
+    flat: list[object] = []
+    for kind, value in zip(row.types, row.values, strict=True):
+        flat += (kind, value)
+    return msgspec.json.encode(flat).decode()
+
+
+def _trigger_text(trigger: Trigger, phase_ms: int | None) -> str:
+    match trigger:
+        case ChangeBased():
+            return "change"
+        case TimerBased(every):
+            return f"every {round(every.total_seconds() * 1000)} {phase_ms}"
+        case CronBased(cron, zone):
+            return f"cron {' '.join(cron.split())} {zone}"
+
+
+def destination_id(
+    group: str, row: ConstantRow, select: str, trigger: Trigger, phase_ms: int | None, digest: DigestClause, mode: str | None
+) -> str:
+    """Return the id of the destination that all CQs equal in these share (contract §5).
+
+    Args:
+        group: The group's id.
+        row: The constants.
+        select: The id of the SELECT list.
+        trigger: When results leave.
+        phase_ms: Of a TimerBased trigger, START (or acceptance) modulo the interval, epoch milliseconds.
+        digest: The digest clause; the default one when there is none.
+        mode: The word after PUBLISH, None when there is none.
+    """
+    clause = f"{digest.kind} {digest.rows} {digest.even_if_empty} {msgspec.json.encode(digest.columns).decode()}"
+    return _digest("d_", group, canonical_constants(row), select, _trigger_text(trigger, phase_ms), clause, mode or "")
+
+
+def pending_id(group: str, row: ConstantRow, select: str) -> str:
+    """Return the id under which matches wait for their ticks: one per constant row and SELECT list (NiagaraCQ §3.6.2)."""
+    return _digest("p_", group, canonical_constants(row), select)

@@ -1,0 +1,195 @@
+"""Statements after parsing: what a command asks for, before any name in it is looked up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Literal
+
+__all__ = [
+    "AlterCq",
+    "ChangeBased",
+    "CreateCq",
+    "CreateStream",
+    "CronBased",
+    "DescribeCq",
+    "DescribeStream",
+    "DigestClause",
+    "DropCq",
+    "DropStream",
+    "ExplainCq",
+    "ExplainSelect",
+    "PauseCq",
+    "Publish",
+    "ResumeCq",
+    "Show",
+    "Statement",
+    "TimerBased",
+    "Trigger",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeBased:
+    """Results leave as soon as an event matches."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimerBased:
+    """Results gather and leave at the ticks START + k × every."""
+
+    every: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class CronBased:
+    """Results gather and leave at the times of a cron expression."""
+
+    cron: str
+    zone: str = "UTC"
+
+
+Trigger = ChangeBased | TimerBased | CronBased
+
+
+@dataclass(frozen=True, slots=True)
+class DigestClause:
+    """What a timer-based CQ sends at its tick."""
+
+    kind: Literal["all", "latest", "count", "top"] = "all"
+    columns: tuple[str, ...] = ()
+    """LATEST BY's key columns, or TOP's one; as the command spells them."""
+    rows: int = 0
+    """TOP's n."""
+    even_if_empty: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """DO PUBLISH …: where results go."""
+
+    mode: Literal["shared", "dedicated", "virtual"] | None = None
+    """The word after PUBLISH, None when there is none."""
+    digest: DigestClause | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateCq:
+    """CREATE [OR REPLACE] CQ."""
+
+    name: str
+    select: str
+    """The SELECT's own text."""
+    or_replace: bool = False
+    publish: Publish = field(default_factory=Publish)
+    trigger: Trigger = field(default_factory=ChangeBased)
+    start: datetime | None = None
+    expire: datetime | timedelta | None = None
+    """An instant, or (EXPIRE AFTER) a length of time from acceptance."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateStream:
+    """CREATE STREAM, options as they were written and not yet checked against a topic."""
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+    """(name, type) in order."""
+    topic: str
+    format: Literal["json", "avro"]
+    partitions: int | None = None
+    start: Literal["latest", "earliest"] = "latest"
+    schema: str | None = None
+    framing: Literal["single-object", "confluent", "raw"] = "single-object"
+
+
+@dataclass(frozen=True, slots=True)
+class DropStream:
+    """DROP STREAM."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlterCq:
+    """ALTER CQ … SET; what is None stays as it is."""
+
+    name: str
+    trigger: Trigger | None = None
+    start: datetime | None = None
+    expire: datetime | timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DropCq:
+    """DROP CQ, or NiagaraCQ's DELETE CQ."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PauseCq:
+    """PAUSE CQ."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeCq:
+    """RESUME CQ."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """SHOW STREAMS | CQS | GROUPS | TIMERS [LIKE …] [AFTER …] [LIMIT n]."""
+
+    what: Literal["streams", "cqs", "groups", "timers"]
+    like: str | None = None
+    after: str | None = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeCq:
+    """DESCRIBE CQ."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeStream:
+    """DESCRIBE STREAM."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainCq:
+    """EXPLAIN CQ."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainSelect:
+    """EXPLAIN SELECT …: the plan of a query that is not created."""
+
+    select: str
+
+
+Statement = (
+    CreateCq
+    | CreateStream
+    | DropStream
+    | AlterCq
+    | DropCq
+    | PauseCq
+    | ResumeCq
+    | Show
+    | DescribeCq
+    | DescribeStream
+    | ExplainCq
+    | ExplainSelect
+)

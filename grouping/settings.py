@@ -1,0 +1,96 @@
+"""Every setting, with its default; each can also come from the environment as ``CQ_`` and its path in capitals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel, Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+__all__ = ["Settings"]
+
+
+class KafkaSettings(BaseModel):
+    """The Kafka cluster."""
+
+    bootstrap: str = Field("127.0.0.1:9092", description="bootstrap servers, HOST:PORT with commas between")
+    extra: dict[str, str] = Field({}, description="further librdkafka and Spark options (JSON); typed settings win")
+
+
+class RedisSettings(BaseModel):
+    """The Redis or Valkey server."""
+
+    url: SecretStr = Field(SecretStr("redis://127.0.0.1:6379/0"), description="where the working copy lives")
+
+
+class CommandSettings(BaseModel):
+    """Commands and replies."""
+
+    partitions: int = Field(4, description="partitions of cq.commands and of cq.replies, when the gateway makes them")
+    batch: int = Field(2000, description="commands carried out in one commit, at most")
+    remember_days: float = Field(7.0, description="how long a command id is remembered")
+    text_bytes: int = Field(512 * 1024, description="longest statement")
+
+
+class ResultSettings(BaseModel):
+    """Where results go."""
+
+    partitions: int = Field(32, description="partitions of cq.results, when the gateway makes it")
+    dedicated_limit: int = Field(500, description="dedicated topics at most; 0 for never")
+    retention_hours: float = Field(168.0, description="how long results are kept")
+    linger_seconds: float = Field(3600.0, description="a dedicated topic is deleted this long after its cq.end")
+
+
+class LimitSettings(BaseModel):
+    """What a CREATE may cost."""
+
+    cqs_per_subscriber: int = Field(2_000_000, description="live CQs of one subscriber")
+    matches_per_event: float = Field(10_000.0, description="expected matches per event of one group, unless VIRTUAL")
+    conjuncts: int = Field(64, description="terms of a predicate's normal form; above it is evaluated as it is written")
+
+
+class EvaluatorSettings(BaseModel):
+    """The Spark application."""
+
+    master: str = Field("local[2]", description="Spark's master")
+    events_per_batch: int = Field(250_000, description="source records in one micro-batch, at most")
+    driver_memory: str = Field("1g", description="heap of the Spark driver")
+    poll_ms: int = Field(20, description="how often an idle stream looks for events")
+
+
+class TimerSettings(BaseModel):
+    """Digests."""
+
+    wait_seconds: float = Field(30.0, description="how long a tick waits for events published before it")
+
+
+class Settings(BaseSettings):
+    """The settings of all roles.
+
+    Example:
+        >>> Settings(prefix="dev.").topic("commands")
+        'dev.commands'
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix="CQ_", env_nested_delimiter="_", env_nested_max_split=1, nested_model_default_partial_update=True
+    )
+
+    prefix: str = Field("cq.", description="what the gateway's topics and Redis keys begin with")
+    data: Path = Field(Path("cq-data"), description="folder for checkpoints and, with `cq up`, the embedded servers")
+    metrics_port: int = Field(0, description="port of the gateway's Prometheus metrics on loopback, 0 for any")
+    kafka: KafkaSettings = KafkaSettings()
+    redis: RedisSettings = RedisSettings()
+    commands: CommandSettings = CommandSettings()
+    results: ResultSettings = ResultSettings()
+    limits: LimitSettings = LimitSettings()
+    evaluator: EvaluatorSettings = EvaluatorSettings()
+    timers: TimerSettings = TimerSettings()
+
+    def topic(self, name: str) -> str:
+        """Return the topic of that name under the prefix."""
+        return self.prefix + name
+
+    def key(self, *parts: str) -> str:
+        """Return the Redis key of those parts under the prefix."""
+        return ":".join((self.prefix.rstrip("."), *parts))
