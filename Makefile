@@ -1,0 +1,45 @@
+# Each target works by itself in a fresh clone; what is there already is not made again.
+# Needed: Python 3.11 or newer and Java 17 or 21. Another Python: make setup PYTHON=python3.12
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help setup demo test check bench lock clean
+
+help:  ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile
+
+setup: .venv/.packages .venv/.jars  ## make .venv (with .venv/bin/cq) and fetch the jars
+
+.venv/.packages: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("cq needs Python 3.11 or newer: make setup PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv/.jars: .venv/.packages gateway/local/kafka.lock gateway/local/spark.lock
+	$(BIN)/python -m gateway.local.jars
+	@touch $@
+
+demo: setup  ## the whole thing on generated quotes, about two minutes
+	$(BIN)/cq demo
+
+test: setup  ## every test, on real Kafka, Valkey and Spark
+	$(BIN)/python -m pytest
+
+check: setup  ## lint, format, types and import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: setup  ## the benchmarks; tables and charts go to bench-results
+	$(BIN)/python -m tests.benchmarks
+
+lock: setup  ## renew requirements.lock within the bounds of pyproject.toml
+	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --upgrade --generate-hashes --no-header --no-annotate --output-file requirements.lock
+
+clean:  ## remove what the targets made; data folders and the per-user jar cache stay
+	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis bench-results
+	find gateway grouping schemas spark_jobs tests -name __pycache__ -type d -prune -exec rm -rf {} +
