@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -21,6 +22,7 @@ __all__ = [
     "canonical_constants",
     "destination_id",
     "group_id",
+    "parse_constants",
     "pending_id",
 ]
 
@@ -82,7 +84,7 @@ def group_id(stream_id: str, signature: str) -> str:
 
     Example:
         >>> group_id("s_1", "a = :c0")
-        'g_5dccbf54e9a56c1ef2e1d04d'
+        'g_c7207aa25a4bf9f5ace74aed'
     """
     return _digest("g_", stream_id, signature)
 
@@ -96,8 +98,40 @@ def canonical_constants(row: ConstantRow) -> str:
     """
     flat: list[object] = []
     for kind, value in zip(row.types, row.values, strict=True):
-        flat += (kind, value)
+        # JSON has no infinity (a literal beyond DOUBLE's range): null would make it one with NULL.
+        flat += (kind, repr(value) if isinstance(value, float) and math.isinf(value) else value)
     return msgspec.json.encode(flat).decode()
+
+
+_PYTHON_TYPES: dict[str, object] = {
+    "STRING": str | None,
+    "BOOLEAN": bool | None,
+    "INT": int | None,
+    "BIGINT": int | None,
+    "DOUBLE": float | None,
+    "DATE": date | None,
+    "TIMESTAMP": datetime | None,
+}
+
+
+def _parse_value(kind: str, value: object) -> ConstantValue:
+    if kind.startswith("SET<") and isinstance(value, list):
+        return tuple(_parse_value(kind[4:-1], item) for item in value)
+    if kind == "DOUBLE" and isinstance(value, str):
+        return float(value)
+    return msgspec.convert(value, _PYTHON_TYPES.get(kind, Decimal | None))
+
+
+def parse_constants(text: str) -> ConstantRow:
+    """Return the row that `canonical_constants` wrote.
+
+    Example:
+        >>> parse_constants('["STRING","INTC","DOUBLE",100.0]').values
+        ('INTC', 100.0)
+    """
+    flat = msgspec.json.decode(text)
+    types = tuple(flat[0::2])
+    return ConstantRow(types, tuple(map(_parse_value, types, flat[1::2])))
 
 
 def _trigger_text(trigger: Trigger, phase_ms: int | None) -> str:

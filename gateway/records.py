@@ -1,0 +1,190 @@
+"""What the gateway remembers of a CQ and of a destination: the records of `cq.catalog` and of Redis."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from grouping.group import ConstantRow, parse_constants
+from grouping.query import ChangeBased, CronBased, DigestClause, TimerBased, Trigger
+
+__all__ = ["CatalogCq", "Cq", "Destination", "EndNotice", "Holder", "TriggerSpec", "Window", "instant", "millis", "union"]
+
+Window = tuple[int | None, int | None]
+"""Record times [start, expire) in epoch milliseconds that a CQ sees; None is unbounded."""
+
+
+def instant(epoch_ms: int) -> str:
+    """Return an epoch time as ISO 8601 in UTC.
+
+    Example:
+        >>> instant(0)
+        '1970-01-01T00:00:00.000Z'
+    """
+    return datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def millis(at: datetime) -> int:
+    """Return an instant as epoch milliseconds."""
+    return round((at - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(milliseconds=1))
+
+
+class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+    """A trigger with its phase: what makes two CQs fire at the same instants."""
+
+    every_ms: int = 0
+    """0 for change-based and cron."""
+    phase_ms: int = 0
+    """Of the grid START + k × EVERY: START, or acceptance, modulo the interval."""
+    cron: str = ""
+    zone: str = ""
+
+    @classmethod
+    def of(cls, trigger: Trigger, anchor_ms: int) -> TriggerSpec:
+        """Make the spec of a trigger whose grid begins at an instant."""
+        match trigger:
+            case ChangeBased():
+                return cls()
+            case TimerBased(every):
+                every_ms = round(every.total_seconds() * 1000)
+                return cls(every_ms, anchor_ms % every_ms)
+            case CronBased(cron, zone):
+                return cls(cron=" ".join(cron.split()), zone=zone)
+
+    @property
+    def trigger(self) -> Trigger:
+        """The trigger without its phase."""
+        if self.every_ms:
+            return TimerBased(timedelta(milliseconds=self.every_ms))
+        return CronBased(self.cron, self.zone) if self.cron else ChangeBased()
+
+    @property
+    def timed(self) -> bool:
+        """Whether results gather until a tick."""
+        return bool(self.every_ms or self.cron)
+
+
+class Destination(msgspec.Struct, frozen=True, array_like=True):
+    """Where the results of equal CQs go, and all that its id stands for. Never changes."""
+
+    destination_id: str
+    stream_id: str
+    group_id: str
+    select_id: str
+    constants: str
+    """As `canonical_constants` writes them."""
+    mode: str
+    """``shared``, ``dedicated`` or ``virtual``; ``pending`` for a store of matches (id `p_…`)."""
+    partition: int
+    trigger: TriggerSpec = TriggerSpec()
+    digest: tuple[str, tuple[str, ...], int, bool] = ("all", (), 0, False)
+
+    @property
+    def row(self) -> ConstantRow:
+        """The constants, typed."""
+        return parse_constants(self.constants)
+
+    @property
+    def clause(self) -> DigestClause:
+        """The digest clause."""
+        return DigestClause(*self.digest)  # type: ignore[arg-type]  # the kind was checked when it was parsed
+
+
+class Cq(msgspec.Struct, frozen=True, array_like=True):
+    """A live CQ of one subscriber."""
+
+    name: str
+    text: str
+    destination_id: str
+    created_ms: int
+    offset: int | tuple[int, ...]
+    """Where its reader begins (a list over partitions for a virtual destination)."""
+    start_ms: int | None = None
+    expire_ms: int | None = None
+    paused: bool = False
+
+    @property
+    def window(self) -> Window:
+        """The record times that it sees."""
+        return (self.start_ms, self.expire_ms)
+
+
+class CatalogCq(msgspec.Struct, frozen=True):
+    """One record of `cq.catalog`, key `cq/<subscriber>/<name>`; a tombstone removes it."""
+
+    subscriber: str
+    cq: Cq
+    destination: Destination
+
+
+class Holder(msgspec.Struct, array_like=True):
+    """A destination with its members, as Redis keeps it."""
+
+    destination: Destination
+    number: int
+    """Where its matches are counted, dense within the stream."""
+    windows: dict[str, int] = {}
+    """Live, unpaused members by window (``start,expire`` as text)."""
+    paused: int = 0
+    """Paused members."""
+
+    def count(self, cq: Cq, by: int) -> None:
+        """Add (or with -1 remove) a member."""
+        if cq.paused:
+            self.paused += by
+            return
+        key = ",".join("" if bound is None else str(bound) for bound in cq.window)
+        left = self.windows.get(key, 0) + by
+        if left:
+            self.windows[key] = left
+        else:
+            self.windows.pop(key, None)
+
+    @property
+    def members(self) -> int:
+        """All CQs that share the destination, paused ones included."""
+        return self.paused + sum(self.windows.values())
+
+    @property
+    def seen(self) -> list[Window]:
+        """The record times that at least one live, unpaused member sees, as disjoint windows."""
+        windows = []
+        for key in self.windows:
+            start, expire = key.split(",")
+            windows.append((int(start) if start else None, int(expire) if expire else None))
+        return union(windows)
+
+
+class EndNotice(msgspec.Struct, frozen=True):
+    """A destination whose last member has left, key `end/<destination>` on `cq.catalog`, until all of it is done."""
+
+    destination: Destination
+    ended_ms: int
+    reason: str
+    """``expired``, ``dropped`` or ``replaced``."""
+    version: int
+    """No batch that was pinned before this version may still be under way when `cq.end` is written."""
+    written: bool = False
+    """Whether `cq.end` is out, so that only the topic is left to delete."""
+
+
+def union(windows: list[Window]) -> list[Window]:
+    """Return the same times as disjoint, ordered windows.
+
+    Example:
+        >>> union([(None, 10), (20, 30), (5, 12)])
+        [(None, 12), (20, 30)]
+    """
+    merged: list[Window] = []
+    for start, expire in sorted(windows, key=lambda window: (window[0] is not None, window[0] or 0)):
+        if merged:
+            last_start, last_expire = merged[-1]
+            if last_expire is None:
+                break
+            if start is None or start <= last_expire:
+                longest = None if expire is None else max(expire, last_expire)
+                merged[-1] = (last_start, longest)
+                continue
+        merged.append((start, expire))
+    return merged

@@ -1,0 +1,233 @@
+"""Redis, the working copy: what the evaluator reads and writes, and who may run.
+
+The gateway writes constant tables in commits, each of which makes a new version of the streams that it touches. The
+evaluator pins one version per micro-batch, so that all tasks of a batch, and its replay, see the same one. An *epoch* is
+one confirmed life of the tables: the gateway confirms it for the run of the server that it filled, and an evaluator
+that meets another run waits (design notes in README.md).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import redis
+
+from grouping.catalog import Stream
+from grouping.errors import OperationalError
+from grouping.group import GroupPlan, SelectList
+from grouping.settings import Settings
+
+__all__ = ["Lease", "StoreUnavailable", "TableStore", "TableVersion", "connect", "mapped"]
+
+# KEYS: epoch, version, pins. ARGV: stream, batch, run id of the server.
+_PIN = """
+local epoch = redis.call('GET', KEYS[1])
+if not epoch then return nil end
+epoch = cjson.decode(epoch)
+if epoch.run_id ~= ARGV[3] then return nil end
+local pinned = redis.call('HGET', KEYS[3], ARGV[2])
+if pinned and string.match(pinned, '^%d+') == tostring(epoch.epoch) then return pinned end
+pinned = epoch.epoch .. ':' .. (redis.call('HGET', KEYS[2], ARGV[1]) or '0')
+redis.call('HSET', KEYS[3], ARGV[2], pinned)
+return pinned
+"""
+
+# KEYS: lease. ARGV: token, lifetime in ms.
+_RENEW = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0"
+_RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
+
+
+class StoreUnavailable(OperationalError):
+    """Redis cannot be reached, or holds no tables that the gateway has confirmed."""
+
+
+@contextmanager
+def mapped() -> Iterator[None]:
+    """Turn the driver's errors into ours: the one seam between redis and the product."""
+    try:
+        yield
+    except redis.RedisError as error:
+        raise StoreUnavailable("redis did not answer", detail=f"{type(error).__name__}: {error}") from error
+
+
+def connect(settings: Settings) -> redis.Redis:
+    """Return a client on one connection of its own, so that a lost server is noticed, never silently met anew."""
+    return redis.Redis.from_url(
+        settings.redis.url.get_secret_value(),
+        single_connection_client=False,
+        max_connections=1,
+        socket_timeout=30,
+        socket_connect_timeout=5,
+        retry=None,
+    )
+
+
+class TableVersion(NamedTuple):
+    """One state of a stream's constant tables."""
+
+    epoch: int
+    version: int
+
+
+class TableStore:
+    """The evaluator's side of the store. One per process and thread."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._redis = connect(settings)
+        self._pin = self._redis.register_script(_PIN)
+
+    def _key(self, *parts: str) -> str:
+        return self._settings.key(*parts)
+
+    def pin(self, stream_id: str, batch: int) -> TableVersion:
+        """Return the version that this micro-batch sees; the first task to ask decides.
+
+        Raises:
+            StoreUnavailable: No tables are confirmed for this run of the server; ask again.
+        """
+        with mapped():
+            run_id = self._redis.info("server")["run_id"]
+            keys = [self._key("epoch"), self._key("version"), self._key("pins", stream_id)]
+            pinned = self._pin(keys=keys, args=[stream_id, batch, run_id])
+        if pinned is None:
+            raise StoreUnavailable("the constant tables are not confirmed", hint="The gateway confirms them on start.")
+        epoch, version = pinned.split(b":")
+        return TableVersion(int(epoch), int(version))
+
+    def segments(self, stream_id: str, since: int, until: int) -> list[bytes] | None:
+        """Return the segments over the versions (`since`, `until`], oldest first.
+
+        None when they cannot be had from `since`: it lies inside a merged segment, load from 0. With `since` 0 the last
+        segment may reach beyond `until`: a pinned version that is gone is replaced by the next one there is.
+        """
+        key = self._key("segments", stream_id)
+        with mapped():
+            while True:
+                spans = sorted(tuple(map(int, field.split(b"-"))) for field in self._redis.hkeys(key))
+                wanted, reached = [], since
+                for start, end in spans:
+                    if start == reached and start < until:
+                        wanted.append(f"{start}-{end}")
+                        reached = end
+                if reached < until or (reached > until and since):
+                    return [] if not spans and not since else None
+                if not wanted:
+                    return []
+                bodies = self._redis.hmget(key, wanted)
+                if all(body is not None for body in bodies):
+                    return bodies  # type: ignore[return-value]  # none is None
+                # A merge replaced them between the two calls: look again.
+
+    def plans(self, stream_id: str, group_ids: Iterable[str]) -> dict[str, GroupPlan]:
+        """Return the plans of those groups that exist."""
+        return self._read("groups", stream_id, list(group_ids), GroupPlan)
+
+    def selects(self, stream_id: str, select_ids: Iterable[str]) -> dict[str, SelectList]:
+        """Return those SELECT lists that exist."""
+        return self._read("selects", stream_id, list(select_ids), SelectList)
+
+    def _read(self, what: str, stream_id: str, ids: list[str], kind: type[Any]) -> dict[str, Any]:
+        if not ids:
+            return {}
+        with mapped():
+            bodies = self._redis.hmget(self._key(what, stream_id), ids)
+        return {
+            name: msgspec.json.decode(body, type=kind) for name, body in zip(ids, bodies, strict=True) if body is not None
+        }
+
+    def streams(self) -> list[Stream]:
+        """Return the live streams."""
+        with mapped():
+            bodies = self._redis.hvals(self._key("streams"))
+        return [msgspec.json.decode(body, type=Stream) for body in bodies]
+
+    def epoch(self) -> int | None:
+        """Return the confirmed epoch of this run of the server, or None."""
+        with mapped():
+            body, info = self._redis.get(self._key("epoch")), self._redis.info("server")
+        confirmed = json.loads(body) if body else {}
+        return confirmed["epoch"] if confirmed.get("run_id") == info["run_id"] else None
+
+    def committed(self, stream_id: str, batch: int, offsets: dict[str, int]) -> None:
+        """Note that a micro-batch is committed up to these offsets, and let go of its pin and of older ones."""
+        pins = self._key("pins", stream_id)
+        body = json.dumps({"batch": batch, "offsets": offsets})
+        with mapped():
+            done = [field for field in self._redis.hkeys(pins) if int(field) <= batch]
+            pipeline = self._redis.pipeline(transaction=True)
+            pipeline.set(self._key("committed", stream_id), body)
+            if done:
+                pipeline.hdel(pins, *done)
+            pipeline.execute()
+
+    def count_matches(self, stream_id: str, numbers: np.ndarray, counts: np.ndarray, last_ms: int) -> None:
+        """Add a task's matches per destination number; the gateway sums them up when somebody asks."""
+        body = msgspec.msgpack.encode(
+            (last_ms, numbers.astype(np.int32).tobytes(), counts.astype(np.int32).tobytes())
+        )
+        with mapped():
+            self._redis.rpush(self._key("matches", stream_id), body)
+
+
+class Lease:
+    """The right to be the gateway, or the evaluator, of a prefix.
+
+    It lapses when it is not renewed in time; a holder that cannot renew must stop at once. A holder on this machine
+    whose process is gone is succeeded without waiting.
+    """
+
+    LIFETIME_MS = 15_000
+
+    def __init__(self, settings: Settings, role: str) -> None:
+        self._redis = connect(settings)
+        self._key = settings.key("lease", role)
+        self._token = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
+
+    def acquire(self) -> bool:
+        """Take the lease, or keep it; False while somebody else holds it."""
+        with mapped():
+            if self._redis.set(self._key, self._token, nx=True, px=self.LIFETIME_MS) or self.renew():
+                return True
+            holder = self.holder()
+            if holder is not None and _is_dead(holder):
+                self._redis.eval(_RELEASE, 1, self._key, holder)
+                return bool(self._redis.set(self._key, self._token, nx=True, px=self.LIFETIME_MS))
+            return False
+
+    def renew(self) -> bool:
+        """Prolong the lease; False when it is not ours (any more)."""
+        with mapped():
+            return bool(self._redis.eval(_RENEW, 1, self._key, self._token, self.LIFETIME_MS))
+
+    def holder(self) -> str | None:
+        """Return who holds it, as ``host/pid/nonce``."""
+        with mapped():
+            holder = self._redis.get(self._key)
+        return holder.decode() if holder else None
+
+    def release(self) -> None:
+        """Give it back."""
+        with mapped():
+            self._redis.eval(_RELEASE, 1, self._key, self._token)
+
+
+def _is_dead(holder: str) -> bool:
+    host, pid, _ = holder.split("/")
+    if host != socket.gethostname():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
