@@ -56,6 +56,14 @@ class EvaluatorSettings(BaseModel):
     events_per_batch: int = Field(250_000, description="source records in one micro-batch, at most")
     driver_memory: str = Field("1g", description="heap of the Spark driver")
     poll_ms: int = Field(20, description="how often an idle stream looks for events")
+    jars: str = Field("", description="paths of Spark's Kafka connector jars, commas between; set by `cq evaluator`")
+
+
+class JarSettings(BaseModel):
+    """Where the jars of Kafka and of Spark's connector come from."""
+
+    mirror: SecretStr = Field(SecretStr(""), description="root of a Maven repository; empty for Maven Central")
+    cache: Path | None = Field(None, description="folder that keeps the jars; by default in the user's cache folder")
 
 
 class TimerSettings(BaseModel):
@@ -86,6 +94,7 @@ class Settings(BaseSettings):
     limits: LimitSettings = LimitSettings()
     evaluator: EvaluatorSettings = EvaluatorSettings()
     timers: TimerSettings = TimerSettings()
+    jars: JarSettings = JarSettings()
 
     def topic(self, name: str) -> str:
         """Return the topic of that name under the prefix."""

@@ -1,0 +1,168 @@
+"""Fetches the jars of the Kafka broker and of Spark's Kafka connector, once per user, by the Ivy that pyspark brings.
+
+A lock file names each jar and its SHA-256, so Ivy has nothing to resolve, and what it brings is checked before use.
+Where the jars come from is Ivy's default (Maven Central) or the user's own mirror (setting ``jars.mirror``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from gateway.local.ivy import retrieve
+from grouping.errors import OperationalError
+from grouping.settings import JarSettings, Settings
+
+__all__ = ["KAFKA", "SPARK", "Jar", "cache_folder", "ensure_jars", "read_lock", "show_progress"]
+
+KAFKA = "kafka.lock"
+"""The Apache Kafka broker, and what it logs with."""
+
+SPARK = "spark.lock"
+"""Spark's Kafka source and sink."""
+
+Progress = Callable[[int, int], None]
+"""Told how many of how many jars are there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    """One line of a lock file."""
+
+    organisation: str
+    module: str
+    revision: str
+    sha256: str
+
+    @property
+    def file(self) -> str:
+        """Its name in the cache."""
+        return f"{self.module}-{self.revision}.jar"
+
+
+def read_lock(name: str) -> list[Jar]:
+    """Return the jars of a lock file beside this module: lines of ``<sha256> <organisation>:<module>:<revision>``.
+
+    Example:
+        >>> [jar.file for jar in read_lock(SPARK)][:2]
+        ['spark-sql-kafka-0-10_2.13-4.0.3.jar', 'spark-token-provider-kafka-0-10_2.13-4.0.0.jar']
+    """
+    text = resources.files(__package__).joinpath(name).read_text("utf-8")
+    lines = (line.split() for line in text.splitlines() if line and not line.startswith("#"))
+    split = ((sha256, *coordinates.split(":")) for sha256, coordinates in lines)
+    return [Jar(organisation, module, revision, sha256) for sha256, organisation, module, revision in split]
+
+
+def cache_folder(settings: JarSettings) -> Path:
+    """Return where the jars are kept: the setting's folder, else one in the user's cache folder."""
+    if settings.cache is not None:
+        return settings.cache
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "cq-gateway" / "jars"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cq-gateway" / "jars"
+
+
+def ensure_jars(names: Sequence[str], settings: JarSettings, progress: Progress = lambda there, of: None) -> list[Path]:
+    """Return the paths of the lock files' jars, after fetching those that are not in the cache.
+
+    Any number of processes may call it at once: one fetches, the others wait for it.
+
+    Args:
+        names: `KAFKA`, `SPARK` or both.
+        settings: Where the cache and the mirror are.
+        progress: Called as jars arrive; never when all are there.
+
+    Raises:
+        OperationalError: A jar cannot be fetched or is not the locked one, there is no Java, or the disk refuses.
+    """
+    folder = cache_folder(settings)
+    jars = [jar for name in names for jar in read_lock(name)]
+    if _missing(folder, jars):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with _locked(folder / ".lock"):
+                there = len(jars) - len(_missing(folder, jars))
+                for name in names:  # Ivy would bring only one of two revisions, and the locks have some in common
+                    missing = _missing(folder, read_lock(name))
+                    _fetch(folder, missing, settings, lambda new, before=there: progress(before + new, len(jars)))
+                    there += len(missing)
+        except OSError as error:
+            raise OperationalError(
+                f'the jars cannot be kept in "{folder}": {(error.strerror or str(error)).lower()}',
+                hint="Make room or give another folder: CQ_JARS_CACHE.",
+            ) from error
+    return [folder / jar.file for jar in jars]
+
+
+def _missing(folder: Path, jars: Iterable[Jar]) -> list[Jar]:
+    """Return the jars that are not there, or not whole."""
+    return [jar for jar in jars if _sha256(folder / jar.file) != jar.sha256]
+
+
+def _sha256(path: Path) -> str | None:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        return None
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _fetch(folder: Path, jars: list[Jar], settings: JarSettings, progress: Callable[[int], None]) -> None:
+    """Let Ivy bring the jars into a folder aside, and move there what has the right checksum."""
+    if not jars:
+        return
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as name:
+        aside = Path(name)
+        coordinates = [(jar.organisation, jar.module, jar.revision) for jar in jars]
+        reason = retrieve(coordinates, aside, settings.mirror.get_secret_value(), progress)
+        for jar in jars:
+            found = _sha256(aside / jar.file)
+            if found is None:
+                raise OperationalError(
+                    f'jar "{jar.file}" cannot be fetched: {reason}',
+                    hint="Check the network, or name a Maven repository that can be reached: CQ_JARS_MIRROR.",
+                )
+            if found != jar.sha256:
+                raise OperationalError(
+                    f'jar "{jar.file}" is not the one that was locked: its SHA-256 is {found}',
+                    hint="Something on the way from the Maven repository changes files; try another network or mirror.",
+                )
+            (aside / jar.file).replace(folder / jar.file)
+
+
+def show_progress(there: int, of: int) -> None:
+    """Show on standard error how many jars are there: a line that counts up on a terminal, else few lines."""
+    terminal = sys.stderr.isatty()
+    if terminal or there == of or there % 10 == 0:
+        end = "\n" if there == of or not terminal else ""
+        start = "\r" if terminal else ""
+        print(f"{start}fetching jars: {there} of {of}", end=end, file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    """Fetch every jar, for ``make setup`` and image builds."""
+    settings = Settings().jars
+    try:
+        paths = ensure_jars((KAFKA, SPARK), settings, show_progress)
+    except OperationalError as error:
+        sys.exit(f"cq: {error.message}. {error.hint}")
+    print(f"{len(paths)} jars in {cache_folder(settings)}")
+
+
+if __name__ == "__main__":
+    main()

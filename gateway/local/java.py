@@ -1,0 +1,79 @@
+"""Finds the Java that Kafka and Spark run on: JAVA_HOME's, else the one on the PATH, if Spark 4.0 supports it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from grouping.errors import OperationalError
+
+__all__ = ["SUPPORTED", "Java", "find_java"]
+
+SUPPORTED = (17, 21)
+"""What Spark 4.0's own options allow."""
+
+HINT = "Install a Java 17 or 21 (a JRE is enough) and put it on the PATH, or set JAVA_HOME to it."
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java runtime."""
+
+    home: Path
+    """What JAVA_HOME is to be for it."""
+
+    version: int
+    """The feature release: 17, 21."""
+
+    @property
+    def command(self) -> str:
+        """The path of its ``java``."""
+        return str(self.home / "bin" / "java")
+
+
+def find_java(environment: Mapping[str, str] | None = None) -> Java:
+    """Return the first supported Java.
+
+    Args:
+        environment: Where JAVA_HOME and PATH are looked up; the process's own if None.
+
+    Raises:
+        OperationalError: There is none, or only unsupported ones.
+    """
+    environment = os.environ if environment is None else environment
+    unsupported = []
+    for path in _candidates(environment):
+        java = _ask(path)
+        if java is None:
+            unsupported.append(f"{path} does not run")
+        elif java.version in SUPPORTED:
+            return java
+        else:
+            unsupported.append(f"{path} is Java {java.version}")
+    if unsupported:
+        raise OperationalError(f"no supported Java: {', '.join(unsupported)}", hint=HINT)
+    raise OperationalError("no Java was found", hint=HINT)
+
+
+def _candidates(environment: Mapping[str, str]) -> Iterator[str]:
+    if home := environment.get("JAVA_HOME"):
+        yield str(Path(home) / "bin" / "java")
+    if found := shutil.which("java", path=environment.get("PATH", "")):
+        yield found
+
+
+def _ask(path: str) -> Java | None:
+    """Let the Java at that path tell its version and home, whatever shims and links lead to it."""
+    command = [path, "-XshowSettings:properties", "-version"]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60, check=True).stderr
+    except (OSError, subprocess.SubprocessError):
+        return None
+    home = re.search(r"^\s*java\.home = (.+)$", told, re.MULTILINE)
+    version = re.search(r"^\s*java\.specification\.version = (?:1\.)?(\d+)", told, re.MULTILINE)
+    return Java(Path(home[1]), int(version[1])) if home and version else None
