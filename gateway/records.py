@@ -6,10 +6,24 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from grouping.group import ConstantRow, parse_constants
+from grouping.group import ConstantRow, parse_constants, pending_id
 from grouping.query import ChangeBased, CronBased, DigestClause, TimerBased, Trigger
+from schemas.partition import partition_of
 
-__all__ = ["CatalogCq", "Cq", "Destination", "EndNotice", "Holder", "TriggerSpec", "Window", "instant", "millis", "union"]
+__all__ = [
+    "CatalogCq",
+    "Cq",
+    "Destination",
+    "EndNotice",
+    "Holder",
+    "PENDING_PARTITIONS",
+    "TriggerSpec",
+    "Window",
+    "feed_of",
+    "instant",
+    "millis",
+    "union",
+]
 
 Window = tuple[int | None, int | None]
 """Record times [start, expire) in epoch milliseconds that a CQ sees; None is unbounded."""
@@ -89,6 +103,30 @@ class Destination(msgspec.Struct, frozen=True, array_like=True):
     def clause(self) -> DigestClause:
         """The digest clause."""
         return DigestClause(*self.digest)  # type: ignore[arg-type]  # the kind was checked when it was parsed
+
+
+PENDING_PARTITIONS = 16
+"""Of `cq.pending`; fixed, since the place of stored matches follows from it."""
+
+
+def feed_of(destination: Destination) -> Destination:
+    """Return what the constant table feeds for a destination: itself, or the store of matches that it reads at its ticks.
+
+    All timer-based destinations of one constant row and SELECT list read one store, whatever their ticks and digest
+    clauses, so that a match is stored once (NiagaraCQ §3.6.2).
+    """
+    if not destination.trigger.timed:
+        return destination
+    name = pending_id(destination.group_id, destination.row, destination.select_id)
+    return Destination(
+        name,
+        destination.stream_id,
+        destination.group_id,
+        destination.select_id,
+        destination.constants,
+        "pending",
+        partition_of(name.encode(), PENDING_PARTITIONS),
+    )
 
 
 class Cq(msgspec.Struct, frozen=True, array_like=True):

@@ -1,0 +1,306 @@
+"""Kafka for the gateway: the one module of its roles that knows the driver."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+
+from grouping.errors import OperationalError
+from grouping.settings import Settings
+
+__all__ = ["CommandConsumer", "Fenced", "KafkaUnavailable", "LogReader", "Outgoing", "Topics", "TransactionalWriter"]
+
+_ANSWER_SECONDS = 30.0
+
+
+class KafkaUnavailable(OperationalError):
+    """Kafka did not do what was asked."""
+
+
+class Fenced(OperationalError):
+    """Another gateway has taken over; this one must stop."""
+
+
+@contextmanager
+def _mapped(doing: str) -> Iterator[None]:
+    try:
+        yield
+    except KafkaException as error:
+        cause = error.args[0]
+        if isinstance(cause, KafkaError) and cause.code() in (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH):
+            raise Fenced("another gateway has taken over", hint="Stop one of the two.") from error
+        raise KafkaUnavailable(f"kafka failed at {doing}", detail=str(cause)) from error
+
+
+def _config(settings: Settings, **typed: object) -> dict[str, object]:
+    """Merge raw options under typed ones, which win (option names with dots for underscores)."""
+    named = {name.replace("_", "."): value for name, value in typed.items()}
+    return {**settings.kafka.extra, "bootstrap.servers": settings.kafka.bootstrap, **named}
+
+
+class Outgoing(NamedTuple):
+    """A record to be written."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...] = ()
+    partition: int = -1
+    """-1: Kafka's murmur2 of the key."""
+
+
+class Topics:
+    """Topics and their offsets, through the admin interface."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._admin = AdminClient(_config(settings))
+
+    def partitions(self, topic: str) -> int | None:
+        """Return how many partitions a topic has, None when it does not exist."""
+        with _mapped("listing topics"):
+            metadata = self._admin.list_topics(topic, timeout=_ANSWER_SECONDS).topics.get(topic)
+        if metadata is None or metadata.error is not None or not metadata.partitions:
+            return None
+        return len(metadata.partitions)
+
+    def names(self) -> set[str]:
+        """Return the names of all topics."""
+        with _mapped("listing topics"):
+            return set(self._admin.list_topics(timeout=_ANSWER_SECONDS).topics)
+
+    def create(self, wanted: Mapping[str, int], config: Mapping[str, str] | None = None) -> None:
+        """Create topics with so many partitions each; those that exist are left as they are."""
+        if not wanted:
+            return
+        new = [NewTopic(name, partitions, config=dict(config or {})) for name, partitions in wanted.items()]
+        with _mapped("creating topics"):
+            futures = self._admin.create_topics(new, operation_timeout=_ANSWER_SECONDS)
+            for name, future in futures.items():
+                try:
+                    future.result(_ANSWER_SECONDS)
+                except KafkaException as error:
+                    if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                        raise
+        # A broker knows of a new topic a moment later than the controller: its offsets are asked for next.
+        deadline = time.monotonic() + _ANSWER_SECONDS
+        while missing := wanted.keys() - self.names():
+            if time.monotonic() > deadline:
+                raise KafkaUnavailable(f'topic "{min(missing)}" did not appear')
+            time.sleep(0.01)
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete topics; those that do not exist are passed over."""
+        doomed = list(names)
+        if not doomed:
+            return
+        with _mapped("deleting topics"):
+            for future in self._admin.delete_topics(doomed, operation_timeout=_ANSWER_SECONDS).values():
+                try:
+                    future.result(_ANSWER_SECONDS)
+                except KafkaException as error:
+                    if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                        raise
+
+    def ends(self, places: Sequence[tuple[str, int]], *, committed: bool = False) -> dict[tuple[str, int], int]:
+        """Return the end offset of each (topic, partition); of committed records only, when asked so."""
+        return self._offsets(places, OffsetSpec.latest(), committed)
+
+    def beginnings(self, places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """Return the first offset still there of each (topic, partition)."""
+        return self._offsets(places, OffsetSpec.earliest(), False)
+
+    def _offsets(self, places: Sequence[tuple[str, int]], spec: OffsetSpec, committed: bool) -> dict[tuple[str, int], int]:
+        if not places:
+            return {}
+        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+        with _mapped("asking for offsets"):
+            wanted = {TopicPartition(topic, partition): spec for topic, partition in places}
+            futures = self._admin.list_offsets(wanted, isolation_level=level, request_timeout=_ANSWER_SECONDS)
+            return {(place.topic, place.partition): future.result().offset for place, future in futures.items()}
+
+
+class TransactionalWriter:
+    """Writes the records of one commit, and the commands that they answer, all or none."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._producer = Producer(
+            _config(
+                settings,
+                transactional_id=settings.topic("gateway"),
+                partitioner="murmur2_random",
+                linger_ms=0,
+                compression_type="lz4",
+                queue_buffering_max_messages=2_000_000,
+                queue_buffering_max_kbytes=2_000_000,
+                batch_num_messages=100_000,
+                transaction_timeout_ms=60_000,
+            )
+        )
+        with _mapped("starting transactions"):
+            self._producer.init_transactions(_ANSWER_SECONDS)
+
+    def write(
+        self,
+        records: Iterable[Outgoing],
+        reads: tuple[CommandConsumer, Mapping[int, int]] | None = None,
+        written: Callable[[int, Message], None] | None = None,
+    ) -> None:
+        """Write records in one transaction.
+
+        Args:
+            records: What to write.
+            reads: The consumer, and by partition the offset after the last command that the records answer.
+            written: Called with a record's number and its message, that now has its offset.
+
+        Raises:
+            Fenced: Another gateway has taken over.
+            KafkaUnavailable: Nothing was written.
+        """
+        producer = self._producer
+        errors: list[KafkaError] = []
+
+        def report(number: int) -> Callable[[KafkaError | None, Message], None]:
+            def delivered(error: KafkaError | None, message: Message) -> None:
+                if error is not None:
+                    errors.append(error)
+                elif written is not None:
+                    written(number, message)
+
+            return delivered
+
+        with _mapped("writing a commit"):
+            producer.begin_transaction()
+            try:
+                for number, record in enumerate(records):
+                    producer.produce(
+                        record.topic,
+                        record.value,
+                        record.key,
+                        record.partition,
+                        on_delivery=report(number),
+                        headers=list(record.headers) or None,
+                    )
+                    if number % 1000 == 999:  # noqa: PLR2004  # let the driver call back now and then
+                        producer.poll(0)
+                if reads is not None:
+                    consumer, offsets = reads
+                    producer.send_offsets_to_transaction(consumer.positions(offsets), consumer.membership(), 30)
+                producer.flush(_ANSWER_SECONDS)
+                if errors:
+                    raise KafkaException(errors[0])
+                producer.commit_transaction(_ANSWER_SECONDS)
+            except KafkaException:
+                producer.abort_transaction(_ANSWER_SECONDS)
+                raise
+
+
+class CommandConsumer:
+    """Reads a topic of commands from where the last commit left it."""
+
+    def __init__(self, settings: Settings, topic: str, partitions: int) -> None:
+        self._topic = topic
+        self._partitions = partitions
+        self._consumer = Consumer(
+            _config(
+                settings,
+                group_id=settings.topic("gateway"),
+                enable_auto_commit=False,
+                isolation_level="read_committed",
+                auto_offset_reset="earliest",
+                fetch_wait_max_ms=100,
+                queued_min_messages=20_000,
+                max_partition_fetch_bytes=4_000_000,
+                fetch_message_max_bytes=4_000_000,
+            )
+        )
+        self.rewind()
+
+    def rewind(self) -> dict[int, int]:
+        """Go back to what is committed, and return it: by partition the next offset (-1001: none yet)."""
+        with _mapped("reading committed offsets"):
+            places = [TopicPartition(self._topic, partition) for partition in range(self._partitions)]
+            committed = self._consumer.committed(places, timeout=_ANSWER_SECONDS)
+            self._consumer.assign(committed)
+        return {place.partition: place.offset for place in committed}
+
+    def read(self, most: int, wait_seconds: float) -> list[Message]:
+        """Return the commands that are there, at most so many; wait so long for the first one."""
+        with _mapped("reading commands"):
+            first = self._consumer.poll(wait_seconds)
+            if first is None:
+                return []
+            messages = [first, *self._consumer.consume(most - 1, timeout=0)] if most > 1 else [first]
+        for message in messages:
+            if (error := message.error()) is not None:
+                raise KafkaUnavailable("kafka failed at reading commands", detail=str(error))
+        return messages
+
+    def positions(self, offsets: Mapping[int, int]) -> list[TopicPartition]:
+        """Return offsets by partition in the driver's form."""
+        return [TopicPartition(self._topic, partition, offset) for partition, offset in offsets.items()]
+
+    def membership(self) -> object:
+        """Return what a transaction needs in order to commit offsets for this consumer."""
+        return self._consumer.consumer_group_metadata()
+
+    def close(self) -> None:
+        """Leave."""
+        self._consumer.close()
+
+
+class LogReader:
+    """Reads committed records of a topic by position."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._consumer = Consumer(
+            _config(
+                settings,
+                group_id=settings.topic("gateway-log"),
+                enable_auto_commit=False,
+                enable_partition_eof=True,
+                isolation_level="read_committed",
+                auto_offset_reset="earliest",
+                fetch_wait_max_ms=20,
+                max_partition_fetch_bytes=4_000_000,
+            )
+        )
+
+    def since(self, topic: str, offsets: Mapping[int, int]) -> Iterator[Message]:
+        """Yield the records from those offsets (by partition) to the end that there is now."""
+        places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+        left = set(offsets)
+        with _mapped("reading a log"):
+            self._consumer.assign(places)
+            while left:
+                for message in self._consumer.consume(10_000, timeout=0.1):
+                    error = message.error()
+                    if error is None:
+                        yield message
+                    elif error.code() == KafkaError._PARTITION_EOF:
+                        left.discard(message.partition())
+                    else:
+                        raise KafkaException(error)
+
+    def at(self, topic: str, partition: int, offset: int) -> Message | None:
+        """Return the record at a position, None when it is not there any more."""
+        for message in self.since(topic, {partition: offset}):
+            return message if message.offset() == offset else None
+        return None
+
+    def close(self) -> None:
+        """Leave."""
+        self._consumer.close()
