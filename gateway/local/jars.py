@@ -10,10 +10,12 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from pathlib import Path
 
@@ -89,10 +91,12 @@ def ensure_jars(names: Sequence[str], settings: JarSettings, progress: Progress 
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with _locked(folder / ".lock"):
+                for left_over in folder.glob(".fetch-*"):  # of a process that was killed
+                    shutil.rmtree(left_over, ignore_errors=True)
                 there = len(jars) - len(_missing(folder, jars))
-                for name in names:  # Ivy would bring only one of two revisions, and the locks have some in common
+                for name in names:  # each by itself: of two revisions of a jar Ivy would bring only one
                     missing = _missing(folder, read_lock(name))
-                    _fetch(folder, missing, settings, lambda new, before=there: progress(before + new, len(jars)))
+                    _fetch(folder, missing, settings, partial(_add, progress, there, len(jars)))
                     there += len(missing)
         except OSError as error:
             raise OperationalError(
@@ -100,6 +104,10 @@ def ensure_jars(names: Sequence[str], settings: JarSettings, progress: Progress 
                 hint="Make room or give another folder: CQ_JARS_CACHE.",
             ) from error
     return [folder / jar.file for jar in jars]
+
+
+def _add(progress: Progress, before: int, of: int, arrived: int) -> None:
+    progress(before + arrived, of)
 
 
 def _missing(folder: Path, jars: Iterable[Jar]) -> list[Jar]:
