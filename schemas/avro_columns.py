@@ -1,0 +1,155 @@
+"""Avro writer schemas of source streams: which SQL columns they give, and in which form their records are read.
+
+Both sides need it: the gateway at CREATE STREAM, the evaluator when it decodes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import fastavro
+from fastavro.schema import fingerprint, to_parsing_canonical_form
+
+__all__ = ["AvroMismatch", "check_avro_columns", "reading_schema", "single_object_header"]
+
+_PRIMITIVES = {
+    "string": "STRING",
+    "boolean": "BOOLEAN",
+    "int": "INT",
+    "long": "BIGINT",
+    "float": "DOUBLE",
+    "double": "DOUBLE",
+    "enum": "STRING",
+}
+_LOGICAL = {
+    ("int", "date"): "DATE",
+    ("long", "timestamp-millis"): "TIMESTAMP",
+    ("long", "timestamp-micros"): "TIMESTAMP",
+}
+_READ_AS_TIMES = frozenset(logical for _, logical in _LOGICAL)
+
+
+class AvroMismatch(ValueError):
+    """The schema is none, or does not give a stream's columns (the contract's ``stream-mismatch``)."""
+
+    def __init__(self, message: str, detail: str) -> None:
+        super().__init__(message)
+        self.message = message
+        """In lower case, names quoted."""
+        self.detail = detail
+        """What is there instead, in full sentences."""
+
+
+def check_avro_columns(schema_text: str, columns: Iterable[tuple[str, str]]) -> None:
+    """Check that the schema has each column in its type.
+
+    Args:
+        schema_text: The writer's schema, JSON.
+        columns: Names and SQL types.
+
+    Raises:
+        AvroMismatch: With the first column that the schema lacks or has in another type.
+
+    Example:
+        >>> schema = '{"type": "record", "name": "Quote", "fields": [{"name": "price", "type": ["null", "double"]}]}'
+        >>> check_avro_columns(schema, [("price", "DOUBLE")])
+        >>> check_avro_columns(schema, [("price", "BIGINT")])
+        Traceback (most recent call last):
+        schemas.avro_columns.AvroMismatch: column "price" is not a BIGINT in the Avro schema
+    """
+    schema = _parse(schema_text)
+    fields = {field["name"]: field["type"] for field in schema["fields"]}
+    for name, kind in columns:
+        if name not in fields:
+            there = ", ".join(f'"{field}"' for field in fields) or "none"
+            raise AvroMismatch(f'column "{name}" is not in the Avro schema', f"The schema has the fields: {there}.")
+        found = _sql_type(fields[name], schema["__named_schemas"])
+        if found != _normal(kind):
+            what = f"is a {found}" if found else "has a type that no column can hold"
+            raise AvroMismatch(
+                f'column "{name}" is not a {_normal(kind)} in the Avro schema', f"The field {what} there."
+            )
+
+
+def single_object_header(schema_text: str) -> bytes:
+    """Return the ten bytes before each record in Avro's single-object encoding: C3 01 and the schema's fingerprint.
+
+    Example:
+        >>> single_object_header('{"type": "record", "name": "Empty", "fields": []}').hex()
+        'c301348671a2a5670915'
+    """
+    canonical = to_parsing_canonical_form(_parse(schema_text))
+    return b"\xc3\x01" + bytes.fromhex(fingerprint(canonical, "CRC-64-AVRO"))
+
+
+def reading_schema(schema_text: str, columns: Iterable[str]) -> dict[str, Any]:
+    """Return the schema, parsed, with which fastavro reads the records.
+
+    Logical types are left only where a column is a DATE or TIMESTAMP: fastavro rounds decimals to their precision, and
+    a value that its logical type cannot hold must not spoil a record in which it is no column. DECIMAL columns come as
+    bytes.
+
+    Raises:
+        AvroMismatch: The text is no Avro schema of a record.
+    """
+    wanted = frozenset(columns)
+    schema = _parse(schema_text)
+    fields = [
+        {"name": field["name"], "type": _without_logical(field["type"], field["name"] in wanted)}
+        for field in schema["fields"]
+    ]
+    parsed: dict[str, Any] = fastavro.parse_schema({"type": "record", "name": schema["name"], "fields": fields})  # type: ignore[assignment]
+    return parsed
+
+
+def _parse(text: str) -> dict[str, Any]:
+    """Return the record schema as fastavro normalises it: full names, ``__named_schemas`` beside the fields."""
+    message = "the Avro schema cannot be used"
+    try:
+        schema = fastavro.parse_schema(json.loads(text))
+    except Exception as exc:  # fastavro has no common base of its errors, and some are TypeError or KeyError
+        raise AvroMismatch(message, f"It does not parse: {str(exc) or type(exc).__name__}.") from exc
+    if not isinstance(schema, dict) or schema.get("type") != "record":
+        raise AvroMismatch(message, "It is not the schema of a record.")
+    names = [field["name"] for field in schema["fields"]]
+    if len(set(names)) < len(names):
+        raise AvroMismatch(message, "It has two fields of one name.")
+    return schema
+
+
+def _sql_type(avro: Any, named: dict[str, Any]) -> str | None:
+    """Return the column type of an Avro type, None when there is none."""
+    if isinstance(avro, list):
+        others = [member for member in avro if member != "null"]
+        return _sql_type(others[0], named) if len(others) == 1 else None
+    if isinstance(avro, str):
+        return _sql_type(named[avro], named) if avro in named else _PRIMITIVES.get(avro)
+    kind, logical = avro["type"], avro.get("logicalType")
+    if logical == "decimal" and kind in ("bytes", "fixed"):
+        return f"DECIMAL({avro['precision']},{avro.get('scale', 0)})"
+    return _LOGICAL.get((kind, logical)) or _PRIMITIVES.get(kind)
+
+
+def _normal(kind: str) -> str:
+    return re.sub(r"\s+", "", kind.upper())
+
+
+def _without_logical(avro: Any, keep_times: bool) -> Any:
+    if isinstance(avro, list):
+        return [_without_logical(member, keep_times) for member in avro]
+    if not isinstance(avro, dict):
+        return avro
+    plain = {key: value for key, value in avro.items() if not key.startswith("__") and key != "logicalType"}
+    if keep_times and avro.get("logicalType") in _READ_AS_TIMES:
+        plain["logicalType"] = avro["logicalType"]
+    for key in ("items", "values"):
+        if key in plain:
+            plain[key] = _without_logical(plain[key], False)
+    if "fields" in plain:
+        plain["fields"] = [
+            {"name": field["name"], "type": _without_logical(field["type"], False)} for field in plain["fields"]
+        ]
+    return plain

@@ -1,0 +1,73 @@
+"""The rows that go to Spark's Kafka sink, and the dead letters among them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from grouping.settings import Settings
+
+__all__ = ["HEADERS", "MAX_RECORD_BYTES", "OUTPUT", "dead_letters"]
+
+HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
+"""Headers of one record, as Spark's Kafka sink takes them."""
+
+OUTPUT = pa.schema(
+    {
+        "key": pa.binary(),
+        "value": pa.binary(),
+        "topic": pa.string(),
+        "partition": pa.int32(),  # null: by the hash of the key
+        "headers": HEADERS,
+    }
+)
+"""What the evaluator's tasks yield."""
+
+MAX_RECORD_BYTES = 1_000_000
+"""Largest key and value of a record: Kafka's default of 1 MiB a record batch, less ample room for headers and framing.
+
+The limit is ours and not the producer's, since a sink that refuses one record still writes the later ones.
+"""
+
+
+def dead_letters(
+    source: pa.RecordBatch | pa.Table, details: Mapping[int, str], code: str, settings: Settings
+) -> pa.RecordBatch:
+    """Return the dead letters of some rows of the source, in the form of contract §1.
+
+    Args:
+        source: Records as Spark's Kafka source gives them.
+        details: By row of the source, what is wrong with it.
+        code: The header ``code``.
+        settings: For the topic's prefix.
+
+    Returns:
+        Rows of `OUTPUT`. A record that is too large for a dead letter is named by it and left out of it.
+    """
+    rows = source.select(["key", "value", "topic", "partition", "offset"]).take(pa.array(details, pa.int64()))
+    keys, values, headers = [], [], []
+    for record, detail in zip(rows.to_pylist(), details.values(), strict=True):
+        size = len(record["key"] or b"") + len(record["value"] or b"")
+        fits = size <= MAX_RECORD_BYTES
+        keys.append(record["key"] if fits else None)
+        values.append(record["value"] if fits else None)
+        text = detail if fits else f"{detail} The record itself has {size} bytes, too many to be repeated here."
+        headers.append(
+            [
+                {"key": "code", "value": code.encode()},
+                {"key": "detail", "value": text.encode("utf-8", "backslashreplace")},
+                {"key": "source", "value": f"{record['topic']}/{record['partition']}/{record['offset']}".encode()},
+            ]
+        )
+    count = len(details)
+    return pa.record_batch(
+        [
+            pa.array(keys, pa.binary()),
+            pa.array(values, pa.binary()),
+            pa.repeat(pa.scalar(settings.topic("deadletters")), count),
+            pa.nulls(count, pa.int32()),
+            pa.array(headers, HEADERS),
+        ],
+        schema=OUTPUT,
+    )
