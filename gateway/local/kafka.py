@@ -1,0 +1,127 @@
+"""An embedded Apache Kafka: broker and controller in one process, on loopback, with its data in one folder."""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+import subprocess
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+from gateway.local.java import Java
+from gateway.local.program import LOOPBACK, Program
+from grouping.errors import OperationalError
+
+__all__ = ["kafka_program"]
+
+HEAP = "512m"
+
+PROPERTIES = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    "log.dirs": "data",  # relative, since Kafka would split a path at its commas
+    "auto.create.topics.enable": "false",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "4",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    # Old record times are ordinary here (a file of quotes replayed), so age deletes nothing; topics of results say
+    # their own retention. A partition's size is bounded instead.
+    "log.retention.ms": "-1",
+    "log.retention.bytes": str(4 << 30),
+    "log.segment.bytes": str(256 << 20),
+    # Hundreds of small topics share one modest heap.
+    "log.index.size.max.bytes": str(1 << 20),
+    "log.cleaner.dedupe.buffer.size": str(16 << 20),
+    "num.network.threads": "2",
+    "num.io.threads": "4",
+}
+"""What differs from Kafka's defaults, addresses aside."""
+
+LOGGING = """status = error
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d{ISO8601} %p %m (%c)%n
+rootLogger.level = warn
+rootLogger.appenderRef.out.ref = out
+logger.server.name = kafka.server.KafkaRaftServer
+logger.server.level = info
+"""
+
+STARTED = b"Kafka Server started"
+"""Logged when the broker is known to the controller: topics can be made."""
+
+
+def kafka_program(folder: Path, log: Path, ports: tuple[int, int], java: Java, jars: Sequence[Path]) -> Program:
+    """Return how to run Kafka on a folder, after making the folder ready.
+
+    Args:
+        folder: Kafka's own; an interrupted first start is begun anew.
+        log: Where its output goes.
+        ports: Of the broker and of the controller.
+        java: What to run it with.
+        jars: Of the broker.
+
+    Raises:
+        OperationalError: The folder cannot be made ready.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    scratch = folder / "tmp"  # the native parts of the compression libraries, left there by a killed broker
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    (folder / "server.properties").write_text(_properties(*ports), "utf-8")
+    (folder / "log4j2.properties").write_text(LOGGING, "utf-8")
+    run = (java.command, f"-Djava.io.tmpdir={scratch}", "-Dlog4j2.configurationFile=log4j2.properties")
+    classpath = ("-cp", os.pathsep.join(str(jar) for jar in jars))
+    if not (folder / "formatted").exists():
+        _format(folder, (*run, "-Xmx128m", *classpath))
+
+    def ready(since: int) -> bool:
+        return _has(log, STARTED, since)
+
+    memory = (f"-Xms{HEAP}", f"-Xmx{HEAP}", "-XX:+ExitOnOutOfMemoryError")
+    command = (*run, *memory, *classpath, "kafka.Kafka", "server.properties")
+    return Program("kafka", command, folder, log, ready, stop_seconds=30.0)
+
+
+def _properties(broker: int, controller: int) -> str:
+    # A static quorum: its port may be another one at the next start.
+    addresses = {
+        "controller.quorum.voters": f"1@{LOOPBACK}:{controller}",
+        "listeners": f"PLAINTEXT://{LOOPBACK}:{broker},CONTROLLER://{LOOPBACK}:{controller}",
+        "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{broker}",
+    }
+    return "".join(f"{name}={value}\n" for name, value in (PROPERTIES | addresses).items())
+
+
+def _format(folder: Path, java: Sequence[str]) -> None:
+    """Give the folder its cluster id; the mark that it has one comes last, so that half of it does not count."""
+    shutil.rmtree(folder / "data", ignore_errors=True)
+    cluster = "c" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]  # an id may not begin with a dash
+    command = [*java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", "server.properties"]
+    done = subprocess.run(
+        command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
+    )
+    if done.returncode != 0:
+        told = (done.stderr.strip() or done.stdout.strip() or "no reason given").splitlines()[-1]
+        raise OperationalError(f"Kafka cannot use the folder {folder}: {told}", hint="Use another data folder.")
+    (folder / "formatted").touch()
+
+
+def _has(log: Path, words: bytes, since: int) -> bool:
+    try:
+        with log.open("rb") as file:
+            file.seek(since)
+            return words in file.read()
+    except FileNotFoundError:
+        return False

