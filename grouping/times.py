@@ -51,7 +51,7 @@ def parse_instant(text: str) -> datetime:
     """
     hint = "Write it as '2026-11-21T10:00:00Z'."
     try:
-        instant = isodate.parse_datetime(_bounded(text))
+        instant: datetime = isodate.parse_datetime(_bounded(text))
         if instant.tzinfo is None:
             raise InputError(
                 f'time "{_shown(text)}" has no zone',

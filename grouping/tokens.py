@@ -10,7 +10,7 @@ import re
 
 from sqlglot.dialects.sqlite import SQLite
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from grouping.errors import InputError
 
@@ -19,6 +19,7 @@ __all__ = ["NAME_LENGTH", "Tokens"]
 NAME_LENGTH = 255
 """Characters in a name at most: a thousand of them have to fit one reply."""
 
+_DIALECT = SQLite()
 _STREAM_NAME = re.compile(r"[\w.\-]+")
 _RESERVED = frozenset({"AS", "FROM", "SELECT", "WHERE", "WITH"})
 """Words that are names only in quotes."""
@@ -42,7 +43,7 @@ class Tokens:
         # sqlglot folds all that follows a leading SHOW or EXPLAIN into one string; behind a comma it does not.
         self._text = "," + text
         try:
-            self._tokens: list[Token] = SQLite().tokenizer().tokenize(self._text)[1:]
+            self._tokens: list[Token] = _DIALECT.tokenizer().tokenize(self._text)[1:]
         except SqlglotError:
             raise InputError(
                 "the statement does not end",
@@ -54,10 +55,7 @@ class Tokens:
         for index, token in enumerate(self._tokens if "[" in text else ()):
             if token.token_type is TokenType.IDENTIFIER and self._text[token.start] == "[":
                 self.index = index
-                raise self.unexpected("no bracket; names are quoted with \" or `")
-
-    def __len__(self) -> int:
-        return len(self._tokens)
+                raise self.unexpected('no bracket; names are quoted with " or `')
 
     def type(self, ahead: int = 0) -> TokenType | None:
         """Return the type of the token that many places on, None behind the last."""
@@ -116,8 +114,8 @@ class Tokens:
     def number(self, what: str, *, highest: int) -> int:
         """Read a whole number from 1 to `highest`."""
         source = self.source()
-        fits = source.isascii() and source.isdigit() and len(source) <= len(str(highest)) and 1 <= int(source) <= highest
-        if not fits:
+        digits = source.isascii() and source.isdigit() and len(source) <= len(str(highest))
+        if not digits or not 1 <= int(source) <= highest:
             raise self.unexpected(f"{what}, a whole number from 1 to {highest}")
         self.index += 1
         return int(source)

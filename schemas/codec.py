@@ -1,0 +1,197 @@
+"""Commands and replies on the wire, in JSON and in Avro single-object encoding (contract §2 and §3)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from schemas.single_object import MAGIC, SingleObject, load_schema
+
+__all__ = [
+    "Command",
+    "Encoding",
+    "MalformedCommand",
+    "Reply",
+    "decode_command",
+    "decode_reply",
+    "encode_command",
+    "encode_reply",
+]
+
+Encoding = Literal["json", "avro"]
+
+Instant = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+class _Fields(msgspec.Struct, frozen=True):
+    """A command as a JSON object; fields that it does not know are ignored."""
+
+    command_id: Annotated[str, msgspec.Meta(min_length=1)]
+    subscriber: str
+    text: str
+    sent_at: Instant | int | None = None
+    properties: dict[str, str] | None = None
+
+
+class _Id(msgspec.Struct, frozen=True):
+    """What a reply to a command with other faults needs."""
+
+    command_id: Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class Command(msgspec.Struct, frozen=True):
+    """One statement of a subscriber."""
+
+    command_id: str
+    """Chosen by the sender; never empty."""
+    subscriber: str
+    text: str
+    encoding: Encoding = "json"
+    """How it came, and how it is answered."""
+    sent_at: datetime | None = None
+    """By the sender's clock."""
+    properties: dict[str, str] | None = None
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to one command."""
+
+    command_id: str | None
+    """None when it could not be decoded."""
+    subscriber: str
+    status: Literal["accepted", "rejected"]
+    code: str
+    """``ok``, or the stable code of a rejection."""
+    message: str
+    detail: str | None = None
+    hint: str | None = None
+    result: dict[str, Any] | None = None
+    """The statement's result; a string of JSON in Avro."""
+    replied_at: Instant
+
+
+class MalformedCommand(ValueError):
+    """A record's value is no command.
+
+    Attributes:
+        detail: Why, as a sentence without any of the value's own content.
+        encoding: In which encoding to answer.
+        command_id: The id, where that much could be read.
+    """
+
+    def __init__(self, detail: str, *, encoding: Encoding = "json", command_id: str | None = None) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.encoding: Encoding = encoding
+        self.command_id = command_id
+
+
+_FIELDS = msgspec.json.Decoder(_Fields)
+_ID = msgspec.json.Decoder(_Id)
+_REPLY = msgspec.json.Decoder(Reply)
+_JSON = msgspec.json.Encoder()
+_COMMAND_AVRO = SingleObject(load_schema("command"))
+_REPLY_AVRO = SingleObject(load_schema("reply"))
+
+
+def decode_command(value: bytes | None) -> Command:
+    """Return the command that a record's value is.
+
+    Raises:
+        MalformedCommand: it is neither a JSON object nor an Avro object with a command's fields.
+
+    Example:
+        >>> decode_command(b'{"command_id": "1", "subscriber": "alice", "text": "SHOW CQS"}').text
+        'SHOW CQS'
+    """
+    if value is None:
+        raise MalformedCommand("The record has no value.")
+    if value.startswith(MAGIC):
+        return _decode_avro(value)
+    try:
+        fields = _FIELDS.decode(value)
+    # msgspec's own errors and broken UTF-8 are ValueErrors; brackets without end exceed the recursion limit.
+    except (ValueError, RecursionError) as error:
+        raise MalformedCommand(_json_fault(error), command_id=_readable_id(value)) from None
+    sent_at = fields.sent_at
+    if isinstance(sent_at, int):
+        try:
+            sent_at = datetime.fromtimestamp(sent_at / 1000, UTC)
+        except (ValueError, OverflowError, OSError):
+            raise MalformedCommand("Its sent_at is out of range.", command_id=fields.command_id) from None
+    return Command(fields.command_id, fields.subscriber, fields.text, "json", sent_at, fields.properties)
+
+
+def encode_command(command: Command) -> bytes:
+    """Return a command in its own encoding.
+
+    Example:
+        >>> decode_command(encode_command(Command("1", "alice", "SHOW CQS", "avro"))).subscriber
+        'alice'
+    """
+    fields = {name: getattr(command, name) for name in command.__struct_fields__ if name != "encoding"}
+    if command.encoding == "avro":
+        return _COMMAND_AVRO.encode(fields)
+    return _JSON.encode({name: value for name, value in fields.items() if value is not None})
+
+
+def encode_reply(reply: Reply, encoding: Encoding) -> bytes:
+    """Return a reply in the encoding of its command; its time is cut to milliseconds.
+
+    Example:
+        >>> now = datetime(2026, 11, 21, 10, tzinfo=UTC)
+        >>> reply = Reply(command_id="1", subscriber="alice", status="accepted", code="ok", message="", replied_at=now)
+        >>> decode_reply(encode_reply(reply, "avro")) == reply
+        True
+    """
+    replied_at = reply.replied_at.astimezone(UTC)
+    replied_at = replied_at.replace(microsecond=replied_at.microsecond // 1000 * 1000)
+    if encoding == "json":
+        return _JSON.encode(msgspec.structs.replace(reply, replied_at=replied_at))
+    fields = msgspec.structs.asdict(reply) | {"replied_at": replied_at}
+    if reply.result is not None:
+        fields["result"] = _JSON.encode(reply.result).decode()
+    return _REPLY_AVRO.encode(fields)
+
+
+def decode_reply(value: bytes) -> Reply:
+    """Return the reply that a record's value is, in whichever encoding.
+
+    Raises:
+        ValueError: it is no reply.
+    """
+    if not value.startswith(MAGIC):
+        return _REPLY.decode(value)
+    fields = _REPLY_AVRO.decode(value)
+    if fields["result"] is not None:
+        fields["result"] = msgspec.json.decode(fields["result"])
+    return msgspec.convert(fields, Reply)
+
+
+def _decode_avro(value: bytes) -> Command:
+    try:
+        fields = _COMMAND_AVRO.decode(value)
+    except ValueError as error:
+        raise MalformedCommand(str(error), encoding="avro") from None
+    if not fields["command_id"]:
+        raise MalformedCommand("Its command_id is empty.", encoding="avro")
+    return Command(encoding="avro", **fields)
+
+
+def _json_fault(error: Exception) -> str:
+    if isinstance(error, msgspec.ValidationError):
+        return f"{error}."
+    if isinstance(error, UnicodeDecodeError):
+        return "It is not UTF-8."
+    if isinstance(error, msgspec.DecodeError):
+        return f"It is not JSON: {error}."
+    return "It is nested too deeply."
+
+
+def _readable_id(value: bytes) -> str | None:
+    try:
+        return _ID.decode(value).command_id
+    except (ValueError, RecursionError):
+        return None
