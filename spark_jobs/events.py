@@ -24,6 +24,8 @@ _ARROW_TYPES: dict[str, pa.DataType] = {
     "TIMESTAMP": pa.timestamp("us", "UTC"),
 }
 
+_TIME_BOUNDS_MS = (-62_135_596_800_000, 253_402_300_799_999)
+
 
 def decimal_size(kind: str) -> tuple[int, int]:
     """Return precision and scale of a DECIMAL type.
@@ -79,10 +81,10 @@ class Events:
 
     @property
     def time_ms(self) -> NDArray[np.int64]:
-        """The record time of each event, epoch milliseconds."""
+        """The record time of each event, epoch milliseconds; nonsense is brought into the years 1 to 9999."""
         if self._times is None:
             times = pc.cast(self.source["timestamp"], pa.timestamp("ms", "UTC"), safe=False)
-            self._times = times.cast(pa.int64()).to_numpy()
+            self._times = np.clip(times.cast(pa.int64()).to_numpy(), *_TIME_BOUNDS_MS)
         return self._times
 
     def values(self, name: str) -> list[object]:
