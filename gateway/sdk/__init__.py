@@ -1,0 +1,64 @@
+"""The subscriber's side: CQs created and followed over Kafka alone.
+
+    from gateway.sdk import connect
+
+    with connect("127.0.0.1:9092", "alice") as client:
+        client.create_stream("quotes", {"symbol": "STRING", "price": "DOUBLE"}, partitions=2)
+        intel = client.create("intel", "SELECT symbol, price FROM quotes WHERE symbol = 'INTC' AND price < 100")
+        with client.subscribe(intel) as results:
+            for match in results:
+                print(match.row)
+
+`gateway.sdk.aio` is the same for asyncio. Nothing here imports Spark, Redis or the compiler.
+"""
+
+from gateway.sdk.client import Client, connect
+from gateway.sdk.errors import (
+    BadCursor,
+    BadQuery,
+    BadStatement,
+    BadTime,
+    Closed,
+    CommandRejected,
+    Conflict,
+    FilterUnavailable,
+    GatewayError,
+    NoReply,
+    NotFound,
+    Refused,
+    ResultsGone,
+    SomeRejected,
+    TransportError,
+    Unavailable,
+)
+from gateway.sdk.results import ContinuousQuery, Destination, Digest, End, Match, Reply, Trigger
+from gateway.sdk.subscription import Subscription
+
+__all__ = [
+    "BadCursor",
+    "BadQuery",
+    "BadStatement",
+    "BadTime",
+    "Client",
+    "Closed",
+    "CommandRejected",
+    "Conflict",
+    "ContinuousQuery",
+    "Destination",
+    "Digest",
+    "End",
+    "FilterUnavailable",
+    "GatewayError",
+    "Match",
+    "NoReply",
+    "NotFound",
+    "Refused",
+    "Reply",
+    "ResultsGone",
+    "SomeRejected",
+    "Subscription",
+    "Trigger",
+    "TransportError",
+    "Unavailable",
+    "connect",
+]

@@ -1,0 +1,271 @@
+"""The client and its subscriptions for asyncio; the same names, awaited.
+
+The Kafka driver blocks, so each client and each subscription waits in a thread of its own, for a fraction of a
+second at a time: a cancelled task leaves at once, and `aclose` ends the thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Any, ParamSpec, Self, TypeVar
+
+from gateway.sdk import operations, statements
+from gateway.sdk.operations import Operation, Outcome, Pipeline, Progress, accepted
+from gateway.sdk.results import ContinuousQuery, Digest, End, Match, Reply
+from gateway.sdk.session import Session
+from gateway.sdk.subscription import Subscription
+
+__all__ = ["AsyncClient", "AsyncSubscription", "connect"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_STEP = 0.1
+
+
+class _Thread:
+    """One thread that waits on behalf of tasks."""
+
+    def __init__(self, name: str) -> None:
+        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+
+    async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Await a blocking call."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._executor, lambda: call(*args, **kwargs))
+
+    async def end(self, last: Callable[[], None]) -> None:
+        """Make a last call, and end the thread."""
+        await self.run(last)
+        self._executor.shutdown(wait=True)
+
+
+class AsyncSubscription:
+    """The results of some CQs: `async for`, and `async with`. See `Subscription`."""
+
+    def __init__(self, subscription: Subscription) -> None:
+        self._subscription = subscription
+        self._thread = _Thread("cq-subscription")
+        self._closed = False
+
+    @property
+    def cursor(self) -> str:
+        """Opaque text: `subscribe(cursor=…)` goes on after the last result that was handed over, anywhere."""
+        return self._subscription.cursor
+
+    @property
+    def queries(self) -> list[ContinuousQuery]:
+        """The CQs that are followed."""
+        return self._subscription.queries
+
+    @property
+    def ends(self) -> Mapping[str, End]:
+        """Name → end, of the CQs from which nothing more comes."""
+        return self._subscription.ends
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more comes from any CQ."""
+        return self._subscription.ended
+
+    async def next(self) -> Match | Digest | None:
+        """Return the next result; None when all CQs have ended. For a time limit use `asyncio.timeout`.
+
+        Raises:
+            Closed: The subscription was closed.
+            ResultsGone: Results were deleted before they were read.
+            TransportError: Kafka refuses; while it is merely away, the wait goes on.
+        """
+        while (result := self._subscription.take()) is None and not self.ended:
+            await self._thread.run(self._subscription.fetch, _STEP)
+        return result
+
+    def refresh(self, queries: Sequence[ContinuousQuery]) -> None:
+        """Take over what ALTER changed in CQs that are followed."""
+        self._subscription.refresh(queries)
+
+    async def aclose(self) -> None:
+        """Leave. The cursor stays readable."""
+        if not self._closed:
+            self._closed = True
+            await self._thread.end(self._subscription.close)
+
+    async def __aiter__(self) -> AsyncIterator[Match | Digest]:
+        """Iterate until all CQs have ended."""
+        while (result := await self.next()) is not None:
+            yield result
+
+    async def __aenter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close."""
+        await self.aclose()
+
+
+class AsyncClient:
+    """One subscriber's way to the gateway, awaited; any number of tasks may use it at once. See `Client`."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._thread = _Thread("cq-client")
+        self._closed = False
+
+    @property
+    def subscriber(self) -> str:
+        """The name that commands are sent under."""
+        return self._session.subscriber
+
+    async def execute(self, text: str, *, timeout: float | None = None, command_id: str | None = None) -> Reply:
+        """Carry out a statement; returns the accepted reply. See `Client.execute`."""
+        wait = self._session.timeout if timeout is None else timeout
+        submit = self._session.exchange.submit
+        [pending] = await self._thread.run(submit, [text], timeout=wait, command_id=command_id)
+        while not pending.done:
+            await self._thread.run(self._session.exchange.step, _STEP)
+        return accepted(pending)
+
+    async def create(
+        self,
+        name: str,
+        select: str,
+        *,
+        replace: bool = False,
+        publish: str | None = None,
+        start: datetime | str | None = None,
+        every: timedelta | str | None = None,
+        expire: datetime | timedelta | str | None = None,
+    ) -> ContinuousQuery:
+        """Create a CQ; the arguments are those of `statements.create_cq`."""
+        text = statements.create_cq(
+            name, select, replace=replace, publish=publish, start=start, every=every, expire=expire
+        )
+        return await self._run(operations.query(text))
+
+    async def create_many(
+        self,
+        items: Iterable[str | tuple[str, str]],
+        *,
+        progress: Progress | None = None,
+        timeout: float = 60.0,
+        check: bool = True,
+    ) -> list[Outcome]:
+        """Carry out many statements, thousands under way at once, in their order. See `Client.create_many`."""
+        pipeline = Pipeline(self._session.exchange, items, timeout=timeout, progress=progress)
+        while not pipeline.advance():
+            await self._thread.run(self._session.exchange.step, _STEP)
+        return pipeline.outcomes(check=check)
+
+    async def alter(self, name: str, changes: str) -> ContinuousQuery:
+        """Change a CQ's clauses, such as `EVERY '1 hour', EXPIRE AFTER '2 days'`."""
+        return await self._run(operations.alter(name, changes))
+
+    async def drop(self, name: str) -> None:
+        """Drop a CQ; what is published afterwards is not evaluated for it."""
+        await self._run(operations.named("DROP CQ", name))
+
+    async def pause(self, name: str) -> None:
+        """Pause a CQ: it sees nothing until `resume`, and keeps its destination."""
+        await self._run(operations.named("PAUSE CQ", name))
+
+    async def resume(self, name: str) -> None:
+        """Let a paused CQ see events again."""
+        await self._run(operations.named("RESUME CQ", name))
+
+    async def describe(self, name: str) -> ContinuousQuery:
+        """Describe one of the subscriber's own CQs."""
+        return await self._run(operations.describe(name))
+
+    async def listing(self, what: str = "CQS", *, like: str | None = None) -> list[dict[str, Any]]:
+        """List all `CQS`, `STREAMS`, `GROUPS` or `TIMERS`, whatever the pages; `like` is a pattern of names."""
+        return await self._run(operations.listing(what, like))
+
+    async def explain(self, text: str) -> dict[str, Any]:
+        """Explain a SELECT, or `CQ name`; the result has `plan` and `text`."""
+        return await self._run(operations.one(f"EXPLAIN {text}"))
+
+    async def create_stream(self, name: str, columns: Mapping[str, str], **options: str | int) -> dict[str, Any]:
+        """Declare a stream over a topic. See `Client.create_stream`."""
+        return await self._run(operations.create_stream(name, columns, options))
+
+    async def drop_stream(self, name: str) -> None:
+        """Drop a stream without CQs; its topic stays."""
+        await self._run(operations.named("DROP STREAM", name))
+
+    async def describe_stream(self, name: str) -> dict[str, Any]:
+        """Describe a stream."""
+        return await self._run(operations.named("DESCRIBE STREAM", name))
+
+    async def publish(
+        self, topic: str, rows: Iterable[Mapping[str, Any]], *, key: str | None = None, timeout: float = 30.0
+    ) -> int:
+        """Write rows as JSON to a stream's topic and wait until Kafka has them. See `Client.publish`."""
+        return await asyncio.to_thread(self._session.publisher.publish, topic, rows, key=key, timeout=timeout)
+
+    async def subscribe(
+        self, *queries: str | ContinuousQuery, cursor: str | None = None, skip_lost: bool = True
+    ) -> AsyncSubscription:
+        """Follow the results of CQs. See `Client.subscribe`."""
+        found = await self._run(operations.described(queries))
+        return AsyncSubscription(await self._thread.run(self._session.follow, found, cursor, skip_lost=skip_lost))
+
+    async def aclose(self) -> None:
+        """Close the connections; subscriptions are closed by themselves."""
+        if not self._closed:
+            self._closed = True
+            await self._thread.end(self._session.close)
+
+    async def __aenter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close."""
+        await self.aclose()
+
+    async def _run(self, operation: Operation[T]) -> T:
+        try:
+            text = next(operation)
+            while True:
+                text = operation.send(await self.execute(text))
+        except StopIteration as done:
+            result: T = done.value
+            return result
+
+
+async def connect(
+    bootstrap: str,
+    subscriber: str,
+    *,
+    prefix: str = "cq.",
+    timeout: float = 30.0,
+    extra: Mapping[str, str] | None = None,
+) -> AsyncClient:
+    """Return a client of the gateway behind these Kafka servers, once they are reached. See `client.connect`.
+
+    Raises:
+        TransportError: Kafka is not reached, or no gateway's topics are there.
+
+    Example:
+        async with await aio.connect("127.0.0.1:9092", "alice") as client:
+            async with await client.subscribe("intel") as results:
+                async for match in results:
+                    print(match.row)
+    """
+    session = Session(bootstrap, subscriber, prefix=prefix, timeout=timeout, extra=extra)
+    client = AsyncClient(session)
+    try:
+        await asyncio.to_thread(session.exchange.listen)
+    except BaseException:
+        await client.aclose()
+        raise
+    return client

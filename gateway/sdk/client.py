@@ -1,0 +1,238 @@
+"""The client: statements to the gateway, subscriptions to results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from gateway.sdk import operations, statements
+from gateway.sdk.operations import Operation, Outcome, Pipeline, Progress, accepted
+from gateway.sdk.results import ContinuousQuery, Reply
+from gateway.sdk.session import Session
+from gateway.sdk.subscription import Subscription
+
+__all__ = ["Client", "connect"]
+
+T = TypeVar("T")
+
+_STEP = 0.1
+"""Seconds that one wait for replies lasts, so that Ctrl-C is noticed."""
+
+
+class Client:
+    """One subscriber's way to the gateway; safe to use from several threads. Closes as a context manager.
+
+    Every method that sends a statement raises `CommandRejected` (one of its children) for a rejected one,
+    `NoReply` when none came in time, and `TransportError` when Kafka is not reached.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @property
+    def subscriber(self) -> str:
+        """The name that commands are sent under."""
+        return self._session.subscriber
+
+    def execute(self, text: str, *, timeout: float | None = None, command_id: str | None = None) -> Reply:
+        """Carry out a statement; returns the accepted reply.
+
+        Args:
+            text: The statement.
+            timeout: Seconds to wait for the reply; the client's own without one.
+            command_id: For sending again what got no reply: the same id is never carried out twice.
+
+        Example:
+            client.execute("DROP CQ intel")
+        """
+        wait = self._session.timeout if timeout is None else timeout
+        [pending] = self._session.exchange.submit([text], timeout=wait, command_id=command_id)
+        while not pending.done:
+            self._session.exchange.step(_STEP)
+        return accepted(pending)
+
+    def create(
+        self,
+        name: str,
+        select: str,
+        *,
+        replace: bool = False,
+        publish: str | None = None,
+        start: datetime | str | None = None,
+        every: timedelta | str | None = None,
+        expire: datetime | timedelta | str | None = None,
+    ) -> ContinuousQuery:
+        """Create a CQ; the arguments are those of `statements.create_cq`.
+
+        Example:
+            client.create("intel", "SELECT symbol, price FROM quotes WHERE symbol = 'INTC' AND price < 100")
+        """
+        text = statements.create_cq(
+            name, select, replace=replace, publish=publish, start=start, every=every, expire=expire
+        )
+        return self._run(operations.query(text))
+
+    def create_many(
+        self,
+        items: Iterable[str | tuple[str, str]],
+        *,
+        progress: Progress | None = None,
+        timeout: float = 60.0,
+        check: bool = True,
+    ) -> list[Outcome]:
+        """Carry out many statements, thousands under way at once, in their order.
+
+        Args:
+            items: Statements, or pairs of a CQ's name and its SELECT.
+            progress: Told now and then how many have been answered.
+            timeout: Seconds to wait for a command's reply, from its sending.
+            check: Whether to raise when some are rejected, after all are answered.
+
+        Returns:
+            One per item in order: the reply, or (without `check`) the `CommandRejected`.
+
+        Raises:
+            SomeRejected: Some were rejected; it carries all outcomes.
+        """
+        pipeline = Pipeline(self._session.exchange, items, timeout=timeout, progress=progress)
+        while not pipeline.advance():
+            self._session.exchange.step(_STEP)
+        return pipeline.outcomes(check=check)
+
+    def alter(self, name: str, changes: str) -> ContinuousQuery:
+        """Change a CQ's clauses, such as `EVERY '1 hour', EXPIRE AFTER '2 days'`."""
+        return self._run(operations.alter(name, changes))
+
+    def drop(self, name: str) -> None:
+        """Drop a CQ; what is published afterwards is not evaluated for it."""
+        self._run(operations.named("DROP CQ", name))
+
+    def pause(self, name: str) -> None:
+        """Pause a CQ: it sees nothing until `resume`, and keeps its destination."""
+        self._run(operations.named("PAUSE CQ", name))
+
+    def resume(self, name: str) -> None:
+        """Let a paused CQ see events again."""
+        self._run(operations.named("RESUME CQ", name))
+
+    def describe(self, name: str) -> ContinuousQuery:
+        """Describe one of the subscriber's own CQs."""
+        return self._run(operations.describe(name))
+
+    def listing(self, what: str = "CQS", *, like: str | None = None) -> list[dict[str, Any]]:
+        """List all `CQS`, `STREAMS`, `GROUPS` or `TIMERS`, whatever the pages; `like` is a pattern of names."""
+        return self._run(operations.listing(what, like))
+
+    def explain(self, text: str) -> dict[str, Any]:
+        """Explain a SELECT, or `CQ name`; the result has `plan` and `text`."""
+        return self._run(operations.one(f"EXPLAIN {text}"))
+
+    def create_stream(self, name: str, columns: Mapping[str, str], **options: str | int) -> dict[str, Any]:
+        """Declare a stream over a topic.
+
+        Args:
+            name: The stream's name.
+            columns: Column → type.
+            options: What `WITH` takes: `topic` (the name without it), `format` (`json` without it), `partitions`, …
+
+        Example:
+            client.create_stream("quotes", {"symbol": "STRING", "price": "DOUBLE"}, partitions=2)
+        """
+        return self._run(operations.create_stream(name, columns, options))
+
+    def drop_stream(self, name: str) -> None:
+        """Drop a stream without CQs; its topic stays."""
+        self._run(operations.named("DROP STREAM", name))
+
+    def describe_stream(self, name: str) -> dict[str, Any]:
+        """Describe a stream."""
+        return self._run(operations.named("DESCRIBE STREAM", name))
+
+    def publish(
+        self, topic: str, rows: Iterable[Mapping[str, Any]], *, key: str | None = None, timeout: float = 30.0
+    ) -> int:
+        """Write rows as JSON to a stream's topic and wait until Kafka has them; returns how many.
+
+        Args:
+            topic: The stream's topic.
+            rows: Column → value; times and dates become ISO 8601, decimals strings.
+            key: The column whose value is the record's key.
+            timeout: Seconds to wait for Kafka at the end.
+        """
+        return self._session.publisher.publish(topic, rows, key=key, timeout=timeout)
+
+    def subscribe(
+        self, *queries: str | ContinuousQuery, cursor: str | None = None, skip_lost: bool = True
+    ) -> Subscription:
+        """Follow the results of CQs.
+
+        Args:
+            queries: Their names, or what `create` and `describe` gave; none with a cursor, for those it holds.
+            cursor: What `Subscription.cursor` gave: each CQ in it goes on there; without, all begin with their first
+                result that is kept.
+            skip_lost: Whether to go on where results were deleted by retention meanwhile; False raises `ResultsGone`.
+
+        Raises:
+            BadCursor: The text is no cursor.
+            FilterUnavailable: A destination is virtual, and DuckDB is not installed.
+        """
+        described = self._run(operations.described(queries))
+        return self._session.follow(described, cursor, skip_lost=skip_lost)
+
+    def close(self) -> None:
+        """Close the connections; subscriptions are closed by themselves."""
+        self._session.close()
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close."""
+        self.close()
+
+    def _run(self, operation: Operation[T]) -> T:
+        try:
+            text = next(operation)
+            while True:
+                text = operation.send(self.execute(text))
+        except StopIteration as done:
+            result: T = done.value
+            return result
+
+
+def connect(
+    bootstrap: str,
+    subscriber: str,
+    *,
+    prefix: str = "cq.",
+    timeout: float = 30.0,
+    extra: Mapping[str, str] | None = None,
+) -> Client:
+    """Return a client of the gateway behind these Kafka servers, once they are reached.
+
+    Args:
+        bootstrap: Kafka's bootstrap servers, `HOST:PORT` with commas between.
+        subscriber: The name that commands are sent under; CQs belong to it.
+        prefix: The gateway's topic prefix.
+        timeout: Seconds that a command waits for its reply, unless told otherwise.
+        extra: Further librdkafka options, such as those for TLS.
+
+    Raises:
+        TransportError: Kafka is not reached, or no gateway's topics are there.
+
+    Example:
+        with connect("127.0.0.1:9092", "alice") as client:
+            client.create("intel", "SELECT symbol, price FROM quotes WHERE symbol = 'INTC'")
+    """
+    session = Session(bootstrap, subscriber, prefix=prefix, timeout=timeout, extra=extra)
+    try:
+        session.exchange.listen()
+    except BaseException:
+        session.close()
+        raise
+    return Client(session)

@@ -1,0 +1,62 @@
+"""What librdkafka says, as the SDK's errors: the one place that knows its codes."""
+# ruff: noqa: SLF001  librdkafka's own codes begin with an underscore; they are public
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaError, KafkaException
+
+from gateway.sdk.errors import ResultsGone, TransportError
+
+__all__ = ["deleted", "mapped", "passing", "thrown"]
+
+_GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
+
+_PASSING = frozenset(
+    {
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._TRANSPORT,
+        KafkaError._RESOLVE,
+        KafkaError._TIMED_OUT,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+    }
+)
+
+
+def passing(error: KafkaError) -> bool:
+    """Whether librdkafka goes on trying by itself, and so may a reader."""
+    return error.code() in _PASSING
+
+
+def deleted(error: KafkaError) -> bool:
+    """Whether the records at the offset asked for are no longer kept."""
+    return error.code() == KafkaError._AUTO_OFFSET_RESET
+
+
+def mapped(error: KafkaError, doing: str) -> TransportError:
+    """Return the SDK's error for the driver's.
+
+    Args:
+        error: What librdkafka said.
+        doing: What was tried; the message begins with it.
+    """
+    if deleted(error) or error.code() in _GONE:
+        return ResultsGone(
+            f"{doing}: the topic or its records were deleted",
+            detail=f"{error.str()}.",
+            hint="Begin anew without the cursor, or keep results longer (results.retention_hours).",
+        )
+    if passing(error):
+        return TransportError(
+            f"{doing}: Kafka is not reached", detail=f"{error.str()}.", hint="Check the bootstrap address."
+        )
+    if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+        return TransportError(f"{doing}: the record is too large for Kafka", detail=f"{error.str()}.")
+    return TransportError(f"{doing}: {error.name()}", detail=f"{error.str()}.")
+
+
+def thrown(exc: KafkaException, doing: str) -> TransportError:
+    """Return the SDK's error for one that the driver threw; see `mapped`."""
+    error = exc.args[0]
+    return mapped(error, doing) if isinstance(error, KafkaError) else TransportError(f"{doing}: {error}")

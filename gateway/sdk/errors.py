@@ -1,0 +1,181 @@
+"""Everything that the SDK raises.
+
+    GatewayError
+    ├── CommandRejected        the gateway's answer was no: code, message, detail, hint
+    │   ├── BadStatement       syntax-error, unknown-statement, malformed-command, command-too-large
+    │   ├── BadQuery           unknown-column, unknown-function, type-mismatch, unsupported-query
+    │   ├── NotFound           unknown-cq, unknown-stream
+    │   ├── Conflict           cq-exists, stream-exists, stream-in-use, stream-mismatch
+    │   ├── BadTime            bad-interval, bad-time, already-expired
+    │   ├── Refused            not-allowed, quota-exceeded
+    │   └── Unavailable        unavailable: nothing was changed, the same can be sent again
+    ├── SomeRejected           of many commands at once, some were: the outcomes in order
+    ├── TransportError         Kafka could not do what was asked
+    │   ├── NoReply            a command's reply did not come in time; send the same command id again
+    │   └── ResultsGone        results that a cursor points at are no longer kept
+    ├── BadCursor              the text is no cursor of this SDK
+    ├── FilterUnavailable      a virtual destination's filter cannot be applied here
+    └── Closed                 the client or subscription was closed
+
+What the Kafka driver raises is turned into these in `transport.py` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = [
+    "BadCursor",
+    "BadQuery",
+    "BadStatement",
+    "BadTime",
+    "Closed",
+    "CommandRejected",
+    "Conflict",
+    "FilterUnavailable",
+    "GatewayError",
+    "NoReply",
+    "NotFound",
+    "Refused",
+    "ResultsGone",
+    "SomeRejected",
+    "TransportError",
+    "Unavailable",
+    "rejection",
+]
+
+
+class GatewayError(Exception):
+    """Base of all: a message in lower case, and what helps beside it."""
+
+    def __init__(self, message: str, *, detail: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.detail = detail
+        """What is there instead, in full sentences."""
+        self.hint = hint
+        """What to do, in full sentences."""
+
+
+class CommandRejected(GatewayError):
+    """A rejected command; also raised itself for codes that a later gateway may add."""
+
+    def __init__(
+        self, message: str, *, code: str, command_id: str, detail: str | None = None, hint: str | None = None
+    ) -> None:
+        super().__init__(message, detail=detail, hint=hint)
+        self.code = code
+        """The stable, kebab-case code of contract §3."""
+        self.command_id = command_id
+        """The command that was rejected."""
+
+    def __str__(self) -> str:
+        """The code, the message, and detail and hint where given."""
+        return " ".join(part for part in (f"{self.code}: {self.message}.", self.detail, self.hint) if part)
+
+
+class BadStatement(CommandRejected):
+    """The text is no statement that the gateway knows."""
+
+
+class BadQuery(CommandRejected):
+    """The statement is well formed, but its SELECT cannot be kept running."""
+
+
+class NotFound(CommandRejected):
+    """It names a CQ or a stream that is not there, or is another subscriber's."""
+
+
+class Conflict(CommandRejected):
+    """It collides with what is there: a name in use, a stream with CQs, another form of a topic."""
+
+
+class BadTime(CommandRejected):
+    """A clause about time cannot be kept."""
+
+
+class Refused(CommandRejected):
+    """It is well formed, but not allowed to this subscriber, or passes a quota."""
+
+
+class Unavailable(CommandRejected):
+    """The gateway could not carry it out just now and changed nothing."""
+
+
+class SomeRejected(GatewayError):
+    """Of many commands at once some were rejected; the others stay accepted."""
+
+    def __init__(self, outcomes: Sequence[object]) -> None:
+        errors = [outcome for outcome in outcomes if isinstance(outcome, CommandRejected)]
+        super().__init__(f"{len(errors)} of {len(outcomes)} commands were rejected", detail=str(errors[0]))
+        self.outcomes = outcomes
+        """One per command in the order given: its result, or the `CommandRejected`."""
+        self.errors = errors
+        """The rejections alone."""
+
+
+class TransportError(GatewayError):
+    """Kafka could not do what was asked."""
+
+
+class NoReply(TransportError):
+    """No reply came in time; the command may or may not have been carried out."""
+
+    def __init__(self, command_id: str, seconds: float) -> None:
+        super().__init__(
+            f'no reply to command "{command_id}" within {seconds:g} s',
+            detail="The gateway may be down or not reached; the command may still be carried out.",
+            hint="Send it again with the same command_id: that never carries it out twice.",
+        )
+        self.command_id = command_id
+
+
+class ResultsGone(TransportError):
+    """Results that come next for a reader have been deleted, by retention or with their topic."""
+
+
+class BadCursor(GatewayError):
+    """The text is no cursor of this SDK."""
+
+
+class FilterUnavailable(GatewayError):
+    """A virtual destination needs its filter applied, and what does that is not installed."""
+
+
+class Closed(GatewayError):
+    """The client or subscription was closed."""
+
+
+_CLASSES: dict[str, type[CommandRejected]] = {
+    "malformed-command": BadStatement,
+    "command-too-large": BadStatement,
+    "syntax-error": BadStatement,
+    "unknown-statement": BadStatement,
+    "unknown-stream": NotFound,
+    "unknown-cq": NotFound,
+    "unknown-column": BadQuery,
+    "unknown-function": BadQuery,
+    "type-mismatch": BadQuery,
+    "unsupported-query": BadQuery,
+    "cq-exists": Conflict,
+    "stream-exists": Conflict,
+    "stream-in-use": Conflict,
+    "stream-mismatch": Conflict,
+    "bad-interval": BadTime,
+    "bad-time": BadTime,
+    "already-expired": BadTime,
+    "not-allowed": Refused,
+    "quota-exceeded": Refused,
+    "unavailable": Unavailable,
+}
+
+
+def rejection(code: str, message: str, *, command_id: str, detail: str | None, hint: str | None) -> CommandRejected:
+    """Return the exception for a rejected reply.
+
+    Example:
+        >>> type(rejection("unknown-cq", 'CQ "a" does not exist', command_id="1", detail=None, hint=None)).__name__
+        'NotFound'
+    """
+    kind = _CLASSES.get(code, CommandRejected)
+    return kind(message, code=code, command_id=command_id, detail=detail, hint=hint)

@@ -1,0 +1,127 @@
+"""Commands out, replies in: the outbox joined to Kafka. How to wait is left to the clients, which differ in it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+from gateway.sdk.errors import Closed, TransportError
+from gateway.sdk.outbox import Outbox, Pending
+from gateway.sdk.transport import Inbox, Sender
+from schemas.partition import partition_of
+
+__all__ = ["MOST_UNDER_WAY", "Exchange"]
+
+MOST_UNDER_WAY = 20_000
+"""Commands that wait for replies at once: enough to keep the gateway busy, and bounded memory."""
+
+
+class Exchange:
+    """One subscriber's commands and replies over one producer and one consumer.
+
+    The consumer reads only the subscriber's own partition of `cq.replies`, and begins at the end that it has before
+    the first command goes out. `submit` and `step` may be called by several threads: a lock keeps them apart, and
+    whoever steps takes in the replies of all.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        subscriber: str,
+        *,
+        prefix: str,
+        extra: Mapping[str, str],
+        clock: Callable[[], float],
+    ) -> None:
+        self._topic = prefix + "commands"
+        self._replies = prefix + "replies"
+        self._key = subscriber.encode()
+        self._outbox = Outbox(subscriber, clock=clock)
+        self._sender = Sender(bootstrap, extra)
+        self._inbox = Inbox(bootstrap, extra)
+        self._lock = threading.Lock()
+        self._listening = False
+        self._closed = False
+
+    @property
+    def sender(self) -> Sender:
+        """The producer, for publishing to streams."""
+        return self._sender
+
+    def listen(self) -> None:
+        """Begin to read replies, once; called by itself before the first command.
+
+        Raises:
+            TransportError: Kafka is not reached, or there is no gateway's topic.
+        """
+        with self._lock:
+            self._listen()
+
+    def submit(self, texts: Sequence[str], *, timeout: float, command_id: str | None = None) -> list[Pending]:
+        """Queue statements in their order; `step` sends them.
+
+        Args:
+            texts: The statements.
+            timeout: Seconds until a command without a reply is given up.
+            command_id: That of the one statement, for sending again; otherwise ids are made.
+
+        Raises:
+            TransportError: Kafka is not reached, or there is no gateway's topic.
+            Closed: The client was closed.
+        """
+        with self._lock:
+            self._listen()
+            return [self._outbox.submit(text, timeout=timeout, command_id=command_id) for text in texts]
+
+    def step(self, seconds: float) -> None:
+        """Send what is to be sent, and take in replies, waiting at most so long for one.
+
+        Raises:
+            TransportError: Reading is refused.
+            Closed: The client was closed.
+        """
+        with self._lock:
+            self._check_open()
+            self._outbox.tick()
+            self._send()
+            self._sender.serve(0)
+            for record in self._inbox.fetch(seconds if len(self._outbox) else 0):
+                if self._outbox.waits_for(record.headers.get("command_id", "")):
+                    self._outbox.answer(record.value)
+
+    def close(self) -> None:
+        """Close both connections; commands without a reply may still be carried out."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._inbox.close()
+                self._sender.close()
+
+    def _listen(self) -> None:
+        self._check_open()
+        if not self._listening:
+            partition = partition_of(self._key, self._sender.partitions(self._replies))
+            where = (self._replies, partition)
+            self._inbox.assign({where: self._inbox.end(*where)})
+            self._listening = True
+
+    def _send(self) -> None:
+        for pending in self._outbox.unsent():
+            try:
+                queued = self._sender.send(self._topic, pending.record, key=self._key, failed=self._failed(pending))
+            except TransportError as exc:
+                self._outbox.refuse(pending, exc)
+                continue
+            if not queued:
+                return
+
+    def _failed(self, pending: Pending) -> Callable[[TransportError], None]:
+        def refuse(error: TransportError) -> None:
+            # Out of `serve`, hence with the lock held.
+            self._outbox.refuse(pending, error)
+
+        return refuse
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Closed("the client was closed")

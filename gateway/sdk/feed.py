@@ -1,0 +1,104 @@
+"""Many readers over one flow of records: who gets which, and the cursor of all. No I/O."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+
+from gateway.sdk.cursor import Place, decode_cursor, encode_cursor, place_of
+from gateway.sdk.reader import Reader
+from gateway.sdk.record import Fields
+from gateway.sdk.results import ContinuousQuery, Digest, End, Match
+
+__all__ = ["Feed", "places"]
+
+
+def places(queries: Sequence[ContinuousQuery], cursor: str | None) -> list[Place]:
+    """Return where to begin: what the cursor holds goes on there, the others begin.
+
+    Args:
+        queries: The CQs as they are now; none for just those of the cursor.
+        cursor: A cursor, or None to begin all.
+
+    Raises:
+        BadCursor: The text is no cursor.
+    """
+    if cursor is None:
+        return [place_of(query) for query in queries]
+    held = {place.query.cq: place for place in decode_cursor(cursor)}
+    if not queries:
+        return list(held.values())
+    found = []
+    for query in queries:
+        place = held.get(query.cq)
+        # Replaced or created anew meanwhile: another destination, read from its own beginning.
+        if place is None or place.query.destination.id != query.destination.id:
+            found.append(place_of(query))
+        else:
+            place.query = query
+            found.append(place)
+    return found
+
+
+class Feed:
+    """Takes records in and gives results out one by one, so that the cursor is exact between any two of them."""
+
+    def __init__(self, readers: Sequence[Reader]) -> None:
+        self._readers = list(readers)
+        self._by_key: dict[tuple[str, bytes], list[Reader]] = {}
+        for reader in self._readers:
+            destination = reader.query.destination
+            for key in {destination.key, destination.id}:
+                self._by_key.setdefault((destination.topic, key.encode()), []).append(reader)
+        self._read: dict[tuple[str, int], int] = {}
+        """Topic and partition → offset before which every record was fed to its readers."""
+        self._records: deque[Fields] = deque()
+        self._results = self._flow()
+        self.ends: dict[str, End] = {reader.name: reader.end for reader in self._readers if reader.end is not None}
+        """Name → end, of the CQs from which nothing more comes."""
+
+    @property
+    def readers(self) -> Sequence[Reader]:
+        """One for each CQ."""
+        return self._readers
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more comes from any CQ."""
+        return all(reader.ended for reader in self._readers)
+
+    def positions(self) -> dict[tuple[str, int], int]:
+        """Where to read from: each partition from the earliest offset that a reader still wants."""
+        starts: dict[tuple[str, int], int] = {}
+        for reader in self._readers:
+            if not reader.ended:
+                for where, offset in reader.begins().items():
+                    starts[where] = min(offset, starts.get(where, offset))
+        return starts
+
+    def add(self, records: Iterable[Fields]) -> None:
+        """Take in records, in order within their partitions."""
+        self._records.extend(records)
+
+    def take(self) -> Match | Digest | None:
+        """Return the next result, or None when more records are needed."""
+        return next(self._results)
+
+    def cursor(self) -> str:
+        """Return the cursor after the last result that was taken."""
+        return encode_cursor([reader.place(self._read) for reader in self._readers])
+
+    def _flow(self) -> Iterator[Match | Digest | None]:
+        while True:
+            while self._records:
+                record = self._records[0]
+                for reader in self._by_key.get((record.topic, record.key), ()):
+                    result = reader.feed(record)
+                    if isinstance(result, End):
+                        self.ends[result.cq] = result
+                    elif result is not None:
+                        yield result
+                # Only now: with two readers of one record, a cursor taken in between must find it again.
+                self._read[record.topic, record.partition] = record.offset + 1
+                self._records.popleft()
+            yield None

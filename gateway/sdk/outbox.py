@@ -1,0 +1,150 @@
+"""Commands on their way, without any I/O: what to send, which reply answers what, what to send again."""
+
+from __future__ import annotations
+
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from gateway.sdk.errors import CommandRejected, NoReply, TransportError, rejection
+from gateway.sdk.results import Reply
+
+__all__ = ["Outbox", "Pending"]
+
+_RETRY_SECONDS = 1.0
+"""How long after an `unavailable` the command goes out again."""
+
+_TICK_SECONDS = 0.2
+"""How often deadlines are looked at: with tens of thousands under way, not for each reply."""
+
+_decode_reply = msgspec.json.Decoder(Reply).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class Pending:
+    """One command and, once it came, its outcome."""
+
+    __slots__ = ("command_id", "deadline", "error", "record", "reply", "send_at", "timeout")
+
+    def __init__(self, command_id: str, record: bytes, *, now: float, timeout: float) -> None:
+        self.command_id = command_id
+        self.record = record
+        """The value of the record on `cq.commands`."""
+        self.timeout = timeout
+        self.deadline = now + timeout
+        self.send_at: float | None = None
+        """When to send it again although nothing is overdue; set by an `unavailable`."""
+        self.reply: Reply | None = None
+        self.error: TransportError | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether the outcome is known."""
+        return self.reply is not None or self.error is not None
+
+    def outcome(self) -> Reply | CommandRejected:
+        """Return the reply, or the rejection as a value.
+
+        Raises:
+            TransportError: No reply came in time (`NoReply`), or Kafka refused the record.
+        """
+        if self.error is not None:
+            raise self.error
+        if self.reply is None:
+            raise TransportError(f'command "{self.command_id}" has no outcome yet')
+        reply = self.reply
+        if reply.accepted:
+            return reply
+        return rejection(reply.code, reply.message, command_id=self.command_id, detail=reply.detail, hint=reply.hint)
+
+
+class Outbox:
+    """The commands of one subscriber, in their order.
+
+    A reply that does not come is asked for by sending the same command id again, which never carries it out twice:
+    when nothing at all was answered for `silence` seconds, everything unanswered goes out again in its order.
+    (A long queue at the gateway is no silence.) Not to be used by two threads at once.
+    """
+
+    def __init__(self, subscriber: str, *, clock: Callable[[], float], silence: float = 15.0) -> None:
+        self._subscriber = subscriber
+        self._clock = clock
+        self._silence = silence
+        self._run = uuid.uuid4().hex
+        self._count = 0
+        self._pending: dict[str, Pending] = {}
+        self._unsent: deque[Pending] = deque()
+        self._heard_at = clock()
+        self._next_tick_at = clock()
+
+    def __len__(self) -> int:
+        """How many commands wait for their outcome."""
+        return len(self._pending)
+
+    def submit(self, text: str, *, timeout: float, command_id: str | None = None) -> Pending:
+        """Queue a statement; `timeout` in seconds. A command id that still waits is joined, not sent twice."""
+        if command_id is None:
+            self._count += 1
+            command_id = f"{self._run}-{self._count}"
+        elif command_id in self._pending:
+            return self._pending[command_id]
+        now = self._clock()
+        if not self._pending:
+            self._heard_at = now
+        record = _encode({"command_id": command_id, "subscriber": self._subscriber, "text": text})
+        pending = Pending(command_id, record, now=now, timeout=timeout)
+        self._pending[command_id] = pending
+        self._unsent.append(pending)
+        return pending
+
+    def unsent(self) -> Iterator[Pending]:
+        """Yield what is to be sent now, in order; each is taken out when the next is asked for."""
+        while self._unsent:
+            pending = self._unsent[0]
+            if not pending.done:
+                yield pending
+            self._unsent.popleft()
+
+    def waits_for(self, command_id: str) -> bool:
+        """Whether a reply to this command is still wanted."""
+        return command_id in self._pending
+
+    def answer(self, value: bytes) -> None:
+        """Take in the value of a reply; one that is not ours, or not JSON, changes nothing."""
+        try:
+            reply = _decode_reply(value)
+        except msgspec.DecodeError:
+            return
+        pending = self._pending.get(reply.command_id or "")
+        if pending is None:
+            return
+        now = self._clock()
+        self._heard_at = now
+        if reply.code == "unavailable" and now + _RETRY_SECONDS < pending.deadline:
+            pending.send_at = now + _RETRY_SECONDS
+            return
+        pending.reply = reply
+        del self._pending[pending.command_id]
+
+    def refuse(self, pending: Pending, error: TransportError) -> None:
+        """Record that Kafka will not take a command."""
+        pending.error = error
+        self._pending.pop(pending.command_id, None)
+
+    def tick(self) -> None:
+        """Give up what is past its deadline, and queue again what is overdue; cheap to call often."""
+        now = self._clock()
+        if now < self._next_tick_at:
+            return
+        self._next_tick_at = now + _TICK_SECONDS
+        if now - self._heard_at >= self._silence:
+            self._heard_at = now
+            self._unsent = deque(self._pending.values())
+        for pending in list(self._pending.values()):
+            if now >= pending.deadline:
+                self.refuse(pending, NoReply(pending.command_id, pending.timeout))
+            elif pending.send_at is not None and now >= pending.send_at:
+                pending.send_at = None
+                self._unsent.append(pending)

@@ -1,0 +1,62 @@
+"""Publishing events to a stream's topic as JSON."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from gateway.sdk.errors import TransportError
+from gateway.sdk.transport import Sender
+
+__all__ = ["Publisher"]
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Publisher:
+    """Writes rows to topics. Its connection is made with the first row; safe to call from several threads."""
+
+    def __init__(self, bootstrap: str, extra: Mapping[str, str]) -> None:
+        self._bootstrap = bootstrap
+        self._extra = extra
+        self._sender: Sender | None = None
+        self._lock = threading.Lock()
+
+    def publish(self, topic: str, rows: Iterable[Mapping[str, Any]], *, key: str | None, timeout: float) -> int:
+        """Write rows and wait until Kafka has them; returns how many.
+
+        Args:
+            topic: The stream's topic.
+            rows: Column → value; times and dates become ISO 8601, decimals strings.
+            key: The column whose value is the record's key; without one records spread over partitions.
+            timeout: Seconds to wait for Kafka at the end.
+
+        Raises:
+            TransportError: Some rows were not written.
+        """
+        troubles: list[TransportError] = []
+        count = 0
+        with self._lock:
+            if self._sender is None:
+                self._sender = Sender(self._bootstrap, self._extra)
+            for row in rows:
+                record_key = None if key is None else str(row[key]).encode()
+                while not self._sender.send(topic, _encode(row), key=record_key, failed=troubles.append):
+                    self._sender.serve(0.1)
+                count += 1
+            unwritten = self._sender.flush(timeout)
+        if troubles:
+            raise troubles[0]
+        if unwritten:
+            raise TransportError(f'{unwritten} rows for "{topic}" were not written within {timeout:g} s')
+        return count
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            if self._sender is not None:
+                self._sender.close()
+                self._sender = None

@@ -1,0 +1,163 @@
+"""One CQ's results out of the records of its destination, each handed over once; no I/O.
+
+A replay after a crash writes results again with the same ids, and within a destination the first writings of one
+source partition come in source order. So a result is new exactly when its source offset is above the highest one
+handed over for its source partition: one number instead of a set of ids. Digests go by their tick alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from gateway.sdk.cursor import Place
+from gateway.sdk.record import DIGEST, END, MATCH, DigestPart, Fields, digest_part, end_note, match_fields, source_of
+from gateway.sdk.results import ContinuousQuery, Digest, End, Match
+
+__all__ = ["Filter", "Reader"]
+
+Filter = Callable[[Mapping[str, Any]], Mapping[str, Any] | None]
+"""Applies a virtual destination's filter and SELECT list to one event: the row, or None where it is no match."""
+
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+class Reader:
+    """Follows one CQ; fed with the records of its partitions in their order, it gives what is new."""
+
+    def __init__(self, place: Place, *, apply: Filter | None = None) -> None:
+        self._query = place.query
+        self._next = dict(place.next)
+        self._marks = dict(place.marks)
+        self._tick = place.tick
+        self._parts: dict[int, dict[int, DigestPart]] = {}
+        self._first_offset: dict[int, int] = {}
+        """Tick → offset of the first of its parts that was read, while others are missing."""
+        self._apply = apply
+        self._end = place.end
+
+    @property
+    def query(self) -> ContinuousQuery:
+        """The CQ that is followed."""
+        return self._query
+
+    @property
+    def name(self) -> str:
+        """The CQ's name."""
+        return self._query.cq
+
+    @property
+    def end(self) -> End | None:
+        """The CQ's end, once it was read."""
+        return self._end
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more comes."""
+        return self._end is not None
+
+    def refresh(self, query: ContinuousQuery) -> None:
+        """Take over what ALTER changed: START and EXPIRE move, the destination stays."""
+        self._query = query
+
+    def begins(self) -> dict[tuple[str, int], int]:
+        """Where to go on reading, by topic and partition."""
+        return {(self._query.destination.topic, partition): offset for partition, offset in self._next.items()}
+
+    def place(self, read: Mapping[tuple[str, int], int]) -> Place:
+        """Return how far the handing over has come.
+
+        Args:
+            read: Topic and partition → offset before which all records were fed; what is missing was not read.
+        """
+        topic = self._query.destination.topic
+        resume = {partition: max(offset, read.get((topic, partition), 0)) for partition, offset in self._next.items()}
+        # Parts of an unfinished digest are to be read again.
+        held = min(self._first_offset.values(), default=None)
+        if held is not None:
+            resume = {partition: min(offset, held) for partition, offset in resume.items()}
+        return Place(query=self._query, next=resume, marks=dict(self._marks), tick=self._tick, end=self._end)
+
+    def feed(self, record: Fields) -> Match | Digest | End | None:
+        """Take in the next record of one of its partitions; returns what it makes new, if anything."""
+        if self.ended or record.offset < self._next.get(record.partition, 0):
+            return None
+        match record.kind:
+            case kind if kind == MATCH:
+                return self._match(record)
+            case kind if kind == DIGEST:
+                return self._digest(record)
+            case kind if kind == END:
+                return self._ending(record)
+        return None
+
+    def _match(self, record: Fields) -> Match | None:
+        source = source_of(record)
+        if source.offset <= self._marks.get(source.partition, -1) or not self._sees(record.time):
+            return None
+        row: Mapping[str, Any] | None = match_fields(record)
+        if self._apply is not None and row is not None:
+            row = self._apply(row)
+        if row is None:
+            return None
+        self._marks[source.partition] = source.offset
+        return Match(
+            cq=self.name,
+            row=row,
+            time=record.time,
+            stream=source.stream,
+            partition=source.partition,
+            offset=source.offset,
+            destination=self._query.destination.id,
+            written_at=record.written_at,
+        )
+
+    def _sees(self, time: datetime) -> bool:
+        """Whether an event of this time is the CQ's own: another one may share the destination, and see more."""
+        query = self._query
+        return (query.starts_at is None or time >= query.starts_at) and (
+            query.expires_at is None or time < query.expires_at
+        )
+
+    def _digest(self, record: Fields) -> Digest | None:
+        tick, part = digest_part(record)
+        if self._tick is not None and tick <= self._tick:
+            return None
+        query = self._query
+        if query.starts_at is not None and part.until <= query.starts_at:
+            return None
+        # The first tick after EXPIRE still brings what was pending when others share the destination.
+        if query.expires_at is not None and part.since >= query.expires_at:
+            return None
+        parts = self._parts.setdefault(tick, {})
+        parts[part.part] = part
+        if len(parts) < part.parts:
+            self._first_offset.setdefault(tick, record.offset)
+            return None
+        self._tick = tick
+        for done in [other for other in self._parts if other <= tick]:
+            del self._parts[done]
+            self._first_offset.pop(done, None)
+        return Digest(
+            cq=self.name,
+            fired_at=part.fired_at,
+            since=part.since,
+            until=part.until,
+            count=part.count,
+            rows=tuple(row for _, each in sorted(parts.items()) for row in each.rows),
+            destination=query.destination.id,
+            tick=tick,
+        )
+
+    def _ending(self, record: Fields) -> End | None:
+        destination, note = end_note(record)
+        if destination != self._query.destination.id:
+            return None
+        # A CQ re-created before its topic is deleted takes it over, with the end of its forerunner in it.
+        # `ended_at` has milliseconds; the reply's time may have more, hence the comparison in whole ones.
+        born_at = self._query.created_at
+        if born_at is not None and note.ended_at + _MILLISECOND <= born_at:
+            return None
+        self._end = End(self.name, note.ended_at, note.reason)
+        return self._end

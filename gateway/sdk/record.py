@@ -1,0 +1,92 @@
+"""One record of a result topic: its CloudEvents headers and value (contract §6), typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+__all__ = ["DigestPart", "EndNote", "Fields", "Source", "digest_part", "end_note", "match_fields", "source_of"]
+
+MATCH, DIGEST, END = "cq.match", "cq.digest", "cq.end"
+"""The values of `ce_type`."""
+
+_decode_fields = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class Fields(msgspec.Struct, frozen=True):
+    """A result record as it lies on its topic, freed from the Kafka driver."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes
+    value: bytes
+    headers: Mapping[str, str]
+    written_at: datetime | None = None
+
+    @property
+    def kind(self) -> str:
+        """The CloudEvents type; empty where the record is none of ours."""
+        return self.headers.get("ce_type", "")
+
+    @property
+    def time(self) -> datetime:
+        """The source record's time, or the tick."""
+        return datetime.fromisoformat(self.headers["ce_time"])
+
+
+class Source(msgspec.Struct, frozen=True):
+    """Where a match's event lies: `<stream>/<partition>/<offset>`."""
+
+    stream: str
+    partition: int
+    offset: int
+
+
+class DigestPart(msgspec.Struct, frozen=True):
+    """One part of a digest."""
+
+    fired_at: datetime
+    count: int
+    since: datetime = msgspec.field(name="from")
+    until: datetime = msgspec.field(name="to")
+    part: int = 1
+    parts: int = 1
+    rows: list[dict[str, Any]] = []
+
+
+class EndNote(msgspec.Struct, frozen=True):
+    """The value of `cq.end`."""
+
+    ended_at: datetime
+    reason: str
+
+
+_decode_part = msgspec.json.Decoder(DigestPart).decode
+_decode_end = msgspec.json.Decoder(EndNote).decode
+
+
+def source_of(fields: Fields) -> Source:
+    """Read a match's `ce_id`."""
+    stream, partition, offset = fields.headers["ce_id"].rsplit("/", 2)
+    return Source(stream, int(partition), int(offset))
+
+
+def match_fields(fields: Fields) -> dict[str, Any]:
+    """Read a match's value: the SELECT list, or all columns for a virtual destination."""
+    return _decode_fields(fields.value)
+
+
+def digest_part(fields: Fields) -> tuple[int, DigestPart]:
+    """Read a digest's part and its tick in milliseconds."""
+    _, tick, _ = fields.headers["ce_id"].rsplit("/", 2)
+    return int(tick), _decode_part(fields.value)
+
+
+def end_note(fields: Fields) -> tuple[str, EndNote]:
+    """Read `cq.end` and the id of the destination that it ends."""
+    destination, _, _ = fields.headers["ce_id"].rsplit("/", 2)
+    return destination, _decode_end(fields.value)

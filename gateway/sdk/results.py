@@ -1,0 +1,134 @@
+"""What the gateway answers and delivers, as frozen typed objects; unknown fields of later gateways are passed over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+__all__ = ["ContinuousQuery", "Destination", "Digest", "End", "Match", "Reply", "Trigger"]
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """A record of `cq.replies` (contract §3)."""
+
+    command_id: str | None
+    subscriber: str
+    status: str
+    code: str
+    message: str
+    detail: str | None = None
+    hint: str | None = None
+    result: dict[str, Any] | None = None
+    replied_at: datetime | None = None
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the command was carried out."""
+        return self.status == "accepted"
+
+
+class Trigger(msgspec.Struct, frozen=True):
+    """When results leave: at once (`change`), or gathered until a tick (`timer`)."""
+
+    kind: str = "change"
+    every: str | None = None
+    """ISO 8601 duration."""
+    cron: str | None = None
+    zone: str | None = None
+    next_at: datetime | None = None
+
+
+class Destination(msgspec.Struct, frozen=True):
+    """Where a CQ's results are written (contract §5, §6)."""
+
+    id: str
+    mode: str
+    """`shared`, `dedicated` or `virtual`."""
+    topic: str
+    key: str
+    partition: int | None = None
+    """None for a virtual destination: all partitions of its topic."""
+    offset: int | list[int] = 0
+    """Where a reader begins; by partition for a virtual destination."""
+    filter: str | None = None
+    """Of a virtual destination: SQL over the stream's columns that the reader applies."""
+    select: str | None = None
+    """Of a virtual destination: the SELECT list that the reader applies."""
+
+    def begins(self) -> dict[int, int]:
+        """Offset to begin at, by partition."""
+        if isinstance(self.offset, list):
+            return dict(enumerate(self.offset))
+        return {self.partition or 0: self.offset}
+
+
+class ContinuousQuery(msgspec.Struct, frozen=True):
+    """A CQ as CREATE CQ and DESCRIBE CQ answer it; the last five are DESCRIBE's alone."""
+
+    cq: str
+    group: str
+    signature: str
+    destination: Destination
+    constants: list[Any] = []
+    trigger: Trigger = Trigger()
+    starts_at: datetime | None = None
+    expires_at: datetime | None = None
+    text: str | None = None
+    status: str | None = None
+    created_at: datetime | None = None
+    """Acceptance; with CREATE the time of the reply."""
+    matches: int | None = None
+    last_match_at: datetime | None = None
+
+
+class Match(msgspec.Struct, frozen=True):
+    """One event that a change-based CQ matched."""
+
+    cq: str
+    """The CQ's name."""
+    row: Mapping[str, Any]
+    """The SELECT list in its order, as decoded from JSON: times and decimals are strings."""
+    time: datetime
+    """The source record's time (`ce_time`)."""
+    stream: str
+    partition: int
+    """Of the source record."""
+    offset: int
+    """Of the source record."""
+    destination: str
+    written_at: datetime | None = None
+    """When Kafka appended the result."""
+
+    @property
+    def id(self) -> str:
+        """The result's `ce_id`, for ever the same within its destination."""
+        return f"{self.stream}/{self.partition}/{self.offset}"
+
+
+class Digest(msgspec.Struct, frozen=True):
+    """What a timer-based CQ matched between two ticks, all parts together."""
+
+    cq: str
+    fired_at: datetime
+    since: datetime
+    """The tick before (`from`)."""
+    until: datetime
+    """This tick (`to`); a digest covers [since, until)."""
+    count: int
+    """Of all matches, whatever `rows` holds."""
+    rows: tuple[Mapping[str, Any], ...]
+    destination: str
+    tick: int
+    """This tick in milliseconds since 1970, as in `ce_id`."""
+
+
+class End(msgspec.Struct, frozen=True):
+    """Nothing more comes for a CQ."""
+
+    cq: str
+    ended_at: datetime
+    reason: str
+    """`expired`, `dropped` or `replaced`."""

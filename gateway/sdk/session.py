@@ -1,0 +1,51 @@
+"""What a sync and an asyncio client hold alike: the connections and the defaults."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from gateway.sdk.exchange import Exchange
+from gateway.sdk.feed import places
+from gateway.sdk.publisher import Publisher
+from gateway.sdk.results import ContinuousQuery
+from gateway.sdk.subscription import Subscription
+
+__all__ = ["Session"]
+
+
+class Session:
+    """One subscriber's connections; safe to use from several threads."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        subscriber: str,
+        *,
+        prefix: str = "cq.",
+        timeout: float = 30.0,
+        extra: Mapping[str, str] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._bootstrap = bootstrap
+        self._extra = dict(extra or {})
+        self.subscriber = subscriber
+        """The name that commands are sent under."""
+        self.timeout = timeout
+        """Seconds that a command waits for its reply, unless told otherwise."""
+        self.exchange = Exchange(bootstrap, subscriber, prefix=prefix, extra=self._extra, clock=clock)
+        self.publisher = Publisher(bootstrap, self._extra)
+
+    def follow(self, queries: Sequence[ContinuousQuery], cursor: str | None, *, skip_lost: bool) -> Subscription:
+        """Return a subscription to these CQs, or to those of the cursor.
+
+        Raises:
+            BadCursor: The text is no cursor.
+            FilterUnavailable: A destination is virtual, and DuckDB is not installed.
+        """
+        return Subscription(self._bootstrap, self._extra, places(queries, cursor), skip_lost=skip_lost)
+
+    def close(self) -> None:
+        """Close the connections; subscriptions are closed by themselves."""
+        self.exchange.close()
+        self.publisher.close()

@@ -1,0 +1,129 @@
+"""The texts of statements (contract §4), for callers who have the parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+__all__ = ["create_cq", "create_stream", "interval", "quoted", "show", "text_literal"]
+
+
+def quoted(name: str) -> str:
+    """Return a name as a quoted identifier.
+
+    Example:
+        >>> quoted('my "first" CQ')
+        '"my ""first"" CQ"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def text_literal(text: str) -> str:
+    """Return a standard SQL string.
+
+    Example:
+        >>> text_literal("O'Neil")
+        "'O''Neil'"
+    """
+    return "'" + text.replace("'", "''") + "'"
+
+
+def interval(length: timedelta | str) -> str:
+    """Return an interval's literal; text is taken as it is (`10 minutes` or ISO 8601).
+
+    Example:
+        >>> interval(timedelta(minutes=10))
+        "'600 seconds'"
+
+    Raises:
+        ValueError: It is not a whole number of seconds.
+    """
+    if isinstance(length, str):
+        return text_literal(length)
+    seconds, rest = divmod(length, timedelta(seconds=1))
+    if rest:
+        raise ValueError("an interval is a whole number of seconds")
+    return text_literal(f"{seconds} seconds")
+
+
+def moment(at: datetime | str) -> str:
+    """Return a time's literal.
+
+    Raises:
+        ValueError: The time has no zone.
+    """
+    if isinstance(at, str):
+        return text_literal(at)
+    if at.tzinfo is None:
+        raise ValueError("a time needs a zone, for one datetime.UTC")
+    return text_literal(at.isoformat())
+
+
+def create_cq(
+    name: str,
+    select: str,
+    *,
+    replace: bool = False,
+    publish: str | None = None,
+    start: datetime | str | None = None,
+    every: timedelta | str | None = None,
+    expire: datetime | timedelta | str | None = None,
+) -> str:
+    """Return a CREATE CQ statement.
+
+    Args:
+        name: The CQ's name, of any characters.
+        select: The SELECT.
+        replace: Whether a CQ of that name is replaced.
+        publish: What follows `DO PUBLISH`, such as `SHARED` or `DIGEST LATEST BY symbol`.
+        start: Events before it are not seen.
+        every: Digests at this interval instead of single matches.
+        expire: When it ends, or how long after acceptance (`timedelta`); text is a time.
+
+    Example:
+        >>> print(create_cq("intel", "SELECT price FROM quotes", every="10 minutes"))
+        CREATE CQ "intel" AS SELECT price FROM quotes EVERY '10 minutes'
+    """
+    parts = [f"CREATE {'OR REPLACE ' if replace else ''}CQ {quoted(name)} AS {select.strip().rstrip(';')}"]
+    if publish is not None:
+        parts.append(f"DO PUBLISH {publish}")
+    if start is not None:
+        parts.append(f"START {moment(start)}")
+    if every is not None:
+        parts.append(f"EVERY {interval(every)}")
+    if isinstance(expire, timedelta):
+        parts.append(f"EXPIRE AFTER {interval(expire)}")
+    elif expire is not None:
+        parts.append(f"EXPIRE {moment(expire)}")
+    return " ".join(parts)
+
+
+def create_stream(name: str, columns: Mapping[str, str], options: Mapping[str, str | int]) -> str:
+    """Return a CREATE STREAM statement.
+
+    Example:
+        >>> print(create_stream("quotes", {"symbol": "STRING"}, {"topic": "quotes", "partitions": 2}))
+        CREATE STREAM "quotes" ("symbol" STRING) WITH (topic = 'quotes', partitions = 2)
+    """
+    declared = ", ".join(f"{quoted(column)} {kind}" for column, kind in columns.items())
+    settings = ", ".join(
+        f"{key} = {value if isinstance(value, int) else text_literal(value)}" for key, value in options.items()
+    )
+    return f"CREATE STREAM {quoted(name)} ({declared}) WITH ({settings})"
+
+
+def show(what: str, *, like: str | None = None, after: str | None = None, limit: int | None = None) -> str:
+    """Return a SHOW statement.
+
+    Example:
+        >>> show("CQS", like="a%", after="aa")
+        "SHOW CQS LIKE 'a%' AFTER 'aa'"
+    """
+    parts = [f"SHOW {what}"]
+    if like is not None:
+        parts.append(f"LIKE {text_literal(like)}")
+    if after is not None:
+        parts.append(f"AFTER {text_literal(after)}")
+    if limit is not None:
+        parts.append(f"LIMIT {limit}")
+    return " ".join(parts)

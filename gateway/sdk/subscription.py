@@ -1,0 +1,135 @@
+"""Following CQs: one consumer, their results in an iteration, a cursor to go on from."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from gateway.sdk.cursor import Place
+from gateway.sdk.errors import Closed
+from gateway.sdk.feed import Feed
+from gateway.sdk.reader import Reader
+from gateway.sdk.results import ContinuousQuery, Digest, End, Match
+from gateway.sdk.transport import Inbox
+from gateway.sdk.virtual import filter_of
+
+__all__ = ["Subscription"]
+
+_SLICE = 0.25
+"""Seconds that one wait lasts, so that Ctrl-C and `close` are noticed."""
+
+
+class Subscription:
+    """The results of some CQs as an iteration that ends with the last of them; closes as a context manager.
+
+    Each result comes once, also over crashes and replays of the gateway, and over a resumption from `cursor`.
+    Iterate in one thread; `close` may be called from another one.
+
+    Example:
+        with client.subscribe("intel") as results:
+            for match in results:
+                print(match.row, results.cursor)
+    """
+
+    def __init__(
+        self, bootstrap: str, extra: Mapping[str, str], places: Sequence[Place], *, skip_lost: bool = True
+    ) -> None:
+        self._feed = Feed([Reader(place, apply=filter_of(place.query.destination)) for place in places])
+        self._skip_lost = skip_lost
+        self._closed = threading.Event()
+        self._inbox = Inbox(bootstrap, extra)
+        self._assigned = self._feed.positions()
+        self._ends = len(self._feed.ends)
+        self._inbox.assign(self._assigned)
+
+    @property
+    def cursor(self) -> str:
+        """Opaque text: `subscribe(cursor=…)` goes on after the last result that was handed over, anywhere."""
+        return self._feed.cursor()
+
+    @property
+    def queries(self) -> list[ContinuousQuery]:
+        """The CQs that are followed."""
+        return [reader.query for reader in self._feed.readers]
+
+    @property
+    def ends(self) -> Mapping[str, End]:
+        """Name → end, of the CQs from which nothing more comes."""
+        return self._feed.ends
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more comes from any CQ."""
+        return self._feed.ended
+
+    def next(self, timeout: float | None = None) -> Match | Digest | None:
+        """Return the next result; None when all CQs have ended, or none came in `timeout` seconds.
+
+        Raises:
+            Closed: The subscription was closed.
+            ResultsGone: Results were deleted before they were read.
+            TransportError: Kafka refuses; while it is merely away, the wait goes on.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while (result := self.take()) is None and not self.ended:
+            left = _SLICE if deadline is None else deadline - time.monotonic()
+            if left <= 0:
+                return None
+            self.fetch(min(_SLICE, left))
+        return result
+
+    def take(self) -> Match | Digest | None:
+        """Return the next result that has been fetched already, or None.
+
+        Raises:
+            Closed: The subscription was closed.
+        """
+        if self._closed.is_set():
+            raise Closed("the subscription was closed")
+        return self._feed.take()
+
+    def fetch(self, seconds: float) -> None:
+        """Wait at most so long for more records; `take` gives what they hold.
+
+        Raises:
+            ResultsGone: Results were deleted before they were read.
+            TransportError: Kafka refuses.
+        """
+        wanted = self._feed.positions() if len(self.ends) != self._ends else self._assigned
+        if len(wanted) < len(self._assigned):
+            # The topic of a CQ that has ended may be deleted while others are still followed.
+            self._inbox.leave(self._assigned.keys() - wanted.keys())
+            self._assigned = wanted
+        self._ends = len(self.ends)
+        self._feed.add(self._inbox.fetch(seconds, skip_lost=self._skip_lost))
+
+    def refresh(self, queries: Sequence[ContinuousQuery]) -> None:
+        """Take over what ALTER changed in CQs that are followed: results go by the START and EXPIRE given."""
+        fresh = {query.cq: query for query in queries}
+        for reader in self._feed.readers:
+            query = fresh.get(reader.name)
+            if query is not None and query.destination.id == reader.query.destination.id:
+                reader.refresh(query)
+
+    def close(self) -> None:
+        """Leave. The cursor stays readable."""
+        self._closed.set()
+        self._inbox.close()
+
+    def __iter__(self) -> Iterator[Match | Digest]:
+        """Iterate until all CQs have ended; it can be begun again where it was left."""
+        while (result := self.next()) is not None:
+            yield result
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close."""
+        self.close()

@@ -1,0 +1,222 @@
+"""The SDK's one seam to the Kafka driver: clients made with the right options, records freed, errors mapped."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+
+from gateway.sdk.driver_errors import deleted, mapped, passing, thrown
+from gateway.sdk.errors import Closed, TransportError
+from gateway.sdk.record import Fields
+
+__all__ = ["Inbox", "Sender"]
+
+log = logging.getLogger(__name__)
+
+_METADATA_SECONDS = 15.0
+
+
+def _note(error: KafkaError) -> None:
+    # Brokers that come and go: librdkafka connects again by itself, and deadlines are ours.
+    log.info("kafka connection trouble", extra={"error": error.str()})
+
+
+class Sender:
+    """A producer that keeps order and sends nothing twice."""
+
+    def __init__(self, bootstrap: str, extra: Mapping[str, str]) -> None:
+        options = {
+            **extra,
+            "bootstrap.servers": bootstrap,
+            "enable.idempotence": True,
+            "partitioner": "murmur2_random",
+            "linger.ms": 2,
+            "queue.buffering.max.messages": 200_000,
+            "error_cb": _note,
+        }
+        self._producer = Producer(options)
+
+    def send(
+        self, topic: str, value: bytes, *, key: bytes | None, failed: Callable[[TransportError], None] | None = None
+    ) -> bool:
+        """Queue a record; False when the queue is full: `serve` and try again.
+
+        Args:
+            topic: Where to.
+            value: The record's value.
+            key: The record's key; None spreads records over partitions.
+            failed: Called, out of `serve` or `flush`, when the record will never be written.
+
+        Raises:
+            TransportError: The record cannot be sent at all, for one because it is too large.
+        """
+
+        def delivered(error: KafkaError | None, _message: Message) -> None:
+            if error is not None and failed is not None:
+                failed(mapped(error, f'writing to "{topic}"'))
+
+        try:
+            self._producer.produce(topic, value, key=key, on_delivery=delivered)
+        except BufferError:
+            return False
+        except KafkaException as exc:
+            raise thrown(exc, f'writing to "{topic}"') from exc
+        return True
+
+    def serve(self, seconds: float) -> None:
+        """Let delivery reports come in."""
+        self._producer.poll(seconds)
+
+    def flush(self, seconds: float) -> int:
+        """Wait until everything is written, at most so long; returns how many records are not."""
+        return int(self._producer.flush(seconds))
+
+    def partitions(self, topic: str) -> int:
+        """How many partitions a topic has.
+
+        Raises:
+            TransportError: Kafka is not reached, or there is no such topic.
+        """
+        try:
+            found = self._producer.list_topics(topic, timeout=_METADATA_SECONDS).topics[topic]
+        except KafkaException as exc:
+            raise thrown(exc, f'asking for topic "{topic}"') from exc
+        if found.error is not None:
+            raise TransportError(
+                f'topic "{topic}" does not exist',
+                detail=f"{found.error.str()}.",
+                hint="Start the gateway, or pass its topic prefix.",
+            )
+        return len(found.partitions)
+
+    def close(self) -> None:
+        """Drop what is not written yet, and the connections."""
+        self._producer.purge()
+        self._producer.flush(1.0)
+
+
+class Inbox:
+    """A consumer of assigned partitions: never in a consumer group, nothing stored at the broker.
+
+    `fetch` and `close` may be called by different threads: `close` waits until a `fetch` under way is done.
+    """
+
+    def __init__(self, bootstrap: str, extra: Mapping[str, str]) -> None:
+        options = {
+            **extra,
+            "bootstrap.servers": bootstrap,
+            "group.id": "unused",
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "error",
+            "fetch.wait.max.ms": 100,
+            "fetch.error.backoff.ms": 50,
+            "queued.max.messages.kbytes": 32_768,
+            "error_cb": _note,
+        }
+        self._consumer = Consumer(options)
+        self._lock = threading.Lock()
+        self._closed = False
+        self._trouble: TransportError | None = None
+
+    def end(self, topic: str, partition: int) -> int:
+        """Return the offset of the next record that will be written there.
+
+        Raises:
+            TransportError: Kafka is not reached.
+        """
+        try:
+            offsets = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_METADATA_SECONDS)
+        except KafkaException as exc:
+            raise thrown(exc, f'asking for the end of "{topic}"') from exc
+        if offsets is None:
+            raise TransportError(f'asking for the end of "{topic}": no answer in time')
+        return int(offsets[1])
+
+    def assign(self, positions: Mapping[tuple[str, int], int]) -> None:
+        """Read these partitions from these offsets on, instead of those before."""
+        self._consumer.assign([TopicPartition(*where, offset) for where, offset in positions.items()])
+
+    def leave(self, places: Iterable[tuple[str, int]]) -> None:
+        """Read these partitions no more: their topics may be deleted."""
+        with self._lock:
+            if not self._closed:
+                self._consumer.incremental_unassign([TopicPartition(*where) for where in places])
+
+    def fetch(self, seconds: float, *, most: int = 2000, skip_lost: bool = True) -> list[Fields]:
+        """Return the next records, waiting at most so long for the first.
+
+        Args:
+            seconds: How long to wait.
+            most: How many records at most.
+            skip_lost: Where the offset asked for is deleted, go on with the first that is kept.
+
+        Raises:
+            Closed: It was closed.
+            ResultsGone: A topic was deleted, or records were and `skip_lost` is False.
+            TransportError: Kafka refuses.
+        """
+        with self._lock:
+            if self._closed:
+                raise Closed("the consumer was closed")
+            try:
+                # `consume` alone would wait for `most` records; one that is there should not wait for others.
+                first = self._consumer.poll(seconds)
+                messages = [] if first is None else [first, *self._consumer.consume(most - 1, 0)]
+            except KafkaException as exc:
+                raise thrown(exc, "reading") from exc
+            return self._sound(messages, skip_lost)
+
+    def close(self) -> None:
+        """Leave; no thread of the driver stays behind."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._consumer.close()
+
+    def _sound(self, messages: Iterable[Message], skip_lost: bool) -> list[Fields]:
+        """Free the records; what is wrong is raised when no sound record would be lost with it."""
+        sound = []
+        for message in messages:
+            error = message.error()
+            if error is None:
+                sound.append(_freed(message))
+            elif deleted(error) and skip_lost:
+                where = TopicPartition(message.topic() or "", message.partition() or 0, OFFSET_BEGINNING)
+                log.warning("results were deleted before they were read", extra={"topic": where.topic})
+                self._consumer.incremental_unassign([where])
+                self._consumer.incremental_assign([where])
+            elif not passing(error):
+                self._trouble = mapped(error, f'reading "{message.topic()}"')
+        if self._trouble is not None and not sound:
+            trouble, self._trouble = self._trouble, None
+            raise trouble
+        return sound
+
+
+def _freed(message: Message) -> Fields:
+    kind, at = message.timestamp()
+    headers = message.headers() or []
+    return Fields(
+        topic=message.topic() or "",
+        partition=message.partition() or 0,
+        offset=message.offset() or 0,
+        key=message.key() or b"",
+        value=message.value() or b"",
+        headers={name: value.decode(errors="replace") for name, value in headers if isinstance(value, bytes)},
+        written_at=None if kind == TIMESTAMP_NOT_AVAILABLE else datetime.fromtimestamp(at / 1000, UTC),
+    )

@@ -1,0 +1,64 @@
+"""Result records as the contract words them, for the SDK's tests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from gateway.sdk.record import Fields
+from gateway.sdk.results import ContinuousQuery, Destination, Trigger
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def query(name: str = "intel", destination: str = "d_1", **changes: Any) -> ContinuousQuery:
+    """A CQ on partition 3 of the shared topic, accepted at noon."""
+    where = Destination(id=destination, mode="shared", topic="cq.results", key=destination, partition=3, offset=0)
+    given = {"group": "g_1", "signature": "SELECT …", "trigger": Trigger(), "created_at": NOON, **changes}
+    return ContinuousQuery(cq=name, destination=where, **given)
+
+
+def _record(offset: int, kind: str, ce_id: str, at: datetime, value: Mapping[str, Any], key: str) -> Fields:
+    headers = {"ce_specversion": "1.0", "ce_type": kind, "ce_source": "quotes", "ce_id": ce_id}
+    return Fields(
+        topic="cq.results",
+        partition=3,
+        offset=offset,
+        key=key.encode(),
+        value=json.dumps(value).encode(),
+        headers={**headers, "ce_time": at.isoformat()},
+    )
+
+
+def match(
+    offset: int, source: tuple[int, int], *, seconds: float = 0, row: Mapping[str, Any] | None = None, key: str = "d_1"
+) -> Fields:
+    """A match at an offset of the result topic, of the event at (partition, offset)."""
+    at = NOON + timedelta(seconds=seconds)
+    return _record(offset, "cq.match", f"quotes/{source[0]}/{source[1]}", at, row or {"n": source[1]}, key)
+
+
+def digest(
+    offset: int, minute: int, *, part: int = 1, parts: int = 1, rows: list[dict[str, Any]] | None = None
+) -> Fields:
+    """A part of the digest fired so many minutes after noon, of the minute before."""
+    tick = NOON + timedelta(minutes=minute)
+    value = {
+        "fired_at": tick.isoformat(),
+        "from": (tick - timedelta(minutes=1)).isoformat(),
+        "to": tick.isoformat(),
+        "count": parts,
+        "part": part,
+        "parts": parts,
+        "rows": rows if rows is not None else [{"part": part}],
+    }
+    return _record(offset, "cq.digest", f"d_1/{int(tick.timestamp() * 1000)}/{part}", tick, value, "d_1")
+
+
+def end(offset: int, *, seconds: float, destination: str = "d_1") -> Fields:
+    """The end of a destination so many seconds after noon."""
+    at = NOON + timedelta(seconds=seconds)
+    value = {"ended_at": at.isoformat(), "reason": "dropped"}
+    return _record(offset, "cq.end", f"{destination}/end/{int(at.timestamp() * 1000)}", at, value, destination)
