@@ -34,6 +34,9 @@ class Program:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Added to the supervisor's own."""
 
+    status: Path | None = None
+    """Where the role itself says how it is; what an earlier process said is removed before a start."""
+
     stop_seconds: float = 20.0
     """How long it may take to stop in order, before it is killed."""
 

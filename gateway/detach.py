@@ -1,0 +1,65 @@
+"""`cq up --detach`: the supervisor goes on in the background, the caller waits until it is ready or has failed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+__all__ = ["detached"]
+
+
+def detached(run: Callable[[Callable[[str], None]], int], log: Path, show: Callable[[str], None]) -> int:
+    """Run something in a process of its own, without a terminal, until it has told that it is ready.
+
+    Only a process with one thread may call it: it forks, so that no secret has to be handed over.
+
+    Args:
+        run: What to run; given where to tell its lines, it returns its exit code.
+        log: Where its output goes.
+        show: Is given the lines that it tells, up to ``ready …``.
+
+    Returns:
+        0 once ready, else 1 after the line that says why not has been shown.
+    """
+    reader, writer = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        os._exit(_in_background(run, log, writer))
+    os.close(writer)
+    try:
+        with os.fdopen(reader, encoding="utf-8") as lines:
+            for line in lines:
+                show(line.rstrip("\n"))
+                if line.startswith("ready"):
+                    return 0
+        os.waitpid(child, 0)
+    except KeyboardInterrupt:
+        os.kill(child, signal.SIGTERM)
+        os.waitpid(child, 0)
+    return 1
+
+
+def _in_background(run: Callable[[Callable[[str], None]], int], log: Path, writer: int) -> int:
+    os.setsid()
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+
+    def tell(line: str) -> None:
+        print(line, flush=True)
+        try:
+            os.write(writer, f"{line}\n".encode())
+        except BrokenPipeError:
+            return  # who waited has got its answer, and is gone
+
+    code = run(tell)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code

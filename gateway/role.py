@@ -1,0 +1,138 @@
+"""One role under the supervisor: its process, whether it is ready, and when it is started again."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from gateway.local.program import Program
+from gateway.sessions import die_with, kill_sessions
+from grouping.errors import OperationalError
+
+__all__ = ["Role", "RoleState"]
+
+log = logging.getLogger(__name__)
+
+RoleState = Literal["stopped", "starting", "ready", "restarting"]
+
+DELAYS = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
+"""Seconds before the first, second, … restart in a row."""
+
+STEADY = 60.0
+"""Seconds after which a role that is ready has recovered: its next restart is a first one again."""
+
+TRIES = 3
+"""Starts without getting ready once, before the whole start is given up."""
+
+
+class Role:
+    """A role's life. Driven by calls of `step`; the clock is the caller's, in seconds, monotonic."""
+
+    def __init__(self, program: Program, environment: Mapping[str, str], clock: Callable[[], float]) -> None:
+        self.program = program
+        self.state: RoleState = "stopped"
+        self.restarts = 0
+        self._environment = environment
+        self._clock = clock
+        self._process: subprocess.Popen[bytes] | None = None
+        self._since = 0
+        self._was_ready = False
+        self._ready_at = 0.0
+        self._row = 0
+        self._due_at = 0.0
+
+    @property
+    def name(self) -> str:
+        """The role's name."""
+        return self.program.role
+
+    @property
+    def pid(self) -> int | None:
+        """The process's id, which is its session's too; None while there is none."""
+        return self._process.pid if self._process else None
+
+    def start(self) -> None:
+        """Start the process, in a session of its own that ends with the supervisor."""
+        if self.program.status:
+            self.program.status.unlink(missing_ok=True)
+        with self.program.log.open("ab") as output:
+            self._since = output.tell()
+            self._process = subprocess.Popen(
+                self.program.command,
+                cwd=self.program.folder,
+                env={**self._environment, **self.program.environment},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=die_with(os.getpid()),  # noqa: PLW1509 (the supervisor has one thread)
+            )
+        self.state = "restarting" if self._was_ready else "starting"
+        log.info("role started", extra={"role": self.name, "pid": self.pid})
+
+    def step(self) -> bool:
+        """Look after the process: note that it is ready or dead, and start it again when its time has come.
+
+        Returns:
+            Whether something changed.
+
+        Raises:
+            OperationalError: It does not get ready even once, or something of it cannot be killed.
+        """
+        if self._process is None:
+            if self._clock() < self._due_at:
+                return False
+            self.restarts += 1
+            self.start()
+            return True
+        if self._process.poll() is not None:
+            self._bury(self._process)
+            return True
+        if self.state != "ready" and self.program.ready(self._since):
+            self.state, self._was_ready, self._ready_at = "ready", True, self._clock()
+            log.info("role ready", extra={"role": self.name, "pid": self.pid})
+            return True
+        return False
+
+    def terminate(self) -> None:
+        """Ask the process to stop."""
+        if self._process and self._process.poll() is None:
+            self._process.terminate()
+
+    def end(self) -> None:
+        """Wait until the process has stopped, kill it when that takes too long, and all of its session in any case."""
+        if self._process:
+            try:
+                self._process.wait(self.program.stop_seconds)
+            except subprocess.TimeoutExpired:
+                log.warning("role killed, it did not stop in time", extra={"role": self.name, "pid": self.pid})
+            kill_sessions({self._process.pid})
+            self._process.wait()
+        self._process, self.state = None, "stopped"
+
+    def last_words(self) -> str:
+        """Return the last line that the process printed: where it is one of ours, what was wrong."""
+        with self.program.log.open("rb") as output:
+            output.seek(self._since)
+            lines = [line for line in output.read().decode("utf-8", "replace").splitlines() if line.strip()]
+        ours = [line for line in lines if line.startswith("cq: ")]
+        return (ours or lines or ["it printed nothing"])[-1].strip()
+
+    def _bury(self, process: subprocess.Popen[bytes]) -> None:
+        """Note the death; nothing of the old session may be alive when a new process starts."""
+        log.warning("role died", extra={"role": self.name, "pid": process.pid, "code": process.returncode})
+        if not kill_sessions({process.pid}, timeout=60.0):
+            raise OperationalError(f"processes of the {self.name} that died cannot be killed (session {process.pid})")
+        words = self.last_words()
+        if not self._was_ready and (words.startswith("cq: ") or self.restarts + 1 >= TRIES):
+            raise OperationalError(
+                f"the {self.name} does not start: {words.removeprefix('cq: ')}", hint=f"Its log is {self.program.log}."
+            )
+        if self.state == "ready" and self._clock() - self._ready_at > STEADY:
+            self._row = 0
+        self._due_at = self._clock() + DELAYS[min(self._row, len(DELAYS) - 1)]
+        self._row += 1
+        self._process, self.state = None, "restarting"

@@ -1,0 +1,88 @@
+"""Sessions of processes: how a role, and all that it has started, is ended.
+
+A role leads a session of its own, which its JVM and Python workers share, so that none of them can be missed: a new
+evaluator may only start when the old one's last worker is dead (it could still write results).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+import psutil
+
+__all__ = ["MARK", "die_with", "kill_sessions", "members", "supervised"]
+
+MARK = "CQ_SUPERVISED"
+"""Environment variable of all that a supervisor starts: its data folder."""
+
+PR_SET_PDEATHSIG = 1
+
+
+def die_with(parent: int) -> Callable[[], None]:
+    """Return what a new process runs before its program, so that the kernel kills it when its parent dies (Linux).
+
+    Elsewhere, and for the new process's own children, the watchdog sees to it.
+    """
+    if not sys.platform.startswith("linux"):
+        return lambda: None
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+
+    def prepare() -> None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:  # it died before the kernel knew
+            os._exit(1)
+
+    return prepare
+
+
+def members(sessions: Collection[int]) -> list[psutil.Process]:
+    """Return the processes of those sessions that are alive."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if os.getsid(process.pid) in sessions and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (ProcessLookupError, PermissionError, psutil.Error):
+            continue  # gone since, or another user's
+    return found
+
+
+def supervised(data: Path) -> list[psutil.Process]:
+    """Return the processes that a supervisor of that folder has started, whatever became of the supervisor."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(MARK) == str(data) and process.pid != os.getpid():
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def kill_sessions(sessions: Collection[int], timeout: float = 10.0) -> bool:
+    """Kill every process of those sessions, those that are started meanwhile too.
+
+    Args:
+        sessions: Their ids, which are the pids of the roles that lead them.
+        timeout: Seconds to go on.
+
+    Returns:
+        Whether none is left.
+    """
+    deadline = time.monotonic() + timeout
+    while left := members(sessions):
+        for process in left:
+            try:
+                process.kill()
+            except psutil.Error:
+                continue
+        psutil.wait_procs(left, timeout=1.0)
+        if time.monotonic() > deadline:
+            return False
+    return True
