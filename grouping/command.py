@@ -29,7 +29,7 @@ from grouping.query import (
     Statement,
 )
 from grouping.stream_declaration import read_stream
-from grouping.tokens import Tokens
+from grouping.tokens import Tokens, clipped
 
 __all__ = ["parse"]
 
@@ -188,10 +188,10 @@ def _unknown_statement(tokens: Tokens) -> InputError:
     elif verb in ("SELECT", "WITH"):
         hint = "CREATE CQ name AS SELECT … keeps a query running."
     else:
-        hint = near_name(verb, verbs) or f"A statement begins with {', '.join(verbs)}."
+        hint = near_name(clipped(verb), verbs) or f"A statement begins with {', '.join(verbs)}."
     shown = f"{tokens.source()} {tokens.source(1)}" if known else tokens.source()
     return InputError(
-        f'"{shown[:60]}" is not a statement of the gateway',
+        f'"{clipped(shown)}" is not a statement of the gateway',
         code="unknown-statement",
         detail="Only the statements of continuous queries and their streams are known.",
         hint=hint,

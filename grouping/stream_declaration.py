@@ -10,7 +10,7 @@ from sqlglot.tokenizer_core import TokenType
 from grouping.catalog import RECORD_FIELDS
 from grouping.errors import InputError, near_name
 from grouping.query import CreateStream
-from grouping.tokens import Tokens
+from grouping.tokens import Tokens, clipped
 
 __all__ = ["read_stream"]
 
@@ -116,10 +116,10 @@ def _type(tokens: Tokens) -> str:
         raise tokens.unexpected("the type of the column")
     nearest = _OTHER_SPELLINGS.get(word)
     raise InputError(
-        f'type "{tokens.source()}" does not exist',
+        f'type "{clipped(tokens.source())}" does not exist',
         code="syntax-error",
         detail=f"The types are {', '.join(_PLAIN_TYPES)} and DECIMAL(p,s).",
-        hint=f'Use "{nearest}".' if nearest else near_name(word, (*_PLAIN_TYPES, "DECIMAL")),
+        hint=f'Use "{nearest}".' if nearest else near_name(clipped(word), (*_PLAIN_TYPES, "DECIMAL")),
     )
 
 
@@ -160,10 +160,10 @@ def _unknown_option(tokens: Tokens) -> InputError:
     if not tokens.word():
         return tokens.unexpected("the name of an option")
     return InputError(
-        f'option "{tokens.source()}" does not exist',
+        f'option "{clipped(tokens.source())}" does not exist',
         code="syntax-error",
         detail=f"The options are {', '.join(_OPTIONS)}.",
-        hint=near_name(tokens.source(), _OPTIONS),
+        hint=near_name(clipped(tokens.source()), _OPTIONS),
     )
 
 
@@ -171,10 +171,10 @@ def _choice(option: str, value: str) -> str:
     choices = _CHOICES.get(option)
     if choices and value not in choices:
         raise InputError(
-            f'{option} "{value[:60]}" does not exist',
+            f'{option} "{clipped(value)}" does not exist',
             code="syntax-error",
             detail=f"The choices are {', '.join(choices)}.",
-            hint=near_name(value[:60], choices),
+            hint=near_name(clipped(value), choices),
         )
     return value
 
@@ -183,7 +183,7 @@ def _check_options(options: dict[str, str | int]) -> None:
     topic = str(options["topic"])
     if not _TOPIC.fullmatch(topic):
         raise InputError(
-            f'topic "{topic[:250]}" cannot exist',
+            f'topic "{clipped(topic)}" cannot exist',
             code="stream-mismatch",
             detail='Kafka\'s topics have 1 to 249 ASCII letters, digits, "_", "." and "-".',
         )

@@ -14,7 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from grouping.errors import InputError
 
-__all__ = ["NAME_LENGTH", "Tokens"]
+__all__ = ["NAME_LENGTH", "Tokens", "clipped"]
 
 NAME_LENGTH = 255
 """Characters in a name at most: a thousand of them have to fit one reply."""
@@ -170,7 +170,7 @@ class Tokens:
         line = before.count("\n") + 1
         column = len(before) - (before.rfind("\n") + 1) + 1
         return InputError(
-            f'"{_clipped(source)}" is not expected here' if source else "the statement ends too early",
+            f'"{clipped(source)}" is not expected here' if source else "the statement ends too early",
             code="syntax-error",
             detail=f"Line {line}, column {column}: there should be {wanted}.",
         )
@@ -178,11 +178,12 @@ class Tokens:
     @staticmethod
     def _too_long(name: str) -> InputError:
         return InputError(
-            f'name "{_clipped(name)}" is too long',
+            f'name "{clipped(name)}" is too long',
             code="syntax-error",
             detail=f"It has {len(name)} characters; a name has {NAME_LENGTH} at most.",
         )
 
 
-def _clipped(source: str) -> str:
+def clipped(source: str) -> str:
+    """Return the beginning of what a message quotes, or all of it when it is short."""
     return source if len(source) <= _SHOWN else f"{source[: _SHOWN - 1]}…"

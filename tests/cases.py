@@ -57,8 +57,8 @@ class Case:
 
     def _rewrite(self, actual: str) -> None:
         blocks = _blocks(self.path)
-        head, _, _ = blocks[self.index].partition(f"\n{DIVIDER}\n")
-        blocks[self.index] = f"{head}\n{DIVIDER}\n{actual}"
+        lines = blocks[self.index].split("\n")
+        blocks[self.index] = "\n".join([*lines[: lines.index(DIVIDER) + 1], actual])
         self.path.write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
 
     def __str__(self) -> str:
