@@ -68,7 +68,7 @@ def check_avro_columns(schema_text: str, columns: Iterable[tuple[str, str]]) -> 
             raise AvroMismatch(f'column "{name}" is not in the Avro schema', f"The schema has the fields: {there}.")
         found = _sql_type(fields[name], schema["__named_schemas"])
         if found != _normal(kind):
-            what = f"is a {found}" if found else "has a type that no column can hold"
+            what = f"is of type {found}" if found else "has a type that no column can hold"
             raise AvroMismatch(
                 f'column "{name}" is not a {_normal(kind)} in the Avro schema', f"The field {what} there."
             )

@@ -258,7 +258,10 @@ def test_doubles_are_correctly_rounded(text):
         assert [float(text)] == events.column("d").to_pylist()
 
 
-@given(st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31), timezones=st.none() | st.timezones()))
+naive_bounds = datetime(2, 1, 1), datetime(9998, 12, 31)  # noqa: DTZ001  # as hypothesis wants them
+
+
+@given(st.datetimes(*naive_bounds, timezones=st.none() | st.timezones()))
 def test_times_agree_with_the_standard_library(time):
     """A TIMESTAMP is the instant that the text names, to the microsecond."""
     offset = time.utcoffset()
