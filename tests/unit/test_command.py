@@ -14,7 +14,8 @@ from tests.cases import Case, load, refusal
 WORDS = (
     "CREATE DROP ALTER CQ STREAM OR REPLACE AS SELECT FROM WHERE DO PUBLISH SHARED DIGEST LATEST TOP BY EVEN IF EMPTY "
     "START EVERY CRON AT TIME ZONE EXPIRE AFTER SET SHOW CQS LIKE LIMIT EXPLAIN DESCRIBE WITH BEGIN FETCH DECIMAL "
-    "'1_hour' '2026-11-21T10:00:00Z' 'x' \"q\" `b` ( ) [ ] { } ; , . - -- /* */ ' \" ` = $$ {{ {# 1e5 0x1 x'1' N'a' \0 📈 \n"
+    "'1_hour' '2026-11-21T10:00:00Z' 'x' \"q\" `b` ( ) [ ] { } ; , . - -- /* */ ' \" ` = $$ "
+    "{{ {# 1e5 0x1 x'1' N'a' \0 📈 \n"
 ).split(" ")
 
 
