@@ -1,0 +1,153 @@
+"""Constant rows in a worker's memory: packed columns, about fifty bytes a row with their index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from spark_jobs.index import Ints
+
+__all__ = ["ConstantRows", "DESTINATION", "destinations"]
+
+DESTINATION = np.dtype([("high", ">u8"), ("low", ">u4")])
+"""The 12 bytes of a destination's id, in two numbers that order as the bytes do."""
+
+
+def destinations(ids: pa.Array) -> NDArray[np.void]:
+    """Return the ids of a binary(12) array."""
+    return np.frombuffer(ids.buffers()[1], DESTINATION)[ids.offset : ids.offset + len(ids)] if len(ids) else _NONE
+
+
+_NONE: NDArray[np.void] = np.empty(0, DESTINATION)
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantRows:
+    """Entries of one group with the same constant types, sorted by destination so that a removed one is found."""
+
+    high: NDArray[np.uint64]
+    """First eight bytes of the destination."""
+    low: NDArray[np.uint32]
+    number: NDArray[np.int32]
+    partition: NDArray[np.int32]
+    variant: NDArray[np.int32]
+    """Index of the entry's SELECT list and mode, see `spark_jobs.constant_cache.Variants`."""
+    starts: Ints | None
+    """Record times in ms from which the entries count; None when all count from the beginning."""
+    expires: Ints | None
+    """Record times in ms before which the entries count; None when all count for ever."""
+    constants: tuple[pa.Array, ...]
+    """By slot; strings dictionary-encoded."""
+
+    @classmethod
+    def of(cls, table: pa.Table, variant: int, slots: int) -> ConstantRows:
+        """Take the entries of a segment's block."""
+        table = table.combine_chunks()
+        ids = destinations(_one(table["destination"]))
+        high = ids["high"].astype(np.uint64)
+        rows = cls(
+            high,
+            ids["low"].astype(np.uint32),
+            _one(table["number"]).to_numpy(),
+            _one(table["partition"]).to_numpy(),
+            np.full(table.num_rows, variant, np.int32),
+            _window(_one(table["start_ms"]), np.iinfo(np.int64).min),
+            _window(_one(table["expire_ms"]), np.iinfo(np.int64).max),
+            tuple(_packed(_one(table[f"c{slot}"])) for slot in range(slots)),
+        )
+        return rows.take(np.argsort(high))
+
+    @classmethod
+    def concat(cls, parts: Sequence[ConstantRows]) -> ConstantRows:
+        """Merge rows of one table."""
+        high = np.concatenate([part.high for part in parts])
+        rows = cls(
+            high,
+            np.concatenate([part.low for part in parts]),
+            np.concatenate([part.number for part in parts]),
+            np.concatenate([part.partition for part in parts]),
+            np.concatenate([part.variant for part in parts]),
+            _joined([part.starts for part in parts], parts, np.iinfo(np.int64).min),
+            _joined([part.expires for part in parts], parts, np.iinfo(np.int64).max),
+            tuple(_concat([part.constants[slot] for part in parts]) for slot in range(len(parts[0].constants))),
+        )
+        return rows.take(np.argsort(high, kind="stable"))
+
+    def take(self, positions: NDArray[np.integer]) -> ConstantRows:
+        """Return the rows at these positions, in their order."""
+        wanted = pa.array(positions)
+        return ConstantRows(
+            self.high[positions],
+            self.low[positions],
+            self.number[positions],
+            self.partition[positions],
+            self.variant[positions],
+            None if self.starts is None else self.starts[positions],
+            None if self.expires is None else self.expires[positions],
+            tuple(array.take(wanted) for array in self.constants),
+        )
+
+    def __len__(self) -> int:
+        return int(self.high.size)
+
+    def find(self, ids: NDArray[np.void]) -> Ints:
+        """Return the rows of those destinations that are here."""
+        high, low = ids["high"].astype(np.uint64), ids["low"].astype(np.uint32)
+        first = np.searchsorted(self.high, high, side="left")
+        last = np.searchsorted(self.high, high, side="right")
+        hits = []
+        for step in range(int((last - first).max(initial=0))):  # ids that share their first eight bytes are neighbours
+            here = np.flatnonzero(first + step < last)
+            position = first[here] + step
+            hits.append(position[self.low[position] == low[here]])
+        return np.concatenate(hits).astype(np.int64) if hits else np.empty(0, np.int64)
+
+    def ids(self, rows: NDArray[np.integer]) -> pa.FixedSizeBinaryArray:
+        """Return the destinations of some rows."""
+        ids = np.empty(rows.size, DESTINATION)
+        ids["high"], ids["low"] = self.high[rows], self.low[rows]
+        return pa.FixedSizeBinaryArray.from_buffers(pa.binary(12), rows.size, [None, pa.py_buffer(ids.tobytes())])
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        arrays = (self.high, self.low, self.number, self.partition, self.variant, self.starts, self.expires)
+        return sum(array.nbytes for array in arrays if array is not None) + sum(
+            array.nbytes for array in self.constants
+        )
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+
+
+def _packed(values: pa.Array) -> pa.Array:
+    return values.dictionary_encode() if pa.types.is_string(values.type) else values
+
+
+def _concat(arrays: Sequence[pa.Array]) -> pa.Array:
+    """Concatenate; dictionaries are joined and keep only the values in use."""
+    if not pa.types.is_dictionary(arrays[0].type):
+        return pa.concat_arrays(arrays)
+    return pa.chunked_array([array.dictionary_decode() for array in arrays]).combine_chunks().dictionary_encode()
+
+
+def _window(times: pa.Array, always: int) -> Ints | None:
+    if times.null_count == len(times):
+        return None
+    filled: Ints = pc.fill_null(times, always).to_numpy()
+    return filled
+
+
+def _joined(windows: Sequence[Ints | None], parts: Sequence[ConstantRows], always: int) -> Ints | None:
+    if all(window is None for window in windows):
+        return None
+    filled = [
+        np.full(len(part), always) if window is None else window for window, part in zip(windows, parts, strict=True)
+    ]
+    return np.concatenate(filled)

@@ -1,0 +1,95 @@
+"""Event columns as look-ups need them: distinct values with their keys, computed once per batch for all groups."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+__all__ = ["EventColumn", "EventColumns", "EventSource", "hash_strings"]
+
+_SAMPLE = 1024
+_SEED = secrets.randbits(64)
+
+
+class EventSource(Protocol):
+    """What matching needs of a batch of decoded events."""
+
+    @property
+    def count(self) -> int:
+        """How many events there are."""
+
+    @property
+    def time_ms(self) -> NDArray[np.int64]:
+        """The source records' times."""
+
+    def column(self, name: str) -> pa.Array:
+        """Return the column's values."""
+
+
+def hash_strings(values: pa.Array) -> NDArray[np.uint64]:
+    """Return 64-bit hashes of strings, under a key of this process: nobody can prepare strings that collide."""
+    hashed: NDArray[np.uint64] = pl.Series(values).hash(_SEED).to_numpy()
+    return hashed
+
+
+class EventColumn:
+    """One column of a batch: distinct values, and for each event which of them it has.
+
+    A column that hardly repeats is taken as it is: finding distinct values would cost more than it saves.
+    """
+
+    def __init__(self, array: pa.Array) -> None:
+        """Take the values of all events."""
+        sample = array.slice(0, _SAMPLE)
+        self._codes: NDArray[np.int32] | None = None
+        if len(array) > _SAMPLE and len(sample.unique()) > _SAMPLE // 2 or pa.types.is_decimal(array.type):
+            self.values = array
+        else:
+            encoded = array.dictionary_encode()
+            self.values = encoded.dictionary
+            self._codes = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
+        self._nulls = ~array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
+        self._cache: dict[str, Any] = {}
+
+    def cached(self, what: str, compute: Callable[[pa.Array], NDArray[Any]]) -> NDArray[Any]:
+        """Return `compute` of the distinct values, computed once per batch."""
+        found = self._cache.get(what)
+        if found is None:
+            found = self._cache[what] = compute(self.values)
+        return found
+
+    def spread(self, keys: NDArray[Any], null: int | None = None) -> NDArray[Any]:
+        """Return for each event the key of its value; `null` (when given) for NULL."""
+        if self._codes is None:
+            spread = keys
+        elif keys.size:
+            spread = keys[self._codes]
+        else:
+            spread = np.zeros(self._codes.size, keys.dtype)
+        return spread if null is None or self._nulls is None else np.where(self._nulls, keys.dtype.type(null), spread)
+
+    @property
+    def nulls(self) -> NDArray[np.bool_] | None:
+        """Which events have no value; None when all have one."""
+        return self._nulls
+
+
+class EventColumns:
+    """The columns of a batch, each made when a group first asks for it."""
+
+    def __init__(self, source: EventSource) -> None:
+        """Take a batch; its columns are shared by all groups."""
+        self.source = source
+        self._columns: dict[str, EventColumn] = {}
+
+    def __getitem__(self, name: str) -> EventColumn:
+        found = self._columns.get(name)
+        if found is None:
+            found = self._columns[name] = EventColumn(self.source.column(name))
+        return found

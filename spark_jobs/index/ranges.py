@@ -1,0 +1,70 @@
+"""Runs of rows, one per event: what an index over sorted rows answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Ints", "Pairs", "Ranges", "chunks"]
+
+Ints = NDArray[np.int64]
+Pairs = tuple[NDArray[np.intp], NDArray[np.int32]]
+"""Positions of events and, beside each, of a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """For each event the run `rows[first:last]`; empty where `last <= first`."""
+
+    rows: NDArray[np.int32]
+    """Rows in the order of the index."""
+    first: Ints
+    last: Ints
+
+    def __getitem__(self, part: slice) -> Ranges:
+        return Ranges(self.rows, self.first[part], self.last[part])
+
+    def counts(self) -> Ints:
+        """Return how many rows each event meets."""
+        return np.maximum(self.last - self.first, 0)
+
+    def pairs(self, limit: int) -> Iterator[Pairs]:
+        """Yield all pairs, at most `limit` at a time unless one event alone meets more."""
+        counts = self.counts()
+        if counts.size and int(counts.max()) <= 1:
+            events = np.flatnonzero(counts)
+            yield events, self.rows[self.first[events]]
+            return
+        hit = np.flatnonzero(counts)
+        for part in chunks(counts[hit], limit):
+            events = hit[part]
+            length = counts[events]
+            before = np.cumsum(length) - length
+            offsets = np.arange(int(length.sum())) + np.repeat(self.first[events] - before, length)
+            yield np.repeat(events, length), self.rows[offsets]
+
+    def any(self, alive_before: Ints | None) -> NDArray[np.bool_]:
+        """Tell which events meet a row at all, without expanding the runs.
+
+        Args:
+            alive_before: At i how many of `rows[:i]` are alive; None when all are.
+        """
+        if alive_before is None:
+            return self.last > self.first
+        last = np.maximum(self.last, self.first)
+        found: NDArray[np.bool_] = alive_before[last] > alive_before[self.first]
+        return found
+
+
+def chunks(counts: Ints, limit: int) -> Iterator[slice]:
+    """Yield slices of events whose counts add up to at most `limit`, or of one event that passes it alone."""
+    total = np.cumsum(counts)
+    start = 0
+    while start < counts.size:
+        before = int(total[start - 1]) if start else 0
+        end = max(start + 1, int(np.searchsorted(total, before + limit, side="right")))
+        yield slice(start, end)
+        start = end

@@ -1,0 +1,123 @@
+"""Predicates on candidate pairs and on events, and the expressions of SELECT lists: one call for all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from grouping.expression import Expression
+from spark_jobs.event_column import EventColumns, EventSource
+from spark_jobs.index import KeyDirectory, mix
+from spark_jobs.key_codes import KeyCodes
+from spark_jobs.keys import key_space
+from spark_jobs.polars_expression import Compiled, KeyPair, Member, compile_expression
+
+__all__ = ["evaluate_expression", "holds"]
+
+Positions = NDArray[np.integer]
+
+
+def holds(
+    conjuncts: Sequence[Expression],
+    events: EventColumns,
+    positions: Positions,
+    types: tuple[str, ...] = (),
+    constants: Sequence[pa.Array] = (),
+    rows: Positions | None = None,
+) -> NDArray[np.bool_]:
+    """Tell for each (event, row) pair whether all conjuncts are TRUE.
+
+    Args:
+        conjuncts: What must hold.
+        events: The batch.
+        positions: The event of each pair.
+        types: Of the slots.
+        constants: Of the slots, by row.
+        rows: The row of each pair; None for conjuncts without slots.
+    """
+    true = np.ones(positions.size, np.bool_)
+    for conjunct in conjuncts:
+        left = np.flatnonzero(true)
+        if not left.size:
+            break
+        compiled = compile_expression(conjunct, types)
+        frame = _Frame(events, positions[left], types, constants, None if rows is None else rows[left])
+        true[left] = frame.evaluate(compiled).fill_null(False).to_numpy()
+    return true
+
+
+def evaluate_expression(expression: Expression, events: EventSource, rows: Positions) -> pa.Array:
+    """Return the value of an expression without slots for each of some events."""
+    compiled = compile_expression(expression, ())
+    result: pa.Array = _Frame(EventColumns(events), rows, (), (), None).evaluate(compiled).to_arrow()
+    return result
+
+
+class _Frame:
+    """Event values and constants side by side, one row for each pair."""
+
+    def __init__(
+        self,
+        events: EventColumns,
+        positions: Positions,
+        types: tuple[str, ...],
+        constants: Sequence[pa.Array],
+        rows: Positions | None,
+    ) -> None:
+        self._events = events
+        self._positions = positions
+        self._types = types
+        self._constants = constants
+        self._rows = rows
+
+    def evaluate(self, compiled: Compiled) -> pl.Series:
+        columns = [pl.Series(name, self._event(name)) for name in compiled.columns]
+        columns += [pl.Series(f":c{slot}", self._constant(slot)) for slot in compiled.slots]
+        for pair in compiled.keys:
+            columns += self._keys(pair)
+        columns += [self._member(member) for member in compiled.members]
+        # Without a column of the right height an expression of constants alone would be a single row.
+        frame = pl.DataFrame([pl.Series(":row", np.zeros(self._positions.size, np.int8)), *columns])
+        return frame.with_columns(compiled.expression.alias(":result"))[":result"]
+
+    def _event(self, name: str) -> pa.Array:
+        return self._events.source.column(name).take(pa.array(self._positions))
+
+    def _constant(self, slot: int) -> pa.Array:
+        values = self._constants[slot].take(pa.array(self._rows))
+        return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+
+    def _keys(self, pair: KeyPair) -> list[pl.Series]:
+        constants = self._constant(pair.slot)
+        space = key_space(pair.column.type, (self._types[pair.slot],), (constants,))
+        column = self._events[pair.column.name]
+        event = pl.Series(pair.names[0], column.spread(space.events(column))[self._positions])
+        if column.nulls is not None:
+            event = event.set(pl.Series(column.nulls[self._positions]), None)
+        constant = pl.Series(pair.names[1], space.constants(constants))
+        if constants.null_count:
+            constant = constant.set(pl.Series(constants.is_null()), None)
+        return [event, constant]
+
+    def _member(self, member: Member) -> pl.Series:
+        """Look up (row, value) among the elements of the sets that are met."""
+        distinct, which = np.unique(self._rows, return_inverse=True)
+        sets = self._constants[member.slot].take(pa.array(distinct))
+        elements, parents = sets.flatten(), sets.value_parent_indices().to_numpy()
+        keys = KeyCodes(member.column.name, member.column.type, self._types[member.slot][4:-1], elements)
+        codes = keys.constants(elements)
+        null_set = np.zeros(distinct.size, np.bool_)
+        null_set[parents[codes < 0]] = True
+        null_set |= sets.is_null().to_numpy(zero_copy_only=False)
+        pairs = np.unique((parents.astype(np.int64) << 32 | codes)[codes >= 0])
+        found = keys.find(self._events)[self._positions]
+        met = (KeyDirectory(mix(pairs)).find(mix(which.astype(np.int64) << 32 | found)) >= 0) & (found >= 0)
+        nulls = self._events[member.column.name].nulls
+        unknown = ~met & null_set[which]
+        if nulls is not None:
+            unknown |= nulls[self._positions]
+        return pl.Series(member.name, met).set(pl.Series(unknown), None)
