@@ -57,8 +57,8 @@ __all__ = [
     "ResultsGone",
     "SomeRejected",
     "Subscription",
-    "Trigger",
     "TransportError",
+    "Trigger",
     "Unavailable",
     "connect",
 ]
