@@ -1,0 +1,337 @@
+"""From sqlglot's expressions to bound trees: what each kind of node means, and which are refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from grouping.bound import Bound, Constant, Term, too_large
+from grouping.catalog import Stream
+from grouping.constants import number, string
+from grouping.errors import InputError, near_name
+from grouping.expression import Column
+from grouping.functions import ALIASES, FUNCTIONS, common_type
+from grouping.operands import apply, arithmetic, boolean, cast, comparable, negative, text, unify, unsupported
+from grouping.select_text import FUNCTION_MARK, MAX_DEPTH
+from grouping.spark_functions import REASONS
+
+__all__ = ["Binder"]
+
+_COMPARISONS = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "<=>",
+    exp.NullSafeNEQ: "<=>",
+}
+_ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "div", exp.Mod: "%"}
+_TWO_SIDED = {"mod": "%", "pmod": "pmod"}
+_PREDICATES = (*_COMPARISONS, exp.Is, exp.In, exp.Between, exp.Like, exp.RegexpLike, exp.Not, exp.Connector)
+_TYPES = {
+    "TEXT": "STRING",
+    "BOOLEAN": "BOOLEAN",
+    "INT": "INT",
+    "BIGINT": "BIGINT",
+    "DOUBLE": "DOUBLE",
+    "DATE": "DATE",
+    "TIMESTAMP": "TIMESTAMP",
+}
+_REFUSED: dict[type[exp.Expression], tuple[str, str]] = {
+    exp.Subquery: ("a subquery", "A query is over one stream."),
+    exp.Select: ("a subquery", "A query is over one stream."),
+    exp.Exists: ("a subquery", "EXISTS is over one."),
+    exp.Window: ("a window function", "A query is evaluated for each event alone."),
+    exp.Bracket: ("a nested column", "Columns have scalar types."),
+    exp.Dot: ("a nested column", "Columns have scalar types."),
+    exp.CurrentDate: ("the present time", "The record's own time is there as _time."),
+    exp.CurrentTimestamp: ("the present time", "The record's own time is there as _time."),
+    exp.CurrentTime: ("the present time", "The record's own time is there as _time."),
+    exp.Localtimestamp: ("the present time", "The record's own time is there as _time."),
+    exp.Interval: ("INTERVAL", "There are date_add, date_sub and datediff."),
+    exp.Star: ("* within an expression", "It stands for all columns of the SELECT list."),
+    exp.Distinct: ("DISTINCT", "Aggregates are not kept running."),
+}
+
+
+class Binder:
+    """Binds the expressions of one query over one stream."""
+
+    def __init__(self, stream: Stream, qualifiers: frozenset[str]) -> None:
+        self.stream = stream
+        self._qualifiers = qualifiers
+        self._depth = 0
+        self._columns: dict[str, Column] = {}
+
+    def bind(self, node: exp.Expression) -> Bound:
+        """Return the bound tree of an expression.
+
+        Raises:
+            InputError: With the code that says what is wrong with it.
+        """
+        node = node.unnest()
+        self._depth += 1
+        try:
+            if self._depth > MAX_DEPTH:
+                raise too_large(f"it is nested deeper than {MAX_DEPTH} levels")
+            return self._bind(node)
+        finally:
+            self._depth -= 1
+
+    def _bind(self, node: exp.Expression) -> Bound:
+        kind = type(node)
+        if kind in _COMPARISONS:
+            return self._comparison(node)
+        if kind in _ARITHMETIC:
+            return arithmetic(_ARITHMETIC[kind], self.bind(node.this), self.bind(node.expression))
+        method = _METHODS.get(kind)
+        if method is None:
+            name = kind.__name__ if kind.__name__.isupper() else re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__)
+            raise unsupported(*_REFUSED.get(kind, (f'"{name.upper()}"', "It is no operator that a query may use.")))
+        return method(self, node)
+
+    def _column(self, node: exp.Expression) -> Column:
+        self.check_qualifier(node)
+        if not isinstance(node.this, exp.Identifier):
+            raise unsupported(*_REFUSED[exp.Star])
+        name = node.name
+        column = self._columns.get(name)
+        if column is None:
+            found = self.stream.column(name)
+            column = self._columns[name] = Column(found.name, found.type)
+        return column
+
+    def check_qualifier(self, node: exp.Expression) -> None:
+        """Refuse a column whose qualifier is not the stream's name or alias."""
+        qualifier = ".".join(part.name for part in node.parts[:-1])
+        if not qualifier or qualifier.casefold() in self._qualifiers:
+            return
+        first = node.parts[0].name.casefold()
+        if first in self._qualifiers or any(column.name.casefold() == first for column in self.stream.columns):
+            raise unsupported("a nested column", f'"{qualifier}" is no stream, and columns have scalar types.')
+        raise InputError(
+            f'column "{qualifier}.{node.name}" does not exist',
+            code="unknown-column",
+            detail=f'The query is over "{self.stream.name}" only.',
+            hint=near_name(qualifier, self._qualifiers),
+        )
+
+    def _literal(self, node: exp.Expression) -> Constant:
+        position = node.meta.get("start")
+        return string(node.this, position) if node.is_string else number(node.this, position)
+
+    def _boolean(self, node: exp.Expression) -> Constant:
+        return Constant(bool(node.this), "BOOLEAN")
+
+    def _null(self, node: exp.Expression) -> Constant:
+        return Constant(None, "STRING")
+
+    def _negative(self, node: exp.Expression) -> Bound:
+        inner, signs = node.this, 1
+        while isinstance(inner, exp.Paren | exp.Neg):
+            signs += isinstance(inner, exp.Neg)
+            inner = inner.this
+        if isinstance(inner, exp.Literal) and not inner.is_string:
+            sign = "-" if signs % 2 else ""
+            return number(sign + inner.this, inner.meta.get("start"))
+        return negative(self.bind(node.this))
+
+    def _connector(self, node: exp.Expression) -> Term:
+        """Bind AND or OR; the chain is walked, not recursed into, for it may be of any length."""
+        kind = type(node)
+        operands: list[Bound] = []
+        stack = [node]
+        while stack:
+            part = stack.pop()
+            if type(part) is kind:
+                stack += (part.expression, part.this)
+            else:
+                operands.append(boolean(self.bind(part), f"an operand of {kind.__name__.upper()}"))
+        return Term(kind.__name__.lower(), tuple(operands), "BOOLEAN")
+
+    def _not(self, node: exp.Expression) -> Term:
+        return Term("not", (boolean(self.bind(node.this), "what NOT stands before"),), "BOOLEAN")
+
+    def _comparison(self, node: exp.Expression) -> Term:
+        for side in (node.this, node.expression):
+            # Spark chains comparisons from left to right and sqlglot does not; it hides which parentheses were written.
+            if isinstance(side.unnest(), _PREDICATES):
+                raise unsupported(
+                    "a comparison of comparisons", "Its meaning depends on the dialect.", "Use AND, OR, CASE."
+                )
+        term = Term(_COMPARISONS[type(node)], comparable((self.bind(node.this), self.bind(node.expression))), "BOOLEAN")
+        return Term("not", (term,), "BOOLEAN") if isinstance(node, exp.NullSafeNEQ) else term
+
+    def _between(self, node: exp.Expression) -> Term:
+        if node.args.get("symmetric"):
+            raise unsupported("BETWEEN SYMMETRIC", "Spark has only the plain one.")
+        parts = (node.this, node.args["low"], node.args["high"])
+        return Term("between", comparable(tuple(self.bind(part) for part in parts)), "BOOLEAN")
+
+    def _in(self, node: exp.Expression) -> Term:
+        if node.args.get("query") or node.args.get("unnest") or not node.expressions:
+            raise unsupported("a subquery", "IN takes a list of values.")
+        parts = (node.this, *node.expressions)
+        return Term("in", comparable(tuple(self.bind(part) for part in parts)), "BOOLEAN")
+
+    def _is(self, node: exp.Expression) -> Term:
+        operand = self.bind(node.this)
+        if isinstance(node.expression, exp.Null):
+            return Term("is_null", (operand,), "BOOLEAN")
+        if isinstance(node.expression, exp.Boolean):
+            truth = Constant(bool(node.expression.this), "BOOLEAN")
+            return Term("<=>", (boolean(operand, "what IS stands behind"), truth), "BOOLEAN")
+        raise unsupported("IS with anything but NULL, TRUE and FALSE", "It is no predicate of Spark's.")
+
+    def _like(self, node: exp.Expression, escape: tuple[Bound, ...] = ()) -> Term:
+        if isinstance(node.expression.unnest(), exp.Any | exp.All):
+            raise unsupported("LIKE ANY and LIKE ALL", "LIKE takes one pattern.", "Use OR or AND.")
+        op = "rlike" if isinstance(node, exp.RegexpLike) else "like"
+        if node.args.get("flag"):
+            raise unsupported("RLIKE with flags", "It takes a pattern only.")
+        operands = (text(self.bind(node.this), op.upper()), text(self.bind(node.expression), op.upper()), *escape)
+        term = Term(op, operands, "BOOLEAN")
+        return Term("not", (term,), "BOOLEAN") if node.args.get("negate") else term
+
+    def _escape(self, node: exp.Expression) -> Term:
+        inner = node.this
+        if not isinstance(inner, exp.Like):
+            raise unsupported("ESCAPE", "It belongs to LIKE.")
+        character = self.bind(node.expression)
+        if not (isinstance(character, Constant) and isinstance(character.value, str) and len(character.value) == 1):
+            raise InputError(
+                "ESCAPE is not one character", code="type-mismatch", detail="It takes a string of one character."
+            )
+        return self._like(inner, (Constant(character.value, "STRING"),))
+
+    def _concat(self, node: exp.Expression) -> Bound:
+        parts: list[exp.Expression] = []
+        while isinstance(node, exp.DPipe):
+            parts.append(node.expression)
+            node = node.this
+        return apply("concat", [self.bind(part) for part in (node, *reversed(parts))])
+
+    def _side_by_side(self, node: exp.Expression) -> Bound:
+        raise InputError(
+            "two strings stand side by side",
+            code="syntax-error",
+            detail="An operator is missing.",
+            hint="Use || or ''.",
+        )
+
+    def _case(self, node: exp.Expression) -> Term:
+        subject = self.bind(node.this) if node.args.get("this") else None
+        conditions: list[Bound] = []
+        results: list[Bound] = []
+        for branch in node.args["ifs"]:
+            condition = self.bind(branch.this)
+            if subject is not None:
+                conditions.append(Term("=", comparable((subject, condition)), "BOOLEAN"))
+            else:
+                conditions.append(boolean(condition, "a condition of CASE"))
+            results.append(self.bind(branch.args["true"]))
+        default = node.args.get("default")
+        if default is not None:
+            results.append(self.bind(default))
+        return _cases(conditions, results)
+
+    def _cast(self, node: exp.Expression) -> Bound:
+        if node.args.get("format") or node.args.get("default"):
+            raise unsupported("CAST with a format", "CAST takes a type only.")
+        operand = self.bind(node.this)
+        target = node.args["to"]
+        kind = _TYPES.get(target.this.name) if isinstance(target.this, exp.DataType.Type) else None
+        if kind is None or target.expressions:
+            raise unsupported(f"CAST to {target.sql()[:60]}", f"There are CASTs to {', '.join(_TYPES.values())}.")
+        return cast(operand, kind)
+
+    def _trim(self, node: exp.Expression) -> Bound:
+        side = (node.args.get("position") or "").upper()
+        name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(side, "trim")
+        characters = node.args.get("expression")
+        return apply(name, [self.bind(part) for part in (node.this, characters) if part is not None])
+
+    def _substring(self, node: exp.Expression) -> Bound:
+        parts = (node.this, node.args.get("start"), node.args.get("length"))
+        return apply("substring", [self.bind(part) for part in parts if part is not None])
+
+    def _function(self, node: exp.Expression) -> Bound:
+        written = str(node.this).removeprefix(FUNCTION_MARK)
+        name = written.lower()
+        canonical = ALIASES.get(name, name)
+        if canonical not in FUNCTIONS and name not in ("if", *_TWO_SIDED):
+            raise _no_function(written)
+        args = [self.bind(argument) for argument in node.expressions]
+        if name == "if" or name in _TWO_SIDED:
+            wanted = 3 if name == "if" else 2
+            if len(args) != wanted:
+                raise InputError(
+                    f'function "{name}" takes {wanted} arguments',
+                    code="type-mismatch",
+                    detail=f"There are {len(args)}.",
+                )
+            if name != "if":
+                return arithmetic(_TWO_SIDED[name], *args)
+            return _cases([boolean(args[0], 'the condition of "if"')], args[1:])
+        if name in ("nvl", "ifnull") and len(args) != 2:  # coalesce takes any number
+            raise InputError(
+                f'function "{name}" takes 2 arguments', code="type-mismatch", detail=f"There are {len(args)}."
+            )
+        if canonical in ("trim", "ltrim", "rtrim"):
+            args.reverse()  # Spark has the characters first
+        return apply(canonical, args)
+
+
+def _cases(conditions: list[Bound], results: list[Bound]) -> Term:
+    unified = unify(results, "CASE")
+    args: list[Bound] = []
+    for condition, result in zip(conditions, unified, strict=False):
+        args += (condition, result)
+    args += unified[len(conditions) :]
+    kinds = [result.type for result in unified]
+    return Term("case", tuple(args), common_type(kinds) or "")
+
+
+def _no_function(written: str) -> InputError:
+    name = written.lower()
+    if name in REASONS:
+        part, why = REASONS[name]
+        return InputError(f'function "{written}" is not supported', code="unsupported-query", detail=f"{part}: {why}")
+    known = [*FUNCTIONS, *ALIASES, *_TWO_SIDED, "if"]
+    return InputError(
+        f'function "{written}" does not exist',
+        code="unknown-function",
+        detail="It is neither one that a query may use nor one of Spark's.",
+        hint=near_name(written, known),
+    )
+
+
+_METHODS: dict[type[exp.Expression], Callable[[Binder, exp.Expression], Bound]] = {
+    exp.Column: Binder._column,
+    exp.Literal: Binder._literal,
+    exp.Boolean: Binder._boolean,
+    exp.Null: Binder._null,
+    exp.Neg: Binder._negative,
+    exp.And: Binder._connector,
+    exp.Or: Binder._connector,
+    exp.Not: Binder._not,
+    exp.Between: Binder._between,
+    exp.In: Binder._in,
+    exp.Is: Binder._is,
+    exp.Like: Binder._like,
+    exp.RegexpLike: Binder._like,
+    exp.Escape: Binder._escape,
+    exp.DPipe: Binder._concat,
+    exp.Concat: Binder._side_by_side,
+    exp.Case: Binder._case,
+    exp.Cast: Binder._cast,
+    exp.TryCast: Binder._cast,
+    exp.Trim: Binder._trim,
+    exp.Substring: Binder._substring,
+    exp.Anonymous: Binder._function,
+}
+"""How each kind of node is bound, besides comparisons and arithmetic."""
