@@ -25,6 +25,10 @@ __all__ = ["CommandConsumer", "Fenced", "KafkaUnavailable", "LogReader", "Outgoi
 
 _ANSWER_SECONDS = 30.0
 
+# The driver's own codes, which have names with an underscore.
+_FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH)  # noqa: SLF001
+_END_OF_PARTITION = KafkaError._PARTITION_EOF  # noqa: SLF001
+
 
 class KafkaUnavailable(OperationalError):
     """Kafka did not do what was asked."""
@@ -40,7 +44,7 @@ def _mapped(doing: str) -> Iterator[None]:
         yield
     except KafkaException as error:
         cause = error.args[0]
-        if isinstance(cause, KafkaError) and cause.code() in (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH):
+        if isinstance(cause, KafkaError) and cause.code() in _FENCED:
             raise Fenced("another gateway has taken over", hint="Stop one of the two.") from error
         raise KafkaUnavailable(f"kafka failed at {doing}", detail=str(cause)) from error
 
@@ -89,7 +93,7 @@ class Topics:
         new = [NewTopic(name, partitions, config=dict(config or {})) for name, partitions in wanted.items()]
         with _mapped("creating topics"):
             futures = self._admin.create_topics(new, operation_timeout=_ANSWER_SECONDS)
-            for name, future in futures.items():
+            for future in futures.values():
                 try:
                     future.result(_ANSWER_SECONDS)
                 except KafkaException as error:
@@ -123,7 +127,9 @@ class Topics:
         """Return the first offset still there of each (topic, partition)."""
         return self._offsets(places, OffsetSpec.earliest(), False)
 
-    def _offsets(self, places: Sequence[tuple[str, int]], spec: OffsetSpec, committed: bool) -> dict[tuple[str, int], int]:
+    def _offsets(
+        self, places: Sequence[tuple[str, int]], spec: OffsetSpec, committed: bool
+    ) -> dict[tuple[str, int], int]:
         if not places:
             return {}
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
@@ -290,7 +296,7 @@ class LogReader:
                     error = message.error()
                     if error is None:
                         yield message
-                    elif error.code() == KafkaError._PARTITION_EOF:
+                    elif error.code() == _END_OF_PARTITION:
                         left.discard(message.partition())
                     else:
                         raise KafkaException(error)

@@ -93,6 +93,8 @@ class Destination(msgspec.Struct, frozen=True, array_like=True):
     partition: int
     trigger: TriggerSpec = TriggerSpec()
     digest: tuple[str, tuple[str, ...], int, bool] = ("all", (), 0, False)
+    word: str = ""
+    """The word after PUBLISH, if there was one."""
 
     @property
     def row(self) -> ConstantRow:
@@ -110,7 +112,7 @@ PENDING_PARTITIONS = 16
 
 
 def feed_of(destination: Destination) -> Destination:
-    """Return what the constant table feeds for a destination: itself, or the store of matches that it reads at its ticks.
+    """Return what the constant table feeds for a destination: itself, or the store of matches that its ticks read.
 
     All timer-based destinations of one constant row and SELECT list read one store, whatever their ticks and digest
     clauses, so that a match is stored once (NiagaraCQ §3.6.2).

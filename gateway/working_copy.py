@@ -1,14 +1,14 @@
 """The gateway's side of Redis: one unit of work at a time, written as one transaction.
 
 A unit reads the records that its commands need (`load`), changes them in memory (`put`, `remove`) and writes all that
-it changed at once (`commit`): CQs, destinations, plans, a constant-table segment and a new version for each stream whose
-tables it touched, and whatever the caller wants written with them. There is one gateway, hence one writer.
+it changed at once (`commit`): CQs, destinations, plans, a constant-table segment and a new version for each stream
+whose tables it touched, and whatever the caller wants written with them. There is one gateway, hence one writer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -19,10 +19,12 @@ from grouping.group import GroupPlan, SelectList
 from grouping.redis_store import connect, mapped
 from grouping.settings import Settings
 
-if TYPE_CHECKING:
-    from redis.client import Pipeline
-
 __all__ = ["CqKey", "WorkingCopy"]
+
+_Part = TypeVar("_Part", GroupPlan, SelectList)
+
+_OF_STREAM = ("segments", "groups", "selects", "parts", "unused", "free", "matches", "pins", "committed")
+"""Keys that go with their stream."""
 
 _encode = msgspec.msgpack.encode
 _decode_cq = msgspec.msgpack.Decoder(Cq).decode
@@ -81,11 +83,11 @@ class WorkingCopy:
         self.begin()
 
     def wipe(self) -> None:
-        """Forget everything but leases and pins, in order to be filled anew from the catalog."""
-        kept = {self.key("lease", role).encode() for role in ("gateway", "evaluator")}
+        """Forget everything but leases and the evaluator's own notes, to be filled anew from the catalog."""
+        kept = tuple(self.key(name).encode() for name in ("lease", "pins", "committed", "evaluator"))
         with mapped():
             for name in self.redis.scan_iter(match=self.key("*"), count=1000):
-                if name not in kept and not name.startswith(self.key("pins").encode()):
+                if not name.startswith(kept):
                     self.redis.unlink(name)
         self.streams, self.versions, self.parts, self.dedicated = {}, {}, {}, set()
         self._next_numbers, self._free_numbers = {}, {}
@@ -102,6 +104,7 @@ class WorkingCopy:
         self._holders: dict[str, Holder | None] = {}
         self._touched: dict[str, tuple[Destination, list[Window]]] = {}
         self._stream_changes: dict[str, bool] = {}
+        self._fields: dict[tuple[str, str], bytes | None] = {}
         self._new_parts: dict[tuple[str, str], GroupPlan | SelectList] = {}
         self._changed_parts: set[tuple[str, str]] = set()
         self._taken_numbers: list[tuple[str, int]] = []
@@ -150,6 +153,23 @@ class WorkingCopy:
         """Return a destination with its members; it must have been loaded."""
         return self._holders[destination_id]
 
+    def plan(self, stream_id: str, group_id: str) -> GroupPlan:
+        """Return the plan of a live group."""
+        return self._part(stream_id, group_id, GroupPlan)
+
+    def select(self, stream_id: str, select_id: str) -> SelectList:
+        """Return a SELECT list that is in use."""
+        return self._part(stream_id, select_id, SelectList)
+
+    def _part(self, stream_id: str, part_id: str, kind: type[_Part]) -> _Part:
+        part = self._new_parts.get((stream_id, part_id))
+        if part is not None:
+            assert isinstance(part, kind)
+            return part
+        with mapped():
+            body = self.redis.hget(self.key(_shelf(part_id), stream_id), part_id)
+        return msgspec.json.decode(body, type=kind)
+
     def subscribed(self, subscriber: str) -> int:
         """Return how many CQs a subscriber has, changes of this unit included."""
         if subscriber not in self._subscribed:
@@ -169,8 +189,14 @@ class WorkingCopy:
                 (names.discard if self._cqs[key] is None else names.add)(key.name)
         return sorted(names)
 
-    def put(self, key: CqKey, cq: Cq, destination: Destination, plan: GroupPlan, select: SelectList) -> Destination | None:
+    def put(self, key: CqKey, cq: Cq, destination: Destination, *parts: GroupPlan | SelectList) -> Destination | None:
         """Let a CQ join its destination, which is made when it is the first; one of the same name leaves its own.
+
+        Args:
+            key: The CQ's identity; it must have been loaded, and its destination too.
+            cq: The CQ.
+            destination: Where its results go.
+            parts: Its group's plan and its SELECT list; not needed when another CQ has them already.
 
         Returns:
             The destination of the one that was replaced, when nobody is left there.
@@ -184,9 +210,10 @@ class WorkingCopy:
                     self.dedicated.add(joined.destination_id)
             holder.count(cq, 1)
         counts = self.parts.setdefault(stream_id, {})
-        for part_id, part in ((plan.group_id, plan), (select.select_id, select)):
-            if part_id not in counts:
+        for part in parts:
+            if (part_id := _part_id(part)) not in counts:
                 self._new_parts[stream_id, part_id] = part
+        for part_id in (destination.group_id, destination.select_id):
             counts[part_id] = counts.get(part_id, 0) + 1
             self._changed_parts.add((stream_id, part_id))
         old = self._cqs[key]
@@ -253,9 +280,20 @@ class WorkingCopy:
 
     def remove_stream(self, stream_id: str) -> None:
         """Let a stream go, that no CQ uses."""
-        for by_stream in (self.streams, self.versions, self.parts, self._next_numbers, self._free_numbers):
-            by_stream.pop(stream_id, None)  # type: ignore[attr-defined]  # each is a dict by stream
+        by_stream: tuple[dict[str, Any], ...] = (
+            self.streams,
+            self.versions,
+            self.parts,
+            self._next_numbers,
+            self._free_numbers,
+        )
+        for each in by_stream:
+            each.pop(stream_id, None)
         self._stream_changes[stream_id] = False
+
+    def set_field(self, name: str, field: str, value: bytes | None) -> None:
+        """Write (or with None remove) a field of a plain hash with the unit."""
+        self._fields[name, field] = value
 
     # -- writing it ----------------------------------------------------------------------------------------------------
 
@@ -304,8 +342,13 @@ class WorkingCopy:
                 pipeline.hdel(self.key("streams"), stream_id)
                 for name in ("version", "numbers"):
                     pipeline.hdel(self.key(name), stream_id)
-                for name in ("segments", "groups", "selects", "parts", "free", "matches", "pins", "committed"):
+                for name in _OF_STREAM:
                     pipeline.unlink(self.key(name, stream_id))
+        for (name, field), body in self._fields.items():
+            if body is None:
+                pipeline.hdel(self.key(name), field)
+            else:
+                pipeline.hset(self.key(name), field, body)
         for name, value in also.items():
             pipeline.set(self.key(name), value)
         pipeline.info("server")
@@ -314,7 +357,7 @@ class WorkingCopy:
         self.begin()
         return str(run_id)
 
-    def _write_cqs(self, pipeline: Pipeline) -> None:
+    def _write_cqs(self, pipeline: Any) -> None:
         kept: dict[str, dict[str, bytes]] = {}
         gone: dict[str, list[str]] = {}
         for key in self._changed_cqs:
@@ -323,18 +366,22 @@ class WorkingCopy:
                 gone.setdefault(key.subscriber, []).append(key.name)
             else:
                 kept.setdefault(key.subscriber, {})[key.name] = _encode(cq)
+        expiries = {_member(key): cq.expire_ms for key in self._changed_cqs if (cq := self._cqs[key]) and cq.expire_ms}
+        over = [_member(key) for key in self._changed_cqs if _member(key) not in expiries]
+        if expiries:
+            pipeline.zadd(self.key("expiries"), expiries)
+        if over:
+            pipeline.zrem(self.key("expiries"), *over)
         for subscriber, mapping in kept.items():
             pipeline.hset(self.key("cqs", subscriber), mapping=mapping)
         for subscriber, names in gone.items():
             pipeline.hdel(self.key("cqs", subscriber), *names)
 
-    def _write_holders(self, pipeline: Pipeline) -> None:
+    def _write_holders(self, pipeline: Any) -> None:
         holders = {name: holder for name in self._touched if (holder := self._holders[name]) is not None}
         gone = [name for name in self._touched if self._holders[name] is None]
         if holders:
-            pipeline.hset(
-                self.key("destinations"), mapping={name: _encode(holder) for name, holder in holders.items()}
-            )
+            pipeline.hset(self.key("destinations"), mapping={name: _encode(holder) for name, holder in holders.items()})
         if gone:
             pipeline.hdel(self.key("destinations"), *gone)
             pipeline.srem(self.key("dedicated"), *gone)
@@ -354,7 +401,13 @@ class WorkingCopy:
         if numbers:
             pipeline.hset(self.key("numbers"), mapping=numbers)
 
-    def _write_parts(self, pipeline: Pipeline) -> None:
+    def unused_parts(self) -> list[tuple[str, str]]:
+        """Return the plans and SELECT lists, with their streams, that this unit leaves without a CQ."""
+        return [
+            (stream_id, name) for stream_id, name in self._changed_parts if name not in self.parts.get(stream_id, {})
+        ]
+
+    def _write_parts(self, pipeline: Any) -> None:
         for (stream_id, part_id), part in self._new_parts.items():
             pipeline.hset(self.key(_shelf(part_id), stream_id), part_id, msgspec.json.encode(part))
             pipeline.zrem(self.key("unused", stream_id), part_id)
@@ -367,6 +420,14 @@ class WorkingCopy:
                 # A batch that is replayed may still ask for the plan: `Compactor` removes it later.
                 pipeline.hdel(self.key("parts", stream_id), part_id)
                 pipeline.zadd(self.key("unused", stream_id), {part_id: self.versions[stream_id] + 1})
+
+
+def _member(key: CqKey) -> str:
+    return "\x00".join(key)
+
+
+def _part_id(part: GroupPlan | SelectList) -> str:
+    return part.group_id if isinstance(part, GroupPlan) else part.select_id
 
 
 def _shelf(part_id: str) -> str:

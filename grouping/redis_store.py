@@ -58,8 +58,8 @@ def mapped() -> Iterator[None]:
         raise StoreUnavailable("redis did not answer", detail=f"{type(error).__name__}: {error}") from error
 
 
-def connect(settings: Settings) -> redis.Redis:
-    """Return a client on one connection of its own, so that a lost server is noticed, never silently met anew."""
+def connect(settings: Settings) -> Any:
+    """Return a client on one connection of its own; untyped, for the driver's annotations do not know of bytes."""
     return redis.Redis.from_url(
         settings.redis.url.get_secret_value(),
         single_connection_client=False,
@@ -141,7 +141,9 @@ class TableStore:
         with mapped():
             bodies = self._redis.hmget(self._key(what, stream_id), ids)
         return {
-            name: msgspec.json.decode(body, type=kind) for name, body in zip(ids, bodies, strict=True) if body is not None
+            name: msgspec.json.decode(body, type=kind)
+            for name, body in zip(ids, bodies, strict=True)
+            if body is not None
         }
 
     def streams(self) -> list[Stream]:
@@ -171,9 +173,7 @@ class TableStore:
 
     def count_matches(self, stream_id: str, numbers: np.ndarray, counts: np.ndarray, last_ms: int) -> None:
         """Add a task's matches per destination number; the gateway sums them up when somebody asks."""
-        body = msgspec.msgpack.encode(
-            (last_ms, numbers.astype(np.int32).tobytes(), counts.astype(np.int32).tobytes())
-        )
+        body = msgspec.msgpack.encode((last_ms, numbers.astype(np.int32).tobytes(), counts.astype(np.int32).tobytes()))
         with mapped():
             self._redis.rpush(self._key("matches", stream_id), body)
 

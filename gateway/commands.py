@@ -1,0 +1,277 @@
+"""Commands: read in batches, carried out in their order, answered exactly once.
+
+A batch is one unit of work and one commit. Inside it, runs of commands between changes of streams are compiled first
+and looked up together, so that the cost of a command is its compiling, not its round trips.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from confluent_kafka import Message
+
+from gateway.commit import Commits, Remembered
+from gateway.ends import Ends
+from gateway.kafka import LogReader, Outgoing, Topics
+from gateway.metrics import COMMANDS, DEAD_LETTERS
+from gateway.positions import Positions
+from gateway.statements import Prepared, Statements
+from gateway.working_copy import WorkingCopy
+from grouping.errors import InputError
+from grouping.settings import Settings
+from schemas.codec import Command, Encoding, MalformedCommand, Reply, decode_command, decode_reply, encode_reply
+
+__all__ = ["Commands"]
+
+log = logging.getLogger(__name__)
+
+Clock = Callable[[], int]
+"""The present, epoch milliseconds."""
+
+
+class _Request(NamedTuple):
+    """A command record after decoding."""
+
+    message: Message
+    key: bytes
+    """The subscriber's name as the record has it."""
+    command: Command
+    remember: bytes
+
+
+class Commands:
+    """Carries out batches of command records."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        working: WorkingCopy,
+        topics: Topics,
+        positions: Positions,
+        statements: Statements,
+        commits: Commits,
+        ends: Ends,
+        clock: Clock,
+    ) -> None:
+        self._settings = settings
+        self._working = working
+        self._topics = topics
+        self._positions = positions
+        self._statements = statements
+        self._commits = commits
+        self._ends = ends
+        self._clock = clock
+        self._log_reader = LogReader(settings)
+        self._replies = settings.topic("replies")
+
+    def carry_out(self, messages: Sequence[Message]) -> None:
+        """Carry out a batch of records and commit it.
+
+        Raises:
+            OperationalError: A server failed; nothing is answered that is not done.
+        """
+        now_ms = self._clock()
+        self._positions.begin()
+        self._records: list[Outgoing] = []
+        self._to_remember: dict[int, bytes] = {}
+        self._first_replies: dict[bytes, Reply] = {}
+        requests = [request for message in messages if (request := self._decode(message, now_ms)) is not None]
+        self._run_all(requests, now_ms)
+        offsets: dict[int, int] = {}
+        for message in messages:
+            partition, offset = message.partition(), message.offset()
+            assert partition is not None
+            assert offset is not None
+            offsets[partition] = offset + 1
+        self.commit(offsets, self._records, self._to_remember, now_ms)
+        self._topics.delete(self._positions.unneeded())
+
+    def commit(
+        self, offsets: dict[int, int], records: list[Outgoing], to_remember: dict[int, bytes], now_ms: int
+    ) -> None:
+        """Write the unit of work as it stands, with its catalog records and the ends that it brought."""
+        changes, notices = self._statements.registry.finish()
+        catalog = self._settings.topic("catalog")
+        records += [Outgoing(catalog, key.encode("utf-8", "surrogatepass"), value, (), 0) for key, value in changes]
+        self._ends.note(notices)
+        self._commits.write(offsets, records, to_remember, now_ms)
+
+    # -- decoding ------------------------------------------------------------------------------------------------------
+
+    def _decode(self, message: Message, now_ms: int) -> _Request | None:
+        key, value = message.key(), message.value()
+        key = key.encode() if isinstance(key, str) else key
+        try:
+            command = decode_command(value if not isinstance(value, str) else value.encode())
+            if not key:
+                raise MalformedCommand("The record has no key.", encoding=command.encoding)
+        except MalformedCommand as error:
+            self._refuse_malformed(message, key, error, now_ms)
+            return None
+        if command.subscriber.encode("utf-8", "surrogatepass") != key:
+            refusal = InputError(
+                f'the subscriber "{_clip(command.subscriber)}" is not the record\'s key',
+                code="not-allowed",
+                detail=f'The key is "{_clip(_text(key))}".',
+                hint="Send the command with the subscriber's name as the record's key.",
+            )
+            self._answer(key, command.encoding, _rejection(command.command_id, _text(key), refusal, now_ms))
+            return None
+        return _Request(message, key, command, Remembered.key(key, command.command_id))
+
+    def _refuse_malformed(self, message: Message, key: bytes | None, error: MalformedCommand, now_ms: int) -> None:
+        if key:
+            refusal = InputError(
+                "the record is no command",
+                code="malformed-command",
+                detail=error.detail,
+                hint="Send an object with command_id, subscriber and text.",
+            )
+            self._answer(key, error.encoding, _rejection(error.command_id, _text(key), refusal, now_ms))
+        else:
+            COMMANDS.labels("malformed-command").inc()
+        DEAD_LETTERS.labels("malformed-command").inc()
+        source = f"{message.topic()}/{message.partition()}/{message.offset()}"
+        headers = (("code", b"malformed-command"), ("detail", error.detail.encode()), ("source", source.encode()))
+        value = message.value()
+        body = value.encode() if isinstance(value, str) else value
+        self._records.append(Outgoing(self._settings.topic("deadletters"), key, body, headers))
+
+    # -- carrying out --------------------------------------------------------------------------------------------------
+
+    def _run_all(self, requests: list[_Request], now_ms: int) -> None:
+        seen = self._commits.remembered.find([request.remember for request in requests], now_ms)
+        run: list[tuple[_Request, Prepared | InputError]] = []
+        for request in requests:
+            try:
+                if request.remember in seen or request.remember in self._first_replies:
+                    prepared: Prepared | InputError = _REPEAT
+                else:
+                    prepared = self._statements.prepare(request.command.text, now_ms)
+            except InputError as error:
+                prepared = error
+            if isinstance(prepared, Prepared) and prepared.on_streams:
+                self._run(run, seen, now_ms)
+                self._run([(request, prepared)], seen, now_ms)
+                run = []
+            else:
+                run.append((request, prepared))
+        self._run(run, seen, now_ms)
+
+    def _run(
+        self,
+        run: list[tuple[_Request, Prepared | InputError]],
+        seen: dict[bytes, tuple[int, int]],
+        now_ms: int,
+    ) -> None:
+        """Carry out commands that were compiled against the same streams."""
+        keys, wanted = [], []
+        for request, prepared in run:
+            if isinstance(prepared, Prepared):
+                key = self._statements.needs(request.command.subscriber, prepared)
+                keys += [key] if key is not None else []
+                wanted += [prepared.wanted] if prepared.wanted is not None else []
+        self._working.load(keys, wanted)
+        room = max(self._settings.results.dedicated_limit - len(self._working.dedicated), 0)
+        new = {each.destination_id: each for each in wanted if self._working.holder(each.destination_id) is None}
+        self._positions.prepare([each for each in new.values() if each.mode == "dedicated"][:room])
+        for request, prepared in run:
+            self._one(request, prepared, seen, now_ms)
+
+    def _one(
+        self,
+        request: _Request,
+        prepared: Prepared | InputError,
+        seen: dict[bytes, tuple[int, int]],
+        now_ms: int,
+    ) -> None:
+        command, encoding = request.command, request.command.encoding
+        first = self._first_replies.get(request.remember)
+        if first is None and request.remember in seen:
+            first = self._reply_at(*seen[request.remember])
+        if first is not None:
+            self._answer(request.key, encoding, first)
+            return
+        if prepared is _REPEAT:
+            # Its first reply is no longer to be had, so the command counts as new.
+            prepared = self._prepare_again(command, now_ms)
+        try:
+            if isinstance(prepared, InputError):
+                raise prepared
+            position = f"{request.message.partition()}/{request.message.offset()}"
+            result = self._statements.carry_out(command.subscriber, prepared, position, now_ms)
+            reply = Reply(
+                command_id=command.command_id,
+                subscriber=command.subscriber,
+                status="accepted",
+                code="ok",
+                message=_DONE.get(type(prepared.statement).__name__, "done"),
+                result=result,
+                replied_at=datetime.fromtimestamp(now_ms / 1000, UTC),
+            )
+        except InputError as error:
+            reply = _rejection(command.command_id, command.subscriber, error, now_ms)
+        if reply.code != "unavailable":
+            self._first_replies[request.remember] = reply
+            self._to_remember[len(self._records)] = request.remember
+        self._answer(request.key, encoding, reply)
+
+    def _prepare_again(self, command: Command, now_ms: int) -> Prepared | InputError:
+        try:
+            prepared = self._statements.prepare(command.text, now_ms)
+        except InputError as error:
+            return error
+        key = self._statements.needs(command.subscriber, prepared)
+        self._working.load([] if key is None else [key], [] if prepared.wanted is None else [prepared.wanted])
+        return prepared
+
+    def _reply_at(self, partition: int, offset: int) -> Reply | None:
+        message = self._log_reader.at(self._replies, partition, offset)
+        if message is None:
+            return None
+        value = message.value()
+        assert isinstance(value, bytes)
+        return decode_reply(value)
+
+    def _answer(self, key: bytes, encoding: Encoding, reply: Reply) -> None:
+        COMMANDS.labels(reply.code).inc()
+        headers = (("command_id", reply.command_id.encode("utf-8", "surrogatepass")),) if reply.command_id else ()
+        self._records.append(Outgoing(self._replies, key, encode_reply(reply, encoding), headers))
+
+
+_REPEAT = InputError("a repeated command", code="unavailable")
+"""Stands for a command whose id was seen before: it is not compiled again."""
+
+_DONE = {
+    "CreateCq": "created",
+    "CreateStream": "created",
+    "DropCq": "dropped",
+    "DropStream": "dropped",
+    "AlterCq": "altered",
+    "PauseCq": "paused",
+    "ResumeCq": "resumed",
+}
+
+
+def _rejection(command_id: str | None, subscriber: str, error: InputError, now_ms: int) -> Reply:
+    return Reply(
+        command_id=command_id,
+        subscriber=subscriber,
+        status="rejected",
+        code=error.code,
+        message=error.message,
+        detail=error.detail,
+        hint=error.hint,
+        replied_at=datetime.fromtimestamp(now_ms / 1000, UTC),
+    )
+
+
+def _text(key: bytes) -> str:
+    return key.decode("utf-8", "replace")
+
+
+def _clip(name: str) -> str:
+    return name if len(name) <= 100 else name[:100] + "…"

@@ -1,0 +1,164 @@
+"""A commit: Redis first, then Kafka, and what happens when something dies in between.
+
+The working copy takes the unit together with a *journal*, which is all that is then written to Kafka in one
+transaction: catalog records, replies, dead letters and the offsets of the commands. A gateway that finds a journal whose
+commands are not committed on Kafka writes it once more. A Redis that lost a unit lies behind `cq.catalog`; both are mended on start
+(recovery.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+
+import msgspec
+import pyarrow as pa
+from confluent_kafka import Message
+
+from gateway.kafka import CommandConsumer, Outgoing, TransactionalWriter
+from gateway.working_copy import WorkingCopy
+from grouping.errors import OperationalError
+from grouping.redis_store import mapped
+from grouping.settings import Settings
+
+__all__ = ["Commits", "Journal", "Remembered", "StoreLost"]
+
+
+class StoreLost(OperationalError):
+    """Redis was restarted under a unit of work: what it holds may not fit together."""
+
+
+class Journal(msgspec.Struct, array_like=True):
+    """What of one unit goes to Kafka."""
+
+    number: int
+    offsets: dict[int, int]
+    """By partition of cq.commands, the offset after the last command of the unit."""
+    records: list[Outgoing]
+    replies: dict[int, bytes]
+    """Number of a record that is a reply to be remembered, to the key of its command id."""
+
+
+class Remembered:
+    """Command ids and where their first replies lie on `cq.replies` (design notes in README.md).
+
+    Ids are kept in two generations of the setting's length each, so that every one is kept at least that long.
+    """
+
+    def __init__(self, settings: Settings, working: WorkingCopy) -> None:
+        self._working = working
+        self._period_ms = round(settings.commands.remember_days * 86_400_000)
+
+    @staticmethod
+    def key(subscriber: bytes, command_id: str) -> bytes:
+        """Return the key under which a subscriber's command id is remembered."""
+        text = subscriber + b"\x00" + command_id.encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(text, digest_size=12).digest()
+
+    def find(self, keys: list[bytes], now_ms: int) -> dict[bytes, tuple[int, int]]:
+        """Return partition and offset of the replies to those that were seen before."""
+        found: dict[bytes, tuple[int, int]] = {}
+        if not keys:
+            return found
+        period = now_ms // self._period_ms
+        for generation in (period - 1, period):
+            with mapped():
+                places = self._working.redis.hmget(self._working.key("ids", str(generation)), keys)
+            for key, place in zip(keys, places, strict=True):
+                if place is not None:
+                    partition, offset = place.split(b"/")
+                    found[key] = (int(partition), int(offset))
+        return found
+
+    def settle(self, places: Mapping[bytes, tuple[int, int]], also: Mapping[str, str], now_ms: int) -> None:
+        """Remember where replies lie, and note further keys, once they are on Kafka."""
+        pipeline = self._working.redis.pipeline(transaction=False)
+        if places:
+            name = self._working.key("ids", str(now_ms // self._period_ms))
+            pipeline.hset(name, mapping={key: f"{part}/{offset}" for key, (part, offset) in places.items()})
+            pipeline.pexpire(name, 2 * self._period_ms)
+        for key, value in also.items():
+            pipeline.set(self._working.key(key), value)
+        with mapped():
+            pipeline.execute()
+
+
+class Commits:
+    """Writes units of work, each of them once."""
+
+    def __init__(self, settings: Settings, working: WorkingCopy, consumer: CommandConsumer) -> None:
+        self._settings = settings
+        self._working = working
+        self._consumer = consumer
+        self.writer = TransactionalWriter(settings)
+        self.remembered = Remembered(settings, working)
+        self._number = 0
+        self.run_id = ""
+        """The run of the Redis server that the working copy was read from."""
+
+    def write(
+        self,
+        offsets: Mapping[int, int],
+        records: Iterable[Outgoing],
+        replies: Mapping[int, bytes],
+        now_ms: int,
+    ) -> None:
+        """Write the working copy's unit and its records.
+
+        Raises:
+            StoreLost: Redis is another run; the unit may have fallen on an older state.
+            OperationalError: A server failed; recovery finds out how far it came.
+        """
+        self._number += 1
+        journal = Journal(self._number, dict(offsets), list(records), dict(replies))
+        run_id = self._working.commit({"journal": _pack(journal)})
+        if run_id != self.run_id:
+            raise StoreLost("redis was restarted during a commit")
+        self.publish(journal, now_ms)
+
+    def pending(self) -> Journal | None:
+        """Return the journal of the last unit, None when there was none or it is known to be on Kafka."""
+        with mapped():
+            body = self._working.redis.get(self._working.key("journal"))
+            settled = int(self._working.redis.get(self._working.key("settled")) or 0)
+        journal = None if body is None else _unpack(body)
+        self._number = max(settled, journal.number if journal else 0)
+        return None if journal is None or journal.number == settled else journal
+
+    def publish(self, journal: Journal, now_ms: int) -> None:
+        """Write a journal to Kafka and remember where its replies came to lie."""
+        catalog = self._settings.topic("catalog")
+        places: dict[bytes, tuple[int, int]] = {}
+        ends: dict[int, int] = {}
+        position = -1
+
+        def written(number: int, message: Message) -> None:
+            nonlocal position
+            partition, offset = message.partition(), message.offset()
+            assert partition is not None, "a delivered record has its place"
+            assert offset is not None, "a delivered record has its place"
+            if message.topic() == catalog:
+                position = max(position, offset)
+            elif number in journal.replies:
+                places[journal.replies[number]] = (partition, offset)
+                ends[partition] = max(ends.get(partition, 0), offset + 1)
+
+        reads = (self._consumer, journal.offsets) if journal.offsets else None
+        if journal.records or reads:
+            self.writer.write(journal.records, reads, written)
+        also = {"settled": str(journal.number)}
+        also |= {f"replies-read:{partition}": str(end) for partition, end in ends.items()}
+        if position >= 0:
+            also["position"] = json.dumps({"format": 1, "next": position + 1})
+        self.remembered.settle(places, also, now_ms)
+
+
+def _pack(journal: Journal) -> bytes:
+    body = msgspec.msgpack.encode(journal)
+    return len(body).to_bytes(4, "big") + bytes(pa.compress(body, codec="lz4", asbytes=True))
+
+
+def _unpack(body: bytes) -> Journal:
+    size = int.from_bytes(body[:4], "big")
+    return msgspec.msgpack.decode(pa.decompress(body[4:], size, codec="lz4", asbytes=True), type=Journal)

@@ -1,0 +1,105 @@
+"""The end of a destination: `cq.end` after its last result, and a dedicated topic's deletion some time later.
+
+A batch that was pinned before the last member left may still write results. So the notice of an end waits until no
+such batch is under way; and the topic stays for readers who are late, and because a sink that meets a deleted topic
+fails its stream (design notes in README.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from gateway.kafka import Outgoing, Topics
+from gateway.positions import dedicated_topic
+from gateway.records import Destination, EndNotice, instant
+from gateway.registry import CatalogChange
+from gateway.table_upkeep import oldest_pin
+from gateway.working_copy import WorkingCopy
+from grouping.redis_store import mapped
+from grouping.settings import Settings
+
+__all__ = ["Ends", "end_record"]
+
+
+class Ends:
+    """Notices of ends that are not yet carried out."""
+
+    def __init__(self, settings: Settings, working: WorkingCopy, topics: Topics) -> None:
+        self._settings = settings
+        self._working = working
+        self._topics = topics
+        self._open: dict[str, EndNotice] = {}
+
+    def reload(self) -> None:
+        """Read the notices from the working copy."""
+        with mapped():
+            bodies = self._working.redis.hgetall(self._working.key("ends"))
+        self._open = {name.decode(): msgspec.json.decode(body, type=EndNotice) for name, body in bodies.items()}
+
+    def note(self, notices: Iterable[EndNotice]) -> None:
+        """Take up ends that the unit of work brings; they are written with it."""
+        for notice in notices:
+            self._keep(notice)
+
+    def _keep(self, notice: EndNotice) -> None:
+        name = notice.destination.destination_id
+        self._open[name] = notice
+        self._working.set_field("ends", name, msgspec.json.encode(notice))
+
+    def _forget(self, name: str) -> CatalogChange:
+        del self._open[name]
+        self._working.set_field("ends", name, None)
+        return (f"end/{name}", None)
+
+    def step(self, now_ms: int, epoch: int) -> tuple[list[Outgoing], list[CatalogChange]]:
+        """Return what is to be written now, as part of the unit of work: `cq.end` records and changed notices."""
+        records: list[Outgoing] = []
+        changes: list[CatalogChange] = []
+        pins: dict[str, tuple[int, int] | None] = {}
+        linger_ms = round(self._settings.results.linger_seconds * 1000)
+        for name, notice in list(self._open.items()):
+            stream_id = notice.destination.stream_id
+            if stream_id not in pins:
+                pins[stream_id] = oldest_pin(self._working, stream_id)
+            pin = pins[stream_id]
+            if not notice.written and (pin is None or pin >= (epoch, notice.version)):
+                records.append(end_record(self._settings, notice))
+                if notice.destination.mode == "dedicated":
+                    written = msgspec.structs.replace(notice, written=True)
+                    self._keep(written)
+                    changes.append((f"end/{name}", msgspec.json.encode(written)))
+                else:
+                    changes.append(self._forget(name))
+            elif notice.written and now_ms >= notice.ended_ms + linger_ms:
+                self._delete_topic(notice.destination)
+                changes.append(self._forget(name))
+        return records, changes
+
+    def _delete_topic(self, destination: Destination) -> None:
+        self._working.load((), [destination])
+        if self._working.holder(destination.destination_id) is None:
+            self._topics.delete([dedicated_topic(self._settings, destination.destination_id)])
+
+
+def end_record(settings: Settings, notice: EndNotice) -> Outgoing:
+    """Return the record that tells readers that nothing follows."""
+    destination = notice.destination
+    name = destination.destination_id
+    dedicated = destination.mode == "dedicated"
+    value = {"ended_at": instant(notice.ended_ms), "reason": notice.reason}
+    headers = {
+        "ce_specversion": "1.0",
+        "ce_type": "cq.end",
+        "ce_source": destination.stream_id,
+        "ce_id": f"{name}/end/{notice.ended_ms}",
+        "ce_time": instant(notice.ended_ms),
+    }
+    return Outgoing(
+        dedicated_topic(settings, name) if dedicated else settings.topic("results"),
+        name.encode(),
+        msgspec.json.encode(value),
+        tuple((key, text.encode()) for key, text in headers.items()),
+        destination.partition,
+    )

@@ -1,0 +1,78 @@
+"""Where readers begin: the ends of result partitions, asked for once per unit of work, and topics made in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gateway.kafka import Topics
+from gateway.records import Destination
+from gateway.working_copy import WorkingCopy
+from grouping.settings import Settings
+
+__all__ = ["Positions", "dedicated_topic"]
+
+
+def dedicated_topic(settings: Settings, destination_id: str) -> str:
+    """Return the name of a destination's own topic."""
+    return settings.topic(f"results.{destination_id}")
+
+
+class Positions:
+    """Ends of the result topics as they were when a unit of work began to ask.
+
+    They are read before the unit is committed. No result of a CQ is written before that, so none lies below.
+    """
+
+    def __init__(self, settings: Settings, topics: Topics, working: WorkingCopy, shared_partitions: int) -> None:
+        self._settings = settings
+        self._topics = topics
+        self._working = working
+        self.shared_partitions = shared_partitions
+        self.begin()
+
+    def begin(self) -> None:
+        """Start a unit of work."""
+        self._ends: dict[tuple[str, int], int] = {}
+        self._made: set[str] = set()
+
+    def prepare(self, destinations: Iterable[Destination]) -> None:
+        """Create the topics that these new destinations need, all at once."""
+        dedicated = [each for each in destinations if each.mode == "dedicated"]
+        topics = {dedicated_topic(self._settings, each.destination_id): 1 for each in dedicated}
+        self._topics.create(topics, result_config(self._settings))
+        self._ends |= self._topics.ends([(topic, 0) for topic in topics])
+        self._made |= {each.destination_id for each in dedicated}
+
+    def unneeded(self) -> list[str]:
+        """Return the topics made for destinations that did not come to be."""
+        return [dedicated_topic(self._settings, name) for name in self._made if name not in self._working.dedicated]
+
+    def end(self, destination: Destination) -> int:
+        """Return where a reader of a shared or dedicated destination begins."""
+        if destination.mode == "shared":
+            topic = self._settings.topic("results")
+            if (topic, 0) not in self._ends:
+                self._ends |= self._topics.ends([(topic, number) for number in range(self.shared_partitions)])
+            return self._ends[topic, destination.partition]
+        place = (dedicated_topic(self._settings, destination.destination_id), 0)
+        if place not in self._ends:
+            self._topics.create({place[0]: 1}, result_config(self._settings))
+            self._ends |= self._topics.ends([place])
+        return self._ends[place]
+
+    def virtual_ends(self, stream_id: str, group_id: str) -> tuple[int, ...]:
+        """Return where a reader of a group's virtual results begins, by partition."""
+        topic = self._settings.topic(f"results.{group_id}")
+        partitions = len(self._working.streams[stream_id].start_offsets)
+        if (topic, 0) not in self._ends:
+            self._topics.create({topic: partitions}, result_config(self._settings))
+            self._ends |= self._topics.ends([(topic, number) for number in range(partitions)])
+        return tuple(self._ends[topic, number] for number in range(partitions))
+
+
+def result_config(settings: Settings) -> dict[str, str]:
+    """Return the configuration of result topics: retention counts from when a result was written."""
+    return {
+        "message.timestamp.type": "LogAppendTime",
+        "retention.ms": str(round(settings.results.retention_hours * 3_600_000)),
+    }

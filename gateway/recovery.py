@@ -1,0 +1,211 @@
+"""Making Redis and Kafka agree again: on start, and whenever a server failed in the middle of something.
+
+Kafka holds the record. Three things can be behind: Kafka behind the journal (the gateway died between the two halves of
+a commit), Redis behind `cq.catalog` (it was killed, or lost), and the places of replies behind `cq.replies`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import msgspec
+from confluent_kafka import Message
+
+from gateway.commit import Commits, Remembered
+from gateway.kafka import CommandConsumer, LogReader, Topics
+from gateway.records import CatalogCq
+from gateway.working_copy import CqKey, WorkingCopy
+from grouping.catalog import Stream
+from grouping.group import GroupPlan, SelectList
+from grouping.redis_store import mapped
+from grouping.settings import Settings
+
+__all__ = ["Recovery"]
+
+log = logging.getLogger(__name__)
+
+_CHUNK = 5000
+
+
+class Recovery:
+    """Brings a working copy up to what Kafka has."""
+
+    def __init__(
+        self, settings: Settings, working: WorkingCopy, topics: Topics, consumer: CommandConsumer, commits: Commits
+    ) -> None:
+        self._settings = settings
+        self._working = working
+        self._topics = topics
+        self._consumer = consumer
+        self._commits = commits
+
+    def run(self, now_ms: int, *, rebuild: bool = False) -> int:
+        """Recover, and return the epoch that is confirmed afterwards.
+
+        Args:
+            now_ms: The present; a new epoch is never below it in seconds, so that it is new even if Redis forgot all.
+            rebuild: Whether what Redis holds may not fit together and must go.
+
+        Raises:
+            OperationalError: A server does not answer; nothing is confirmed.
+        """
+        working = self._working
+        with mapped():
+            run_id = str(working.redis.info("server")["run_id"])
+            body = working.redis.get(working.key("epoch"))
+        old = json.loads(body) if body else {}
+        if old.get("run_id") != run_id:
+            # No batch may meet these tables before they are complete.
+            with mapped():
+                working.redis.delete(working.key("epoch"))
+        self._finish_journal(now_ms)
+        position = None if rebuild else self._position()
+        if position is None:
+            working.wipe()
+            position = 0
+        working.open()
+        replayed = self._replay_catalog(position)
+        self._replay_replies(now_ms)
+        self._commits.run_id = run_id
+        self._consumer.rewind()
+        epoch = int(old.get("epoch", 0))
+        if old.get("run_id") != run_id or replayed or rebuild:
+            epoch = max(epoch + 1, now_ms // 1000)
+        with mapped():
+            working.redis.set(working.key("epoch"), json.dumps({"epoch": epoch, "run_id": run_id}))
+        log.info("recovered", extra={"epoch": epoch, "replayed": replayed})
+        return epoch
+
+    def _finish_journal(self, now_ms: int) -> None:
+        """Write the last unit's records to Kafka if its commands are not committed there."""
+        committed = self._consumer.rewind()
+        journal = self._commits.pending()
+        if journal is None:
+            return
+        # Without commands there is nothing to tell by; written twice, its records have the same ids.
+        behind = any(committed.get(partition, -1) < offset for partition, offset in journal.offsets.items())
+        if behind or not journal.offsets:
+            log.info("finishing the last commit", extra={"records": len(journal.records)})
+            self._commits.publish(journal, now_ms)
+
+    def _position(self) -> int | None:
+        """Return up to where Redis has the catalog, None when it must be filled anew."""
+        with mapped():
+            body = self._working.redis.get(self._working.key("position"))
+        found = json.loads(body) if body else None
+        catalog = self._settings.topic("catalog")
+        end = self._topics.ends([(catalog, 0)], committed=True)[catalog, 0]
+        if found is None or found["format"] != 1 or found["next"] > end:
+            return None
+        return int(found["next"])
+
+    def _replay_catalog(self, position: int) -> bool:
+        """Apply what the catalog has since a position, and return whether anything was new."""
+        reader = LogReader(self._settings)
+        last, new = position - 1, False
+        self._parts: dict[str, GroupPlan | SelectList] = {}
+        chunk: list[Message] = []
+        try:
+            for message in reader.since(self._settings.topic("catalog"), {0: position}):
+                chunk.append(message)
+                last = message.offset() or 0
+                if len(chunk) == _CHUNK:
+                    new |= self._apply(chunk)
+                    chunk = []
+            new |= self._apply(chunk)
+        finally:
+            reader.close()
+        with mapped():
+            self._working.redis.set(self._working.key("position"), json.dumps({"format": 1, "next": last + 1}))
+        return new
+
+    def _apply(self, chunk: list[Message]) -> bool:
+        """Bring catalog records into the working copy, in order; what it has already changes nothing."""
+        working, new = self._working, False
+        cqs = {number: found for number, message in enumerate(chunk) if (found := _cq(message)) is not None}
+        working.load(
+            (key for key, _ in cqs.values()), [record.destination for _, record in cqs.values() if record is not None]
+        )
+        for number, message in enumerate(chunk):
+            kind, _, rest = _key(message).partition("/")
+            value = _value(message)
+            match kind:
+                case "stream" if value is None and rest in working.streams:
+                    working.remove_stream(rest)
+                    new = True
+                case "stream" if value is not None and rest not in working.streams:
+                    working.add_stream(msgspec.json.decode(value, type=Stream))
+                    new = True
+                case "part" if value is not None:
+                    name = rest.partition("/")[2]
+                    kind_of_part = GroupPlan if name.startswith("g_") else SelectList
+                    self._parts[name] = msgspec.json.decode(value, type=kind_of_part)
+                case "end":
+                    working.set_field("ends", rest, value)
+                case "cq":
+                    new |= self._apply_cq(*cqs[number])
+        working.commit({})
+        return new
+
+    def _apply_cq(self, key: CqKey, record: CatalogCq | None) -> bool:
+        have = self._working.cq(key)
+        if have == (record.cq if record is not None else None):
+            return False
+        if record is None:
+            self._working.remove(key)
+        else:
+            destination = record.destination
+            names = (destination.group_id, destination.select_id)
+            needed = [self._parts[name] for name in names if name in self._parts]
+            self._working.put(key, record.cq, destination, *needed)
+        return True
+
+    def _replay_replies(self, now_ms: int) -> None:
+        """Remember the places of replies that were written since they were last noted."""
+        topic = self._settings.topic("replies")
+        partitions = self._topics.partitions(topic) or 0
+        with mapped():
+            notes = self._working.redis.mget(
+                [self._working.key(f"replies-read:{number}") for number in range(partitions)]
+            )
+        beginnings = self._topics.beginnings([(topic, number) for number in range(partitions)])
+        offsets = {number: max(int(note or 0), beginnings[topic, number]) for number, note in enumerate(notes)}
+        reader = LogReader(self._settings)
+        places: dict[bytes, tuple[int, int]] = {}
+        ends: dict[str, str] = {}
+        try:
+            for message in reader.since(topic, offsets):
+                partition, offset = message.partition() or 0, message.offset() or 0
+                ends[f"replies-read:{partition}"] = str(offset + 1)
+                headers, key = message.headers(), message.key()
+                if headers and key:
+                    name = Remembered.key(_bytes(key), _bytes(headers[0][1]).decode("utf-8", "surrogatepass"))
+                    places.setdefault(name, (partition, offset))
+        finally:
+            reader.close()
+        known = self._commits.remembered.find(list(places), now_ms)
+        fresh = {name: place for name, place in places.items() if name not in known}
+        self._commits.remembered.settle(fresh, ends, now_ms)
+
+
+def _key(message: Message) -> str:
+    return _bytes(message.key() or b"").decode("utf-8", "surrogatepass")
+
+
+def _value(message: Message) -> bytes | None:
+    value = message.value()
+    return None if value is None else _bytes(value)
+
+
+def _cq(message: Message) -> tuple[CqKey, CatalogCq | None] | None:
+    kind, _, rest = _key(message).partition("/")
+    if kind != "cq":
+        return None
+    value = _value(message)
+    record = None if value is None else msgspec.json.decode(value, type=CatalogCq)
+    return msgspec.json.decode(rest, type=CqKey), record
+
+
+def _bytes(text: bytes | str) -> bytes:
+    return text.encode() if isinstance(text, str) else text

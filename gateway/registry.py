@@ -1,0 +1,281 @@
+"""The life of a CQ: created, replaced, altered, paused, dropped.
+
+Every change is checked first and carried out in the working copy afterwards, so that a refused command leaves nothing
+behind. What changed is also noted for `cq.catalog`, from which a lost Redis is filled anew.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import msgspec
+
+from gateway.positions import Positions
+from gateway.records import CatalogCq, Cq, Destination, EndNotice, TriggerSpec, instant, millis
+from gateway.working_copy import CqKey, WorkingCopy
+from grouping.catalog import Stream
+from grouping.errors import InputError, near_name
+from grouping.group import CompiledQuery, ConstantRow, GroupPlan, SelectList, canonical_constants, destination_id
+from grouping.query import AlterCq, CreateCq, DigestClause
+from grouping.settings import Settings
+from schemas.partition import partition_of
+
+__all__ = ["CatalogChange", "Registry", "catalog_key"]
+
+CatalogChange = tuple[str, bytes | None]
+"""Key and value of a record of `cq.catalog`; None is a tombstone."""
+
+
+def catalog_key(key: CqKey) -> str:
+    """Return the key of a CQ's record on `cq.catalog`; JSON, since both names may hold any character."""
+    return "cq/" + msgspec.json.encode(key).decode()
+
+
+class Registry:
+    """Carries out what commands say about CQs, within the working copy's unit."""
+
+    def __init__(self, settings: Settings, working: WorkingCopy, positions: Positions) -> None:
+        self._settings = settings
+        self._working = working
+        self._positions = positions
+        self.changes: list[CatalogChange] = []
+        """What is to be written to the catalog with this unit."""
+        self.notices: list[EndNotice] = []
+        """Destinations that ended in this unit."""
+
+    def wanted(self, statement: CreateCq, query: CompiledQuery, now_ms: int) -> Destination:
+        """Return the destination that a CREATE asks for; its mode and partition hold if there is none yet."""
+        start_ms = millis(statement.start) if statement.start else None
+        trigger = TriggerSpec.of(statement.trigger, now_ms if start_ms is None else start_ms)
+        clause, word = statement.publish.digest or DigestClause(), statement.publish.mode or ""
+        plan = query.plan
+        return self._place((plan.stream_id, plan.group_id), query.row, query.select.select_id, trigger, clause, word)
+
+    def _place(
+        self,
+        group: tuple[str, str],
+        row: ConstantRow,
+        select_id: str,
+        trigger: TriggerSpec,
+        clause: DigestClause,
+        word: str,
+    ) -> Destination:
+        stream_id, group_id = group
+        phase_ms = trigger.phase_ms if trigger.every_ms else None
+        name = destination_id(group_id, row, select_id, trigger.trigger, phase_ms, clause, word or None)
+        digest = (clause.kind, clause.columns, clause.rows, clause.even_if_empty)
+        constants = canonical_constants(row)
+        return self._placed(Destination(name, stream_id, group_id, select_id, constants, "", 0, trigger, digest, word))
+
+    def _placed(self, destination: Destination) -> Destination:
+        """Give a destination its mode and partition: the word's, or dedicated while there is room, then shared."""
+        mode = destination.word
+        if not mode:
+            room = self._settings.results.dedicated_limit - len(self._working.dedicated)
+            mode = "dedicated" if room > 0 else "shared"
+        partition = 0
+        if mode == "shared":
+            partition = partition_of(destination.destination_id.encode(), self._positions.shared_partitions)
+        return msgspec.structs.replace(destination, mode=mode, partition=partition)
+
+    def create(
+        self, key: CqKey, text: str, statement: CreateCq, query: CompiledQuery, wanted: Destination, now_ms: int
+    ) -> Cq:
+        """Create or replace a CQ and return it.
+
+        Args:
+            key: Whose it is.
+            text: The command's text, kept for DESCRIBE.
+            statement: What was asked.
+            query: Its SELECT, compiled.
+            wanted: As `wanted` returned it, loaded.
+            now_ms: The time of acceptance.
+
+        Raises:
+            InputError: cq-exists, bad-time, already-expired, quota-exceeded.
+        """
+        old = self._working.cq(key)
+        if old is not None and statement.or_replace and old.text == text:
+            return old
+        if old is not None and not statement.or_replace:
+            raise InputError(
+                f'CQ "{old.name}" exists already',
+                code="cq-exists",
+                detail=f"It was created at {instant(old.created_ms)}.",
+                hint="CREATE OR REPLACE CQ replaces it; DROP CQ removes it.",
+            )
+        start_ms = millis(statement.start) if statement.start is not None else None
+        expire_ms = _expiry(statement.expire, now_ms) if statement.expire is not None else None
+        _check_window(start_ms, expire_ms, now_ms)
+        limit = self._settings.limits.cqs_per_subscriber
+        if old is None and self._working.subscribed(key.subscriber) >= limit:
+            raise InputError(
+                f'subscriber "{key.subscriber}" has too many CQs',
+                code="quota-exceeded",
+                detail=f"There are {limit}, and the limit is {limit}.",
+                hint="Drop those that are not needed any more.",
+            )
+        destination = self._existing_or(wanted)
+        cq = Cq(statement.name, text, destination.destination_id, now_ms, self._begin(destination), start_ms, expire_ms)
+        self._put(key, cq, destination, now_ms, query)
+        return cq
+
+    def _existing_or(self, wanted: Destination) -> Destination:
+        """Return the destination of that id as it is, or the wanted one if there may be one more."""
+        holder = self._working.holder(wanted.destination_id)
+        if holder is not None:
+            return holder.destination
+        limit = self._settings.results.dedicated_limit
+        placed = self._placed(wanted)
+        if placed.mode == "dedicated" and len(self._working.dedicated) >= limit:
+            raise InputError(
+                "there are too many dedicated destinations",
+                code="quota-exceeded",
+                detail=f"There are {len(self._working.dedicated)}, and the limit is {limit}.",
+                hint="Publish SHARED, or leave the word out.",
+            )
+        return placed
+
+    def _begin(self, destination: Destination) -> int | tuple[int, ...]:
+        if destination.mode == "virtual":
+            return self._positions.virtual_ends(destination.stream_id, destination.group_id)
+        return self._positions.end(destination)
+
+    def _put(
+        self, key: CqKey, cq: Cq, destination: Destination, now_ms: int, query: CompiledQuery | None = None
+    ) -> None:
+        parts = (query.plan, query.select) if query is not None else ()
+        for part in parts:
+            self._note_part(destination.stream_id, part)
+        ended = self._working.put(key, cq, destination, *parts)
+        if ended is not None:
+            self._end(ended, now_ms, "replaced")
+        self.changes.append((catalog_key(key), msgspec.json.encode(CatalogCq(key.subscriber, cq, destination))))
+
+    def _note_part(self, stream_id: str, part: GroupPlan | SelectList) -> None:
+        name = part.group_id if isinstance(part, GroupPlan) else part.select_id
+        if name not in self._working.parts.get(stream_id, {}):
+            self.changes.append((f"part/{stream_id}/{name}", msgspec.json.encode(part)))
+
+    def _end(self, destination: Destination, at_ms: int, reason: str) -> None:
+        notice = EndNotice(destination, at_ms, reason, self._working.ended_version(destination))
+        self.notices.append(notice)
+        self.changes.append((f"end/{destination.destination_id}", msgspec.json.encode(notice)))
+
+    # -- afterwards ----------------------------------------------------------------------------------------------------
+
+    def find(self, key: CqKey, name: str) -> Cq:
+        """Return the subscriber's own CQ of that name.
+
+        Raises:
+            InputError: ``unknown-cq``; another subscriber's is not disclosed.
+        """
+        cq = self._working.cq(key)
+        if cq is None:
+            names = self._working.names(key.subscriber)
+            raise InputError(
+                f'CQ "{name}" does not exist',
+                code="unknown-cq",
+                detail=f'Subscriber "{key.subscriber}" has {len(names)} CQs, none of that name.',
+                hint=near_name(name, names[:10_000]) or "SHOW CQS lists your own.",
+            )
+        return cq
+
+    def drop(self, key: CqKey, name: str, now_ms: int, reason: str = "dropped") -> Cq:
+        """Remove a CQ and return it as it was."""
+        cq = self.find(key, name)
+        ended = self._working.remove(key)
+        self.changes.append((catalog_key(key), None))
+        if ended is not None:
+            self._end(ended, now_ms, reason)
+        return cq
+
+    def pause(self, key: CqKey, name: str, paused: bool, now_ms: int) -> Cq:
+        """Pause or resume a CQ; doing so twice changes nothing."""
+        cq = self.find(key, name)
+        if cq.paused == paused:
+            return cq
+        changed = msgspec.structs.replace(cq, paused=paused)
+        self._put(key, changed, self.destination_of(changed), now_ms)
+        return changed
+
+    def alter(self, key: CqKey, statement: AlterCq, now_ms: int) -> Cq:
+        """Change a CQ's trigger or times.
+
+        Raises:
+            InputError: unknown-cq, bad-time, already-expired, bad-interval, unsupported-query.
+        """
+        cq = self.find(key, statement.name)
+        old = self.destination_of(cq)
+        start_ms, expire_ms = cq.start_ms, cq.expire_ms
+        if statement.start is not None:
+            start_ms = millis(statement.start)
+        if statement.expire is not None:
+            expire_ms = _expiry(statement.expire, now_ms)
+        _check_window(start_ms, expire_ms, now_ms)
+        trigger = old.trigger
+        if statement.trigger is not None or (statement.start is not None and trigger.every_ms):
+            trigger = TriggerSpec.of(statement.trigger or trigger.trigger, now_ms if start_ms is None else start_ms)
+        destination, offset = old, cq.offset
+        if trigger != old.trigger:
+            self._check_digest(old, trigger)
+            group = (old.stream_id, old.group_id)
+            wanted = self._place(group, old.row, old.select_id, trigger, old.clause, old.word)
+            self._working.load((), [wanted])
+            destination = self._existing_or(wanted)
+            offset = self._begin(destination)
+        changed = msgspec.structs.replace(
+            cq, destination_id=destination.destination_id, start_ms=start_ms, expire_ms=expire_ms, offset=offset
+        )
+        self._put(key, changed, destination, now_ms)
+        return changed
+
+    @staticmethod
+    def _check_digest(old: Destination, trigger: TriggerSpec) -> None:
+        if trigger.timed and old.mode == "virtual":
+            raise InputError(
+                "a virtual destination has no digests",
+                code="unsupported-query",
+                detail="VIRTUAL and EVERY cannot be combined.",
+                hint="Create the CQ anew without VIRTUAL.",
+            )
+
+    def destination_of(self, cq: Cq) -> Destination:
+        """Return where a CQ's results go."""
+        holder = self._working.holder(cq.destination_id)
+        assert holder is not None, "a CQ has a destination"
+        return holder.destination
+
+    def note_stream(self, stream: Stream, *, gone: bool = False) -> None:
+        """Note a stream that was created or dropped for the catalog."""
+        self.changes.append((f"stream/{stream.stream_id}", None if gone else msgspec.json.encode(stream)))
+
+    def finish(self) -> tuple[list[CatalogChange], list[EndNotice]]:
+        """Return what the unit is to write to the catalog and which destinations it ended, and begin the next one."""
+        unused = ((f"part/{stream_id}/{name}", None) for stream_id, name in self._working.unused_parts())
+        changes, notices = [*self.changes, *unused], self.notices
+        self.changes, self.notices = [], []
+        return changes, notices
+
+
+def _expiry(expire: datetime | timedelta, now_ms: int) -> int:
+    return now_ms + round(expire.total_seconds() * 1000) if isinstance(expire, timedelta) else millis(expire)
+
+
+def _check_window(start_ms: int | None, expire_ms: int | None, now_ms: int) -> None:
+    if expire_ms is None:
+        return
+    if start_ms is not None and expire_ms <= start_ms:
+        raise InputError(
+            "EXPIRE is not after START",
+            code="bad-time",
+            detail=f"START is {instant(start_ms)} and EXPIRE {instant(expire_ms)}.",
+            hint="Give an EXPIRE that is later than START.",
+        )
+    if expire_ms <= now_ms:
+        raise InputError(
+            "EXPIRE is past",
+            code="already-expired",
+            detail=f"EXPIRE is {instant(expire_ms)}, and it is {instant(now_ms)} now.",
+            hint="Give an EXPIRE in the future, or leave it out.",
+        )

@@ -1,0 +1,216 @@
+"""The gateway as a process: one loop that reads commands, carries them out, and looks after what time brings."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import tenacity
+from prometheus_client import start_http_server
+
+from gateway.commands import Commands
+from gateway.commit import Commits, StoreLost
+from gateway.ends import Ends
+from gateway.kafka import CommandConsumer, Fenced, Topics
+from gateway.metrics import BEHIND, COMMIT_SECONDS
+from gateway.positions import Positions, result_config
+from gateway.records import PENDING_PARTITIONS
+from gateway.recovery import Recovery
+from gateway.run_folder import write_json
+from gateway.statements import Statements
+from gateway.table_upkeep import TableUpkeep
+from gateway.working_copy import WorkingCopy
+from grouping.errors import OperationalError
+from grouping.redis_store import Lease, mapped
+from grouping.settings import Settings
+
+__all__ = ["run_gateway"]
+
+log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+
+_UPKEEP_SECONDS = 0.25
+_STATUS_SECONDS = 1.0
+
+
+def now_ms() -> int:
+    """Return the present, epoch milliseconds: the gateway's one clock."""
+    return time.time_ns() // 1_000_000
+
+
+def run_gateway(settings: Settings) -> None:
+    """Be the gateway until SIGTERM or SIGINT.
+
+    Raises:
+        OperationalError: Another gateway runs on the prefix, or the servers are not the ones that are needed.
+    """
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    lease = Lease(settings, "gateway")
+    if not _tried(lease.acquire, stop):
+        raise OperationalError(
+            f'another gateway runs on the prefix "{settings.prefix}"',
+            detail=f"It is {lease.holder()} (machine/process/nonce).",
+            hint="Stop it first, or give this one another prefix.",
+        )
+    keeper = threading.Thread(target=_keep, args=(lease, stop), daemon=True)
+    keeper.start()
+    try:
+        _Service(settings, stop).run()
+    finally:
+        stop.set()
+        keeper.join()
+        lease.release()
+
+
+def _tried(call: Callable[[], _T], stop: threading.Event) -> _T:
+    """Call until the servers answer."""
+    retrying = tenacity.Retrying(
+        retry=tenacity.retry_if_exception(lambda error: isinstance(error, OperationalError) and not stop.is_set()),
+        wait=tenacity.wait_exponential(0.1, max=2),
+        sleep=lambda seconds: None if stop.wait(seconds) else None,
+        before_sleep=lambda state: log.warning("waiting for a server", extra={"attempt": state.attempt_number}),
+        reraise=True,
+    )
+    return retrying(call)
+
+
+def _keep(lease: Lease, stop: threading.Event) -> None:
+    """Renew the lease; a gateway that cannot any more must not write, so it ends at once."""
+    kept = time.monotonic()
+    while not stop.wait(lease.LIFETIME_MS / 5000):
+        try:
+            if lease.acquire():
+                kept = time.monotonic()
+            else:
+                log.error("another gateway has taken over", extra={"holder": lease.holder()})
+                os._exit(1)
+        except OperationalError as error:
+            log.warning("the lease could not be renewed", extra={"error": str(error)})
+        if time.monotonic() - kept > 4 * lease.LIFETIME_MS / 1000:
+            log.error("redis has been away for too long")
+            os._exit(1)
+
+
+class _Service:
+    def __init__(self, settings: Settings, stop: threading.Event) -> None:
+        self._settings = settings
+        self._stop = stop
+        self._topics = Topics(settings)
+        partitions = _tried(self._ensure_topics, stop)
+        commands = settings.topic("commands")
+        self._working = working = WorkingCopy(settings)
+        self._consumer = CommandConsumer(settings, commands, partitions[commands])
+        self._commits = Commits(settings, working, self._consumer)
+        self._recovery = Recovery(settings, working, self._topics, self._consumer, self._commits)
+        self._upkeep = TableUpkeep(settings, working)
+        self._ends = Ends(settings, working, self._topics)
+        positions = Positions(settings, self._topics, working, partitions[settings.topic("results")])
+        self._statements = Statements(settings, working, self._topics, positions, self._upkeep)
+        self._commands = Commands(
+            settings,
+            working,
+            self._topics,
+            positions,
+            self._statements,
+            self._commits,
+            self._ends,
+            now_ms,
+        )
+        self._epoch = 0
+
+    def _ensure_topics(self) -> dict[str, int]:
+        """Create the gateway's own topics where they are missing, and return how many partitions each has."""
+        settings = self._settings
+        keep = {"retention.ms": "-1"}
+        remembered = str(round(settings.commands.remember_days * 86_400_000))
+        wanted = {
+            "commands": (settings.commands.partitions, {"retention.ms": remembered}),
+            "replies": (settings.commands.partitions, {"retention.ms": remembered}),
+            "results": (settings.results.partitions, result_config(settings)),
+            "deadletters": (1, {"retention.ms": remembered}),
+            "catalog": (1, {"cleanup.policy": "compact", **keep}),
+            "pending": (PENDING_PARTITIONS, keep),
+        }
+        found = {}
+        for name, (partitions, config) in wanted.items():
+            topic = settings.topic(name)
+            if self._topics.partitions(topic) is None:
+                self._topics.create({topic: partitions}, config)
+            found[topic] = self._topics.partitions(topic) or partitions
+        return found
+
+    def run(self) -> None:
+        """Serve until told to stop."""
+        self._recover()
+        server, _ = start_http_server(self._settings.metrics_port, "127.0.0.1")
+        metrics_url = f"http://127.0.0.1:{server.server_port}/metrics"
+        status = os.environ.get("CQ_STATUS_FILE")
+        upkeep_at = status_at = 0.0
+        while not self._stop.is_set():
+            try:
+                messages = self._consumer.read(self._settings.commands.batch, 0.05)
+                if messages:
+                    with COMMIT_SECONDS.time():
+                        self._commands.carry_out(messages)
+                if time.monotonic() >= upkeep_at:
+                    self._look_after()
+                    upkeep_at = time.monotonic() + _UPKEEP_SECONDS
+                if status and time.monotonic() >= status_at:
+                    self._tell(Path(status), metrics_url)
+                    status_at = time.monotonic() + _STATUS_SECONDS
+            except Fenced:
+                raise
+            except OperationalError as error:
+                log.warning("a server failed, recovering", extra={"error": str(error), "detail": error.detail})
+                self._recover(rebuild=isinstance(error, StoreLost))
+        server.shutdown()
+        self._consumer.close()
+
+    def _recover(self, *, rebuild: bool = False) -> None:
+        """Make Redis and Kafka agree, as soon as both answer."""
+
+        def recover() -> None:
+            self._epoch = self._recovery.run(now_ms(), rebuild=rebuild)
+            self._statements.reload()
+            self._ends.reload()
+
+        _tried(recover, self._stop)
+
+    def _look_after(self) -> None:
+        working = self._working
+        with mapped():
+            run_id = working.redis.info("server")["run_id"]
+        if run_id != self._commits.run_id:
+            raise OperationalError("redis was restarted")
+        self._statements.counts.step()
+        working.begin()
+        records, changes = self._ends.step(now_ms(), self._epoch)
+        if records or changes:
+            self._statements.registry.changes += changes
+            self._commands.commit({}, records, {}, now_ms())
+        self._upkeep.step()
+
+    def _tell(self, path: Path, metrics_url: str) -> None:
+        streams = {}
+        for stream in self._statements.catalog:
+            behind = self._behind(stream.stream_id, stream.topic)
+            BEHIND.labels(stream.name).set(behind)
+            streams[stream.name] = {"behind": behind}
+        write_json(path, {"pid": os.getpid(), "state": "ready", "metrics_url": metrics_url, "streams": streams})
+
+    def _behind(self, stream_id: str, topic: str) -> int:
+        with mapped():
+            body = self._working.redis.get(self._working.key("committed", stream_id))
+        offsets = json.loads(body)["offsets"] if body else self._working.streams[stream_id].start_offsets
+        ends = self._topics.ends([(topic, int(number)) for number in offsets])
+        return sum(max(end - int(offsets[str(number)]), 0) for (_, number), end in ends.items())

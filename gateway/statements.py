@@ -1,0 +1,213 @@
+"""One statement after another: what each asks for is handed to the part that does it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from grouping.explain import explain
+from grouping.prepared import Preparer
+
+from gateway.answers import NextTick, cq_result
+from gateway.kafka import Topics
+from gateway.listing import show
+from gateway.match_counts import MatchCounts
+from gateway.positions import Positions
+from gateway.records import Cq, Destination, TriggerSpec, instant
+from gateway.registry import Registry
+from gateway.streams import create_stream, describe_stream, drop_stream
+from gateway.table_upkeep import TableUpkeep
+from gateway.timers.grid import next_tick
+from gateway.working_copy import CqKey, WorkingCopy
+from grouping.catalog import Catalog
+from grouping.command import parse
+from grouping.compiler import compile_select
+from grouping.errors import InputError
+from grouping.group import CompiledQuery
+from grouping.query import (
+    AlterCq,
+    ChangeBased,
+    CreateCq,
+    CreateStream,
+    DescribeCq,
+    DescribeStream,
+    DropCq,
+    DropStream,
+    ExplainCq,
+    ExplainSelect,
+    PauseCq,
+    ResumeCq,
+    Show,
+    Statement,
+)
+from grouping.settings import Settings
+
+__all__ = ["Prepared", "Statements"]
+
+Result = dict[str, object]
+
+
+class Prepared(NamedTuple):
+    """A command's text after parsing and compiling, before anything was looked up for it."""
+
+    text: str
+    statement: Statement
+    query: CompiledQuery | None = None
+    wanted: Destination | None = None
+    """A CREATE's destination, as far as it is known now."""
+
+    @property
+    def on_streams(self) -> bool:
+        """Whether later commands compile differently once this one is carried out."""
+        return isinstance(self.statement, CreateStream | DropStream)
+
+
+class Statements:
+    """Carries out statements within the working copy's unit."""
+
+    def __init__(
+        self, settings: Settings, working: WorkingCopy, topics: Topics, positions: Positions, upkeep: TableUpkeep
+    ) -> None:
+        self._settings = settings
+        self._working = working
+        self._topics = topics
+        self._upkeep = upkeep
+        self.counts = MatchCounts(working)
+        self.registry = Registry(settings, working, positions)
+        self.reload()
+
+    def reload(self) -> None:
+        """Take the streams from the working copy anew."""
+        self.catalog = Catalog(self._working.streams.values())
+        self._preparer = Preparer(self.catalog)
+
+    def prepare(self, text: str, now_ms: int) -> Prepared:
+        """Parse and compile a text.
+
+        Raises:
+            InputError: What is wrong with it.
+        """
+        limit = self._settings.commands.text_bytes
+        if len(text) * 4 > limit and (size := len(text.encode("utf-8", "surrogatepass"))) > limit:
+            raise InputError(
+                "the command is too large",
+                code="command-too-large",
+                detail=f"Its text has {size} bytes, and the limit is {limit}.",
+            )
+        if text[:7].lstrip()[:6].upper() == "CREATE":
+            statement, query = self._preparer.create(text)
+        else:
+            statement, query = parse(text), None
+        if isinstance(statement, CreateCq) and query is not None:
+            _check_supported(statement)
+            return Prepared(text, statement, query, self.registry.wanted(statement, query, now_ms))
+        return Prepared(text, statement)
+
+    def needs(self, subscriber: str, prepared: Prepared) -> CqKey | None:
+        """Return the CQ that a statement is about."""
+        name = getattr(prepared.statement, "name", None)
+        if name is None or isinstance(prepared.statement, CreateStream | DropStream | DescribeStream):
+            return None
+        return CqKey.of(subscriber, name)
+
+    def carry_out(self, subscriber: str, prepared: Prepared, position: str, now_ms: int) -> Result:
+        """Carry out a statement and return its result.
+
+        Args:
+            subscriber: Who asks.
+            prepared: What; the CQ that it `needs` and its wanted destination must be loaded.
+            position: The command's own place on its topic.
+            now_ms: The time of acceptance.
+
+        Raises:
+            InputError: Why it cannot be done; nothing was changed.
+        """
+        statement, registry = prepared.statement, self.registry
+        key = CqKey.of(subscriber, getattr(statement, "name", ""))
+        match statement:
+            case CreateCq():
+                assert prepared.query is not None
+                assert prepared.wanted is not None
+                cq = registry.create(key, prepared.text, statement, prepared.query, prepared.wanted, now_ms)
+                return self._cq(cq, now_ms)
+            case DropCq(name):
+                return {"cq": registry.drop(key, name, now_ms).name}
+            case PauseCq(name):
+                return self._cq(registry.pause(key, name, True, now_ms), now_ms)
+            case ResumeCq(name):
+                return self._cq(registry.pause(key, name, False, now_ms), now_ms)
+            case AlterCq():
+                if statement.trigger is not None:
+                    _check_trigger_supported(not isinstance(statement.trigger, ChangeBased))
+                return self._cq(registry.alter(key, statement, now_ms), now_ms)
+            case CreateStream():
+                stream = create_stream(
+                    self._settings, self._working, self.catalog, self._topics, statement, position, now_ms
+                )
+                registry.note_stream(stream)
+                self._preparer = Preparer(self.catalog)
+                return describe_stream(stream)
+            case DropStream():
+                stream = drop_stream(self._working, self.catalog, statement)
+                registry.note_stream(stream, gone=True)
+                self._preparer = Preparer(self.catalog)
+                return {"stream": stream.name}
+            case DescribeStream(name):
+                return describe_stream(self.catalog.stream(name))
+            case DescribeCq(name):
+                return self._describe(registry.find(key, name), now_ms)
+            case Show():
+                return show(statement, subscriber, self._working, self.catalog, self._upkeep, self._next_tick(now_ms))
+            case ExplainSelect(select):
+                return explain(compile_select(select, self.catalog))
+            case ExplainCq(name):
+                return self._explain(registry.find(key, name))
+
+    @staticmethod
+    def _next_tick(now_ms: int) -> NextTick:
+        def tick(trigger: TriggerSpec, cq: Cq) -> int | None:
+            return next_tick(trigger, now_ms, cq.start_ms)
+
+        return tick
+
+    def _cq(self, cq: Cq, now_ms: int) -> Result:
+        destination = self.registry.destination_of(cq)
+        plan = self._working.plan(destination.stream_id, destination.group_id)
+        return cq_result(self._settings, cq, destination, plan, self._next_tick(now_ms))
+
+    def _describe(self, cq: Cq, now_ms: int) -> Result:
+        holder = self._working.holder(cq.destination_id)
+        assert holder is not None, "a CQ has a destination"
+        matches, last_ms = self.counts.of(holder.destination.stream_id, holder.number)
+        return self._cq(cq, now_ms) | {
+            "text": cq.text,
+            "status": "paused" if cq.paused else "active",
+            "created_at": instant(cq.created_ms),
+            "matches": matches,
+            "last_match_at": None if last_ms is None else instant(last_ms),
+        }
+
+    def _explain(self, cq: Cq) -> Result:
+        destination = self.registry.destination_of(cq)
+        plan = self._working.plan(destination.stream_id, destination.group_id)
+        select = self._working.select(destination.stream_id, destination.select_id)
+        return explain(CompiledQuery(plan, destination.row, select))
+
+
+def _check_supported(statement: CreateCq) -> None:
+    _check_trigger_supported(not isinstance(statement.trigger, ChangeBased))
+    if statement.publish.mode == "virtual":
+        raise InputError(
+            "the clause is not supported yet",
+            code="unsupported-query",
+            detail="VIRTUAL destinations are not supported yet.",
+        )
+
+
+def _check_trigger_supported(timed: bool) -> None:
+    if timed:
+        raise InputError(
+            "the clause is not supported yet",
+            code="unsupported-query",
+            detail="EVERY, for timer-based queries, is not supported yet.",
+            hint="Leave it out: results then come as events match.",
+        )

@@ -1,0 +1,127 @@
+"""Upkeep of the constant tables: neighbouring segments are merged, unused plans go.
+
+Segments form a log-structured merge: each commit adds a small one, and a segment is merged with its newer neighbours
+once those are together half its size, so that an entry is rewritten O(log n) times. Nothing above the oldest pinned
+version is merged, since a batch that is under way, or replayed, still loads up to exactly there.
+"""
+
+from __future__ import annotations
+
+import pyarrow.compute as pc
+
+from gateway.working_copy import WorkingCopy
+from grouping.constant_table import Segment
+from grouping.redis_store import connect, mapped
+from grouping.settings import Settings
+
+__all__ = ["TableUpkeep", "oldest_pin"]
+
+_FEW = 8
+"""So many small segments may stand at the end of a stream's log."""
+
+Span = tuple[int, int]
+
+
+class TableUpkeep:
+    """Looks after the constant tables of all streams, on a connection of its own."""
+
+    def __init__(self, settings: Settings, working: WorkingCopy) -> None:
+        self._redis = connect(settings)
+        self._working = working
+        self._distinct: dict[str, tuple[int, dict[str, int]]] = {}
+
+    def step(self) -> None:
+        """Merge what is worth merging and remove plans that no batch can ask for any more."""
+        for stream_id in list(self._working.streams):
+            floor = self._floor(stream_id)
+            self._merge(stream_id, floor)
+            self._remove_unused(stream_id, floor)
+
+    def _floor(self, stream_id: str) -> int:
+        version = self._working.versions[stream_id]
+        pinned = oldest_pin(self._working, stream_id)
+        return version if pinned is None else min(version, pinned[1])
+
+    def _spans(self, stream_id: str) -> list[Span]:
+        with mapped():
+            fields = self._redis.hkeys(self._working.key("segments", stream_id))
+        spans = (field.decode().split("-") for field in fields)
+        return sorted((int(since), int(until)) for since, until in spans)
+
+    def _merge(self, stream_id: str, floor: int) -> None:
+        spans = [span for span in self._spans(stream_id) if span[1] <= floor]
+        if len(spans) < _FEW:
+            return
+        key = self._working.key("segments", stream_id)
+        with mapped():
+            sizes = [int(self._redis.hstrlen(key, _field(span))) for span in spans]
+        first = len(spans) - 1
+        newer = sizes[first]
+        while first and sizes[first - 1] <= 2 * newer:
+            first -= 1
+            newer += sizes[first]
+        chosen = spans[min(first, len(spans) - _FEW) :]
+        fields = [_field(span) for span in chosen]
+        with mapped():
+            bodies = self._redis.hmget(key, fields)
+        segments = [Segment.decode(body) for body in bodies]
+        merged = Segment.merge(segments, oldest=chosen[0][0] == 0)
+        with mapped():
+            pipeline = self._redis.pipeline(transaction=True)
+            pipeline.hdel(key, *fields)
+            pipeline.hset(key, _field((chosen[0][0], chosen[-1][1])), merged.encode())
+            pipeline.execute()
+
+    def _remove_unused(self, stream_id: str, floor: int) -> None:
+        key = self._working.key("unused", stream_id)
+        with mapped():
+            doomed = [name.decode() for name in self._redis.zrangebyscore(key, 0, floor)]
+            gone = [name for name in doomed if name not in self._working.parts[stream_id]]
+            if gone:
+                pipeline = self._redis.pipeline(transaction=True)
+                pipeline.hdel(self._working.key("groups", stream_id), *gone)
+                pipeline.hdel(self._working.key("selects", stream_id), *gone)
+                pipeline.zrem(key, *gone)
+                pipeline.execute()
+
+    def distinct_rows(self, stream_id: str) -> dict[str, int]:
+        """Return how many distinct rows of constants each group of a stream has."""
+        version = self._working.versions[stream_id]
+        known = self._distinct.get(stream_id)
+        if known is None or known[0] != version:
+            known = self._distinct[stream_id] = (version, self._count_rows(stream_id))
+        return known[1]
+
+    def _count_rows(self, stream_id: str) -> dict[str, int]:
+        key = self._working.key("segments", stream_id)
+        with mapped():
+            bodies = self._redis.hmget(key, [_field(span) for span in self._spans(stream_id)] or ["-"])
+        segments = [Segment.decode(body) for body in bodies if body is not None]
+        rows: dict[str, set[tuple[object, ...]]] = {}
+        for block, table in Segment.merge(segments, oldest=True).added.items():
+            columns = [name for name in table.column_names if name.startswith("c")]
+            flat = [
+                pc.binary_join(pc.cast(table[name], "list<item: string>"), "\x00").to_pylist()
+                if str(table[name].type).startswith("list")
+                else table[name].to_pylist()
+                for name in columns
+            ]
+            keys = zip(*flat, strict=True) if flat else [()]
+            rows.setdefault(block.group_id, set()).update((block.types, *key) for key in keys)
+        return {group_id: len(distinct) for group_id, distinct in rows.items()}
+
+
+def oldest_pin(working: WorkingCopy, stream_id: str) -> tuple[int, int] | None:
+    """Return the oldest (epoch, version) that a micro-batch under way is pinned to, None when none is under way."""
+    with mapped():
+        pins = working.redis.hvals(working.key("pins", stream_id))
+    return min((_pin(pin) for pin in pins), default=None)
+
+
+def _pin(text: bytes) -> tuple[int, int]:
+    epoch, version = text.split(b":")
+    return int(epoch), int(version)
+
+
+def _field(span: Span) -> str:
+    return f"{span[0]}-{span[1]}"

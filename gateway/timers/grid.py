@@ -1,0 +1,34 @@
+"""When a trigger fires: START + k × EVERY, or the times of a cron expression."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim
+
+from gateway.records import TriggerSpec, millis
+
+__all__ = ["next_tick"]
+
+
+def next_tick(trigger: TriggerSpec, after_ms: int, start_ms: int | None = None) -> int | None:
+    """Return the first tick later than an instant, None when there is none.
+
+    Args:
+        trigger: An interval with its phase, or a cron expression.
+        after_ms: Epoch milliseconds.
+        start_ms: START, before or at which nothing fires.
+
+    Example:
+        >>> next_tick(TriggerSpec(every_ms=10_000, phase_ms=3_000), 13_000)
+        23000
+        >>> next_tick(TriggerSpec(cron="0 8 * * MON", zone="Europe/Madrid"), 0)
+        370800000
+    """
+    after_ms = after_ms if start_ms is None else max(after_ms, start_ms)
+    if trigger.every_ms:
+        return after_ms - (after_ms - trigger.phase_ms) % trigger.every_ms + trigger.every_ms
+    local = datetime.fromtimestamp(after_ms / 1000, UTC).astimezone(ZoneInfo(trigger.zone))
+    found = next(CronSim(trigger.cron, local), None)
+    return None if found is None else millis(found.astimezone(UTC))
