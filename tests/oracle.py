@@ -12,7 +12,7 @@ from typing import NamedTuple
 import duckdb
 import pyarrow as pa
 
-from tests.strategies import Conjunct, Event, Query, Stream
+from tests.queries import Conjunct, Event, Query, Stream
 
 __all__ = ["Oracle", "Position", "Row", "row_of"]
 
@@ -30,7 +30,7 @@ _ARROW = {
     "TIMESTAMP": pa.timestamp("us"),
 }
 _EXACT = "DECIMAL(38,9)"
-"""Holds every INT, BIGINT and DECIMAL(18,4) and every constant that `strategies` draws, so nothing passes through DOUBLE."""
+"""Holds every exact column and every constant that `strategies` draws for one: nothing passes through DOUBLE."""
 
 
 class Position(NamedTuple):
@@ -47,7 +47,9 @@ class Oracle:
         self._positions = [position for position, _ in events]
         arrays: dict[str, pa.Array] = {"n": pa.array(range(len(events)), pa.int64())}
         for column in stream.columns:
-            arrays[column.name] = pa.array([_stored(event.values.get(column.name)) for _, event in events], _ARROW[column.type])
+            arrays[column.name] = pa.array(
+                [_stored(event.values.get(column.name)) for _, event in events], _ARROW[column.type]
+            )
         arrays["_key"] = pa.array([event.key for _, event in events], pa.string())
         arrays["_time"] = pa.array([event.time_ms * 1000 for _, event in events], pa.int64()).cast(pa.timestamp("us"))
         arrays["_partition"] = pa.array([position.partition for position in self._positions], pa.int32())

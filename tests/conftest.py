@@ -1,0 +1,50 @@
+"""What all tests share: the order from cheap to dear, `--rewrite` for golden cases, and one real stack per run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.stack.server import Stack
+
+_COSTS = ("tests/spark/", "tests/stack/", "tests/stack/test_crash.py")
+"""Later ones are dearer; what is in none of them is pure and comes first. Crashes come last: they disturb all else."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--rewrite`."""
+    parser.addoption(
+        "--rewrite", action="store_true", help="write the answers of golden cases anew; read the diff afterwards"
+    )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by their folder and run pure ones first, then Spark's, then those on the real servers."""
+
+    def cost(item: pytest.Item) -> int:
+        place = item.nodeid.split("::")[0]
+        return max((rank for rank, start in enumerate(_COSTS, 1) if place.startswith(start)), default=0)
+
+    for item in items:
+        if cost(item):
+            item.add_marker(pytest.mark.spark if cost(item) == 1 else pytest.mark.stack)
+    items.sort(key=cost)
+
+
+@pytest.fixture(scope="session")
+def rewrite(request: pytest.FixtureRequest) -> bool:
+    """Whether golden cases are to be written anew."""
+    return bool(request.config.getoption("--rewrite"))
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Kafka, Valkey, gateway and evaluator, started once per run as a user starts them; without them tests fail."""
+    stack = Stack(tmp_path_factory.mktemp("stack") / "data")
+    try:
+        stack.up()
+        yield stack
+    finally:
+        if (stack.data / "endpoints.json").exists():
+            stack.down()

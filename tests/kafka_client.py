@@ -1,0 +1,213 @@
+"""A client written from contract.md alone, on bare Kafka records: commands, replies and events.
+
+Every wait is for a condition and ends with a clear failure; one thread uses a client at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.codec import decode_single_object, encode_single_object, wire_schema
+from tests.kafka_tail import Tail
+
+__all__ = ["DEADLINE", "RawClient", "Reply", "wait_until"]
+
+DEADLINE = 60.0
+"""Seconds after which a wait has failed: far above any healthy time, roles are restarted within it."""
+
+
+def wait_until(condition: Callable[[], object], what: str, timeout: float = DEADLINE) -> None:
+    """Return when the condition, which must itself wait a little, holds.
+
+    Raises:
+        AssertionError: It did not hold in time; the message says what was awaited.
+    """
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline, f"after {timeout:.0f} s still no {what}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One record of cq.replies."""
+
+    key: str | None
+    header: str | None
+    """The header `command_id`."""
+    encoding: str
+    fields: dict[str, Any]
+
+    @property
+    def command_id(self) -> str | None:
+        """The command that it answers, null when that could not be decoded."""
+        return self.fields["command_id"]
+
+    @property
+    def code(self) -> str:
+        """``ok``, or one of contract §3's codes."""
+        return self.fields["code"]
+
+    @property
+    def result(self) -> Any:
+        """The result as an object, whatever the encoding."""
+        result = self.fields["result"]
+        return json.loads(result) if self.encoding == "avro" and result is not None else result
+
+
+class RawClient:
+    """Sends commands and events, and collects every reply that there is."""
+
+    def __init__(self, bootstrap: str, prefix: str = "cq.") -> None:
+        self.bootstrap = bootstrap
+        self.prefix = prefix
+        self.admin = AdminClient({"bootstrap.servers": bootstrap})
+        self.sent: list[str] = []
+        """The command ids in the order of sending."""
+        self.replies: list[Reply] = []
+        """Every reply since the client was made, of whatever subscriber."""
+        self._by_id: dict[str, list[Reply]] = {}
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "partitioner": "murmur2_random",
+                "enable.idempotence": True,
+                "message.max.bytes": 1_048_000,
+                "linger.ms": 1,
+            }
+        )
+        self._tail = Tail(bootstrap)
+        self._tail.add_topic(prefix + "replies")
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._producer.flush(10)
+        self._tail.close()
+
+    def send(
+        self,
+        text: str,
+        subscriber: str = "alice",
+        *,
+        command_id: str | None = None,
+        encoding: str = "json",
+        key: str | None = None,
+    ) -> str:
+        """Send a statement and return its command id; the answer is waited for elsewhere."""
+        chosen = command_id or uuid.uuid4().hex
+        fields = {"command_id": chosen, "subscriber": subscriber, "text": text}
+        value = (
+            json.dumps(fields).encode() if encoding == "json" else encode_single_object(wire_schema("command"), fields)
+        )
+        self.send_record(subscriber if key is None else key, value)
+        self.sent.append(chosen)
+        return chosen
+
+    def send_record(self, key: str | bytes | None, value: bytes | None) -> TopicPartition:
+        """Send any record whatever to cq.commands and return where it is."""
+        return self.publish(self.prefix + "commands", value, key=key, partition=None)
+
+    def execute(self, text: str, subscriber: str = "alice", **options: Any) -> Reply:
+        """Send a statement and return its reply."""
+        return self.reply(self.send(text, subscriber, **options))
+
+    def result(self, text: str, subscriber: str = "alice", **options: Any) -> Any:
+        """Send a statement that must be accepted and return its result."""
+        reply = self.execute(text, subscriber, **options)
+        assert reply.code == "ok", f"{text[:300]} was answered {reply.fields}"
+        return reply.result
+
+    def poll(self, seconds: float = 0.0) -> list[Reply]:
+        """Collect the replies that are there and return the new ones."""
+        new = []
+        for message in self._tail.poll(seconds):
+            reply = _reply(message)
+            new.append(reply)
+            if reply.command_id is not None:
+                self._by_id.setdefault(reply.command_id, []).append(reply)
+        self.replies += new
+        return new
+
+    def reply(self, command_id: str, timeout: float = DEADLINE) -> Reply:
+        """Return the first reply to a command, waiting for it."""
+        wait_until(lambda: command_id in self._by_id or self._after_poll(command_id), f"reply to {command_id}", timeout)
+        return self._by_id[command_id][0]
+
+    def replies_to(self, command_id: str) -> list[Reply]:
+        """Return all replies to a command so far."""
+        return self._by_id.get(command_id, [])
+
+    def await_replies(self, count: int, wanted: Callable[[Reply], bool], timeout: float = DEADLINE) -> list[Reply]:
+        """Return the replies that are wanted once there are so many of them."""
+        found: list[Reply] = []
+
+        def enough() -> bool:
+            self.poll(0.05)
+            found[:] = [reply for reply in self.replies if wanted(reply)]
+            return len(found) >= count
+
+        wait_until(enough, f"{count} such replies", timeout)
+        return found
+
+    def publish(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: str | bytes | None = None,
+        partition: int | None = 0,
+        at_ms: int = 0,
+    ) -> TopicPartition:
+        """Publish one record and return where it is once the broker has it."""
+        return self.publish_all(topic, [(value, key, partition, at_ms)])[0]
+
+    def publish_all(
+        self, topic: str, records: Iterable[tuple[bytes | None, str | bytes | None, int | None, int]]
+    ) -> list[TopicPartition]:
+        """Publish (value, key, partition, epoch ms) records and return where they are, in their order."""
+        placed: dict[int, TopicPartition] = {}
+        count = 0
+
+        def delivered(number: int) -> Callable[[Any, Any], None]:
+            def note(error: Any, message: Any) -> None:
+                assert error is None, error
+                placed[number] = TopicPartition(message.topic(), message.partition(), message.offset())
+
+            return note
+
+        for value, key, partition, at_ms in records:
+            extra = {} if partition is None else {"partition": partition}
+            self._producer.produce(topic, value, key, on_delivery=delivered(count), timestamp=at_ms, **extra)  # type: ignore[arg-type]
+            count += 1
+        assert self._producer.flush(DEADLINE) == 0, f"{topic} did not take all records"
+        return [placed[number] for number in range(count)]
+
+    def make_topic(self, name: str, partitions: int = 1) -> str:
+        """Create a topic and return its name."""
+        for created in self.admin.create_topics([NewTopic(name, partitions, 1)]).values():
+            created.result(DEADLINE)
+        return name
+
+    def topics(self) -> set[str]:
+        """Return the names of the topics that there are."""
+        return set(self.admin.list_topics(timeout=30).topics)
+
+    def _after_poll(self, command_id: str) -> bool:
+        self.poll(0.05)
+        return command_id in self._by_id
+
+
+def _reply(message: Any) -> Reply:
+    headers = {name: value.decode() for name, value in message.headers() or []}
+    value = message.value()
+    encoding = "avro" if value[:2] == b"\xc3\x01" else "json"
+    fields = json.loads(value) if encoding == "json" else decode_single_object(wire_schema("reply"), value)
+    key = message.key()
+    return Reply(None if key is None else key.decode(errors="replace"), headers.get("command_id"), encoding, fields)

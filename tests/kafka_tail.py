@@ -1,0 +1,217 @@
+"""Reading topics to where they end now, and results as contract §6 lets a reader take them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import OFFSET_END, Consumer, KafkaError, TopicPartition
+
+__all__ = ["DeadLetter", "Result", "Results", "Tail", "dead_letters"]
+
+Place = tuple[str, int]
+"""A topic and its partition."""
+
+
+class Tail:
+    """Partitions read from an offset onwards, committed records only."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": "reads-without-a-group",
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+                "enable.partition.eof": True,
+                "fetch.wait.max.ms": 20,
+                "topic.metadata.refresh.interval.ms": 5000,
+            }
+        )
+        self.next: dict[Place, int] = {}
+        """The offset that each partition is read up to."""
+
+    def add_topic(self, topic: str) -> None:
+        """Read all partitions of a topic from their present ends."""
+        for partition in self._consumer.list_topics(topic, timeout=30).topics[topic].partitions:
+            self.add(topic, partition, self._end(topic, partition))
+
+    def add(self, topic: str, partition: int, offset: int) -> None:
+        """Read a partition from an offset, earlier than before if need be."""
+        place = (topic, partition)
+        if place in self.next:
+            self.remove(topic, partition)
+        self.next[place] = offset
+        self._consumer.incremental_assign([TopicPartition(topic, partition, offset)])
+
+    def remove(self, topic: str, partition: int) -> None:
+        """Stop reading a partition."""
+        if self.next.pop((topic, partition), None) is not None:
+            self._consumer.incremental_unassign([TopicPartition(topic, partition)])
+
+    def poll(self, seconds: float) -> list[Any]:
+        """Return the messages that come within that time, as soon as there is one."""
+        messages = []
+        for message in self._consumer.consume(1000, seconds) if seconds else self._consumer.consume(1000, 0.001):
+            place = (message.topic(), message.partition())
+            if place not in self.next:
+                continue
+            error = message.error()
+            if error is None:
+                messages.append(message)
+                self.next[place] = message.offset() + 1
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self.next[place] = max(self.next[place], message.offset())
+            else:
+                assert error.retriable() or error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART, error
+        return messages
+
+    def drain(self, timeout: float = 60.0) -> list[Any]:
+        """Return everything up to where the partitions end at this moment."""
+        deadline = time.monotonic() + timeout
+        ends = {place: self._end(*place) for place in self.next}
+        messages = []
+        while behind := {place: end for place, end in ends.items() if self.next[place] < end}:
+            assert time.monotonic() < deadline, f"could not read up to {behind}, only to {self.next}"
+            messages += self.poll(0.05)
+        return messages
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._consumer.close()
+
+    def _end(self, topic: str, partition: int) -> int:
+        low_high = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=30, cached=False)
+        assert low_high is not None and low_high[1] != OFFSET_END, f"{topic}/{partition} has no end"
+        return low_high[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One record of a result topic."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: str
+    value: bytes
+    headers: dict[str, str]
+
+    @property
+    def kind(self) -> str:
+        """`cq.match`, `cq.digest` or `cq.end`."""
+        return self.headers["ce_type"]
+
+    @property
+    def source(self) -> tuple[str, int, int]:
+        """Stream, partition and offset of the event that made this match, out of its id."""
+        stream, partition, offset = self.headers["ce_id"].rsplit("/", 2)
+        return stream, int(partition), int(offset)
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The value as an object."""
+        return json.loads(self.value)
+
+
+class Results:
+    """Destinations, each read from the offset that a reply gave; repeats are dropped by (key, ce_id), as contract §6 says.
+
+    Reading checks what holds of every result: an id never comes with two contents, and first writings of one source
+    partition are in source order.
+    """
+
+    def __init__(self, bootstrap: str) -> None:
+        self._tail = Tail(bootstrap)
+        self._from: dict[str, tuple[Place, int]] = {}
+        self._newest: dict[str, int] = {}
+        self._seen: dict[tuple[str, str], bytes] = {}
+        self._highest: dict[tuple[str, str, int], int] = {}
+        self._placed: set[tuple[str, int, int]] = set()
+        self.first: dict[str, list[Result]] = {}
+        """Per destination id, each result once, in order."""
+        self.repeats = 0
+        """Records dropped because their id had been there."""
+
+    def follow(self, destination: dict[str, Any]) -> None:
+        """Begin to read a destination, at its `offset`."""
+        place = (destination["topic"], destination["partition"])
+        key, offset = destination["key"], destination["offset"]
+        self._newest[key] = max(offset, self._newest.get(key, 0))
+        known = self._from.get(key)
+        if known is not None and known[0] == place and known[1] <= offset and place in self._tail.next:
+            return
+        self._from[key] = (place, offset)
+        self.first.setdefault(key, [])
+        if offset < self._tail.next.get(place, offset + 1):
+            self._tail.add(*place, offset)
+
+    def drain(self) -> None:
+        """Read all destinations up to where they end at this moment."""
+        self._take(self._tail.drain())
+
+    def of(self, destination: dict[str, Any]) -> list[Result]:
+        """Return a destination's results so far."""
+        return self.first[destination["key"]]
+
+    def until(self, condition: Callable[[], object], what: str, timeout: float = 60.0) -> None:
+        """Read until the condition holds."""
+        deadline = time.monotonic() + timeout
+        while not condition():
+            assert time.monotonic() < deadline, f"after {timeout:.0f} s still no {what}"
+            self._take(self._tail.poll(0.05))
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._tail.close()
+
+    def _take(self, messages: list[Any]) -> None:
+        for message in messages:
+            placed = (message.topic(), message.partition(), message.offset())
+            key = message.key().decode()
+            if placed in self._placed or key not in self._from or placed[2] < self._from[key][1]:
+                continue
+            self._placed.add(placed)
+            headers = {name: value.decode() for name, value in message.headers() or []}
+            self._add(Result(*placed, key, message.value(), headers))
+
+    def _add(self, result: Result) -> None:
+        identity = (result.key, result.headers["ce_id"])
+        if identity in self._seen:
+            assert self._seen[identity] == result.value, f"{identity} has two contents"
+            self.repeats += 1
+            return
+        self._seen[identity] = result.value
+        if result.kind == "cq.match":
+            stream, partition, offset = result.source
+            line = (result.key, stream, partition)
+            assert self._highest.get(line, -1) < offset, f"{identity} comes after offset {self._highest[line]}"
+            self._highest[line] = offset
+        self.first[result.key].append(result)
+        if result.kind == "cq.end" and result.offset >= self._newest[result.key] and result.topic.endswith(result.key):
+            self._tail.remove(result.topic, result.partition)  # a dedicated topic, soon to be deleted
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """One record of cq.deadletters."""
+
+    key: bytes | None
+    value: bytes | None
+    code: str
+    detail: str
+    source: str
+
+
+def dead_letters(tail: Tail) -> list[DeadLetter]:
+    """Return the dead letters that there are up to now."""
+    letters = []
+    for message in tail.drain():
+        headers = {name: value.decode() for name, value in message.headers() or []}
+        letters.append(
+            DeadLetter(message.key(), message.value(), headers["code"], headers["detail"], headers["source"])
+        )
+    return letters

@@ -1,0 +1,176 @@
+"""A test's own corner of the stack: its streams, topics and CQs, gone when it ends; and a fence to wait behind."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tests.kafka_client import RawClient, Reply
+from tests.kafka_tail import Result, Results, Tail
+from tests.oracle import Position
+from tests.queries import Event
+
+__all__ = ["Lab", "Source"]
+
+_FENCE = "the fence"
+"""The subscriber whose CQs only show how far a stream is evaluated."""
+
+
+class Source:
+    """A stream, its topic, and what was published to it."""
+
+    def __init__(self, lab: Lab, name: str, topic: str, partitions: int, blank: bytes) -> None:
+        self.name = name
+        self.topic = topic
+        self.partitions = partitions
+        self.events: list[tuple[Position, Event]] = []
+        """Every event in the order of publishing, the fence's own (all columns NULL) included."""
+        self.fences: set[Position] = set()
+        self._lab = lab
+        self._blank = blank
+        self._watched: dict[str, Any] | None = None
+
+    def publish(self, events: Iterable[Event], encode: Callable[[Event], bytes]) -> list[Position]:
+        """Publish events and return their positions once the broker has them."""
+        made = list(events)
+        places = self._lab.client.publish_all(
+            self.topic, [(encode(one), one.key, one.partition, one.time_ms) for one in made]
+        )
+        positions = [Position(place.partition, place.offset) for place in places]
+        self.events += zip(positions, made, strict=True)
+        return positions
+
+    def publish_values(
+        self, *values: bytes | None, key: str | bytes | None = None, partition: int = 0
+    ) -> list[Position]:
+        """Publish records as they are, outside of `events`."""
+        places = self._lab.client.publish_all(self.topic, [(value, key, partition, 0) for value in values])
+        return [Position(place.partition, place.offset) for place in places]
+
+    def fence(self) -> None:
+        """Return when everything published so far is evaluated and its results are on their topics.
+
+        A batch that holds the first fence events holds all before them; the second event, published after their
+        results were seen, is of a later batch, which begins only when the earlier one is committed.
+        """
+        if self._watched is None:
+            text = f'CREATE CQ "{self.name}" AS SELECT _partition, _offset FROM "{self.name}" DO PUBLISH SHARED'
+            self._watched = self._lab.client.result(text, _FENCE)["destination"]
+            self._lab.results.follow(self._watched)
+        self._pass(range(self.partitions))
+        self._pass([0])
+
+    def unwatch(self) -> None:
+        """Take the fence's CQ away again."""
+        if self._watched is not None:
+            self._lab.client.result(f'DROP CQ "{self.name}"', _FENCE)
+            self._watched = None
+
+    def _pass(self, partitions: Iterable[int]) -> None:
+        awaited = self.publish([Event({}, partition) for partition in partitions], lambda _: self._blank)
+        self.fences.update(awaited)
+        watched = self._watched
+        assert watched is not None
+
+        def seen() -> bool:
+            found = {one.source[1:] for one in self._lab.results.of(watched)[-500:]}
+            return all(tuple(position) in found for position in awaited)
+
+        self._lab.results.until(seen, f"evaluation of {self.name} up to {awaited}")
+
+
+class Lab:
+    """Makes streams and CQs under names that no other test has, and removes them."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.client = RawClient(bootstrap)
+        self.results = Results(bootstrap)
+        self.token = uuid.uuid4().hex[:8]
+        self.cqs: dict[tuple[str, str], Any] = {}
+        """(subscriber, name) → the result of its CREATE, of CQs that live."""
+        self.sources: list[Source] = []
+        self._bootstrap = bootstrap
+        self._numbers = itertools.count()
+        self._tails: list[Tail] = []
+
+    def subscriber(self, name: str = "alice") -> str:
+        """Return a subscriber that is this test's alone."""
+        return f"{name}-{self.token}"
+
+    def stream(
+        self, columns: str = "symbol STRING, price DOUBLE, qty INT", *, name: str | None = None, partitions: int = 1,
+        options: str = "format = 'json'", blank: bytes = b"{}",
+    ) -> Source:  # fmt: skip
+        """Create a stream of those columns on a topic of its own."""
+        named = name or f"s{next(self._numbers)}_{self.token}"
+        topic = f"t{next(self._numbers)}-{self.token}"
+        ddl = f"CREATE STREAM \"{named}\" ({columns}) WITH (topic = '{topic}', {options}, partitions = {partitions})"
+        self.client.result(ddl, self.subscriber("owner"))
+        return self.adopt(Source(self, named, topic, partitions, blank))
+
+    def adopt(self, source: Source) -> Source:
+        """Take care of the end of a stream that was created already."""
+        self.sources.append(source)
+        return source
+
+    def create(
+        self, name: str, select: str, subscriber: str | None = None, *, clauses: str = "", follow: bool = True
+    ) -> Any:
+        """Create a CQ that must be accepted, begin to read its destination, and return the result of the statement."""
+        owner = subscriber or self.subscriber()
+        made = self.client.result(f'CREATE CQ "{name}" AS {select} {clauses}', owner)
+        self.cqs[owner, name] = made
+        if follow:
+            self.results.follow(made["destination"])
+        return made
+
+    def where(
+        self,
+        source: Source,
+        name: str,
+        predicate: str,
+        *,
+        columns: str = "symbol",
+        clauses: str = "",
+        who: str = "alice",
+    ) -> Any:
+        """Create a CQ on a stream with that predicate, none if it is empty."""
+        text = f"SELECT {columns} FROM {source.name}" + (f" WHERE {predicate}" if predicate else "")
+        return self.create(name, text, self.subscriber(who), clauses=clauses)
+
+    def drop(self, name: str, subscriber: str | None = None) -> Reply:
+        """Drop a CQ, which must be accepted."""
+        owner = subscriber or self.subscriber()
+        reply = self.client.execute(f'DROP CQ "{name}"', owner)
+        assert reply.code == "ok", reply.fields
+        self.cqs.pop((owner, name), None)
+        return reply
+
+    def matches(self, created: Any, source: Source) -> list[Result]:
+        """Return all matches of a CQ for what was published so far, each once, without those of the fence's events."""
+        source.fence()
+        self.results.drain()
+        found = [one for one in self.results.of(created["destination"]) if one.kind == "cq.match"]
+        return [one for one in found if Position(*one.source[1:]) not in source.fences]
+
+    def dead_letter_tail(self) -> Tail:
+        """Begin to read cq.deadletters at its present end."""
+        tail = Tail(self._bootstrap)
+        tail.add_topic(self.client.prefix + "deadletters")
+        self._tails.append(tail)
+        return tail
+
+    def close(self) -> None:
+        """Remove what is left: CQs, then streams."""
+        pending = [self.client.send(f'DROP CQ "{name}"', owner) for owner, name in self.cqs]
+        for command_id in pending:
+            self.client.reply(command_id)
+        for source in self.sources:
+            source.unwatch()
+            self.client.execute(f'DROP STREAM "{source.name}"', self.subscriber("owner"))
+        for tail in self._tails:
+            tail.close()
+        self.results.close()
+        self.client.close()

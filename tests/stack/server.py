@@ -1,0 +1,117 @@
+"""The real servers as a user starts them: the command line, a data folder, and `endpoints.json`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+__all__ = ["DEDICATED_LIMIT", "LINGER_SECONDS", "Stack"]
+
+DEDICATED_LIMIT = 20
+LINGER_SECONDS = 8
+"""Seconds from a dedicated topic's cq.end to its deletion: enough to read it, short enough to see it go."""
+_ENVIRONMENT = {
+    "CQ_RESULTS_DEDICATED_LIMIT": str(DEDICATED_LIMIT),
+    "CQ_RESULTS_LINGER_SECONDS": str(LINGER_SECONDS),
+    "CQ_COMMANDS_REMEMBER_DAYS": "1",
+}
+
+
+class Stack:
+    """`cq up` on a data folder; everything that it tells comes from the files and exit codes of contract §7."""
+
+    prefix = "cq."
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+
+    @property
+    def bootstrap(self) -> str:
+        """Kafka's address."""
+        return str(self.endpoints()["bootstrap"])
+
+    @property
+    def redis_url(self) -> str:
+        """The address of the working copy."""
+        return str(self.endpoints()["redis_url"])
+
+    def endpoints(self) -> dict[str, Any]:
+        """Return what `endpoints.json` says now."""
+        return json.loads((self.data / "endpoints.json").read_text())
+
+    def up(self) -> str:
+        """Start everything, return when it is ready, and give what was printed."""
+        return self._cq("up", "--data", str(self.data), "--detach", timeout=240)
+
+    def down(self) -> None:
+        """Stop everything; not one of its processes may be left."""
+        pids = [pid for pid in self.endpoints()["pids"].values() if pid]
+        families = [
+            child.pid
+            for pid in pids
+            if psutil.pid_exists(pid)
+            for child in psutil.Process(pid).children(recursive=True)
+        ]
+        self._cq("down", "--data", str(self.data), timeout=120)
+        deadline = time.monotonic() + 20
+        while left := [pid for pid in {*pids, *families} if _alive(pid)]:
+            assert time.monotonic() < deadline, f"cq down left the processes {left}"
+            psutil.wait_procs([psutil.Process(pid) for pid in left if psutil.pid_exists(pid)], timeout=0.5)
+
+    def status(self) -> tuple[int, dict[str, Any]]:
+        """Return the exit code and the answer of `cq status --json`."""
+        ran = self._run("status", "--data", str(self.data), "--json", timeout=60)
+        return ran.returncode, json.loads(ran.stdout)
+
+    def kill(self, role: str) -> int:
+        """Kill a role with SIGKILL and return the pid that it had."""
+        pid = int(self.endpoints()["pids"][role])
+        os.kill(pid, signal.SIGKILL)
+        return pid
+
+    def await_restart(self, role: str, pid: int, timeout: float = 120.0) -> None:
+        """Return when the role runs under another pid and everything is ready again."""
+        deadline = time.monotonic() + timeout
+        while True:
+            code, status = self.status()
+            if code == 0 and status["roles"][role]["pid"] not in (None, pid):
+                return
+            assert time.monotonic() < deadline, f"{role} was not restarted: {status}"
+
+    def logs(self) -> str:
+        """Return the ends of the log files under the data folder, for the report of a failure."""
+        ends = [f"--- {path}\n" + path.read_text(errors="replace")[-3000:] for path in sorted(self.data.rglob("*.log"))]
+        return "\n".join(ends)
+
+    def _cq(self, *arguments: str, timeout: float) -> str:
+        ran = self._run(*arguments, timeout=timeout)
+        assert ran.returncode == 0, (
+            f"cq {arguments[0]} exited {ran.returncode}:\n{ran.stdout}\n{ran.stderr}\n{self.logs()}"
+        )
+        return ran.stdout
+
+    def _run(self, *arguments: str, timeout: float) -> subprocess.CompletedProcess[str]:
+        # Files, not pipes: what --detach leaves running inherits them, and a pipe would never end.
+        out, err = self.data.parent / "cq.out", self.data.parent / "cq.err"
+        with out.open("w") as stdout, err.open("w") as stderr:
+            code = subprocess.run(
+                [sys.executable, "-m", "gateway.cli", *arguments],
+                stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
+                env={**os.environ, **_ENVIRONMENT}, timeout=timeout, check=False,
+            ).returncode  # fmt: skip
+        return subprocess.CompletedProcess(arguments, code, out.read_text(), err.read_text())
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

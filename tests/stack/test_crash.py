@@ -1,0 +1,118 @@
+"""SIGKILL, lost Redis, and a restart: nothing is lost, nothing is shown twice (contract §3, §6, §7)."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import pytest
+
+from tests.kafka_client import wait_until
+from tests.stack.lab import Lab, Source
+from tests.stack.server import Stack
+
+COLUMNS = "symbol STRING, n INT"
+
+
+def flow(lab: Lab, source: Source, first: int, count: int) -> None:
+    """Publish events numbered from `first`, symbols in turn."""
+    source.publish_values(*[b'{"symbol": "S%d", "n": %d}' % (n % 4, n) for n in range(first, first + count)])
+
+
+def watch(lab: Lab, source: Source) -> dict[int, Any]:
+    """Create one CQ per symbol: two shared, two dedicated."""
+    modes = ("SHARED", "SHARED", "DEDICATED", "DEDICATED")
+    return {
+        n: lab.create(f"w{n}", f"SELECT n FROM {source.name} WHERE symbol = 'S{n}'", clauses=f"DO PUBLISH {mode}")
+        for n, mode in enumerate(modes)
+    }
+
+
+def check(lab: Lab, source: Source, watched: dict[int, Any], count: int) -> None:
+    """Every CQ has each of its events once and in order."""
+    for n, created in watched.items():
+        assert list(range(n, count, 4)) == [one.row["n"] for one in lab.matches(created, source)]
+
+
+@pytest.mark.parametrize("role", ["evaluator", "gateway"])
+def test_sigkill_mid_flow(stack: Stack, lab: Lab, role: str) -> None:
+    """A role killed while events and commands flow is restarted; no result is lost, and each command has one reply."""
+    source, alice = lab.stream(COLUMNS), lab.subscriber()
+    watched = watch(lab, source)
+    flow(lab, source, 0, 2000)
+    sent = [
+        lab.client.send(f"CREATE CQ before{n} AS SELECT n FROM {source.name} WHERE n = {n}", alice) for n in range(200)
+    ]
+    pid = stack.kill(role)
+    sent += [
+        lab.client.send(f"CREATE CQ after{n} AS SELECT n FROM {source.name} WHERE n = {n}", alice) for n in range(200)
+    ]
+    flow(lab, source, 2000, 2000)
+    stack.await_restart(role, pid)
+    assert {"ok"} == {lab.client.reply(command_id).code for command_id in sent}
+    lab.cqs.update(((alice, f"{when}{n}"), None) for when in ("before", "after") for n in range(200))
+    flow(lab, source, 4000, 400)
+    check(lab, source, watched, 4400)
+    lab.client.execute("SHOW CQS", alice)
+    assert {1} == {len(lab.client.replies_to(command_id)) for command_id in sent}
+    assert 404 == len(lab.client.result("SHOW CQS", alice)["cqs"])
+    late = lab.client.result("DESCRIBE CQ after199", alice)
+    assert [199] == late["constants"]
+
+
+def test_redis_lost_with_its_files(stack: Stack, lab: Lab) -> None:
+    """Valkey killed and its files gone: CQs, groups, destinations and remembered command ids come back from Kafka."""
+    source, alice = lab.stream(COLUMNS), lab.subscriber()
+    watched = watch(lab, source)
+    dropped = lab.create("dropped", f"SELECT n FROM {source.name} WHERE n >= 0", clauses="DO PUBLISH SHARED")
+    lab.drop("dropped")
+    remembered = lab.client.send("DESCRIBE CQ w0", alice)
+    before = lab.client.reply(remembered)
+    groups = lab.client.result("SHOW GROUPS LIMIT 1000", alice)["groups"]
+    flow(lab, source, 0, 400)
+    wipe_redis(stack)
+    pid = stack.kill("redis")
+    flow(lab, source, 400, 400)
+    stack.await_restart("redis", pid)
+    flow(lab, source, 800, 400)
+    check(lab, source, watched, 1200)
+    assert [] == [one for one in lab.matches(dropped, source) if one.row["n"] >= 0]
+    lab.client.send("DESCRIBE CQ w0", alice, command_id=remembered)
+    wait_until(lambda: lab.client.poll(0.05) or len(lab.client.replies_to(remembered)) == 2, "repeated reply")
+    assert before.fields == lab.client.replies_to(remembered)[1].fields
+    again = lab.client.result("SHOW GROUPS LIMIT 1000", alice)["groups"]
+    counted = ("group", "signature", "stream", "cqs", "constants")
+    assert [[item[name] for name in counted] for item in groups] == [[item[name] for name in counted] for item in again]
+    assert before.result["destination"]["id"] == lab.client.result("DESCRIBE CQ w0", alice)["destination"]["id"]
+    assert "cq-exists" == lab.client.execute(f"CREATE CQ w0 AS SELECT n FROM {source.name}", alice).code
+
+
+def test_down_and_up_again(stack: Stack) -> None:
+    """Stopped and started on the same folder everything goes on, also when Redis' files are gone."""
+    first = Lab(stack.bootstrap)
+    source = first.stream(COLUMNS)
+    watched = watch(first, source)
+    flow(first, source, 0, 400)
+    first.results.until(lambda: first.results.of(watched[0]["destination"]), "a first result")
+    first.client.close()
+    first.results.close()
+    stack.down()
+    assert 0 != stack.status()[0] and "stopped" == stack.status()[1]["state"]
+    wipe_redis(stack)
+    assert "ready" in stack.up()
+    again = Lab(stack.bootstrap)
+    again.token, again.cqs = first.token, first.cqs
+    moved = again.adopt(Source(again, source.name, source.topic, 1, b"{}"))
+    for created in watched.values():
+        again.results.follow(created["destination"])
+    flow(again, moved, 400, 400)
+    check(again, moved, watched, 800)
+    again.close()
+
+
+def wipe_redis(stack: Stack) -> None:
+    """Remove every file that Valkey keeps under the data folder."""
+    kept = [path for pattern in ("*.rdb", "*.aof", "appendonlydir") for path in stack.data.rglob(pattern)]
+    assert kept, "no files of Valkey found"
+    for path in kept:
+        shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)

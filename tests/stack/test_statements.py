@@ -1,0 +1,105 @@
+"""What statements on CQs answer (contract §4)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.kafka_client import wait_until
+from tests.stack.lab import Lab, Source
+
+QUOTES = "symbol STRING, price DOUBLE, volume BIGINT, flag BOOLEAN"
+
+
+@pytest.fixture(scope="module")
+def quotes(shared_lab: Lab) -> Source:
+    """A stream that no test of this file drops."""
+    return shared_lab.stream(QUOTES)
+
+
+def test_result_of_create(shared_lab: Lab, quotes: Source) -> None:
+    """An accepted CREATE CQ answers with all that contract §4 lists, in that order."""
+    made = shared_lab.where(quotes, "form", "price < 100 AND symbol = 'INTC'", clauses="DO PUBLISH SHARED")
+    destination = made["destination"]
+    assert ["cq", "group", "signature", "constants", "trigger", "starts_at", "expires_at", "destination"] == list(made)
+    assert ("form", {"kind": "change"}, None, None) == (
+        made["cq"],
+        made["trigger"],
+        made["starts_at"],
+        made["expires_at"],
+    )
+    assert made["group"].startswith("g_") and destination["id"].startswith("d_")
+    assert "symbol = :c0 AND price < :c1" in made["signature"] and "INTC" not in made["signature"]
+    assert ["INTC", 100.0] == made["constants"]
+    assert ("shared", "cq.results", destination["id"]) == (
+        destination["mode"],
+        destination["topic"],
+        destination["key"],
+    )
+    assert isinstance(destination["partition"], int) and isinstance(destination["offset"], int)
+
+
+def test_ownership(lab: Lab, quotes: Source) -> None:
+    """Names are the subscriber's own: two may use one name, and nobody sees or drops another's."""
+    lab.where(quotes, "mine", "price > 1")
+    for text in ("DESCRIBE CQ mine", "DROP CQ mine", "EXPLAIN CQ mine"):
+        assert "unknown-cq" == lab.client.execute(text, lab.subscriber("bob")).code
+    lab.where(quotes, "MINE", "price > 2", who="bob")
+    assert ["mine"] == [item["cq"] for item in lab.client.result("SHOW CQS", lab.subscriber())["cqs"]]
+    assert ["MINE"] == [item["cq"] for item in lab.client.result("show cqs;", lab.subscriber("bob"))["cqs"]]
+    assert [2.0] == lab.client.result("DESCRIBE CQ Mine", lab.subscriber("bob"))["constants"]
+
+
+def test_show_in_pages(lab: Lab, quotes: Source) -> None:
+    """SHOW answers in name order, LIKE in any case, LIMIT and AFTER page through, and `next` is null at the end."""
+    alice = lab.subscriber()
+    names = sorted(f"{'Page' if n % 2 else 'page'}{n:03}" for n in range(25))
+    for name in names + ["other"]:
+        lab.create(name, f"SELECT symbol FROM {quotes.name}", alice, follow=False)
+    expected = sorted(names, key=str.casefold)
+    seen: list[str] = []
+    after = ""
+    while True:
+        page = lab.client.result(f"SHOW CQS LIKE 'PAGE%'{after} LIMIT 10", alice)
+        seen += [item["cq"] for item in page["cqs"]]
+        if page["next"] is None:
+            break
+        after = f" AFTER '{page['next']}'"
+        assert len(page["cqs"]) == 10
+    assert expected == seen
+    assert 26 == len(lab.client.result("SHOW CQS LIMIT 100000", alice)["cqs"])
+    assert [] == lab.client.result("SHOW TIMERS", alice)["timers"]
+
+
+def test_describe(lab: Lab) -> None:
+    """DESCRIBE CQ adds text, status, creation and what its destination got; DESCRIBE STREAM is open to all."""
+    source = lab.stream(QUOTES)
+    made = lab.where(source, "told", "symbol = 'A'")
+    source.publish_values(b'{"symbol": "A"}', b'{"symbol": "A"}')
+    assert 2 == len(lab.matches(made, source))
+    alice = lab.subscriber()
+    told: dict[str, Any] = {}
+
+    def counted() -> bool:
+        told.update(lab.client.result("DESCRIBE CQ told", alice))
+        return told["matches"] == 2
+
+    wait_until(counted, "two matches in DESCRIBE", 15)
+    assert {**made, "destination": None} == {**{name: told[name] for name in made}, "destination": None}
+    assert made["destination"]["id"] == told["destination"]["id"]
+    assert ("active", True) == (told["status"], told["text"].startswith('CREATE CQ "told"'))
+    assert told["created_at"] and told["last_match_at"]
+    columns = lab.client.result(f"DESCRIBE STREAM {source.name.upper()}", lab.subscriber("bob"))
+    assert source.name in json.dumps(columns) and "volume" in json.dumps(columns)
+
+
+def test_explain(lab: Lab, quotes: Source) -> None:
+    """EXPLAIN answers a plan and a text, also for a SELECT that is not created, and creates nothing."""
+    lab.where(quotes, "planned", "symbol = 'A' AND price < 5")
+    for text in ("EXPLAIN CQ planned", f"EXPLAIN SELECT symbol FROM {quotes.name} WHERE symbol = 'A' AND price < 5"):
+        answer = lab.client.result(text, lab.subscriber())
+        assert isinstance(answer["plan"], dict) and "symbol" in answer["text"]
+    assert 1 == len(lab.client.result("SHOW CQS", lab.subscriber())["cqs"])
+    assert "unknown-column" == lab.client.execute(f"EXPLAIN SELECT x FROM {quotes.name}", lab.subscriber()).code
