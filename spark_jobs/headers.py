@@ -60,18 +60,18 @@ def _names(count: int) -> pa.StringArray:
     return pa.Array.from_buffers(pa.string(), len(lengths), [None, pa.py_buffer(offsets), pa.py_buffer(text)])
 
 
-def event_ids(stream: str, events: Events) -> pa.StringArray:
-    """Return ``<stream>/<partition>/<offset>`` of every event."""
-    partitions = pc.cast(events.source["partition"], pa.string())
-    offsets = pc.cast(events.source["offset"], pa.string())
+def event_ids(stream: str, events: Events, rows: NDArray[np.int32]) -> pa.StringArray:
+    """Return ``<stream>/<partition>/<offset>`` of some of the events."""
+    partitions = pc.cast(pa.array(events.partitions[rows]), pa.string())
+    offsets = pc.cast(pa.array(events.offsets[rows]), pa.string())
     return pc.binary_join_element_wise(pa.scalar(stream), partitions, offsets, "/")
 
 
-def event_times(events: Events) -> pa.StringArray:
-    """Return every event's record time, ISO 8601 with milliseconds and Z."""
+def event_times(events: Events, rows: NDArray[np.int32]) -> pa.StringArray:
+    """Return the record time of some of the events, ISO 8601 with milliseconds and Z."""
     # Arrow writes "2026-11-21 10:00:00.000" fast, NumPy and strftime write what is wanted slowly.
-    spaced = pc.cast(pa.array(events.time_ms, pa.timestamp("ms")), pa.string())
-    text = np.empty((events.count, _TIME_WIDTH), np.uint8)
+    spaced = pc.cast(pa.array(events.time_ms[rows], pa.timestamp("ms")), pa.string())
+    text = np.empty((len(rows), _TIME_WIDTH), np.uint8)
     text[:, :-1] = np.frombuffer(spaced.buffers()[2], np.uint8, text[:, :-1].size).reshape(text[:, :-1].shape)
     text[:, 10] = ord("T")
     text[:, -1] = ord("Z")

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from grouping.catalog import StreamColumn
 from spark_jobs.events import decimal_size
-from spark_jobs.json_exact import WrongRecord, fit_decimal, read_record
+from spark_jobs.json_exact import WrongRecord, read_record
 
 __all__ = ["JsonReader"]
 
@@ -38,8 +38,8 @@ _FIELD_TYPES: dict[str, Any] = {
 
 _REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
-_DELICATE_TIME = r":[0-9]{2}\.[0-9]{7}|0001-01-01|9999-12-31|\\u00"
-"""What a record has whose TIMESTAMP the decoder may get wrong; the escape could hide any of the others."""
+_DELICATE_TIME = r":[0-9]{2}\.[0-9]{7}|0001-01-01|9999-12-31|\\u00(?:3[0-9aA]|2[deDE])"
+"""What a record has whose TIMESTAMP the decoder may get wrong; the escapes are of characters in the other patterns."""
 
 _NEEDS_ESCAPE = re.compile(r'["\\\x00-\x1f]')
 
@@ -51,8 +51,8 @@ class JsonReader:
         self._columns = tuple(columns)
         self._fields = {column.name: f"c{number}" for number, column in enumerate(columns)}
         self._decimals = [
-            (f"c{number}", *decimal_size(column.type))
-            for number, column in enumerate(columns)
+            (self._fields[column.name], _decimal_reader(*decimal_size(column.type)))
+            for column in columns
             if column.type.startswith("DECIMAL")
         ]
         self._has_times = any(column.type == "TIMESTAMP" for column in columns)
@@ -100,10 +100,10 @@ class JsonReader:
     def _finish(self, value: bytes) -> Any:
         """Decode a record that has DECIMAL columns, which come raw."""
         record = self._decode(value)
-        for field, precision, scale in self._decimals:
+        for field, read in self._decimals:
             raw = getattr(record, field)
             if raw is not None:
-                setattr(record, field, _decimal(bytes(raw), precision, scale))
+                setattr(record, field, read(bytes(raw)))
         return record
 
     def _column(self, records: list[Any], column: StreamColumn) -> list[Any]:
@@ -115,14 +115,21 @@ def _field_type(kind: str) -> Any:
     return msgspec.Raw if kind.startswith("DECIMAL") else _FIELD_TYPES[kind] | None
 
 
-def _decimal(raw: bytes, precision: int, scale: int) -> Decimal | None:
-    if raw == b"null":
-        return None
-    text = raw[1:-1] if raw.startswith(b'"') else raw
-    try:
-        return fit_decimal(text.decode("ascii"), precision, scale)
-    except ValueError as exc:
-        raise msgspec.ValidationError from exc
+def _decimal_reader(precision: int, scale: int) -> Callable[[bytes], Decimal | None]:
+    """Return what reads a DECIMAL from JSON text; what it does not take may still be one that fits (`json_exact`)."""
+    whole = f"[0-9]{{1,{precision - scale}}}" if precision > scale else "0"
+    fraction = rf"(?:\.[0-9]{{1,{scale}}})?" if scale else ""
+    fitting = re.compile(rf'("?)(-?{whole}{fraction})\1'.encode()).fullmatch
+
+    def read(raw: bytes) -> Decimal | None:
+        found = fitting(raw)
+        if found is not None:
+            return Decimal(found[2].decode())
+        if raw == b"null":
+            return None
+        raise msgspec.ValidationError
+
+    return read
 
 
 def _utc(time: datetime | None) -> datetime | None:

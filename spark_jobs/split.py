@@ -54,20 +54,21 @@ def split(
     """
     if not len(matches.event):
         return
-    write = _Writer(events, stream, settings)
     change = np.flatnonzero((matches.mode == _SHARED) | (matches.mode == _DEDICATED))
     for pool in value_pools(
         events, matches.selects, matches.select[change], matches.event[change], evaluate_expression
     ):
+        write = _Writer(events, stream, settings, pool)
         found = change[pool.match]
         for mode, address in ((_SHARED, _shared), (_DEDICATED, _dedicated)):
             chosen = matches.mode[found] == mode
-            yield from write(pool, pool.value[chosen], partial(address, matches, settings, found[chosen]))
+            yield from write(pool.value[chosen], partial(address, matches, settings, found[chosen]))
     group, event = _virtual_pairs(matches)
     everything = SelectList("", tuple(SelectItem(c.name, Column(c.name, c.type)) for c in stream.columns))
     for pool in value_pools(events, [everything], np.zeros(len(event), np.int32), event, evaluate_expression):
+        write = _Writer(events, stream, settings, pool)
         pairs = group[pool.match], event[pool.match]
-        yield from write(pool, pool.value, partial(_virtual, matches.groups, settings, events.partitions, *pairs))
+        yield from write(pool.value, partial(_virtual, matches.groups, settings, events.partitions, *pairs))
 
 
 def _shared(matches: Matches, settings: Settings, found: Rows, chunk: Rows) -> Address:
@@ -107,35 +108,35 @@ def _virtual(
 
 
 class _Writer:
-    """Puts values, headers and addresses together; the ids and times of the events are made once for a batch."""
+    """Puts a pool's values, their headers and the records' addresses together."""
 
-    def __init__(self, events: Events, stream: Stream, settings: Settings) -> None:
+    def __init__(self, events: Events, stream: Stream, settings: Settings, pool: ValuePool) -> None:
         self._events = events
         self._stream = stream
         self._settings = settings
-        self._ids = event_ids(stream.name, events)
-        self._times = event_times(events)
+        self._pool = pool
+        self._sizes: Rows = pc.binary_length(pool.values).to_numpy().astype(np.int64)
+        self._ids = event_ids(stream.name, events, pool.event)
+        self._times = event_times(events, pool.event)
 
-    def __call__(self, pool: ValuePool, value: Rows, address: Callable[[Rows], Address]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, value: Rows, address: Callable[[Rows], Address]) -> Iterator[pa.RecordBatch]:
         """Yield records in batches, and dead letters in place of those that are too large.
 
         Args:
-            pool: Where the values are.
-            value: For each record the index of its value.
+            value: For each record the index of its value in the pool.
             address: Gives key, topic and partition of some of the records.
         """
-        sizes = pc.binary_length(pool.values).to_numpy().astype(np.int64)[value]
+        sizes = self._sizes[value]
         fits = sizes <= MAX_RECORD_BYTES
         kept = np.flatnonzero(fits)
         for chunk in _chunks(kept, sizes[kept]):
-            chosen = value[chunk]
-            event = pa.array(pool.event[chosen])
-            headers = match_headers(self._stream.name, self._ids.take(event), self._times.take(event))
+            chosen = pa.array(value[chunk])
+            headers = match_headers(self._stream.name, self._ids.take(chosen), self._times.take(chosen))
             key, topic, partition = address(chunk)
-            yield pa.record_batch([key, pool.values.take(pa.array(chosen)), topic, partition, headers], schema=OUTPUT)
+            yield pa.record_batch([key, self._pool.values.take(chosen), topic, partition, headers], schema=OUTPUT)
         if not fits.all():
             large = np.flatnonzero(~fits)
-            yield self._dead_letters(pool.event[value[large]], sizes[large], address(large)[0])
+            yield self._dead_letters(self._pool.event[value[large]], sizes[large], address(large)[0])
 
     def _dead_letters(self, event: NDArray[np.int32], sizes: Rows, keys: pa.BinaryArray) -> pa.RecordBatch:
         """Return one dead letter for each event: a large event that 10,000 want is not to be repeated as often."""
