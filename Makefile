@@ -37,8 +37,11 @@ check: setup  ## lint, format, types and import rules
 bench: setup  ## the benchmarks; tables and charts go to bench-results
 	$(BIN)/python -m tests.benchmarks
 
-lock: setup  ## renew requirements.lock within the bounds of pyproject.toml
-	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --upgrade --generate-hashes --no-header --no-annotate --output-file requirements.lock
+LOCK := $(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-header --no-annotate --quiet
+
+lock: setup  ## renew the lock files within the bounds of pyproject.toml
+	$(LOCK) --all-extras --upgrade --output-file requirements.lock
+	$(LOCK) --extra server --constraints requirements.lock --output-file docker/requirements.lock
 
 clean:  ## remove what the targets made; data folders and the per-user jar cache stay
 	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis bench-results

@@ -14,13 +14,13 @@ from typing import Annotated, Any
 import psutil
 import typer
 
+from gateway.cli_errors import TELLABLE, error_line
 from gateway.detach import detached
 from gateway.launch import Launch
 from gateway.logs import log_to
 from gateway.run_folder import RunFolder
 from gateway.sessions import supervised
 from gateway.supervisor import Supervisor
-from grouping.errors import ContinuousQueryError
 from grouping.settings import Settings
 
 __all__ = ["Data", "down", "status", "up"]
@@ -106,11 +106,8 @@ def _supervise(launch: Launch, run: RunFolder, tell: Callable[[str], None]) -> i
         with run.taken():
             stages, addresses = launch.stages(run)
             Supervisor(run, stages, addresses, tell).run()
-    except ContinuousQueryError as error:
-        tell("cq: " + ". ".join(part.rstrip(".") for part in (error.message, error.hint) if part) + ".")
-        return 1
-    except OSError as error:
-        tell(f"cq: the system refuses: {error.filename or ''} {(error.strerror or str(error)).lower()}.")
+    except TELLABLE as error:
+        tell(error_line(error))
         return 1
     return 0
 

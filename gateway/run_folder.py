@@ -83,8 +83,10 @@ class RunFolder:
             lock.truncate(0)
             lock.write(str(os.getpid()))
             lock.flush()
-            yield
-            lock.truncate(0)
+            try:
+                yield
+            finally:
+                lock.truncate(0)
 
     def holder(self) -> int | None:
         """Return the pid of the supervisor that runs on this folder, or None."""

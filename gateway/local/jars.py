@@ -163,10 +163,10 @@ def show_progress(there: int, of: int) -> None:
 
 
 def main() -> None:
-    """Fetch every jar, for ``make setup`` and image builds."""
+    """Fetch every jar, or those of the lock files that are named, for ``make setup`` and image builds."""
     settings = Settings().jars
     try:
-        paths = ensure_jars((KAFKA, SPARK), settings, show_progress)
+        paths = ensure_jars(sys.argv[1:] or (KAFKA, SPARK), settings, show_progress)
     except OperationalError as error:
         sys.exit(f"cq: {error.message}. {error.hint}")
     print(f"{len(paths)} jars in {cache_folder(settings)}")
