@@ -30,6 +30,9 @@ MAX_RECORD_BYTES = 1_000_000
 The limit is ours and not the producer's, since a sink that refuses one record still writes the later ones.
 """
 
+_DETAIL_CHARACTERS = 1_000
+"""What of a detail is kept: it may quote the value, which may have a megabyte."""
+
 
 def dead_letters(
     source: pa.RecordBatch | pa.Table, details: Mapping[int, str], code: str, settings: Settings
@@ -52,11 +55,11 @@ def dead_letters(
         fits = size <= MAX_RECORD_BYTES
         keys.append(record["key"] if fits else None)
         values.append(record["value"] if fits else None)
-        text = detail if fits else f"{detail} The record itself has {size} bytes, too many to be repeated here."
+        text = detail if fits else f"The record has {size} bytes, too many to be repeated here. {detail}"
         headers.append(
             [
                 {"key": "code", "value": code.encode()},
-                {"key": "detail", "value": text.encode("utf-8", "backslashreplace")},
+                {"key": "detail", "value": text[:_DETAIL_CHARACTERS].encode("utf-8", "backslashreplace")},
                 {"key": "source", "value": f"{record['topic']}/{record['partition']}/{record['offset']}".encode()},
             ]
         )

@@ -222,6 +222,14 @@ def test_dead_letter_of_an_oversized_record():
     assert str(len(value) + 1) in header(letter, "detail")
 
 
+def test_detail_is_short():
+    """A detail that quotes the value is cut: a dead letter's headers stay small."""
+    _, dead = decode(batch([b'{"day":"%s"}' % (b"x" * 900_000)]), TYPED, SETTINGS)
+
+    [letter] = dead.to_pylist()
+    assert 1_000 == len(header(letter, "detail"))
+
+
 values = st.fixed_dictionaries(
     {
         "s": st.none() | st.text(st.characters(exclude_categories=["Cs"])),
