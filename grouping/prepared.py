@@ -1,0 +1,254 @@
+"""The fast path: a CREATE CQ of a shape that was seen before is compiled by reading its literals only.
+
+The template is the text with its string and number literals, and the CQ's name, cut out. What the first text of a
+template was compiled to tells which literal goes into which slot, and how it is read there. Whatever could come out
+differently from the whole path (a literal that is no lifted constant, a set that shrinks to one value, a number of
+another type where types matter, anything refused) takes the whole path instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from grouping.bound import Bound, Constant, Term
+from grouping.catalog import Catalog, Stream
+from grouping.command import parse
+from grouping.compiler import Draft, compile_draft, finish
+from grouping.constants import READERS, as_set, lift
+from grouping.errors import InputError
+from grouping.group import CompiledQuery, ConstantRow, ConstantValue, SelectList
+from grouping.query import CreateCq
+from grouping.signature import order
+
+__all__ = ["Preparer"]
+
+_HEAD = re.compile(r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?CQ\s+([a-z_][a-z0-9_]{0,200})\s+(?=SELECT\b|AS\b)", re.I | re.A)
+_LITERAL = re.compile(r"('[^']*(?:''[^']*)*'|(?<![\w.])(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.]))")
+_OPAQUE = re.compile(r"""["`\[{$#]|--|/\*""")
+"""What may hide a quote from the scan for literals: such a text is never a template."""
+_NO_NAMES = frozenset(("AS", "FROM", "SELECT", "WHERE", "WITH"))
+_COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"))
+_LONGEST = 4096
+"""Characters of a text that becomes a template at most."""
+_SHAPES = 10_000
+_VARIANTS = 100
+
+Typed = tuple[str, ConstantValue]
+
+
+class _Fallback(Exception):  # noqa: N818 - no error: it never leaves this module
+    """The whole path must be taken."""
+
+
+class _Place(NamedTuple):
+    """Where a constant comes from: a literal, read in some way, or always the same."""
+
+    ordinal: int
+    """Which literal of the text; -1 for a constant that is always the same."""
+    reader: str
+    sign: str
+    literal_type: str
+    """The type that Spark gives the literal must be this; "" where it does not matter."""
+    fixed: Typed
+
+    def read(self, literals: Sequence[str]) -> Typed:
+        """Return the constant's type and value in another text."""
+        if self.ordinal < 0:
+            return self.fixed
+        text = literals[self.ordinal]
+        if (text[0] == "'") != (self.reader in _OF_STRINGS):
+            raise _Fallback
+        if text[0] == "'":
+            text = text[1:-1]
+            if "'" in text:
+                text = text.replace("''", "'")
+            return READERS[self.reader](text)
+        text = self.sign + text
+        if self.literal_type and READERS["literal"](text)[0] != self.literal_type:
+            raise _Fallback
+        return READERS[self.reader](text)
+
+
+_OF_STRINGS = frozenset(("string", "date", "timestamp"))
+
+
+class _Variant(NamedTuple):
+    """What depends on the literals that are no constants of the predicate: clauses and SELECT list."""
+
+    command: CreateCq
+    select: SelectList
+    tail: int
+    """Characters after the SELECT."""
+
+
+class _Shape(NamedTuple):
+    """A template, prepared."""
+
+    stream: Stream
+    start: int
+    """Where the SELECT begins, from the end of the head."""
+    query: CompiledQuery
+    places: tuple[tuple[_Place, ...] | _Place, ...]
+    """By slot; several for a set."""
+    kept: tuple[int, ...]
+    """The literals that must be those of a variant."""
+    variants: dict[tuple[str, ...], _Variant]
+    ordered: tuple[Bound, ...]
+    """The conjuncts when constants decide their order, else empty."""
+
+
+class Preparer:
+    """Compiles CREATE CQ statements, quickly where the shape is known; for one thread."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._shapes: dict[tuple[str, ...], _Shape] = {}
+
+    def create(self, text: str) -> tuple[CreateCq, CompiledQuery]:
+        """Return the command that a CREATE CQ is, and its SELECT compiled.
+
+        Raises:
+            InputError: As `command.parse` and `compiler.compile_select` do; ``unknown-statement`` for another statement.
+        """
+        head = _HEAD.match(text)
+        if head is None or len(text) > _LONGEST or head[1].upper() in _NO_NAMES:
+            command, draft = self._compile(text)
+            return command, finish(draft)
+        pieces = _LITERAL.split(text[head.end() :])
+        literals = pieces[1::2]
+        template = (text[: head.start(1)], text[head.end(1) : head.end()], *pieces[::2])
+        shape = self._shapes.get(template)
+        if shape is not None:
+            # A stream that was dropped, or made anew, takes its shapes with it.
+            if self._catalog.find(shape.stream.name) is shape.stream:
+                try:
+                    return _read(shape, text, head, literals)
+                except (_Fallback, InputError):
+                    pass
+            else:
+                del self._shapes[template]
+        return self._prepare(text, head, template, literals)
+
+    def _compile(self, text: str) -> tuple[CreateCq, Draft]:
+        command = parse(text)
+        if not isinstance(command, CreateCq):
+            raise InputError("this is no CREATE CQ", code="unknown-statement", detail="A CREATE CQ is wanted here.")
+        return command, compile_draft(command.select, self._catalog)
+
+    def _prepare(
+        self, text: str, head: re.Match[str], template: tuple[str, ...], literals: list[str]
+    ) -> tuple[CreateCq, CompiledQuery]:
+        """Take the whole path, and keep what it made of the template."""
+        command, draft = self._compile(text)
+        query = finish(draft)
+        start = text.find(command.select, head.end())
+        if start < 0 or any(_OPAQUE.search(piece) for piece in template):
+            return command, query
+        shape = self._shapes.get(template)
+        if shape is None:
+            shape = _shape(draft, query, start - head.end(), _positions(text, head.end(), start))
+        elif len(shape.variants) >= _VARIANTS:
+            shape.variants.clear()
+        kept = tuple(literals[ordinal] for ordinal in shape.kept)
+        shape.variants[kept] = _Variant(command, query.select, len(text) - start - len(command.select))
+        try:
+            same = _read(shape, text, head, literals) == (command, query)
+        except (_Fallback, InputError):
+            same = False
+        if not same:
+            self._shapes.pop(template, None)  # the next text of this template may suit it better
+        elif template not in self._shapes:
+            if len(self._shapes) >= _SHAPES:
+                del self._shapes[next(iter(self._shapes))]
+            self._shapes[template] = shape
+        return command, query
+
+
+def _positions(text: str, offset: int, start: int) -> dict[int, int]:
+    """Return which literal begins at each position of the SELECT."""
+    return {match.start() - start: i for i, match in enumerate(_LITERAL.finditer(text, offset))}
+
+
+def _shape(draft: Draft, query: CompiledQuery, start: int, positions: dict[int, int]) -> _Shape:
+    loose = set(_compared(draft.conjuncts))
+    places: list[tuple[_Place, ...] | _Place] = []
+    for constant in draft.constants:
+        exact = id(constant) not in loose
+        if constant.members:
+            places.append(tuple(_place(member, positions, exact=exact) for member in constant.members))
+        else:
+            places.append(_place(constant, positions, exact=exact))
+    used = {place.ordinal for slot in places for place in (slot if isinstance(slot[0], _Place) else (slot,))}
+    kept = tuple(ordinal for ordinal in range(len(positions)) if ordinal not in used)
+    ordered = draft.conjuncts if draft.ties else ()
+    return _Shape(draft.stream, start, query, tuple(places), kept, {}, ordered)
+
+
+def _compared(conjuncts: Sequence[Bound]) -> list[int]:
+    """Return the ids of the constants that are compared with something: how they are read is that one's choice."""
+    found = []
+    stack = list(conjuncts)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Term):
+            constants = [argument for argument in node.args if isinstance(argument, Constant)]
+            if node.op in _COMPARING and len(constants) == 1:
+                found.append(id(constants[0]))
+            stack += node.args
+    return found
+
+
+def _place(constant: Constant, positions: dict[int, int], *, exact: bool) -> _Place:
+    fixed = (constant.type, constant.value)
+    if constant.reader is None or constant.position not in positions:
+        return _Place(-1, "", "", "", fixed)
+    of_string = constant.reader in _OF_STRINGS
+    sign = "-" if not of_string and constant.text.startswith("-") else ""
+    kind = READERS["literal"](constant.text)[0] if exact and not of_string else ""
+    return _Place(positions[constant.position], constant.reader, sign, kind, fixed)
+
+
+def _read(shape: _Shape, text: str, head: re.Match[str], literals: list[str]) -> tuple[CreateCq, CompiledQuery]:
+    """Return what the whole path would.
+
+    Raises:
+        _Fallback: Where that is not sure.
+        InputError: Where a literal cannot be read; the whole path says it best.
+    """
+    variant = shape.variants.get(tuple([literals[ordinal] for ordinal in shape.kept]))
+    if variant is None:
+        raise _Fallback
+    types: list[str] = []
+    values: list[Any] = []
+    for place in shape.places:
+        if type(place) is _Place:
+            kind, value = place.read(literals)
+        else:
+            element, value = as_set([member.read(literals) for member in place])  # type: ignore[union-attr]
+            if len(value) == 1:
+                raise _Fallback
+            kind = f"SET<{element}>"
+        types.append(kind)
+        values.append(value)
+    row = _reordered(shape.ordered, types, values) if shape.ordered else ConstantRow(tuple(types), tuple(values))
+    like = variant.command
+    select = text[head.end() + shape.start : len(text) - variant.tail]
+    command = CreateCq(head[1], select, like.or_replace, like.publish, like.trigger, like.start, like.expire)
+    return command, CompiledQuery(shape.query.plan, row, variant.select)
+
+
+def _reordered(conjuncts: Sequence[Bound], types: list[str], values: list[Any]) -> ConstantRow:
+    """Return the row of conjuncts with these constants, put in canonical order again."""
+    constants = iter([Constant(value, kind) for kind, value in zip(types, values, strict=True)])
+
+    def filled(bound: Bound) -> Bound:
+        if isinstance(bound, Constant):
+            return next(constants)
+        if isinstance(bound, Term):
+            return Term(bound.op, tuple([filled(argument) for argument in bound.args]), bound.type)
+        return bound
+
+    again, _ = order([filled(conjunct) for conjunct in conjuncts])
+    return lift(again)[1]
