@@ -36,8 +36,7 @@ def evaluator(data: Data = None, kafka: Kafka = None, redis: Redis = None) -> No
     os.environ["JAVA_HOME"] = str(find_java().home)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     if not settings.evaluator.jars:
-        jars = ensure_jars((SPARK,), settings.jars, show_progress)
-        os.environ["CQ_EVALUATOR_JARS"] = ",".join(map(str, jars))
+        os.environ["CQ_EVALUATOR_JARS"] = str(ensure_jars(SPARK, settings.jars, show_progress))
     # The evaluator takes this process's place: the runtimes meet on topics and in Redis, never by import.
     os.execv(sys.executable, [sys.executable, "-m", "spark_jobs.job"])
 

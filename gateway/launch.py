@@ -44,17 +44,15 @@ class Launch:
         """Leave the password out."""
         return f"Launch(data={self.settings.data}, kafka={self.kafka}, redis={masked(self.redis or '')})"
 
-    def fetch(self) -> tuple[Java, list[Path], list[Path]]:
-        """Return Java, the broker's jars (none where Kafka is given) and Spark's, fetched if need be.
+    def fetch(self) -> tuple[Java, Path | None, Path]:
+        """Return Java, the folder of the broker's jars (None where Kafka is given) and that of Spark's, all there.
 
         Raises:
             OperationalError: Something is not to be had.
         """
         java = find_java()
-        names = (SPARK,) if self.kafka else (KAFKA, SPARK)
-        ensure_jars(names, self.settings.jars, show_progress)
-        broker = [] if self.kafka else ensure_jars((KAFKA,), self.settings.jars)
-        return java, broker, ensure_jars((SPARK,), self.settings.jars)
+        broker = None if self.kafka else ensure_jars(KAFKA, self.settings.jars, show_progress)
+        return java, broker, ensure_jars(SPARK, self.settings.jars, show_progress)
 
     def stages(self, run: RunFolder) -> tuple[list[list[Program]], dict[str, str]]:
         """Return the programs in the order of their start, and the addresses of the servers.
@@ -67,6 +65,7 @@ class Launch:
         servers = []
         bootstrap, redis_url = self.kafka, self.redis
         if bootstrap is None:
+            assert broker_jars is not None
             kafka_ports = ports.take("kafka", self.kafka_port), ports.take("controller", 0)
             servers.append(kafka_program(run.data / "kafka", run.log("kafka"), kafka_ports, java, broker_jars))
             bootstrap = f"{LOOPBACK}:{kafka_ports[0]}"
@@ -83,7 +82,7 @@ class Launch:
             )
         ports.keep()
         environment = role_environment(bootstrap, redis_url, run.data)
-        environment |= {"JAVA_HOME": str(java.home), "CQ_EVALUATOR_JARS": ",".join(map(str, spark_jars))}
+        environment |= {"JAVA_HOME": str(java.home), "CQ_EVALUATOR_JARS": str(spark_jars)}
         roles = [role_program(name, run, environment) for name in ("gateway", "evaluator")]
         return [servers, roles], {"bootstrap": bootstrap, "redis_url": masked(redis_url)}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import subprocess
 from collections.abc import Callable, Mapping
 from typing import Literal
@@ -23,6 +24,9 @@ DELAYS = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
 
 STEADY = 60.0
 """Seconds after which a role that is ready has recovered: its next restart is a first one again."""
+
+OURS = re.compile(r"cq( \w+)?: ")
+"""How a line begins with which a role refuses to start."""
 
 TRIES = 3
 """Starts without getting ready once, before the whole start is given up."""
@@ -118,7 +122,7 @@ class Role:
         with self.program.log.open("rb") as output:
             output.seek(self._since)
             lines = [line for line in output.read().decode("utf-8", "replace").splitlines() if line.strip()]
-        ours = [line for line in lines if line.startswith("cq: ")]
+        ours = [line for line in lines if OURS.match(line)]
         return (ours or lines or ["it printed nothing"])[-1].strip()
 
     def _bury(self, process: subprocess.Popen[bytes]) -> None:
@@ -127,9 +131,10 @@ class Role:
         if not kill_sessions({process.pid}, timeout=60.0):
             raise OperationalError(f"processes of the {self.name} that died cannot be killed (session {process.pid})")
         words = self.last_words()
-        if not self._was_ready and (words.startswith("cq: ") or self.restarts + 1 >= TRIES):
+        if not self._was_ready and (OURS.match(words) or self.restarts + 1 >= TRIES):
             raise OperationalError(
-                f"the {self.name} does not start: {words.removeprefix('cq: ')}", hint=f"Its log is {self.program.log}."
+                f"the {self.name} does not start: {OURS.sub('', words).rstrip('.')}",
+                hint=f"Its log is {self.program.log}.",
             )
         if self.state == "ready" and self._clock() - self._ready_at > STEADY:
             self._row = 0

@@ -56,7 +56,7 @@ class EvaluatorSettings(BaseModel):
     events_per_batch: int = Field(250_000, description="source records in one micro-batch, at most")
     driver_memory: str = Field("1g", description="heap of the Spark driver")
     poll_ms: int = Field(20, description="how often an idle stream looks for events")
-    jars: str = Field("", description="paths of Spark's Kafka connector jars, commas between; set by `cq evaluator`")
+    jars: str = Field("", description="folder of the jars of Spark's Kafka connector; found by `cq evaluator`")
 
 
 class JarSettings(BaseModel):

@@ -1,6 +1,7 @@
 """Fetches the jars of the Kafka broker and of Spark's Kafka connector, once per user, by the Ivy that pyspark brings.
 
 A lock file names each jar and its SHA-256, so Ivy has nothing to resolve, and what it brings is checked before use.
+A folder of the cache holds the jars of one version of a lock file: another version of this program has its own.
 Where the jars come from is Ivy's default (Maven Central) or the user's own mirror (setting ``jars.mirror``).
 """
 
@@ -13,9 +14,8 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from importlib import resources
 from pathlib import Path
 
@@ -72,42 +72,36 @@ def cache_folder(settings: JarSettings) -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cq-gateway" / "jars"
 
 
-def ensure_jars(names: Sequence[str], settings: JarSettings, progress: Progress = lambda there, of: None) -> list[Path]:
-    """Return the paths of the lock files' jars, after fetching those that are not in the cache.
+def ensure_jars(name: str, settings: JarSettings, progress: Progress = lambda there, of: None) -> Path:
+    """Return the folder that holds a lock file's jars and no others, after fetching those that are missing.
 
     Any number of processes may call it at once: one fetches, the others wait for it.
 
     Args:
-        names: `KAFKA`, `SPARK` or both.
+        name: `KAFKA` or `SPARK`.
         settings: Where the cache and the mirror are.
         progress: Called as jars arrive; never when all are there.
 
     Raises:
         OperationalError: A jar cannot be fetched or is not the locked one, there is no Java, or the disk refuses.
     """
-    folder = cache_folder(settings)
-    jars = [jar for name in names for jar in read_lock(name)]
+    jars = read_lock(name)
+    version = hashlib.sha256("".join(jar.sha256 for jar in jars).encode()).hexdigest()[:12]
+    folder = cache_folder(settings) / f"{name.removesuffix('.lock')}-{version}"
     if _missing(folder, jars):
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with _locked(folder / ".lock"):
                 for left_over in folder.glob(".fetch-*"):  # of a process that was killed
                     shutil.rmtree(left_over, ignore_errors=True)
-                there = len(jars) - len(_missing(folder, jars))
-                for name in names:  # each by itself: of two revisions of a jar Ivy would bring only one
-                    missing = _missing(folder, read_lock(name))
-                    _fetch(folder, missing, settings, partial(_add, progress, there, len(jars)))
-                    there += len(missing)
+                missing = _missing(folder, jars)
+                _fetch(folder, missing, settings, lambda new: progress(len(jars) - len(missing) + new, len(jars)))
         except OSError as error:
             raise OperationalError(
                 f'the jars cannot be kept in "{folder}": {(error.strerror or str(error)).lower()}',
                 hint="Make room or give another folder: CQ_JARS_CACHE.",
             ) from error
-    return [folder / jar.file for jar in jars]
-
-
-def _add(progress: Progress, before: int, of: int, arrived: int) -> None:
-    progress(before + arrived, of)
+    return folder
 
 
 def _missing(folder: Path, jars: Iterable[Jar]) -> list[Jar]:
@@ -166,10 +160,10 @@ def main() -> None:
     """Fetch every jar, or those of the lock files that are named, for ``make setup`` and image builds."""
     settings = Settings().jars
     try:
-        paths = ensure_jars(sys.argv[1:] or (KAFKA, SPARK), settings, show_progress)
+        for name in sys.argv[1:] or (KAFKA, SPARK):
+            print(ensure_jars(name, settings, show_progress))
     except OperationalError as error:
         sys.exit(f"cq: {error.message}. {error.hint}")
-    print(f"{len(paths)} jars in {cache_folder(settings)}")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
 import shutil
 import subprocess
 import uuid
@@ -62,7 +61,7 @@ STARTED = b"Kafka Server started"
 """Logged when the broker is known to the controller: topics can be made."""
 
 
-def kafka_program(folder: Path, log: Path, ports: tuple[int, int], java: Java, jars: Sequence[Path]) -> Program:
+def kafka_program(folder: Path, log: Path, ports: tuple[int, int], java: Java, jars: Path) -> Program:
     """Return how to run Kafka on a folder, after making the folder ready.
 
     Args:
@@ -70,7 +69,7 @@ def kafka_program(folder: Path, log: Path, ports: tuple[int, int], java: Java, j
         log: Where its output goes.
         ports: Of the broker and of the controller.
         java: What to run it with.
-        jars: Of the broker.
+        jars: The folder of the broker's.
 
     Raises:
         OperationalError: The folder cannot be made ready.
@@ -82,7 +81,7 @@ def kafka_program(folder: Path, log: Path, ports: tuple[int, int], java: Java, j
     (folder / "server.properties").write_text(_properties(*ports), "utf-8")
     (folder / "log4j2.properties").write_text(LOGGING, "utf-8")
     run = (java.command, f"-Djava.io.tmpdir={scratch}", "-Dlog4j2.configurationFile=log4j2.properties")
-    classpath = ("-cp", os.pathsep.join(str(jar) for jar in jars))
+    classpath = ("-cp", str(jars / "*"))
     if not (folder / "formatted").exists():
         _format(folder, (*run, "-Xmx128m", *classpath))
 

@@ -51,19 +51,19 @@ def test_locks_are_whole(name: str) -> None:
 def test_a_jar_is_fetched_once(tmp_path: Path, mirror: Path, lock: Jar) -> None:
     """What is in the cache needs no network, no mirror and no progress."""
     seen: list[tuple[int, int]] = []
-    paths = ensure_jars((SPARK,), _settings(mirror, tmp_path / "cache"), lambda there, of: seen.append((there, of)))
-    assert [BODY] == [path.read_bytes() for path in paths]
+    folder = ensure_jars(SPARK, _settings(mirror, tmp_path / "cache"), lambda there, of: seen.append((there, of)))
+    assert [BODY] == [path.read_bytes() for path in folder.glob("*.jar")]
     assert seen[-1] == (1, 1)
     seen.clear()
-    assert paths == ensure_jars((SPARK,), _settings("nowhere:", tmp_path / "cache"), lambda *told: seen.append(told))
+    assert folder == ensure_jars(SPARK, _settings("nowhere:", tmp_path / "cache"), lambda *told: seen.append(told))
     assert not seen
 
 
 def test_a_damaged_jar_is_fetched_again(tmp_path: Path, mirror: Path, lock: Jar) -> None:
     """A jar that was cut short in the cache is not used."""
-    (path,) = ensure_jars((SPARK,), _settings(mirror, tmp_path / "cache"))
+    path = ensure_jars(SPARK, _settings(mirror, tmp_path / "cache")) / lock.file
     path.write_bytes(BODY[:4])
-    assert [path] == ensure_jars((SPARK,), _settings(mirror, tmp_path / "cache"))
+    ensure_jars(SPARK, _settings(mirror, tmp_path / "cache"))
     assert path.read_bytes() == BODY
 
 
@@ -71,14 +71,14 @@ def test_another_jar_is_refused(tmp_path: Path, mirror: Path, lock: Jar) -> None
     """A jar whose SHA-256 is not the locked one never gets into the cache."""
     next(mirror.rglob("*.jar")).write_bytes(b"something else")
     with pytest.raises(OperationalError, match="not the one that was locked"):
-        ensure_jars((SPARK,), _settings(mirror, tmp_path / "cache"))
-    assert not list((tmp_path / "cache").glob("*.jar"))
+        ensure_jars(SPARK, _settings(mirror, tmp_path / "cache"))
+    assert not list((tmp_path / "cache").rglob("*.jar"))
 
 
 def test_no_network_is_one_line_without_secrets(tmp_path: Path, lock: Jar) -> None:
     """A mirror that cannot be reached is told with what to do, and its password is not shown."""
     with pytest.raises(OperationalError) as failure:
-        ensure_jars((SPARK,), _settings("http://me:hush@127.0.0.1:9/maven", tmp_path / "cache"))
+        ensure_jars(SPARK, _settings("http://me:hush@127.0.0.1:9/maven", tmp_path / "cache"))
     told = f"{failure.value.message} {failure.value.hint}"
     assert lock.file in told
     assert "CQ_JARS_MIRROR" in told
@@ -88,9 +88,11 @@ def test_no_network_is_one_line_without_secrets(tmp_path: Path, lock: Jar) -> No
 
 def test_what_a_killed_fetch_left_goes(tmp_path: Path, mirror: Path, lock: Jar) -> None:
     """A folder of an interrupted fetch is swept by the next one."""
-    (tmp_path / "cache" / ".fetch-old").mkdir(parents=True)
-    ensure_jars((SPARK,), _settings(mirror, tmp_path / "cache"))
-    assert not list((tmp_path / "cache").glob(".fetch-*"))
+    folder = ensure_jars(SPARK, _settings(mirror, tmp_path / "cache"))
+    (folder / lock.file).unlink()
+    (folder / ".fetch-old").mkdir()
+    ensure_jars(SPARK, _settings(mirror, tmp_path / "cache"))
+    assert {lock.file, ".lock"} == {path.name for path in folder.iterdir()}
 
 
 def test_no_java_is_one_line(tmp_path: Path) -> None:
