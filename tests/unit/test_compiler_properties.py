@@ -1,0 +1,205 @@
+"""What holds for every query: the invariants of grouping/README.md, on generated ones."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grouping.compiler import compile_select
+from grouping.errors import InputError
+from grouping.prepared import Preparer
+from tests.quotes import QUOTES, catalog
+
+CATALOG = catalog()
+LITERALS = {
+    "symbol": ("'INTC'", "''", "'it''s'", "'-5'", "'a -- b'", "NULL"),
+    "price": ("5", "5.0", "5e0", "-5", "- 0.5", "1e-7", "0", "NULL"),
+    "volume": ("5", "5.5", "-5", "9007199254740993", "9223372036854775808", "5e0"),
+    "amount": ("5", "5.50", "-0.01"),
+    "i": ("1", "-1", "3000000000"),
+    "d": ("'2026-11-21'", "DATE '2026-01-01'"),
+    "at": ("'2026-11-21T10:00:00Z'", "'2026-11-21'", "TIMESTAMP '2026-11-21 10:00:00'"),
+    "flag": ("TRUE", "FALSE"),
+}
+OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
+TURNED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+SHAPES = (
+    "symbol LIKE {symbol}",
+    "symbol NOT LIKE {symbol} ESCAPE '!'",
+    "length(symbol) > {i}",
+    "price * {price} > {price}",
+    "i + {i} < volume",
+    "upper(symbol) = {symbol}",
+    "coalesce(price, {price}) > {price}",
+    "CASE WHEN flag THEN {price} ELSE price END < {price}",
+    "symbol IS NOT NULL",
+    "volume > price",
+    "price BETWEEN {price} AND {price}",
+    "{i} < {i}",
+    "symbol || {symbol} = name",
+)
+
+
+def predicate(choose: random.Random, depth: int) -> str:
+    """Return a predicate's template, its constants as ``{column}``."""
+    kind = choose.random()
+    if depth and kind < 0.45:
+        parts = [predicate(choose, depth - 1) for _ in range(choose.randint(2, 3))]
+        return "(" + choose.choice((" AND ", " OR ")).join(parts) + ")"
+    if depth and kind < 0.55:
+        return f"NOT ({predicate(choose, depth - 1)})"
+    column = choose.choice(tuple(LITERALS))
+    if kind < 0.65:
+        return f"{column} IN ({', '.join(['{' + column + '}'] * choose.randint(2, 4))})"
+    if kind < 0.75:
+        return choose.choice(SHAPES)
+    return f"{column} {choose.choice(OPERATORS)} {{{column}}}"
+
+
+def filled(template: str, choose: random.Random) -> str:
+    """Return a template with constants."""
+    for column, literals in LITERALS.items():
+        while f"{{{column}}}" in template:
+            template = template.replace(f"{{{column}}}", choose.choice(literals), 1)
+    return template
+
+
+def signature(where: str) -> tuple[str, list[str]] | str:
+    """Return a predicate's signature and constants, or the code of its refusal."""
+    try:
+        query = compile_select(f"SELECT symbol FROM quotes WHERE {where}", CATALOG)
+    except InputError as error:
+        return error.code
+    return query.plan.signature, [repr(value) for value in query.row.values]
+
+
+def shuffled(where: str, choose: random.Random) -> str:
+    """Return a conjunction or disjunction in parentheses with its operands in another order."""
+    for word in (" AND ", " OR "):
+        inner = where[1:-1]
+        if where.startswith("(") and word in inner and "(" not in inner and "BETWEEN" not in inner:
+            if len({" AND ", " OR "} & {w for w in (" AND ", " OR ") if w in inner}) == 1:
+                parts = inner.split(word)
+                choose.shuffle(parts)
+                return "(" + word.join(parts) + ")"
+    return where
+
+
+seeds = st.integers(0, 2**32).map(random.Random)
+
+
+@settings(max_examples=150, deadline=None)
+@given(seeds)
+def test_other_constants_same_signature(choose: random.Random) -> None:
+    """One template has one signature whatever its constants (I1); IN lists that shrink to one value apart."""
+    template = predicate(choose, 2)
+    first, second = (signature(filled(template, choose)) for _ in range(2))
+    if " IN (" not in template and " OR " not in template and "NOT (" not in template:
+        if not isinstance(first, str) and not isinstance(second, str):
+            assert first[0] == second[0]
+
+
+@settings(max_examples=150, deadline=None)
+@given(seeds)
+def test_order_does_not_matter(choose: random.Random) -> None:
+    """The order of operands of AND and OR changes neither signature nor constants (I2)."""
+    parts = [filled(predicate(choose, 1), choose) for _ in range(4)]
+    for word in (" AND ", " OR "):
+        once = signature(word.join(parts))
+        choose.shuffle(parts)
+        assert once == signature(word.join(parts))
+
+
+@settings(max_examples=100, deadline=None)
+@given(seeds)
+def test_spelling_does_not_matter(choose: random.Random) -> None:
+    """`5 < a`, `NOT (a <= 5)`, other case, parentheses and aliases are the same query (I2)."""
+    column = choose.choice(tuple(LITERALS))
+    op = choose.choice(OPERATORS)
+    literal = choose.choice(LITERALS[column])
+    plain = signature(f"{column} {op} {literal}")
+    spellings = (
+        f"{literal} {TURNED[op]} {column}",
+        f"NOT ({column} {OPPOSITE[op]} {literal})",
+        f"NOT NOT (({column.upper()})) {op} (({literal}))",
+        f'quotes."{column}" {op} {literal} -- a comment',
+        f"{column}\n{op}/* */{literal}",
+    )
+    for spelling in spellings:
+        assert plain == signature(spelling), spelling
+
+
+@settings(max_examples=100, deadline=None)
+@given(seeds)
+def test_no_constant_is_lost(choose: random.Random) -> None:
+    """A conjunction of comparisons has one slot for each of its constants, equal ones too (I3)."""
+    parts = []
+    for _ in range(choose.randint(1, 6)):
+        column = choose.choice(("symbol", "price", "volume", "amount", "i"))
+        parts.append(f"{column} {choose.choice(OPERATORS)} {choose.choice(LITERALS[column])}")
+    query = compile_select(f"SELECT symbol FROM quotes WHERE {' AND '.join(parts)}", CATALOG)
+    assert len(parts) == len(query.row.values) == query.plan.signature.count(":c")
+
+
+@settings(max_examples=200, deadline=None)
+@given(seeds)
+def test_fast_path_is_the_whole_path(choose: random.Random) -> None:
+    """What a prepared shape makes of a text is what the whole path makes of it."""
+    preparer = Preparer(CATALOG)
+    template = predicate(choose, 2)
+    tail = choose.choice(("", " EVERY '10 minutes'", " EXPIRE AFTER '3 days';"))
+    item = choose.choice(("symbol", "price * {price} AS p", "*"))
+    for number in range(5):
+        text = f"CREATE CQ c{number} AS SELECT {item} FROM quotes WHERE {template}{tail}"
+        text = filled(text, choose)
+        assert outcome(Preparer(CATALOG), text) == outcome(preparer, text), text
+
+
+def outcome(preparer: Preparer, text: str) -> object:
+    try:
+        return repr(preparer.create(text))
+    except InputError as error:
+        return error.code, error.message, error.detail, error.hint
+
+
+def test_known_shapes_take_the_fast_path() -> None:
+    """The second text of a shape is not parsed again."""
+    preparer = Preparer(catalog())
+    preparer.create("CREATE CQ a AS SELECT symbol FROM quotes WHERE symbol = 'a' AND price < 5")
+    preparer._compile = None  # type: ignore[assignment,method-assign]  # would raise if it were called
+    _, query = preparer.create("CREATE CQ b AS SELECT symbol FROM quotes WHERE symbol = 'it''s' AND price < 7.5")
+    assert ("it's", 7.5) == query.row.values
+
+
+def test_dropped_stream_takes_its_shapes_along() -> None:
+    """A text over a stream that was made anew is compiled for the new one."""
+    streams = catalog()
+    preparer = Preparer(streams)
+    text = "CREATE CQ a AS SELECT symbol FROM quotes WHERE symbol = 'a'"
+    before = preparer.create(text)[1]
+    streams.remove(QUOTES)
+    assert ("unknown-stream",) == outcome(preparer, text)[:1]  # type: ignore[index]
+    anew = type(QUOTES)("s_9", "quotes", QUOTES.columns, "quotes", "json", {"0": 0}, "2026-11-22T00:00:00Z")
+    streams.add(anew)
+    after = preparer.create(text)[1]
+    assert ("s_1", "s_9") == (before.plan.stream_id, after.plan.stream_id)
+
+
+PIECES = (
+    "SELECT FROM quotes WHERE symbol price volume flag d at nope 'x' 5 -5 1.5 1e999 NULL TRUE ( ) , . * = <> < > <=> AND "
+    "OR NOT IN BETWEEN LIKE ESCAPE RLIKE IS DISTINCT CASE WHEN THEN ELSE END CAST( AS INT DATE TIMESTAMP upper( "
+    "coalesce( count( foo( trim( FROM + - / % div || [ ] { } ; -- /* \" ` ' @ : ? :: INTERVAL EXISTS OVER UNION JOIN"
+).split()
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=25), st.sampled_from(("", "SELECT symbol FROM quotes WHERE ")))
+def test_nonsense_is_refused(pieces: list[str], head: str) -> None:
+    """Whatever the text, the compiler answers or raises an InputError."""
+    try:
+        compile_select(head + " ".join(pieces), CATALOG)
+    except InputError as error:
+        assert error.code
