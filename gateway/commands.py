@@ -176,8 +176,10 @@ class Commands:
                 wanted += [prepared.wanted] if prepared.wanted is not None else []
         self._working.load(keys, wanted)
         room = max(self._settings.results.dedicated_limit - len(self._working.dedicated), 0)
-        new = {each.destination_id: each for each in wanted if self._working.holder(each.destination_id) is None}
-        self._positions.prepare([each for each in new.values() if each.mode == "dedicated"][:room])
+        names = dict.fromkeys(each.destination_id for each in wanted if each.mode == "dedicated")
+        new = [name for name in names if self._working.holder(name) is None][:room]
+        existing = {each.destination_id for each in wanted} & self._working.dedicated
+        self._positions.prepare(new, existing)
         for request, prepared in run:
             self._one(request, prepared, seen, now_ms)
 

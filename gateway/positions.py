@@ -35,13 +35,13 @@ class Positions:
         self._ends: dict[tuple[str, int], int] = {}
         self._made: set[str] = set()
 
-    def prepare(self, destinations: Iterable[Destination]) -> None:
-        """Create the topics that these new destinations need, all at once."""
-        dedicated = [each for each in destinations if each.mode == "dedicated"]
-        topics = {dedicated_topic(self._settings, each.destination_id): 1 for each in dedicated}
-        self._topics.create(topics, result_config(self._settings))
-        self._ends |= self._topics.ends([(topic, 0) for topic in topics])
-        self._made |= {each.destination_id for each in dedicated}
+    def prepare(self, new: Iterable[str], existing: Iterable[str]) -> None:
+        """Create the topics of new dedicated destinations, and ask for the ends of all, at once."""
+        made = {dedicated_topic(self._settings, name): name for name in new}
+        self._topics.create(dict.fromkeys(made, 1), result_config(self._settings))
+        self._made |= set(made.values())
+        places = [(topic, 0) for topic in (*made, *(dedicated_topic(self._settings, name) for name in existing))]
+        self._ends |= self._topics.ends([place for place in places if place not in self._ends])
 
     def unneeded(self) -> list[str]:
         """Return the topics made for destinations that did not come to be."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
-
-from grouping.explain import explain
-from grouping.prepared import Preparer
 
 from gateway.answers import NextTick, cq_result
 from gateway.kafka import Topics
@@ -22,7 +20,9 @@ from grouping.catalog import Catalog
 from grouping.command import parse
 from grouping.compiler import compile_select
 from grouping.errors import InputError
+from grouping.explain import explain
 from grouping.group import CompiledQuery
+from grouping.prepared import Preparer
 from grouping.query import (
     AlterCq,
     ChangeBased,
@@ -44,6 +44,9 @@ from grouping.settings import Settings
 __all__ = ["Prepared", "Statements"]
 
 Result = dict[str, object]
+
+_CREATE_CQ = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?CQ\s", re.IGNORECASE)
+"""The command that comes in thousands: it need not be parsed to be known."""
 
 
 class Prepared(NamedTuple):
@@ -93,14 +96,11 @@ class Statements:
                 code="command-too-large",
                 detail=f"Its text has {size} bytes, and the limit is {limit}.",
             )
-        if text[:7].lstrip()[:6].upper() == "CREATE":
-            statement, query = self._preparer.create(text)
-        else:
-            statement, query = parse(text), None
-        if isinstance(statement, CreateCq) and query is not None:
-            _check_supported(statement)
-            return Prepared(text, statement, query, self.registry.wanted(statement, query, now_ms))
-        return Prepared(text, statement)
+        if not _CREATE_CQ.match(text) and not isinstance(statement := parse(text), CreateCq):
+            return Prepared(text, statement)
+        create, query = self._preparer.create(text)
+        _check_supported(create)
+        return Prepared(text, create, query, self.registry.wanted(create, query, now_ms))
 
     def needs(self, subscriber: str, prepared: Prepared) -> CqKey | None:
         """Return the CQ that a statement is about."""
@@ -158,7 +158,8 @@ class Statements:
             case Show():
                 return show(statement, subscriber, self._working, self.catalog, self._upkeep, self._next_tick(now_ms))
             case ExplainSelect(select):
-                return explain(compile_select(select, self.catalog))
+                query = compile_select(select, self.catalog)
+                return explain(query, self._working.streams[query.plan.stream_id])
             case ExplainCq(name):
                 return self._explain(registry.find(key, name))
 
@@ -190,7 +191,7 @@ class Statements:
         destination = self.registry.destination_of(cq)
         plan = self._working.plan(destination.stream_id, destination.group_id)
         select = self._working.select(destination.stream_id, destination.select_id)
-        return explain(CompiledQuery(plan, destination.row, select))
+        return explain(CompiledQuery(plan, destination.row, select), self._working.streams[destination.stream_id])
 
 
 def _check_supported(statement: CreateCq) -> None:

@@ -23,6 +23,9 @@ __all__ = ["CqKey", "WorkingCopy"]
 
 _Part = TypeVar("_Part", GroupPlan, SelectList)
 
+_KNOWN_PARTS = 10_000
+"""So many plans and SELECT lists are kept in memory between units; they never change."""
+
 _OF_STREAM = ("segments", "groups", "selects", "parts", "unused", "free", "matches", "pins", "committed")
 """Keys that go with their stream."""
 
@@ -58,6 +61,7 @@ class WorkingCopy:
         """By stream: how many CQs use a group (`g_…`) or a SELECT list (`s…`)."""
         self.dedicated: set[str] = set()
         """Live dedicated destinations."""
+        self._known_parts: dict[tuple[str, str], GroupPlan | SelectList] = {}
         self._next_numbers: dict[str, int] = {}
         self._free_numbers: dict[str, list[int]] = {}
         self.begin()
@@ -166,9 +170,16 @@ class WorkingCopy:
         if part is not None:
             assert isinstance(part, kind)
             return part
-        with mapped():
-            body = self.redis.hget(self.key(_shelf(part_id), stream_id), part_id)
-        return msgspec.json.decode(body, type=kind)
+        part = self._known_parts.get((stream_id, part_id))
+        if part is None:
+            with mapped():
+                body = self.redis.hget(self.key(_shelf(part_id), stream_id), part_id)
+            part = msgspec.json.decode(body, type=kind)
+            if len(self._known_parts) > _KNOWN_PARTS:
+                self._known_parts.clear()
+            self._known_parts[stream_id, part_id] = part
+        assert isinstance(part, kind)
+        return part
 
     def subscribed(self, subscriber: str) -> int:
         """Return how many CQs a subscriber has, changes of this unit included."""
