@@ -264,7 +264,7 @@ async def connect(
     session = Session(bootstrap, subscriber, prefix=prefix, timeout=timeout, extra=extra)
     client = AsyncClient(session)
     try:
-        await asyncio.to_thread(session.exchange.listen)
+        await asyncio.to_thread(session.exchange.listen, timeout)
     except BaseException:
         await client.aclose()
         raise

@@ -231,7 +231,7 @@ def connect(
     """
     session = Session(bootstrap, subscriber, prefix=prefix, timeout=timeout, extra=extra)
     try:
-        session.exchange.listen()
+        session.exchange.listen(timeout)
     except BaseException:
         session.close()
         raise

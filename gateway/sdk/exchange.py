@@ -48,14 +48,14 @@ class Exchange:
         """The producer, for publishing to streams."""
         return self._sender
 
-    def listen(self) -> None:
-        """Begin to read replies, once; called by itself before the first command.
+    def listen(self, seconds: float) -> None:
+        """Begin to read replies, once; `submit` does it by itself. Waits at most so long for Kafka.
 
         Raises:
             TransportError: Kafka is not reached, or there is no gateway's topic.
         """
         with self._lock:
-            self._listen()
+            self._listen(seconds)
 
     def submit(self, texts: Sequence[str], *, timeout: float, command_id: str | None = None) -> list[Pending]:
         """Queue statements in their order; `step` sends them.
@@ -70,7 +70,7 @@ class Exchange:
             Closed: The client was closed.
         """
         with self._lock:
-            self._listen()
+            self._listen(timeout)
             return [self._outbox.submit(text, timeout=timeout, command_id=command_id) for text in texts]
 
     def step(self, seconds: float) -> None:
@@ -97,12 +97,12 @@ class Exchange:
                 self._inbox.close()
                 self._sender.close()
 
-    def _listen(self) -> None:
+    def _listen(self, seconds: float) -> None:
         self._check_open()
         if not self._listening:
-            partition = partition_of(self._key, self._sender.partitions(self._replies))
+            partition = partition_of(self._key, self._sender.partitions(self._replies, seconds))
             where = (self._replies, partition)
-            self._inbox.assign({where: self._inbox.end(*where)})
+            self._inbox.assign({where: self._inbox.end(*where, seconds)})
             self._listening = True
 
     def _send(self) -> None:

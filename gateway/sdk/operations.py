@@ -1,7 +1,7 @@
 """What the clients can ask of the gateway, written once for the sync and the asyncio one.
 
 An operation is a generator: it yields the text of a statement, is sent the accepted reply, and returns its result.
-Each client drives it in its own way of waiting; a rejection is raised into neither, it ends the operation.
+Each client drives it in its own way of waiting; a rejection ends the operation.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, TypeVar
-
-import msgspec
 
 from gateway.sdk import statements
 from gateway.sdk.errors import CommandRejected, SomeRejected
@@ -48,14 +46,6 @@ def accepted(pending: Pending) -> Reply:
     return outcome
 
 
-def query_of(reply: Reply) -> ContinuousQuery:
-    """Return the CQ that an accepted CREATE or DESCRIBE tells of."""
-    query = msgspec.convert(reply.result, ContinuousQuery)
-    if query.created_at is None:
-        query = msgspec.structs.replace(query, created_at=reply.replied_at)
-    return query
-
-
 def one(text: str) -> Operation[dict[str, Any]]:
     """Carry out a statement; its result as it came."""
     reply = yield text
@@ -65,7 +55,7 @@ def one(text: str) -> Operation[dict[str, Any]]:
 def query(text: str) -> Operation[ContinuousQuery]:
     """Carry out a CREATE, ALTER or DESCRIBE CQ."""
     reply = yield text
-    return query_of(reply)
+    return reply.query
 
 
 def named(verb: str, name: str) -> Operation[dict[str, Any]]:

@@ -11,25 +11,6 @@ import msgspec
 __all__ = ["ContinuousQuery", "Destination", "Digest", "End", "Match", "Reply", "Trigger"]
 
 
-class Reply(msgspec.Struct, frozen=True):
-    """A record of `cq.replies` (contract §3)."""
-
-    command_id: str | None
-    subscriber: str
-    status: str
-    code: str
-    message: str
-    detail: str | None = None
-    hint: str | None = None
-    result: dict[str, Any] | None = None
-    replied_at: datetime | None = None
-
-    @property
-    def accepted(self) -> bool:
-        """Whether the command was carried out."""
-        return self.status == "accepted"
-
-
 class Trigger(msgspec.Struct, frozen=True):
     """When results leave: at once (`change`), or gathered until a tick (`timer`)."""
 
@@ -82,6 +63,31 @@ class ContinuousQuery(msgspec.Struct, frozen=True):
     """Acceptance; with CREATE the time of the reply."""
     matches: int | None = None
     last_match_at: datetime | None = None
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """A record of `cq.replies` (contract §3)."""
+
+    command_id: str | None
+    subscriber: str
+    status: str
+    code: str
+    message: str
+    detail: str | None = None
+    hint: str | None = None
+    result: dict[str, Any] | None = None
+    replied_at: datetime | None = None
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the command was carried out."""
+        return self.status == "accepted"
+
+    @property
+    def query(self) -> ContinuousQuery:
+        """The CQ that an accepted CREATE or DESCRIBE CQ tells of; of other statements there is none."""
+        query = msgspec.convert(self.result, ContinuousQuery)
+        return query if query.created_at is not None else msgspec.structs.replace(query, created_at=self.replied_at)
 
 
 class Match(msgspec.Struct, frozen=True):

@@ -26,7 +26,8 @@ __all__ = ["Inbox", "Sender"]
 
 log = logging.getLogger(__name__)
 
-_METADATA_SECONDS = 15.0
+_QUIET = {"log_level": "2"}
+"""librdkafka would write to stderr what `_note` logs and errors tell; options given may bring it back."""
 
 
 def _note(error: KafkaError) -> None:
@@ -39,6 +40,7 @@ class Sender:
 
     def __init__(self, bootstrap: str, extra: Mapping[str, str]) -> None:
         options = {
+            **_QUIET,
             **extra,
             "bootstrap.servers": bootstrap,
             "enable.idempotence": True,
@@ -84,14 +86,14 @@ class Sender:
         """Wait until everything is written, at most so long; returns how many records are not."""
         return int(self._producer.flush(seconds))
 
-    def partitions(self, topic: str) -> int:
-        """How many partitions a topic has.
+    def partitions(self, topic: str, seconds: float) -> int:
+        """How many partitions a topic has; waits at most so long for Kafka.
 
         Raises:
             TransportError: Kafka is not reached, or there is no such topic.
         """
         try:
-            found = self._producer.list_topics(topic, timeout=_METADATA_SECONDS).topics[topic]
+            found = self._producer.list_topics(topic, timeout=seconds).topics[topic]
         except KafkaException as exc:
             raise thrown(exc, f'asking for topic "{topic}"') from exc
         if found.error is not None:
@@ -116,6 +118,7 @@ class Inbox:
 
     def __init__(self, bootstrap: str, extra: Mapping[str, str]) -> None:
         options = {
+            **_QUIET,
             **extra,
             "bootstrap.servers": bootstrap,
             "group.id": "unused",
@@ -133,14 +136,14 @@ class Inbox:
         self._closed = False
         self._trouble: TransportError | None = None
 
-    def end(self, topic: str, partition: int) -> int:
-        """Return the offset of the next record that will be written there.
+    def end(self, topic: str, partition: int, seconds: float) -> int:
+        """Return the offset of the next record that will be written there; waits at most so long for Kafka.
 
         Raises:
             TransportError: Kafka is not reached.
         """
         try:
-            offsets = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_METADATA_SECONDS)
+            offsets = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=seconds)
         except KafkaException as exc:
             raise thrown(exc, f'asking for the end of "{topic}"') from exc
         if offsets is None:

@@ -1,0 +1,79 @@
+"""What `cq demo` plays with: a market of generated quotes, and the CQs of a few subscribers on it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from gateway.sdk.statements import create_cq
+
+__all__ = ["COLUMNS", "STREAM", "SUBSCRIBERS", "Market", "queries"]
+
+STREAM = "quotes"
+COLUMNS = {"symbol": "STRING", "price": "DOUBLE", "volume": "BIGINT", "change": "DOUBLE", "halted": "BOOLEAN"}
+SUBSCRIBERS = ("alice", "bob", "carol")
+
+_SYMBOLS = 500
+
+
+def _symbol(number: int) -> str:
+    """A ticker of three letters."""
+    return "".join(chr(ord("A") + number // 26**place % 26) for place in (2, 1, 0))
+
+
+class Market:
+    """Prices that walk at random, each around where it began; the same seed, the same market."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        self._opened = {
+            _symbol(number * 31): round(self._random.lognormvariate(4, 0.7), 2) for number in range(_SYMBOLS)
+        }
+        self._prices = dict(self._opened)
+        self._symbols = list(self._opened)
+
+    @property
+    def opened(self) -> dict[str, float]:
+        """Symbol → the price that it began with."""
+        return self._opened
+
+    def quotes(self, count: int) -> Iterator[dict[str, object]]:
+        """Yield the next quotes."""
+        for symbol in self._random.choices(self._symbols, k=count):
+            opened = self._opened[symbol]
+            # Drawn back a little, so that thresholds near the opening are crossed both ways.
+            pull = (opened - self._prices[symbol]) * 0.02
+            price = round(max(0.01, self._prices[symbol] + pull + self._random.gauss(0, opened * 0.01)), 2)
+            self._prices[symbol] = price
+            yield {
+                "symbol": symbol,
+                "price": price,
+                "volume": int(self._random.paretovariate(1.2) * 100),
+                "change": round((price / opened - 1) * 100, 3),
+                "halted": self._random.random() < 0.0005,
+            }
+
+
+def queries(market: Market, subscriber: str, count: int, seed: int) -> Iterator[str]:
+    """Yield the CREATE CQ statements of one subscriber: a few shapes, many constants, some shared with others."""
+    chance = random.Random(f"{seed} {subscriber}")
+    symbols = list(market.opened)
+    for number in range(count):
+        symbol = chance.choice(symbols)
+        opened = market.opened[symbol]
+        below, above = round(opened * chance.uniform(0.92, 0.99), 1), round(opened * chance.uniform(1.01, 1.08), 1)
+        few = ", ".join(f"'{each}'" for each in sorted(chance.sample(symbols, 3)))
+        where = chance.choices(
+            (
+                f"symbol = '{symbol}' AND price < {below}",
+                f"symbol = '{symbol}' AND price > {above}",
+                f"symbol = '{symbol}' AND price BETWEEN {round(opened)} AND {round(opened) + 1}",
+                f"symbol IN ({few}) AND volume > {chance.randrange(20, 100) * 100}",
+                f"volume > {chance.randrange(100, 1000) * 10_000}",
+                f"change < {-chance.randrange(60, 100) / 10}",
+                "halted",
+            ),
+            weights=(45, 30, 12, 10, 1, 1, 1),
+        )[0]
+        select = f"SELECT symbol, price, volume FROM {STREAM} WHERE {where}"
+        yield create_cq(f"{subscriber}-{number:05}", select, replace=True)

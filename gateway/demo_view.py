@@ -1,0 +1,121 @@
+"""What `cq demo` shows: a live table in a terminal, lines of text elsewhere."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from gateway.sdk import ContinuousQuery, Match
+
+__all__ = ["Tally", "latency_text", "line_view", "live_view", "print_sharing", "quantile"]
+
+_KEPT_LATENCIES = 5_000
+_KEPT_MATCHES = 8
+
+
+@dataclass
+class Tally:
+    """What has happened so far; written by the publishing and reading threads, read by the one that shows it."""
+
+    subscribers: int
+    cqs: int
+    groups: int
+    destinations: int
+    events: int = 0
+    matches: int = 0
+    latencies: deque[float] = field(default_factory=lambda: deque(maxlen=_KEPT_LATENCIES))
+    """Of the latest results: seconds from the event's publication to its hand-over."""
+    latest: deque[Match] = field(default_factory=lambda: deque(maxlen=_KEPT_MATCHES))
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def add(self, match: Match, now: float) -> None:
+        """Count a result that was handed over at `now` (seconds since 1970)."""
+        with self.lock:  # one reading thread per subscriber counts here
+            self.matches += 1
+            self.latencies.append(now - match.time.timestamp())
+
+
+def quantile(values: Sequence[float], share: float) -> float | None:
+    """Return the value below which this share of the values lies; None of none.
+
+    Example:
+        >>> quantile([4.0, 1.0, 3.0, 2.0], 0.5)
+        3.0
+    """
+    return sorted(values)[min(len(values) - 1, int(len(values) * share))] if values else None
+
+
+def latency_text(tally: Tally) -> str:
+    """Return median and 99th percentile of the latest results' latencies."""
+    with tally.lock:
+        values = list(tally.latencies)
+    return " / ".join(
+        "–" if at is None else f"{at * 1000:.0f} ms" for at in (quantile(values, 0.5), quantile(values, 0.99))
+    )
+
+
+def line_view(tally: Tally) -> str:
+    """Return the numbers, and the latest result, as one line."""
+    text = f"{tally.events:,} events in, {tally.matches:,} matches out, latency p50 / p99 {latency_text(tally)}"
+    if tally.latest:
+        match = tally.latest[-1]
+        text += f"; {match.cq}: {json.dumps(dict(match.row))}"
+    return text
+
+
+def live_view(tally: Tally, seconds_left: float) -> Group:
+    """Return the table of numbers, and the latest results of some CQs below it."""
+    numbers = Table(box=None, pad_edge=False)
+    shown = {
+        "events in": f"{tally.events:,}",
+        "matches out": f"{tally.matches:,}",
+        "CQs": f"{tally.cqs:,}",
+        "groups": f"{tally.groups:,}",
+        "destinations": f"{tally.destinations:,}",
+        "latency p50 / p99": latency_text(tally),
+        "left": f"{max(0, seconds_left):.0f} s",
+    }
+    for name in shown:
+        numbers.add_column(name, justify="right", min_width=11)
+    numbers.add_row(*shown.values())
+    results = Table(box=None, pad_edge=False)
+    for name in ("time", "CQ", "result"):
+        results.add_column(name)
+    for match in list(tally.latest):
+        results.add_row(f"{match.time:%H:%M:%S.%f}"[:-3], match.cq, Text(json.dumps(dict(match.row))))
+    return Group(numbers, Text(), Text("results of some of them as they come", style="bold"), results)
+
+
+def print_sharing(console: Console, groups: Sequence[Mapping[str, Any]], queries: Sequence[ContinuousQuery]) -> None:
+    """Print what the CQs share: shapes, constants, destinations."""
+    table = Table(box=None, pad_edge=False)
+    for name in ("CQs", "constants", "destinations", "index", "group's signature"):
+        table.add_column(name, justify="right" if name[0] in "Ccd" else "left", overflow="fold")
+    destinations: dict[str, set[str]] = {}
+    for query in queries:
+        destinations.setdefault(query.group, set()).add(query.destination.id)
+    for group in sorted(groups, key=lambda each: -each["cqs"]):
+        written = len(destinations.get(group["group"], ()))
+        table.add_row(
+            f"{group['cqs']:,}",
+            f"{group['constants']:,}",
+            f"{written:,}",
+            str(group["index"]),
+            Text(group["signature"]),
+        )
+    total = sum(len(each) for each in destinations.values())
+    console.print("\nWhat was shared", style="bold")
+    console.print(table)
+    console.print(
+        f"{len(queries):,} CQs were evaluated as {len(groups)} plans, each event once per group; "
+        f"their results went to {total:,} destinations.",
+        soft_wrap=True,
+    )

@@ -1,0 +1,208 @@
+"""The clients over a real protocol: librdkafka's mock cluster, and a gateway of twenty lines that answers by rote."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from gateway.sdk import Conflict, Match, NoReply, Reply, SomeRejected, TransportError, aio, connect
+from schemas.partition import partition_of
+
+_PARTITIONS = 4
+"""What the mock cluster gives every topic."""
+
+
+class RoteGateway:
+    """Answers every command: names with "taken" in them are refused, "mute" gets no reply at the first sending."""
+
+    def __init__(self) -> None:
+        self._producer = Producer(
+            {"bootstrap.servers": "mock", "test.mock.num.brokers": 1, "partitioner": "murmur2_random", "linger.ms": 0}
+        )
+        [broker] = self._producer.list_topics(timeout=10).brokers.values()
+        self.bootstrap = f"{broker.host}:{broker.port}"
+        for topic in ("cq.commands", "cq.replies", "cq.results", "quotes"):
+            self._producer.list_topics(topic, timeout=10)
+        self.commands: list[dict[str, Any]] = []
+        self.published: list[dict[str, Any]] = []
+        self._consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "rote"})
+        self._consumer.assign(
+            [TopicPartition(topic, at, 0) for topic in ("cq.commands", "quotes") for at in range(_PARTITIONS)]
+        )
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop answering."""
+        self._done.set()
+        self._thread.join()
+        self._consumer.close()
+        self._producer.flush(10)
+
+    def result(self, source: int, *, end: bool = False) -> None:
+        """Write a match of the event at that source offset, or the end."""
+        now = datetime.now(UTC).isoformat()
+        ce_id = "d_1/end/1" if end else f"quotes/0/{source}"
+        value = {"ended_at": now, "reason": "dropped"} if end else {"n": source}
+        headers = {"ce_type": "cq.end" if end else "cq.match", "ce_id": ce_id, "ce_time": now}
+        self._producer.produce(
+            "cq.results",
+            json.dumps(value),
+            key="d_1",
+            partition=3,
+            headers=[(k, v.encode()) for k, v in headers.items()],
+        )
+        self._producer.flush(10)
+
+    def _serve(self) -> None:
+        while not self._done.is_set():
+            message = self._consumer.poll(0.05)
+            if message is None or message.error():
+                continue
+            fields = json.loads(message.value() or b"")
+            if message.topic() == "quotes":
+                self.published.append(fields)
+                continue
+            assert partition_of(message.key() or b"", _PARTITIONS) == message.partition()
+            self.commands.append(fields)
+            again = [each["command_id"] for each in self.commands].count(fields["command_id"]) > 1
+            if "mute" not in fields["text"] or again:
+                self._reply(fields)
+            self._producer.poll(0)
+
+    def _reply(self, command: dict[str, Any]) -> None:
+        destination = {"id": "d_1", "mode": "shared", "topic": "cq.results", "partition": 3, "key": "d_1", "offset": 0}
+        created = {"cq": "a", "group": "g_1", "signature": "SELECT …", "constants": [1], "destination": destination}
+        page = int(command["text"].rpartition("AFTER 'cq")[2].rstrip("'") or 0) if "AFTER" in command["text"] else 0
+        listed = {"cqs": [{"cq": f"cq{page + 1}"}], "next": f"cq{page + 1}" if page < 2 else None}
+        refused = "taken" in command["text"]
+        reply = {
+            "command_id": command["command_id"],
+            "subscriber": command["subscriber"],
+            "status": "rejected" if refused else "accepted",
+            "code": "cq-exists" if refused else "ok",
+            "message": 'CQ "taken" exists already' if refused else "done",
+            "detail": "It is there." if refused else None,
+            "hint": "Use OR REPLACE." if refused else None,
+            "result": None if refused else listed if command["text"].startswith("SHOW") else created,
+            "replied_at": "2026-11-21T12:00:00Z",
+        }
+        headers = [("command_id", command["command_id"].encode())]
+        self._producer.produce("cq.replies", json.dumps(reply), key=command["subscriber"], headers=headers)
+
+
+@pytest.fixture
+def rote() -> Iterator[RoteGateway]:
+    """A gateway by rote on a cluster of its own."""
+    gateway = RoteGateway()
+    try:
+        yield gateway
+    finally:
+        gateway.close()
+
+
+def test_a_command_and_its_reply(rote: RoteGateway) -> None:
+    """A created CQ comes back typed; a subscriber's odd name finds its own partition of replies."""
+    with connect(rote.bootstrap, "Zoë / 'x'") as client:
+        query = client.create("a", "SELECT price FROM quotes WHERE price < 1")
+    assert ("a", "d_1", 3) == (query.cq, query.destination.id, query.destination.partition)
+    assert datetime(2026, 11, 21, 12, tzinfo=UTC) == query.created_at
+    assert "Zoë / 'x'" == rote.commands[0]["subscriber"]
+
+
+def test_a_rejection_is_an_exception_with_code_detail_and_hint(rote: RoteGateway) -> None:
+    """What the gateway answers is what the caller catches."""
+    with connect(rote.bootstrap, "alice") as client, pytest.raises(Conflict) as caught:
+        client.create("taken", "SELECT price FROM quotes")
+    error = caught.value
+    assert ("cq-exists", "It is there.", "Use OR REPLACE.") == (error.code, error.detail, error.hint)
+
+
+def test_thousands_are_pipelined_and_every_reply_is_checked(rote: RoteGateway) -> None:
+    """Outcomes come in the order given, rejections among them; commands went out in order."""
+    texts = [f"CREATE CQ {'taken' if number % 1000 == 7 else 'c'}{number} AS SELECT" for number in range(3000)]
+    told: list[int] = []
+    with connect(rote.bootstrap, "alice") as client, pytest.raises(SomeRejected) as caught:
+        client.create_many(texts, progress=told.append)
+    assert [7, 1007, 2007] == [at for at, each in enumerate(caught.value.outcomes) if not isinstance(each, Reply)]
+    assert texts == [command["text"] for command in rote.commands]
+    assert 3000 == told[-1]
+
+
+def test_pages_are_followed_to_the_end(rote: RoteGateway) -> None:
+    """A listing is whole, whatever the pages."""
+    with connect(rote.bootstrap, "alice") as client:
+        assert ["cq1", "cq2", "cq3"] == [item["cq"] for item in client.listing()]
+
+
+def test_no_reply_is_told_and_the_same_id_can_be_sent_again(rote: RoteGateway) -> None:
+    """A command without a reply names its id; sent again under it, it gets its reply."""
+    with connect(rote.bootstrap, "alice") as client:
+        with pytest.raises(NoReply) as caught:
+            client.execute("mute", timeout=0.5)
+        reply = client.execute("mute", command_id=caught.value.command_id)
+    assert reply.command_id == caught.value.command_id
+    assert 1 == len({command["command_id"] for command in rote.commands})
+
+
+def test_rows_are_published_as_json(rote: RoteGateway) -> None:
+    """What is published is there, once it returns."""
+    with connect(rote.bootstrap, "alice") as client:
+        assert 2 == client.publish(
+            "quotes", [{"symbol": "A", "price": 1.5}, {"symbol": "Ü", "price": None}], key="symbol"
+        )
+        while len(rote.published) < 2:
+            client.execute("SHOW CQS")
+    assert {"A", "Ü"} == {row["symbol"] for row in rote.published}
+
+
+def test_results_come_once_until_the_end_and_from_a_cursor(rote: RoteGateway) -> None:
+    """A repeat is dropped; leaving and coming back by cursor loses nothing; `cq.end` ends the iteration."""
+    for source in (1, 2, 1, 2, 3):
+        rote.result(source)
+    with connect(rote.bootstrap, "alice") as client:
+        with client.subscribe("a") as results:
+            first = results.next(timeout=20)
+            assert isinstance(first, Match)
+            cursor = results.cursor
+        rote.result(0, end=True)
+        with client.subscribe(cursor=cursor) as results:
+            rest = [match.offset for match in results if isinstance(match, Match)]
+            assert "dropped" == results.ends["a"].reason
+    assert [1, 2, 3] == [first.offset, *rest]
+
+
+def test_the_asyncio_twin_does_the_same(rote: RoteGateway) -> None:
+    """Tasks at once share a client; `async for` ends at `cq.end`; closing leaves no thread."""
+
+    async def follow() -> list[int]:
+        async with await aio.connect(rote.bootstrap, "alice") as client:
+            created = await asyncio.gather(*(client.create(f"a{number}", "SELECT 1") for number in range(20)))
+            with pytest.raises(Conflict):
+                await client.create("taken", "SELECT 1")
+            outcomes = await client.create_many([f"CREATE CQ b{number}" for number in range(200)])
+            assert (20, 200) == (len(created), len(outcomes))
+            async with await client.subscribe("a") as results:
+                rote.result(1)
+                rote.result(2)
+                rote.result(0, end=True)
+                return [match.offset async for match in results if isinstance(match, Match)]
+
+    before = threading.active_count()
+    assert [1, 2] == asyncio.run(follow())
+    assert before == threading.active_count()
+
+
+def test_a_kafka_that_is_not_there_is_one_error() -> None:
+    """Nobody at the address is a `TransportError` with a hint, not the driver's exception."""
+    with pytest.raises(TransportError) as caught:
+        connect("127.0.0.1:1", "alice", timeout=1)
+    assert caught.value.hint
