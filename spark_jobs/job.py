@@ -1,0 +1,165 @@
+"""The evaluator's process: ``python -m spark_jobs.job``; settings come from the environment."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pyarrow as pa
+from pydantic import ValidationError
+from pyspark.sql import SparkSession
+
+from grouping.errors import OperationalError
+from grouping.redis_store import TableStore
+from grouping.settings import Settings
+from spark_jobs.leadership import Leadership
+from spark_jobs.predecessor import end_predecessor, note_jvm
+from spark_jobs.session import jvm_process, kill_jvm, open_session
+from spark_jobs.streams import Streams
+from spark_jobs.watermarks import Broker
+from spark_jobs.worker import Evaluation
+
+__all__ = ["STATUS_VARIABLE", "main", "warm_up"]
+
+log = logging.getLogger(__name__)
+
+STATUS_VARIABLE = "CQ_STATUS_FILE"
+"""Environment variable that names the file in which the evaluator tells its state."""
+
+_LOOK_SECONDS = 0.3
+_STATUS_SECONDS = 1.0
+_REDIS_SECONDS = 30.0
+
+
+def main() -> NoReturn:
+    """Run until a signal, or until the lease or the JVM is lost."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr)
+    logging.getLogger("py4j").setLevel(logging.ERROR)
+    try:
+        settings = Settings()
+    except ValidationError as exc:
+        wrong = exc.errors()[0]
+        _refuse(f'setting "{".".join(map(str, wrong["loc"]))}": {wrong["msg"]}')
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _ended)
+    code = 1
+    leadership = Leadership(settings, time.monotonic, _lost)
+    try:
+        leadership.take(_REDIS_SECONDS)
+    except OperationalError as error:
+        _refuse(_line(error))
+    try:
+        _run(settings, StatusFile(Path(os.environ.get(STATUS_VARIABLE) or settings.data / "run" / "evaluator.json")))
+    except SystemExit:
+        code = 0
+    except OperationalError as error:
+        print(f"cq evaluator: {_line(error)}", file=sys.stderr)
+    except Exception:
+        log.exception("evaluator failed")
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    _silence()
+    kill_jvm()
+    leadership.release()
+    os._exit(code)
+
+
+def _run(settings: Settings, status: StatusFile) -> None:
+    status.write("starting")
+    end_predecessor(settings.data)
+    spark = open_session(settings)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _ended)  # pyspark has put its own for SIGINT
+    jvm = jvm_process()
+    if jvm is not None:
+        note_jvm(settings.data, jvm.pid)
+    warm_up(spark)
+    streams = Streams(
+        spark,
+        settings,
+        TableStore(settings),
+        Broker(settings),
+        partial(Evaluation.of, settings=settings),
+        time.monotonic,
+    )
+    log.info("evaluator ready")
+    written_at, waiting = 0.0, False
+    while jvm is None or jvm.poll() is None:
+        try:
+            streams.reconcile()
+            waiting = False
+        except OperationalError as error:
+            if not waiting:
+                log.warning("streams stay as they are", extra={"reason": _line(error)})
+            waiting = True
+        if time.monotonic() - written_at >= _STATUS_SECONDS:
+            written_at = time.monotonic()
+            status.write("ready", streams=streams.status())
+        time.sleep(_LOOK_SECONDS)
+    raise OperationalError("the JVM of Spark has ended")
+
+
+def warm_up(spark: SparkSession) -> None:
+    """Start the Python workers and run the path of a batch once, so that the first real one is not slow."""
+    spark.range(0, 2, 1, 2).mapInArrow(_identity, "id long").collect()
+
+
+def _identity(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
+
+
+class StatusFile:
+    """Where the evaluator tells its state: JSON, replaced in one move."""
+
+    def __init__(self, path: Path) -> None:
+        """Write to that path."""
+        self._path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+    def write(self, state: str, **more: Any) -> None:
+        """Replace what the file says."""
+        body = {"pid": os.getpid(), "state": state, **more}
+        aside = self._path.with_suffix(".new")
+        aside.write_text(json.dumps(body))
+        aside.replace(self._path)
+
+
+def _ended(*_: object) -> NoReturn:
+    raise SystemExit(0)
+
+
+def _lost() -> None:
+    """End at once: somebody else may be evaluating already."""
+    log.error("lease lost")
+    _silence()
+    jvm = jvm_process()
+    if jvm is not None:
+        jvm.kill()
+    os._exit(1)
+
+
+def _silence() -> None:
+    """Drop what is written to standard error: pyspark's threads print stack traces when the JVM goes."""
+    sys.stderr.flush()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
+
+def _line(error: OperationalError) -> str:
+    return " ".join(part for part in (f"{error.message}.", error.detail, error.hint) if part)
+
+
+def _refuse(line: str) -> NoReturn:
+    print(f"cq evaluator: {line}", file=sys.stderr)
+    raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""How far each stream is: told to the store after each micro-batch, and compared with the broker's offsets."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from grouping.catalog import Stream
+from grouping.redis_store import TableStore
+from spark_jobs.checkpoint import Position
+from spark_jobs.watermarks import Broker
+
+__all__ = ["Progress"]
+
+log = logging.getLogger(__name__)
+
+
+class Progress:
+    """The progress of one stream."""
+
+    def __init__(self, stream: Stream, position: Position | None, store: TableStore, broker: Broker) -> None:
+        """Begin where the checkpoint ends.
+
+        Args:
+            stream: Which one.
+            position: Of its checkpoint, None before the first commit.
+            store: Where it is told.
+            broker: Where the topic is.
+        """
+        self._stream = stream
+        self._store = store
+        self._broker = broker
+        self._position = position or Position(-1, {})
+        self._told: Position | None = None
+        self._deleted: dict[str, int] = {}
+        self.events_deleted = 0
+        """Offsets that were gone before they were evaluated, since this process began."""
+
+    @property
+    def batch(self) -> int:
+        """The last committed micro-batch, -1 before the first."""
+        return self._position.batch
+
+    def _next(self, partition: str) -> int:
+        return self._position.offsets.get(partition, self._stream.start_offsets.get(partition, 0))
+
+    def look(self, query: StreamingQuery) -> None:
+        """Tell the store when a micro-batch was committed since the last call."""
+        last: Any = query.lastProgress
+        if last is not None and last["batchId"] >= self._position.batch and last["sources"]:
+            end = last["sources"][0]["endOffset"]
+            offsets = (json.loads(end) if isinstance(end, str) else end or {}).get(self._stream.topic)
+            if offsets:
+                self._position = Position(last["batchId"], {**self._position.offsets, **offsets})
+        self.tell()
+
+    def tell(self) -> None:
+        """Tell the store the position, when it doesn't know it yet."""
+        if self._position != self._told and self._position.batch >= 0:
+            self._store.committed(self._stream.stream_id, self._position.batch, self._position.offsets)
+            self._told = self._position
+
+    def forget(self) -> None:
+        """Tell the store anew next time: it has lost what it was told."""
+        self._told = None
+
+    def report_deleted(self) -> None:
+        """Write a dead letter for each range that the broker deleted ahead of us (contract §4); at least once."""
+        for number, first in self._broker.earliest(self._stream.topic).items():
+            partition = str(number)
+            due = max(self._next(partition), self._deleted.get(partition, 0))
+            if first > due:
+                self._broker.report_deleted(self._stream.topic, number, due, first - 1)
+                self._deleted[partition] = first
+                self.events_deleted += first - due
+                log.error(
+                    "events deleted before they were evaluated",
+                    extra={"stream": self._stream.name, "partition": number, "first": due, "last": first - 1},
+                )
+
+    def behind(self) -> int:
+        """Return how many offsets are not evaluated yet."""
+        ends = self._broker.ends(self._stream.topic)
+        return sum(max(0, end - self._next(str(partition))) for partition, end in ends.items())

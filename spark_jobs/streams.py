@@ -1,0 +1,190 @@
+"""One Spark query per live stream: started, restarted and stopped as streams come, fail and go."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from grouping.catalog import Stream
+from grouping.errors import OperationalError
+from grouping.redis_store import TableStore
+from grouping.settings import Settings
+from spark_jobs.checkpoint import checkpoints, last_commit, remove
+from spark_jobs.progress import Progress
+from spark_jobs.sink import OUTPUT_SCHEMA, checkpoint_location, write_stream
+from spark_jobs.source import read_stream
+from spark_jobs.watermarks import Broker
+
+__all__ = ["Evaluate", "Streams"]
+
+log = logging.getLogger(__name__)
+
+Evaluate = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""What `mapInArrow` runs in a worker."""
+
+_FIRST_BACKOFF_SECONDS = 1.0
+_LONGEST_BACKOFF_SECONDS = 30.0
+_COMPARE_EVERY_SECONDS = 1.0
+
+
+@dataclass(slots=True)
+class _Running:
+    stream: Stream
+    progress: Progress | None = None
+    query: StreamingQuery | None = None
+    failures: int = 0
+    batch_at_start: int = -1
+    start_at: float = 0.0
+    compare_at: float = 0.0
+    behind: int | None = None
+    reason: str | None = None
+    """Why it does not run."""
+
+
+class Streams:
+    """Brings the running queries in line with the live streams. For one thread."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        settings: Settings,
+        store: TableStore,
+        broker: Broker,
+        evaluate: Callable[[Stream], Evaluate],
+        clock: Callable[[], float],
+    ) -> None:
+        """Begin with no query.
+
+        Args:
+            spark: The session.
+            settings: Of the evaluator.
+            store: Tells which streams there are, and is told how far they are.
+            broker: Where the source topics are.
+            evaluate: Gives the function that a stream's tasks run.
+            clock: Monotonic seconds.
+        """
+        self._spark = spark
+        self._settings = settings
+        self._store = store
+        self._broker = broker
+        self._evaluate = evaluate
+        self._clock = clock
+        self._running: dict[str, _Running] = {}
+        self._epoch: int | None = None
+
+    def reconcile(self) -> None:
+        """Start, restart and stop what has to be, and tell how far each stream is.
+
+        Raises:
+            OperationalError: The store does not answer, or holds no confirmed tables; the queries go on (their tasks
+                wait by themselves), and nothing is started or stopped.
+        """
+        epoch = self._store.epoch()
+        if epoch is None:
+            raise OperationalError("no tables are confirmed")
+        live = {stream.stream_id: stream for stream in self._store.streams()}
+        if epoch != self._store.epoch():
+            raise OperationalError("the tables are being rebuilt")
+        if epoch != self._epoch:
+            if self._epoch is None:
+                self._sweep(live)
+            self._epoch = epoch
+            for running in self._running.values():
+                if running.progress is not None:
+                    running.progress.forget()
+        for stream_id in [stream_id for stream_id in self._running if stream_id not in live]:
+            self._drop(self._running.pop(stream_id))
+        for stream_id, stream in live.items():
+            running = self._running.setdefault(stream_id, _Running(stream))
+            try:
+                self._attend(running)
+            except OperationalError as error:
+                self._failed(running, error.detail or error.message)
+
+    def status(self) -> dict[str, dict[str, object]]:
+        """Return by name of the stream how far behind it is, and why it doesn't run if it doesn't."""
+        return {
+            running.stream.name: {
+                "stream_id": running.stream.stream_id,
+                "state": "running" if running.query is not None else "waiting",
+                "behind": running.behind,
+                "batch": running.progress.batch if running.progress else -1,
+                "events_deleted": running.progress.events_deleted if running.progress else 0,
+                "reason": running.reason,
+            }
+            for running in self._running.values()
+        }
+
+    def _attend(self, running: _Running) -> None:
+        if running.query is None:
+            if self._clock() >= running.start_at:
+                self._start(running)
+            return
+        assert running.progress is not None
+        error = running.query.exception() if not running.query.isActive else None
+        if not running.query.isActive:
+            running.query = None
+            raise OperationalError(
+                "a query ended", detail=str(error).strip().splitlines()[0] if error else "It stopped."
+            )
+        running.progress.look(running.query)
+        if running.progress.batch > running.batch_at_start:
+            running.failures = 0
+        if self._clock() >= running.compare_at:
+            self._compare(running, running.progress)
+
+    def _compare(self, running: _Running, progress: Progress) -> None:
+        running.compare_at = self._clock() + _COMPARE_EVERY_SECONDS
+        try:
+            progress.report_deleted()
+            running.behind = progress.behind()
+        except OperationalError as error:
+            # The query itself is the judge of whether the topic can be read.
+            log.warning("offsets not compared", extra={"stream": running.stream.name, "reason": error.message})
+
+    def _start(self, running: _Running) -> None:
+        stream = running.stream
+        location = checkpoint_location(stream.stream_id, self._settings)
+        progress = Progress(stream, last_commit(location, stream.topic), self._store, self._broker)
+        progress.tell()
+        # Before the first batch: it would silently begin after what was deleted meanwhile.
+        progress.report_deleted()
+        partitions = self._broker.partitions(stream.topic)
+        # Queries take the pool of the thread that starts them; a pool each gives each stream its share.
+        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", stream.stream_id)
+        try:
+            source = read_stream(self._spark, stream, partitions, self._settings)
+            rows = source.mapInArrow(self._evaluate(stream), OUTPUT_SCHEMA)
+            running.query = write_stream(rows, stream.stream_id, self._settings)
+        except Exception as exc:  # pyspark's and py4j's have no common base
+            raise OperationalError("a query did not start", detail=str(exc).splitlines()[0]) from exc
+        running.progress, running.batch_at_start, running.reason = progress, progress.batch, None
+        log.info(
+            "stream started", extra={"stream": stream.name, "stream_id": stream.stream_id, "batch": progress.batch}
+        )
+
+    def _failed(self, running: _Running, reason: str) -> None:
+        backoff = min(_FIRST_BACKOFF_SECONDS * 2.0**running.failures, _LONGEST_BACKOFF_SECONDS)
+        running.failures += 1
+        running.start_at = self._clock() + backoff
+        running.reason = reason
+        log.warning(
+            "stream does not run, will be tried again",
+            extra={"stream": running.stream.name, "reason": reason, "seconds": backoff},
+        )
+
+    def _sweep(self, live: Iterable[str]) -> None:
+        """Remove the checkpoints of streams that were dropped while no evaluator ran."""
+        for stream_id in set(checkpoints(checkpoint_location("", self._settings))).difference(live):
+            remove(checkpoint_location(stream_id, self._settings))
+
+    def _drop(self, running: _Running) -> None:
+        if running.query is not None:
+            running.query.stop()
+        remove(checkpoint_location(running.stream.stream_id, self._settings))
+        log.info("stream stopped", extra={"stream": running.stream.name, "stream_id": running.stream.stream_id})

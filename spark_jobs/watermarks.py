@@ -1,0 +1,78 @@
+"""The broker's side of a topic: its partitions, and the first and the next offset of each."""
+
+from __future__ import annotations
+
+from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from grouping.errors import OperationalError
+from grouping.settings import Settings
+
+__all__ = ["Broker"]
+
+_TIMEOUT_SECONDS = 10.0
+
+
+class Broker:
+    """Looks at source topics, and writes the dead letters of events that they lost. For one thread."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Connect when first used."""
+        extra = {name: value for name, value in settings.kafka.extra.items() if not name.startswith("kafka.")}
+        config: dict[str, str | int | float | bool] = {**extra, "bootstrap.servers": settings.kafka.bootstrap}
+        self._admin = AdminClient(dict(config))
+        self._producer = Producer({**config, "enable.idempotence": True, "partitioner": "murmur2_random"})
+        self._dead_letters = settings.topic("deadletters")
+
+    def partitions(self, topic: str) -> list[int]:
+        """Return the topic's partitions.
+
+        Raises:
+            OperationalError: There is no such topic, or no broker answers.
+        """
+        try:
+            found = self._admin.list_topics(topic, timeout=_TIMEOUT_SECONDS).topics[topic]
+        except KafkaException as exc:
+            raise OperationalError("kafka did not answer", detail=str(exc)) from exc
+        if found.error is not None:
+            raise OperationalError(f'topic "{topic}" cannot be read', detail=str(found.error))
+        return sorted(found.partitions)
+
+    def earliest(self, topic: str) -> dict[int, int]:
+        """Return by partition the first offset that the broker still has."""
+        return self._offsets(topic, OffsetSpec.earliest())
+
+    def ends(self, topic: str) -> dict[int, int]:
+        """Return by partition the offset after the last committed record."""
+        return self._offsets(topic, OffsetSpec.latest())
+
+    def _offsets(self, topic: str, spec: OffsetSpec) -> dict[int, int]:
+        wanted = {TopicPartition(topic, partition): spec for partition in self.partitions(topic)}
+        try:
+            asked = self._admin.list_offsets(
+                wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_TIMEOUT_SECONDS
+            )
+            return {partition.partition: int(future.result().offset) for partition, future in asked.items()}
+        except KafkaException as exc:
+            raise OperationalError("kafka did not answer", detail=str(exc)) from exc
+
+    def report_deleted(self, topic: str, partition: int, first: int, last: int) -> None:
+        """Write the dead letter for the offsets `first` to `last`, and wait until the broker has it.
+
+        Raises:
+            OperationalError: It has not.
+        """
+        failures: list[object] = []
+        detail = f"The broker deleted offsets {first} to {last} before they were evaluated."
+        headers: list[tuple[str, str | bytes]] = [
+            ("code", b"events-deleted"),
+            ("detail", detail.encode()),
+            ("source", f"{topic}/{partition}/{first}".encode()),
+        ]
+        self._producer.produce(
+            self._dead_letters,
+            headers=headers,
+            on_delivery=lambda error, _message: failures.append(error) if error else None,
+        )
+        if self._producer.flush(_TIMEOUT_SECONDS) or failures:
+            raise OperationalError("a dead letter was not written", detail=str(failures))

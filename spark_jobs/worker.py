@@ -1,0 +1,128 @@
+"""What a task does: one version of the tables, then batch by batch decode → match → split."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext
+
+from grouping.catalog import Stream
+from grouping.errors import InternalError, OperationalError
+from grouping.redis_store import TableStore
+from grouping.settings import Settings
+from spark_jobs.constant_cache import ConstantTables, Snapshot
+from spark_jobs.decode import decode
+from spark_jobs.evaluate import matches
+from spark_jobs.residual import evaluate_expression
+from spark_jobs.split import split
+
+__all__ = ["Evaluation"]
+
+log = logging.getLogger(__name__)
+
+_BATCH_ID = "streaming.sql.batchId"
+"""Spark's own name for the local property that holds the id of the micro-batch."""
+
+_WAIT_SECONDS = 0.2
+
+_stores: dict[str, TableStore] = {}
+_tables: dict[str, ConstantTables] = {}
+"""By stream id. Like the stores they live as long as the worker, which runs one task at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The function that `mapInArrow` runs; pickled once per task, so it holds no tables."""
+
+    stream: bytes
+    """The `Stream`, as JSON."""
+    settings: dict[str, object]
+    """The `Settings`, dumped."""
+
+    @classmethod
+    def of(cls, stream: Stream, settings: Settings) -> Evaluation:
+        """Return the evaluation of a stream."""
+        return cls(msgspec.json.encode(stream), settings.model_dump())
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Evaluate a task's records; yields rows of `spark_jobs.output.OUTPUT`."""
+        stream = msgspec.json.decode(self.stream, type=Stream)
+        settings = Settings.model_validate(self.settings)
+        batch_id = _batch_id()
+        snapshot: Snapshot | None = None
+        counts = _MatchCounts()
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            snapshot = snapshot or _tables_of(stream.stream_id, batch_id, settings)
+            events, dead_letters = decode(batch, stream, settings)
+            if dead_letters is not None:
+                yield dead_letters
+            if events.count:
+                for found in matches(snapshot, events):
+                    counts.add(found.number, events.time_ms)
+                    yield from split(events, found, stream, settings, evaluate_expression)
+        counts.publish(stream.stream_id, settings)
+
+
+def _batch_id() -> int:
+    context = TaskContext.get()
+    batch_id = context.getLocalProperty(_BATCH_ID) if context is not None else None
+    if batch_id is None:
+        raise InternalError("evaluated outside of a micro-batch")
+    return int(batch_id)
+
+
+def _tables_of(stream_id: str, batch_id: int, settings: Settings) -> Snapshot:
+    """Return the tables that this micro-batch sees; waits as long as none are confirmed, never goes on without."""
+    waits = 0
+    while True:
+        try:
+            store = _store(settings)
+            version = store.pin(stream_id, batch_id)
+            return _tables.setdefault(stream_id, ConstantTables(stream_id)).at(version, store)
+        except OperationalError as error:
+            if waits % 50 == 0:
+                log.warning("no constant tables yet", extra={"stream": stream_id, "reason": error.message})
+            _stores.clear()
+            waits += 1
+            time.sleep(_WAIT_SECONDS)
+
+
+def _store(settings: Settings) -> TableStore:
+    url = settings.redis.url.get_secret_value()
+    if url not in _stores:
+        _stores[url] = TableStore(settings)
+    return _stores[url]
+
+
+class _MatchCounts:
+    """A task's matches per destination number. For DESCRIBE only: a replayed task counts again."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[int] = Counter()
+        self._last_ms = 0
+
+    def add(self, numbers: np.ndarray, time_ms: np.ndarray) -> None:
+        if numbers.size:
+            found, counts = np.unique(numbers, return_counts=True)
+            self._counts.update(dict(zip(found.tolist(), counts.tolist(), strict=True)))
+            self._last_ms = max(self._last_ms, int(time_ms.max()))
+
+    def publish(self, stream_id: str, settings: Settings) -> None:
+        if not self._counts:
+            return
+        numbers = np.fromiter(self._counts.keys(), np.int32, len(self._counts))
+        counts = np.fromiter(self._counts.values(), np.int32, len(self._counts))
+        try:
+            _store(settings).count_matches(stream_id, numbers, counts, self._last_ms)
+        except OperationalError as error:
+            _stores.clear()
+            log.warning("matches not counted", extra={"stream": stream_id, "reason": error.message})
