@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import ClassVar
 
 from sqlglot import exp
 
@@ -19,7 +20,7 @@ from grouping.spark_functions import REASONS
 
 __all__ = ["Binder"]
 
-_COMPARISONS = {
+_COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
     exp.NEQ: "<>",
     exp.LT: "<",
@@ -29,7 +30,14 @@ _COMPARISONS = {
     exp.NullSafeEQ: "<=>",
     exp.NullSafeNEQ: "<=>",
 }
-_ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "div", exp.Mod: "%"}
+_ARITHMETIC: dict[type[exp.Expr], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.IntDiv: "div",
+    exp.Mod: "%",
+}
 _TWO_SIDED = {"mod": "%", "pmod": "pmod"}
 _PREDICATES = (*_COMPARISONS, exp.Is, exp.In, exp.Between, exp.Like, exp.RegexpLike, exp.Not, exp.Connector)
 _TYPES = {
@@ -41,7 +49,7 @@ _TYPES = {
     "DATE": "DATE",
     "TIMESTAMP": "TIMESTAMP",
 }
-_REFUSED: dict[type[exp.Expression], tuple[str, str]] = {
+_REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Subquery: ("a subquery", "A query is over one stream."),
     exp.Select: ("a subquery", "A query is over one stream."),
     exp.Exists: ("a subquery", "EXISTS is over one."),
@@ -53,6 +61,7 @@ _REFUSED: dict[type[exp.Expression], tuple[str, str]] = {
     exp.CurrentTime: ("the present time", "The record's own time is there as _time."),
     exp.Localtimestamp: ("the present time", "The record's own time is there as _time."),
     exp.Interval: ("INTERVAL", "There are date_add, date_sub and datediff."),
+    exp.RegexpLike: ("RLIKE", "Its patterns are Java's."),
     exp.Star: ("* within an expression", "It stands for all columns of the SELECT list."),
     exp.Distinct: ("DISTINCT", "Aggregates are not kept running."),
 }
@@ -67,7 +76,7 @@ class Binder:
         self._depth = 0
         self._columns: dict[str, Column] = {}
 
-    def bind(self, node: exp.Expression) -> Bound:
+    def bind(self, node: exp.Expr) -> Bound:
         """Return the bound tree of an expression.
 
         Raises:
@@ -82,19 +91,19 @@ class Binder:
         finally:
             self._depth -= 1
 
-    def _bind(self, node: exp.Expression) -> Bound:
+    def _bind(self, node: exp.Expr) -> Bound:
         kind = type(node)
         if kind in _COMPARISONS:
             return self._comparison(node)
         if kind in _ARITHMETIC:
             return arithmetic(_ARITHMETIC[kind], self.bind(node.this), self.bind(node.expression))
-        method = _METHODS.get(kind)
+        method = self._METHODS.get(kind)
         if method is None:
             name = kind.__name__ if kind.__name__.isupper() else re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__)
             raise unsupported(*_REFUSED.get(kind, (f'"{name.upper()}"', "It is no operator that a query may use.")))
         return method(self, node)
 
-    def _column(self, node: exp.Expression) -> Column:
+    def _column(self, node: exp.Column) -> Column:
         self.check_qualifier(node)
         if not isinstance(node.this, exp.Identifier):
             raise unsupported(*_REFUSED[exp.Star])
@@ -105,7 +114,7 @@ class Binder:
             column = self._columns[name] = Column(found.name, found.type)
         return column
 
-    def check_qualifier(self, node: exp.Expression) -> None:
+    def check_qualifier(self, node: exp.Column) -> None:
         """Refuse a column whose qualifier is not the stream's name or alias."""
         qualifier = ".".join(part.name for part in node.parts[:-1])
         if not qualifier or qualifier.casefold() in self._qualifiers:
@@ -120,17 +129,17 @@ class Binder:
             hint=near_name(qualifier, self._qualifiers),
         )
 
-    def _literal(self, node: exp.Expression) -> Constant:
+    def _literal(self, node: exp.Expr) -> Constant:
         position = node.meta.get("start")
         return string(node.this, position) if node.is_string else number(node.this, position)
 
-    def _boolean(self, node: exp.Expression) -> Constant:
+    def _boolean(self, node: exp.Expr) -> Constant:
         return Constant(bool(node.this), "BOOLEAN")
 
-    def _null(self, node: exp.Expression) -> Constant:
+    def _null(self, node: exp.Expr) -> Constant:
         return Constant(None, "STRING")
 
-    def _negative(self, node: exp.Expression) -> Bound:
+    def _negative(self, node: exp.Expr) -> Bound:
         inner, signs = node.this, 1
         while isinstance(inner, exp.Paren | exp.Neg):
             signs += isinstance(inner, exp.Neg)
@@ -140,7 +149,7 @@ class Binder:
             return number(sign + inner.this, inner.meta.get("start"))
         return negative(self.bind(node.this))
 
-    def _connector(self, node: exp.Expression) -> Term:
+    def _connector(self, node: exp.Expr) -> Term:
         """Bind AND or OR; the chain is walked, not recursed into, for it may be of any length."""
         kind = type(node)
         operands: list[Bound] = []
@@ -153,32 +162,30 @@ class Binder:
                 operands.append(boolean(self.bind(part), f"an operand of {kind.__name__.upper()}"))
         return Term(kind.__name__.lower(), tuple(operands), "BOOLEAN")
 
-    def _not(self, node: exp.Expression) -> Term:
+    def _not(self, node: exp.Expr) -> Term:
         return Term("not", (boolean(self.bind(node.this), "what NOT stands before"),), "BOOLEAN")
 
-    def _comparison(self, node: exp.Expression) -> Term:
+    def _comparison(self, node: exp.Expr) -> Term:
         for side in (node.this, node.expression):
             # Spark chains comparisons from left to right and sqlglot does not; it hides which parentheses were written.
             if isinstance(side.unnest(), _PREDICATES):
-                raise unsupported(
-                    "a comparison of comparisons", "Its meaning depends on the dialect.", "Use AND, OR, CASE."
-                )
+                raise unsupported("a comparison of comparisons", "Dialects read it differently.", "Use AND, OR, CASE.")
         term = Term(_COMPARISONS[type(node)], comparable((self.bind(node.this), self.bind(node.expression))), "BOOLEAN")
         return Term("not", (term,), "BOOLEAN") if isinstance(node, exp.NullSafeNEQ) else term
 
-    def _between(self, node: exp.Expression) -> Term:
+    def _between(self, node: exp.Expr) -> Term:
         if node.args.get("symmetric"):
             raise unsupported("BETWEEN SYMMETRIC", "Spark has only the plain one.")
         parts = (node.this, node.args["low"], node.args["high"])
         return Term("between", comparable(tuple(self.bind(part) for part in parts)), "BOOLEAN")
 
-    def _in(self, node: exp.Expression) -> Term:
+    def _in(self, node: exp.Expr) -> Term:
         if node.args.get("query") or node.args.get("unnest") or not node.expressions:
             raise unsupported("a subquery", "IN takes a list of values.")
         parts = (node.this, *node.expressions)
         return Term("in", comparable(tuple(self.bind(part) for part in parts)), "BOOLEAN")
 
-    def _is(self, node: exp.Expression) -> Term:
+    def _is(self, node: exp.Expr) -> Term:
         operand = self.bind(node.this)
         if isinstance(node.expression, exp.Null):
             return Term("is_null", (operand,), "BOOLEAN")
@@ -187,17 +194,14 @@ class Binder:
             return Term("<=>", (boolean(operand, "what IS stands behind"), truth), "BOOLEAN")
         raise unsupported("IS with anything but NULL, TRUE and FALSE", "It is no predicate of Spark's.")
 
-    def _like(self, node: exp.Expression, escape: tuple[Bound, ...] = ()) -> Term:
+    def _like(self, node: exp.Expr, escape: tuple[Bound, ...] = ()) -> Term:
         if isinstance(node.expression.unnest(), exp.Any | exp.All):
             raise unsupported("LIKE ANY and LIKE ALL", "LIKE takes one pattern.", "Use OR or AND.")
-        op = "rlike" if isinstance(node, exp.RegexpLike) else "like"
-        if node.args.get("flag"):
-            raise unsupported("RLIKE with flags", "It takes a pattern only.")
-        operands = (text(self.bind(node.this), op.upper()), text(self.bind(node.expression), op.upper()), *escape)
-        term = Term(op, operands, "BOOLEAN")
+        operands = (text(self.bind(node.this), "LIKE"), text(self.bind(node.expression), "LIKE"), *escape)
+        term = Term("like", operands, "BOOLEAN")
         return Term("not", (term,), "BOOLEAN") if node.args.get("negate") else term
 
-    def _escape(self, node: exp.Expression) -> Term:
+    def _escape(self, node: exp.Expr) -> Term:
         inner = node.this
         if not isinstance(inner, exp.Like):
             raise unsupported("ESCAPE", "It belongs to LIKE.")
@@ -208,14 +212,14 @@ class Binder:
             )
         return self._like(inner, (Constant(character.value, "STRING"),))
 
-    def _concat(self, node: exp.Expression) -> Bound:
-        parts: list[exp.Expression] = []
+    def _concat(self, node: exp.Expr) -> Bound:
+        parts: list[exp.Expr] = []
         while isinstance(node, exp.DPipe):
             parts.append(node.expression)
             node = node.this
         return apply("concat", [self.bind(part) for part in (node, *reversed(parts))])
 
-    def _side_by_side(self, node: exp.Expression) -> Bound:
+    def _side_by_side(self, node: exp.Expr) -> Bound:
         raise InputError(
             "two strings stand side by side",
             code="syntax-error",
@@ -223,7 +227,7 @@ class Binder:
             hint="Use || or ''.",
         )
 
-    def _case(self, node: exp.Expression) -> Term:
+    def _case(self, node: exp.Expr) -> Term:
         subject = self.bind(node.this) if node.args.get("this") else None
         conditions: list[Bound] = []
         results: list[Bound] = []
@@ -239,7 +243,7 @@ class Binder:
             results.append(self.bind(default))
         return _cases(conditions, results)
 
-    def _cast(self, node: exp.Expression) -> Bound:
+    def _cast(self, node: exp.Expr) -> Bound:
         if node.args.get("format") or node.args.get("default"):
             raise unsupported("CAST with a format", "CAST takes a type only.")
         operand = self.bind(node.this)
@@ -249,17 +253,17 @@ class Binder:
             raise unsupported(f"CAST to {target.sql()[:60]}", f"There are CASTs to {', '.join(_TYPES.values())}.")
         return cast(operand, kind)
 
-    def _trim(self, node: exp.Expression) -> Bound:
+    def _trim(self, node: exp.Expr) -> Bound:
         side = (node.args.get("position") or "").upper()
         name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(side, "trim")
         characters = node.args.get("expression")
         return apply(name, [self.bind(part) for part in (node.this, characters) if part is not None])
 
-    def _substring(self, node: exp.Expression) -> Bound:
+    def _substring(self, node: exp.Expr) -> Bound:
         parts = (node.this, node.args.get("start"), node.args.get("length"))
         return apply("substring", [self.bind(part) for part in parts if part is not None])
 
-    def _function(self, node: exp.Expression) -> Bound:
+    def _function(self, node: exp.Expr) -> Bound:
         written = str(node.this).removeprefix(FUNCTION_MARK)
         name = written.lower()
         canonical = ALIASES.get(name, name)
@@ -285,6 +289,31 @@ class Binder:
             args.reverse()  # Spark has the characters first
         return apply(canonical, args)
 
+    _METHODS: ClassVar[dict[type[exp.Expr], Callable[..., Bound]]] = {
+        exp.Column: _column,
+        exp.Literal: _literal,
+        exp.Boolean: _boolean,
+        exp.Null: _null,
+        exp.Neg: _negative,
+        exp.And: _connector,
+        exp.Or: _connector,
+        exp.Not: _not,
+        exp.Between: _between,
+        exp.In: _in,
+        exp.Is: _is,
+        exp.Like: _like,
+        exp.Escape: _escape,
+        exp.DPipe: _concat,
+        exp.Concat: _side_by_side,
+        exp.Case: _case,
+        exp.Cast: _cast,
+        exp.TryCast: _cast,
+        exp.Trim: _trim,
+        exp.Substring: _substring,
+        exp.Anonymous: _function,
+    }
+    """How each kind of node is bound, besides comparisons and arithmetic."""
+
 
 def _cases(conditions: list[Bound], results: list[Bound]) -> Term:
     unified = unify(results, "CASE")
@@ -308,30 +337,3 @@ def _no_function(written: str) -> InputError:
         detail="It is neither one that a query may use nor one of Spark's.",
         hint=near_name(written, known),
     )
-
-
-_METHODS: dict[type[exp.Expression], Callable[[Binder, exp.Expression], Bound]] = {
-    exp.Column: Binder._column,
-    exp.Literal: Binder._literal,
-    exp.Boolean: Binder._boolean,
-    exp.Null: Binder._null,
-    exp.Neg: Binder._negative,
-    exp.And: Binder._connector,
-    exp.Or: Binder._connector,
-    exp.Not: Binder._not,
-    exp.Between: Binder._between,
-    exp.In: Binder._in,
-    exp.Is: Binder._is,
-    exp.Like: Binder._like,
-    exp.RegexpLike: Binder._like,
-    exp.Escape: Binder._escape,
-    exp.DPipe: Binder._concat,
-    exp.Concat: Binder._side_by_side,
-    exp.Case: Binder._case,
-    exp.Cast: Binder._cast,
-    exp.TryCast: Binder._cast,
-    exp.Trim: Binder._trim,
-    exp.Substring: Binder._substring,
-    exp.Anonymous: Binder._function,
-}
-"""How each kind of node is bound, besides comparisons and arithmetic."""

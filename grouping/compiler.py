@@ -1,10 +1,10 @@
 """The compiler: from a SELECT's text to its group, its row of constants and its SELECT list. No I/O.
 
-plan       names looked up, operands typed, what is not supported refused
-normalize  one form for every spelling
-order      one order for every arrangement
-lift       constants cut out into slots
-render     what is left, as text: the signature
+- plan: names looked up, operands typed, what is not supported refused
+- normalize: one form for every spelling
+- order: one order for every arrangement
+- lift: constants cut out into slots
+- render: what is left, as text, is the signature
 """
 
 from __future__ import annotations

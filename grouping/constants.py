@@ -11,12 +11,13 @@ from typing import Any
 from grouping.bound import Bound, Constant
 from grouping.errors import InputError
 from grouping.expression import Call, Column, Expression, Scalar, Slot, Value
-from grouping.functions import family, result_type
+from grouping.functions import common_type, family, result_type
 from grouping.group import ConstantRow, ConstantValue
 
 __all__ = ["READERS", "as_set", "coerce", "lift", "number", "read_again", "set_of", "settle", "string"]
 
 _LONGEST_NUMBER = 400
+_COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"))
 _EXACT = Context(prec=2 * _LONGEST_NUMBER)
 _ISO_DATE = re.compile(r"\d{4}-?\d\d-?\d\d", re.ASCII)
 _ISO_TIMESTAMP = re.compile(
@@ -32,6 +33,16 @@ def _exact(text: str) -> tuple[str, ConstantValue]:
     if value == value.to_integral_value() and -(2**63) <= value < 2**63:
         return "BIGINT", int(value)
     return "NUMERIC", _EXACT.normalize(value)
+
+
+def _exact_or_decimal(text: str) -> tuple[str, ConstantValue]:
+    """Read a number exactly, as a BIGINT or a DECIMAL."""
+    kind, value = _exact(text)
+    if not isinstance(value, Decimal):
+        return kind, value
+    parts = value.as_tuple()
+    scale = max(0, -int(parts.exponent))
+    return f"DECIMAL({max(len(parts.digits) + max(0, int(parts.exponent)), scale)},{scale})", value
 
 
 def _double(text: str) -> tuple[str, ConstantValue]:
@@ -90,6 +101,7 @@ def _timestamp(text: str) -> tuple[str, ConstantValue]:
 
 READERS: dict[str, Callable[[str], tuple[str, ConstantValue]]] = {
     "exact": _exact,
+    "decimal": _exact_or_decimal,
     "double": _double,
     "literal": _literal,
     "string": _string,
@@ -116,8 +128,13 @@ def read_again(constant: Constant, reader: str) -> Constant:
     return Constant(value, kind, reader, constant.text, constant.position)
 
 
-def coerce(constant: Constant, kind: str) -> Constant:
+def coerce(constant: Constant, kind: str, exact: str = "exact") -> Constant:
     """Return the constant as it compares with an expression of that type.
+
+    Args:
+        constant: As it was read from the text.
+        kind: The type of what it stands beside.
+        exact: The reader of numbers beside whole numbers and DECIMALs.
 
     Raises:
         InputError: ``type-mismatch`` when the two are of different kinds, or the text is no date.
@@ -128,7 +145,7 @@ def coerce(constant: Constant, kind: str) -> Constant:
     if wanted == "number" and family(constant.type) == "number":
         if constant.reader is None:
             return constant
-        return read_again(constant, "double" if kind == "DOUBLE" else "exact")
+        return read_again(constant, "double" if kind == "DOUBLE" else exact)
     if constant.type == kind:
         return constant
     if constant.type == "STRING" and kind in ("DATE", "TIMESTAMP"):
@@ -207,14 +224,27 @@ def settle(bound: Bound) -> Expression:
     if isinstance(bound, Column):
         return bound
     if isinstance(bound, Constant):
-        return Value(_scalar(bound.value), bound.type)
+        return _settled(bound.value, bound.type)
     args: list[Expression] = []
     for argument in bound.args:
         if isinstance(argument, Constant) and argument.members:
-            args += (Value(_scalar(value), argument.type[4:-1]) for value in argument.value)  # type: ignore[union-attr]
+            args += (_settled(value, argument.type[4:-1]) for value in argument.value)  # type: ignore[union-attr]
         else:
             args.append(settle(argument))
+    if bound.op in _COMPARING and common_type([argument.type for argument in args]) is None:  # type: ignore[union-attr]
+        raise InputError(
+            "a comparison of such wide numbers is not supported",
+            code="unsupported-query",
+            detail="No DECIMAL holds both sides.",
+            hint="CAST one to DOUBLE.",
+        )
     return Call(bound.op, tuple(args), bound.type)
+
+
+def _settled(value: ConstantValue, kind: str) -> Value:
+    if kind == "NUMERIC" and isinstance(value, Decimal):
+        kind, value = _exact_or_decimal(format(value, "f"))
+    return Value(_scalar(value), kind)
 
 
 def _scalar(value: ConstantValue) -> Scalar:

@@ -43,19 +43,11 @@ FUNCTIONS: dict[str, Function] = {
     "contains": Function(_STRINGS),
     "instr": Function(_STRINGS),
     "reverse": Function(("STRING",)),
-    "lpad": Function(("STRING", "INT", "STRING"), 1),
-    "rpad": Function(("STRING", "INT", "STRING"), 1),
-    "repeat": Function(("STRING", "INT")),
     "abs": Function(("SIGNED",)),
     "ceil": Function(("NUMBER",)),
     "floor": Function(("NUMBER",)),
-    "round": Function(("NUMBER", "INT"), 1),
     "sign": Function(("DOUBLE",)),
     "sqrt": Function(("DOUBLE",)),
-    "exp": Function(("DOUBLE",)),
-    "ln": Function(("DOUBLE",)),
-    "log10": Function(("DOUBLE",)),
-    "pow": Function(("DOUBLE", "DOUBLE")),
     "greatest": Function(("COMMON", "COMMON"), variadic=True),
     "least": Function(("COMMON", "COMMON"), variadic=True),
     "coalesce": Function(("COMMON",), variadic=True),
@@ -82,7 +74,6 @@ ALIASES = {
     "character_length": "length",
     "len": "length",
     "substr": "substring",
-    "power": "pow",
     "ceiling": "ceil",
     "signum": "sign",
     "nvl": "coalesce",
@@ -105,15 +96,15 @@ CASTS: dict[str, frozenset[str]] = {
 """What may be CAST to what."""
 
 _RESULTS = {
-    "BOOLEAN": "= <> < <= > >= <=> and or not in is_null like rlike between startswith endswith contains",
-    "STRING": "upper lower trim ltrim rtrim substring concat replace left right reverse lpad rpad repeat",
+    "BOOLEAN": "= <> < <= > >= <=> and or not in is_null like between startswith endswith contains",
+    "STRING": "upper lower trim ltrim rtrim substring concat replace left right reverse",
     "INT": "length instr year month day dayofweek hour minute second datediff",
     "BIGINT": "ceil floor div",
-    "DOUBLE": "/ sign sqrt exp ln log10 pow",
+    "DOUBLE": "/ sign sqrt",
     "DATE": "date_add date_sub",
 }
 _FIXED = {op: kind for kind, ops in _RESULTS.items() for op in ops.split()}
-_OF_FIRST = frozenset(("neg", "abs", "round", "nullif"))
+_OF_FIRST = frozenset(("neg", "abs", "nullif"))
 _EXACT_DIGITS = {"INT": (10, 0), "BIGINT": (20, 0)}
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 _NUMBERS = ("INT", "BIGINT", "DOUBLE")

@@ -11,19 +11,20 @@ from collections.abc import Iterable
 from grouping.bound import Bound, Constant, Term, check_size
 from grouping.constants import set_of
 from grouping.expression import Column
+from grouping.operands import unsupported
 
 __all__ = ["normalize", "normalize_value"]
 
 _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _TURNED = {"=": "=", "<>": "<>", "<=>": "<=>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
-_LOGIC = frozenset((*_TURNED, "and", "or", "not", "in", "between", "is_null", "like", "rlike"))
+_LOGIC = frozenset((*_TURNED, "and", "or", "not", "in", "between", "is_null", "like"))
 
 
 def normalize(where: Bound | None) -> tuple[Bound, ...]:
     """Return the conjuncts of a WHERE, in no particular order; none where there is no WHERE."""
     if where is None:
         return ()
-    predicate = _Normalizer().predicate(where, negated=False)
+    predicate = _Normalizer(lifting=True).predicate(where, negated=False)
     if isinstance(predicate, Term) and predicate.op == "and":
         return predicate.args
     return (predicate,)
@@ -31,11 +32,12 @@ def normalize(where: Bound | None) -> tuple[Bound, ...]:
 
 def normalize_value(value: Bound) -> Bound:
     """Return an expression of a SELECT list in the same form, a bare column as it is."""
-    return _Normalizer().value(value)
+    return _Normalizer(lifting=False).value(value)
 
 
 class _Normalizer:
-    def __init__(self) -> None:
+    def __init__(self, *, lifting: bool) -> None:
+        self._lifting = lifting
         self._spent = 0
 
     def predicate(self, bound: Bound, *, negated: bool) -> Bound:
@@ -75,7 +77,7 @@ class _Normalizer:
                     ),
                     bound.type,
                 )
-            case Term("is_null" | "like" | "rlike"):
+            case Term("is_null" | "like"):
                 pass
             case Term(op) if op in _LOGIC:
                 return self.predicate(bound, negated=False)
@@ -95,7 +97,10 @@ class _Normalizer:
         self._spent = check_size(needle, len(others), self._spent)
         parts = [_turned("<>" if negated else "=", needle, member) for member in others]
         if constants:
-            parts.append(_member(needle, set_of(constants), negated=negated))
+            members_set = set_of(constants)
+            if self._lifting and members_set.members and not isinstance(needle, Column):
+                raise unsupported("IN over an expression", "A list is looked up for a plain column.", "Use = and OR.")
+            parts.append(_member(needle, members_set, negated=negated))
         return _joined("and" if negated else "or", parts)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from grouping.bound import Bound, Constant, Term
 from grouping.constants import coerce, read_again
 from grouping.errors import InputError
+from grouping.expression import Column
 from grouping.functions import CASTS, FUNCTIONS, common_type, family, result_type
 
 __all__ = ["apply", "arithmetic", "boolean", "cast", "comparable", "negative", "text", "unify", "unsupported"]
@@ -22,19 +23,22 @@ def mismatch(message: str, detail: str, hint: str | None = None) -> InputError:
     return InputError(message, code="type-mismatch", detail=detail, hint=hint)
 
 
-def comparable(operands: Sequence[Bound]) -> tuple[Bound, ...]:
-    """Return operands that are compared with one another, constants read as the others' type."""
-    others = [operand.type for operand in operands if not isinstance(operand, Constant)]
-    if others:
-        kind = "DOUBLE" if "DOUBLE" in others else others[0]
-        for other in others:
-            if family(other) != family(kind):
-                raise mismatch(
-                    f"{others[0]} does not compare with {other}", "Both sides must be of one kind.", "CAST one side."
-                )
-    else:
-        kind = _constants_type(operands)
-    return tuple(coerce(operand, kind) if isinstance(operand, Constant) else operand for operand in operands)
+def comparable(operands: Sequence[Bound], *, looked_up: bool = True) -> tuple[Bound, ...]:
+    """Return operands that are compared with one another, constants read as the others' type.
+
+    Beside columns an exact number of any size has a place; beside anything else it is a BIGINT or a DECIMAL.
+    """
+    others = [operand for operand in operands if not isinstance(operand, Constant)]
+    kinds = [operand.type for operand in others]
+    kind = "DOUBLE" if "DOUBLE" in kinds else kinds[0] if kinds else _constants_type(operands)
+    for other in kinds:
+        if family(other) != family(kind):
+            raise mismatch(f"{kinds[0]} does not compare with {other}", "Both sides must be of one kind.", "CAST one.")
+    exact = "exact" if looked_up and len(others) == 1 and isinstance(others[0], Column) else "decimal"
+    read = tuple(coerce(operand, kind, exact) if isinstance(operand, Constant) else operand for operand in operands)
+    if exact == "decimal" and common_type([operand.type for operand in read]) is None:
+        raise unsupported("a comparison of such wide numbers", "No DECIMAL holds both sides.", "CAST one to DOUBLE.")
+    return read
 
 
 def _constants_type(operands: Sequence[Bound]) -> str:
@@ -56,7 +60,7 @@ def unify(operands: Sequence[Bound], what: str) -> tuple[Bound, ...]:
         if all(family(one) == "number" for one in known):
             raise unsupported(what, f"{' and '.join(dict.fromkeys(known))} have no common DECIMAL type.")
         raise mismatch(f"{what} mixes kinds", f"Its operands are {', '.join(dict.fromkeys(known))}.", "CAST them.")
-    unified = []
+    unified: list[Bound] = []
     for operand in operands:
         if isinstance(operand, Constant) and (_null(operand) or kind == "DOUBLE" or times):
             unified.append(coerce(operand, kind) if not _null(operand) else Constant(None, kind))
@@ -141,12 +145,10 @@ def apply(name: str, args: Sequence[Bound]) -> Bound:
         raise mismatch(f'function "{name}" takes {takes} arguments', f"There are {len(args)}.")
     what = f'an argument of "{name}"'
     if "COMMON" in function.params:
-        fitted = comparable(args) if name == "nullif" else unify(args, f'"{name}"')
+        fitted = comparable(args, looked_up=False) if name == "nullif" else unify(args, f'"{name}"')
     else:
         params = function.params + function.params[-1:] * (len(args) - most)
         fitted = tuple(_fit(argument, kind, what) for argument, kind in zip(args, params, strict=False))
-    if name == "round" and len(args) > 1 and not isinstance(args[1], Constant):
-        raise unsupported('"round" to a varying place', "Its second argument must be a constant.")
     if name in ("concat", "coalesce") and len(fitted) == 1:
         return fitted[0]
     return Term(name, fitted, result_type(name, [argument.type for argument in fitted]))

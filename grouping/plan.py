@@ -94,7 +94,7 @@ def _stream(tree: exp.Select, catalog: Catalog) -> tuple[Stream, frozenset[str]]
     return stream, frozenset((alias.name.casefold() if alias is not None else stream.name.casefold(),))
 
 
-def _items(expressions: Iterable[exp.Expression], binder: Binder) -> tuple[BoundItem, ...]:
+def _items(expressions: Iterable[exp.Expr], binder: Binder) -> tuple[BoundItem, ...]:
     items: list[BoundItem] = []
     for expression in expressions:
         items += _item(expression, binder)
@@ -112,14 +112,14 @@ def _items(expressions: Iterable[exp.Expression], binder: Binder) -> tuple[Bound
     return tuple(items)
 
 
-def _item(expression: exp.Expression, binder: Binder) -> Iterable[BoundItem]:
+def _item(expression: exp.Expr, binder: Binder) -> Iterable[BoundItem]:
     if isinstance(expression, exp.Star) or (
         isinstance(expression, exp.Column) and isinstance(expression.this, exp.Star)
     ):
         star = expression if isinstance(expression, exp.Star) else expression.this
         if any(star.args.values()):
             raise unsupported("* with EXCEPT or REPLACE", "* stands for all columns.", "Name the columns.")
-        if expression is not star:
+        if isinstance(expression, exp.Column):
             binder.check_qualifier(expression)
         return [BoundItem(column.name, Column(column.name, column.type)) for column in binder.stream.columns]
     if isinstance(expression, exp.Alias):

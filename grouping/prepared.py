@@ -110,7 +110,7 @@ class Preparer:
         """Return the command that a CREATE CQ is, and its SELECT compiled.
 
         Raises:
-            InputError: As `command.parse` and `compiler.compile_select` do; ``unknown-statement`` for another statement.
+            InputError: As `command.parse` and `compiler.compile_select` do; ``unknown-statement`` for another one.
         """
         head = _HEAD.match(text)
         if head is None or len(text) > _LONGEST or head[1].upper() in _NO_NAMES:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from sqlglot import Dialect, exp
 from sqlglot.dialects.sqlite import SQLite
 from sqlglot.errors import ParseError, SqlglotError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from grouping.bound import too_large
 from grouping.errors import InputError
@@ -108,8 +108,9 @@ def _marked(tokens: list[Token]) -> list[Token]:
             and not (i and tokens[i - 1].token_type in _NO_CALL_AFTER)
             and not (token.text.lower() in _WITH_FROM and _has_from(tokens, i + 1))
         ):
-            token = _renamed(token, TokenType.VAR, FUNCTION_MARK + token.text)
-        marked.append(token)
+            marked.append(_renamed(token, TokenType.VAR, FUNCTION_MARK + token.text))
+        else:
+            marked.append(token)
     return marked
 
 

@@ -17,8 +17,8 @@ _RANKS = {"=": 0, "in": 1, "<": 2, "<=": 2, ">": 2, ">=": 2}
 _COMMUTING = frozenset(("=", "<>", "<=>"))
 _TURNED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_WORDS = frozenset("and or not in is null like rlike between case when then else end cast as div true false".split())
-_BETWEEN_SIDES = frozenset(("=", "<>", "<=>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "div", "in", "rlike"))
+_WORDS = frozenset("and or not in is null like between case when then else end cast as div true false".split())
+_BETWEEN_SIDES = frozenset(("=", "<>", "<=>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "div", "in"))
 _INFIX = _BETWEEN_SIDES | {"and", "or", "not", "like", "is_null"}
 
 Key = tuple[int, str, str, tuple[Any, ...]]

@@ -10,6 +10,7 @@ import pytest
 from grouping.compiler import compile_draft, compile_select
 from grouping.errors import InputError
 from grouping.explain import explain
+from grouping.functions import FUNCTIONS, result_type
 from grouping.signature import render_part
 from tests.cases import Case, load, refusal
 from tests.quotes import QUOTES, catalog
@@ -129,3 +130,11 @@ def test_explain_names_the_index() -> None:
         plan["keys"],
         plan["residual"],
     )
+
+
+def test_all_that_is_accepted_is_evaluated() -> None:
+    """Every function that a query may use is one that the evaluator computes, and has a result type."""
+    from spark_jobs import polars_functions
+
+    assert set(FUNCTIONS) <= set(polars_functions.FUNCTIONS)
+    assert all(result_type(name, ["INT"] * len(function.params)) for name, function in FUNCTIONS.items())

@@ -29,7 +29,7 @@ OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 SHAPES = (
     "symbol LIKE {symbol}",
     "symbol NOT LIKE {symbol} ESCAPE '!'",
-    "length(symbol) > {i}",
+    "length(symbol) > {volume}",
     "price * {price} > {price}",
     "i + {i} < volume",
     "upper(symbol) = {symbol}",
@@ -189,8 +189,8 @@ def test_dropped_stream_takes_its_shapes_along() -> None:
 
 
 PIECES = (
-    "SELECT FROM quotes WHERE symbol price volume flag d at nope 'x' 5 -5 1.5 1e999 NULL TRUE ( ) , . * = <> < > <=> AND "
-    "OR NOT IN BETWEEN LIKE ESCAPE RLIKE IS DISTINCT CASE WHEN THEN ELSE END CAST( AS INT DATE TIMESTAMP upper( "
+    "SELECT FROM quotes WHERE symbol price volume flag d at nope 'x' 5 -5 1.5 1e999 NULL TRUE ( ) , . * = <> < > <=> "
+    "AND OR NOT IN BETWEEN LIKE ESCAPE RLIKE IS DISTINCT CASE WHEN THEN ELSE END CAST( AS INT DATE TIMESTAMP upper( "
     "coalesce( count( foo( trim( FROM + - / % div || [ ] { } ; -- /* \" ` ' @ : ? :: INTERVAL EXISTS OVER UNION JOIN"
 ).split()
 
