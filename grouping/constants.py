@@ -242,8 +242,9 @@ def settle(bound: Bound) -> Expression:
 
 
 def _settled(value: ConstantValue, kind: str) -> Value:
-    if kind == "NUMERIC" and isinstance(value, Decimal):
-        kind, value = _exact_or_decimal(format(value, "f"))
+    """Return a value whose type is a column's: where nothing is lifted there is no ``NUMERIC``."""
+    if kind == "NUMERIC":
+        kind, value = ("BIGINT", None) if value is None else _exact_or_decimal(str(value))
     return Value(_scalar(value), kind)
 
 
