@@ -93,6 +93,7 @@ class Commands:
         self, offsets: dict[int, int], records: list[Outgoing], to_remember: dict[int, bytes], now_ms: int
     ) -> None:
         """Write the unit of work as it stands, with its catalog records and the ends that it brought."""
+        self._statements.counts.forget(self._working.freed_numbers)
         changes, notices = self._statements.registry.finish()
         catalog = self._settings.topic("catalog")
         records += [Outgoing(catalog, key.encode("utf-8", "surrogatepass"), value, (), 0) for key, value in changes]

@@ -1,9 +1,9 @@
 """A commit: Redis first, then Kafka, and what happens when something dies in between.
 
 The working copy takes the unit together with a *journal*, which is all that is then written to Kafka in one
-transaction: catalog records, replies, dead letters and the offsets of the commands. A gateway that finds a journal whose
-commands are not committed on Kafka writes it once more. A Redis that lost a unit lies behind `cq.catalog`; both are mended on start
-(recovery.py).
+transaction: catalog records, replies, dead letters and the offsets of the commands. A gateway that finds a journal
+whose commands are not committed on Kafka writes it once more. A Redis that lost a unit lies behind `cq.catalog`; both
+are mended on start (recovery.py).
 """
 
 from __future__ import annotations

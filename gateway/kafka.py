@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from confluent_kafka import (
     Consumer,
@@ -55,6 +55,11 @@ def _config(settings: Settings, **typed: object) -> dict[str, object]:
     return {**settings.kafka.extra, "bootstrap.servers": settings.kafka.bootstrap, **named}
 
 
+def _code(error: KafkaException) -> int | None:
+    cause = error.args[0]
+    return cause.code() if isinstance(cause, KafkaError) else None
+
+
 class Outgoing(NamedTuple):
     """A record to be written."""
 
@@ -97,7 +102,7 @@ class Topics:
                 try:
                     future.result(_ANSWER_SECONDS)
                 except KafkaException as error:
-                    if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    if _code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
                         raise
         # A broker knows of a new topic a moment later than the controller: its offsets are asked for next.
         deadline = time.monotonic() + _ANSWER_SECONDS
@@ -116,7 +121,7 @@ class Topics:
                 try:
                     future.result(_ANSWER_SECONDS)
                 except KafkaException as error:
-                    if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    if _code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
                         raise
 
     def ends(self, places: Sequence[tuple[str, int]], *, committed: bool = False) -> dict[tuple[str, int], int]:
@@ -136,7 +141,8 @@ class Topics:
         with _mapped("asking for offsets"):
             wanted = {TopicPartition(topic, partition): spec for topic, partition in places}
             futures = self._admin.list_offsets(wanted, isolation_level=level, request_timeout=_ANSWER_SECONDS)
-            return {(place.topic, place.partition): future.result().offset for place, future in futures.items()}
+            found: dict[Any, Any] = {place: future.result() for place, future in futures.items()}
+        return {(place.topic, place.partition): info.offset for place, info in found.items()}
 
 
 class TransactionalWriter:

@@ -6,6 +6,8 @@ a crash some tasks may count twice or not at all: the figures inform, nothing is
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 import numpy as np
 
@@ -22,6 +24,25 @@ class MatchCounts:
         self._working = working
         self._counts: dict[str, np.ndarray] = {}
         self._last_ms: dict[str, np.ndarray] = {}
+        self._changed: set[str] = set()
+
+    def open(self) -> None:
+        """Read what was saved."""
+        self._counts, self._last_ms = {}, {}
+        for stream_id in self._working.streams:
+            with mapped():
+                body = self._working.redis.get(self._working.key("match-counts", stream_id))
+            if body is not None:
+                counts, last_ms = (np.frombuffer(part, np.int64).copy() for part in msgspec.msgpack.decode(body))
+                self._counts[stream_id], self._last_ms[stream_id] = counts, last_ms
+
+    def save(self) -> None:
+        """Write what has changed where the next gateway finds it."""
+        for stream_id in self._changed & self._working.streams.keys():
+            body = msgspec.msgpack.encode((self._counts[stream_id].tobytes(), self._last_ms[stream_id].tobytes()))
+            with mapped():
+                self._working.redis.set(self._working.key("match-counts", stream_id), body)
+        self._changed.clear()
 
     def step(self) -> None:
         """Take in what the workers have pushed."""
@@ -36,11 +57,13 @@ class MatchCounts:
             return 0, None
         return int(counts[number]), int(self._last_ms[stream_id][number])
 
-    def forget(self, stream_id: str, number: int) -> None:
-        """Start a number that is given anew from nothing."""
-        counts = self._counts.get(stream_id)
-        if counts is not None and number < len(counts):
-            counts[number] = 0
+    def forget(self, freed: Iterable[tuple[str, int]]) -> None:
+        """Let numbers, each of a stream, start from nothing when they are given anew."""
+        for stream_id, number in freed:
+            counts = self._counts.get(stream_id)
+            if counts is not None and number < len(counts):
+                counts[number] = 0
+                self._changed.add(stream_id)
 
     def _drain(self, stream_id: str) -> None:
         with mapped():
@@ -54,6 +77,7 @@ class MatchCounts:
             np.add.at(self._counts[stream_id], numbers, np.frombuffer(packed_counts, np.int32))
             last = self._last_ms[stream_id]
             last[numbers] = np.maximum(last[numbers], last_ms)
+            self._changed.add(stream_id)
 
     def _grow(self, stream_id: str, size: int) -> None:
         old = self._counts.get(stream_id)

@@ -139,8 +139,8 @@ class Recovery:
                     new = True
                 case "part" if value is not None:
                     name = rest.partition("/")[2]
-                    kind_of_part = GroupPlan if name.startswith("g_") else SelectList
-                    self._parts[name] = msgspec.json.decode(value, type=kind_of_part)
+                    part: type[GroupPlan] | type[SelectList] = GroupPlan if name.startswith("g_") else SelectList
+                    self._parts[name] = msgspec.json.decode(value, type=part)
                 case "end":
                     working.set_field("ends", rest, value)
                 case "cq":

@@ -154,7 +154,6 @@ class _Service:
         self._recover()
         server, _ = start_http_server(self._settings.metrics_port, "127.0.0.1")
         metrics_url = f"http://127.0.0.1:{server.server_port}/metrics"
-        status = os.environ.get("CQ_STATUS_FILE")
         upkeep_at = status_at = 0.0
         while not self._stop.is_set():
             try:
@@ -165,8 +164,8 @@ class _Service:
                 if time.monotonic() >= upkeep_at:
                     self._look_after()
                     upkeep_at = time.monotonic() + _UPKEEP_SECONDS
-                if status and time.monotonic() >= status_at:
-                    self._tell(Path(status), metrics_url)
+                if time.monotonic() >= status_at:
+                    self._tell(metrics_url)
                     status_at = time.monotonic() + _STATUS_SECONDS
             except Fenced:
                 raise
@@ -200,13 +199,18 @@ class _Service:
             self._commands.commit({}, records, {}, now_ms())
         self._upkeep.step()
 
-    def _tell(self, path: Path, metrics_url: str) -> None:
+    def _tell(self, metrics_url: str) -> None:
+        """Say how things are, where the supervisor, Prometheus and the next gateway look."""
+        self._statements.counts.save()
         streams = {}
         for stream in self._statements.catalog:
             behind = self._behind(stream.stream_id, stream.topic)
             BEHIND.labels(stream.name).set(behind)
             streams[stream.name] = {"behind": behind}
-        write_json(path, {"pid": os.getpid(), "state": "ready", "metrics_url": metrics_url, "streams": streams})
+        if status := os.environ.get("CQ_STATUS_FILE"):
+            write_json(
+                Path(status), {"pid": os.getpid(), "state": "ready", "metrics_url": metrics_url, "streams": streams}
+            )
 
     def _behind(self, stream_id: str, topic: str) -> int:
         with mapped():

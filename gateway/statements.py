@@ -80,6 +80,7 @@ class Statements:
 
     def reload(self) -> None:
         """Take the streams from the working copy anew."""
+        self.counts.open()
         self.catalog = Catalog(self._working.streams.values())
         self._preparer = Preparer(self.catalog)
 

@@ -26,7 +26,18 @@ _Part = TypeVar("_Part", GroupPlan, SelectList)
 _KNOWN_PARTS = 10_000
 """So many plans and SELECT lists are kept in memory between units; they never change."""
 
-_OF_STREAM = ("segments", "groups", "selects", "parts", "unused", "free", "matches", "pins", "committed")
+_OF_STREAM = (
+    "segments",
+    "groups",
+    "selects",
+    "parts",
+    "unused",
+    "free",
+    "matches",
+    "match-counts",
+    "pins",
+    "committed",
+)
 """Keys that go with their stream."""
 
 _encode = msgspec.msgpack.encode
@@ -411,6 +422,11 @@ class WorkingCopy:
         }
         if numbers:
             pipeline.hset(self.key("numbers"), mapping=numbers)
+
+    @property
+    def freed_numbers(self) -> list[tuple[str, int]]:
+        """Where matches were counted of destinations that this unit ends, with their streams."""
+        return self._freed_numbers
 
     def unused_parts(self) -> list[tuple[str, str]]:
         """Return the plans and SELECT lists, with their streams, that this unit leaves without a CQ."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -95,5 +95,5 @@ class Catalog:
         """Forget a stream."""
         del self._by_name[stream.name.casefold()]
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Stream]:
         return iter(sorted(self._by_name.values(), key=lambda stream: stream.name.casefold()))

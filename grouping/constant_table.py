@@ -135,7 +135,7 @@ class Segment:
     @property
     def rows(self) -> int:
         """Entries added and destinations removed."""
-        return len(self.removed) + sum(table.num_rows for table in self.added.values())
+        return int(len(self.removed) + sum(table.num_rows for table in self.added.values()))
 
     @classmethod
     def merge(cls, segments: Sequence[Segment], *, oldest: bool) -> Segment:
@@ -149,10 +149,9 @@ class Segment:
         kept: dict[Block, list[pa.Table]] = {}
         for segment in reversed(segments):
             for block, table in segment.added.items():
-                if len(removed_after):
-                    table = table.filter(_not_in(table["destination"], removed_after))
-                if table.num_rows:
-                    kept.setdefault(block, []).insert(0, table)
+                left = table.filter(_not_in(table["destination"], removed_after)) if len(removed_after) else table
+                if left.num_rows:
+                    kept.setdefault(block, []).insert(0, left)
             removed_after = pa.concat_arrays([removed_after, segment.removed])
         removed = pa.array([], pa.binary(12)) if oldest else removed_after.unique()
         return cls(removed, {block: pa.concat_tables(tables).combine_chunks() for block, tables in kept.items()})

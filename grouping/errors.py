@@ -1,9 +1,9 @@
 """Every error that the product raises, and the stable codes that cross the wire.
 
-    ContinuousQueryError
-    ├── InputError           the sender's: answered with its code, detail and hint
-    ├── OperationalError     a server that cannot be reached or refuses: tried again
-    └── InternalError        ours: an invariant did not hold
+ContinuousQueryError
+├── InputError           the sender's: answered with its code, detail and hint
+├── OperationalError     a server that cannot be reached or refuses: tried again
+└── InternalError        ours: an invariant did not hold
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import hashlib
 import math
 from datetime import date, datetime
 from decimal import Decimal
+from typing import Any, cast
 
 import msgspec
 
@@ -26,7 +27,7 @@ __all__ = [
     "pending_id",
 ]
 
-ConstantValue = str | bool | int | float | Decimal | date | datetime | tuple | None
+ConstantValue = str | bool | int | float | Decimal | date | datetime | tuple[Any, ...] | None
 """A lifted constant; a tuple is the sorted, repetition-free set of an IN (its None, if any, last)."""
 
 
@@ -119,7 +120,7 @@ def _parse_value(kind: str, value: object) -> ConstantValue:
         return tuple(_parse_value(kind[4:-1], item) for item in value)
     if kind == "DOUBLE" and isinstance(value, str):
         return float(value)
-    return msgspec.convert(value, _PYTHON_TYPES.get(kind, Decimal | None))
+    return cast(ConstantValue, msgspec.convert(value, _PYTHON_TYPES.get(kind, Decimal | None)))
 
 
 def parse_constants(text: str) -> ConstantRow:
@@ -145,7 +146,13 @@ def _trigger_text(trigger: Trigger, phase_ms: int | None) -> str:
 
 
 def destination_id(
-    group: str, row: ConstantRow, select: str, trigger: Trigger, phase_ms: int | None, digest: DigestClause, mode: str | None
+    group: str,
+    row: ConstantRow,
+    select: str,
+    trigger: Trigger,
+    phase_ms: int | None,
+    digest: DigestClause,
+    mode: str | None,
 ) -> str:
     """Return the id of the destination that all CQs equal in these share (contract §5).
 
@@ -163,5 +170,5 @@ def destination_id(
 
 
 def pending_id(group: str, row: ConstantRow, select: str) -> str:
-    """Return the id under which matches wait for their ticks: one per constant row and SELECT list (NiagaraCQ §3.6.2)."""
+    """Return the id under which matches wait for ticks: one per constant row and SELECT list (NiagaraCQ §3.6.2)."""
     return _digest("p_", group, canonical_constants(row), select)

@@ -1,8 +1,8 @@
 """Redis, the working copy: what the evaluator reads and writes, and who may run.
 
 The gateway writes constant tables in commits, each of which makes a new version of the streams that it touches. The
-evaluator pins one version per micro-batch, so that all tasks of a batch, and its replay, see the same one. An *epoch* is
-one confirmed life of the tables: the gateway confirms it for the run of the server that it filled, and an evaluator
+evaluator pins one version per micro-batch, so that all tasks of a batch, and its replay, see the same one. An *epoch*
+is one confirmed life of the tables: the gateway confirms it for the run of the server that it filled, and an evaluator
 that meets another run waits (design notes in README.md).
 """
 
@@ -122,9 +122,9 @@ class TableStore:
                     return [] if not spans and not since else None
                 if not wanted:
                     return []
-                bodies = self._redis.hmget(key, wanted)
+                bodies: list[bytes] = self._redis.hmget(key, wanted)
                 if all(body is not None for body in bodies):
-                    return bodies  # type: ignore[return-value]  # none is None
+                    return bodies
                 # A merge replaced them between the two calls: look again.
 
     def plans(self, stream_id: str, group_ids: Iterable[str]) -> dict[str, GroupPlan]:
