@@ -6,9 +6,11 @@ import sys
 
 import typer
 
+from gateway.cli_client import sql, tail
 from gateway.cli_errors import TELLABLE, error_line
 from gateway.cli_local import down, status, up
 from gateway.cli_roles import evaluator, gateway
+from gateway.demo import demo
 
 __all__ = ["app", "main"]
 
@@ -18,7 +20,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (up, down, status, gateway, evaluator):
+for command in (demo, up, down, status, sql, tail, gateway, evaluator):
     app.command()(command)
 
 

@@ -101,7 +101,7 @@ def role_program(name: str, run: RunFolder, environment: Mapping[str, str]) -> P
 
     command = (sys.executable, "-m", "gateway.cli", name)
     told = {**environment, "CQ_STATUS_FILE": str(status)}
-    return Program(name, command, run.data, run.log(name), ready, told, status=status)
+    return Program(name, command, run.data, run.log(name), ready, environment=told, status=status)
 
 
 def masked(url: str) -> str:

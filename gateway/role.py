@@ -59,7 +59,12 @@ class Role:
         return self._process.pid if self._process else None
 
     def start(self) -> None:
-        """Start the process, in a session of its own that ends with the supervisor."""
+        """Start the process, in a session of its own that ends with the supervisor.
+
+        Raises:
+            OperationalError: What it needs cannot be made.
+        """
+        self.program.prepare()
         if self.program.status:
             self.program.status.unlink(missing_ok=True)
         with self.program.log.open("ab") as output:

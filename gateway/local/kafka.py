@@ -62,7 +62,7 @@ STARTED = b"Kafka Server started"
 
 
 def kafka_program(folder: Path, log: Path, ports: tuple[int, int], java: Java, jars: Path) -> Program:
-    """Return how to run Kafka on a folder, after making the folder ready.
+    """Return how to run Kafka.
 
     Args:
         folder: Kafka's own; an interrupted first start is begun anew.
@@ -70,27 +70,26 @@ def kafka_program(folder: Path, log: Path, ports: tuple[int, int], java: Java, j
         ports: Of the broker and of the controller.
         java: What to run it with.
         jars: The folder of the broker's.
-
-    Raises:
-        OperationalError: The folder cannot be made ready.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     scratch = folder / "tmp"  # the native parts of the compression libraries, left there by a killed broker
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir()
-    (folder / "server.properties").write_text(_properties(*ports), "utf-8")
-    (folder / "log4j2.properties").write_text(LOGGING, "utf-8")
     run = (java.command, f"-Djava.io.tmpdir={scratch}", "-Dlog4j2.configurationFile=log4j2.properties")
     classpath = ("-cp", str(jars / "*"))
-    if not (folder / "formatted").exists():
-        _format(folder, (*run, "-Xmx128m", *classpath))
+
+    def prepare() -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir()
+        (folder / "server.properties").write_text(_properties(*ports), "utf-8")
+        (folder / "log4j2.properties").write_text(LOGGING, "utf-8")
+        if not (folder / "formatted").exists():
+            _format(folder, (*run, "-Xmx128m", *classpath))
 
     def ready(since: int) -> bool:
         return _has(log, STARTED, since)
 
     memory = (f"-Xms{HEAP}", f"-Xmx{HEAP}", "-XX:+ExitOnOutOfMemoryError")
     command = (*run, *memory, *classpath, "kafka.Kafka", "server.properties")
-    return Program("kafka", command, folder, log, ready, stop_seconds=30.0)
+    return Program("kafka", command, folder, log, ready, prepare, stop_seconds=30.0)
 
 
 def _properties(broker: int, controller: int) -> str:

@@ -31,6 +31,9 @@ class Program:
     ready: Callable[[int], bool]
     """Whether it can be used; given the size that the log had when it was started. Never blocks for long."""
 
+    prepare: Callable[[], None] = lambda: None
+    """Called before each start: makes what the command needs in its folder, however much of it was lost."""
+
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Added to the supervisor's own."""
 

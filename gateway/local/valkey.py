@@ -23,19 +23,22 @@ hash-max-listpack-value 1024
 
 
 def valkey_program(folder: Path, log: Path, port: int) -> Program:
-    """Return how to run Valkey on a folder, after making the folder ready.
+    """Return how to run Valkey.
 
     Args:
-        folder: Valkey's own.
+        folder: Valkey's own; it may be lost, the gateway makes what is in it anew.
         log: Where its output goes.
         port: To listen on.
 
     Raises:
         OperationalError: There is no Valkey for this machine.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "valkey.conf").write_text(f"{CONFIGURATION}port {port}\n", "utf-8")
-    return Program("redis", (_binary(), "valkey.conf"), folder, log, lambda since: _answers(port))
+
+    def prepare() -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "valkey.conf").write_text(f"{CONFIGURATION}port {port}\n", "utf-8")
+
+    return Program("redis", (_binary(), "valkey.conf"), folder, log, lambda since: _answers(port), prepare)
 
 
 def _binary() -> str:
