@@ -157,13 +157,13 @@ def _case(typed: list[Typed], kind: str) -> Typed:
 
 
 def _literal(value: str | int | float | bool | None, kind: str) -> pl.Expr:
+    """Return a constant in every row: a single value would give an expression of constants a single row."""
     target = polars_type(kind)
-    if value is None:
-        return pl.lit(None, target)
-    if kind.startswith("DECIMAL"):
-        return pl.lit(Decimal(str(value))).cast(target)
-    if kind == "DATE":
-        return pl.lit(date.fromisoformat(str(value)))
-    if kind == "TIMESTAMP":
-        return pl.lit(datetime.fromisoformat(str(value))).cast(target)
-    return pl.lit(value, target)
+    constant: object = value
+    if value is not None and kind.startswith("DECIMAL"):
+        constant = Decimal(str(value))
+    elif value is not None and kind == "DATE":
+        constant = date.fromisoformat(str(value))
+    elif value is not None and kind == "TIMESTAMP":
+        constant = datetime.fromisoformat(str(value))
+    return pl.repeat(constant, pl.len(), dtype=target)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from datetime import date
 from functools import reduce
 
 import numpy as np
@@ -26,6 +27,8 @@ Implementation = Callable[[list[Typed], str], Typed]
 _INTEGERS: dict[str, pl.DataType] = {"INT": pl.Int32(), "BIGINT": pl.Int64()}
 _WIDE: dict[str, pl.DataType] = {"INT": pl.Int64(), "BIGINT": pl.Int128()}
 _TOP = 2.0**63
+_EPOCH = date(1970, 1, 1)
+_FIRST_DAY, _LAST_DAY = (date.min - _EPOCH).days, (date.max - _EPOCH).days
 
 
 def _arithmetic(op: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Implementation:
@@ -52,13 +55,13 @@ def _double(value: Typed) -> pl.Expr:
 
 def _divide(args: list[Typed], _: str) -> Typed:
     left, right = (_double(argument) for argument in args)
-    return Typed(pl.when(right != 0.0).then(left / right), "DOUBLE")
+    return Typed(_by_numpy(np.divide, left, right), "DOUBLE")
 
 
 def _truncated(left: pl.Expr, right: pl.Expr) -> pl.Expr:
     """Return the quotient of whole numbers cut towards zero, as Java does; `right` is not zero."""
     size = left.abs() // right.abs()
-    return pl.when((left < 0) != (right < 0)).then(-size).otherwise(size)
+    return pl.when((left < 0) != (right < 0)).then(0 - size).otherwise(size)
 
 
 def _whole_divide(args: list[Typed], _: str) -> Typed:
@@ -71,35 +74,48 @@ def _remainder(args: list[Typed], _: str) -> Typed:
     left, right = args
     kind = wider([left.type, right.type])
     if kind == "DOUBLE":
-        return Typed(_float_remainder(_double(left), _double(right)), kind)
+        return Typed(_by_numpy(np.fmod, _double(left), _double(right)), kind)
     dividend, divisor = left.expr.cast(_wide(kind)), right.expr.cast(_wide(kind))
     divisor = pl.when(divisor != 0).then(divisor)
     return Typed((dividend - _truncated(dividend, divisor) * divisor).cast(_INTEGERS[kind], strict=False), kind)
 
 
-def _float_remainder(left: pl.Expr, right: pl.Expr) -> pl.Expr:
-    """Return C's fmod, which is exact and is Java's ``%``; Polars' own takes the sign of the divisor."""
+def _by_numpy(function: np.ufunc, left: pl.Expr, right: pl.Expr) -> pl.Expr:
+    """Divide doubles, NULL for a divisor of zero.
 
-    def fmod(columns: Sequence[pl.Series]) -> pl.Series:
+    Polars multiplies by the reciprocal of a single divisor, which is off in the last digit, and its remainder takes the
+    divisor's sign; NumPy's ``divide`` and C's ``fmod`` are Java's ``/`` and ``%``.
+    """
+
+    def apply(columns: Sequence[pl.Series]) -> pl.Series:
         dividend, divisor = (column.to_numpy() for column in columns)
-        with np.errstate(invalid="ignore"):
-            return pl.Series(np.fmod(dividend, divisor), dtype=pl.Float64)
+        with np.errstate(all="ignore"):
+            return pl.Series(function(dividend, divisor), dtype=pl.Float64)
 
     known = left.is_not_null() & (right != 0.0)
-    return pl.when(known).then(pl.map_batches([left, right], fmod, return_dtype=pl.Float64))
+    return pl.when(known).then(pl.map_batches([left, right], apply, return_dtype=pl.Float64))
 
 
 def _positive_remainder(args: list[Typed], kind: str) -> Typed:
+    """Return ``((a % n) + n) % n`` for a negative ``a % n``; the sum wraps round, as Spark's does."""
     remainder = _remainder(args, kind)
-    divisor = args[1]
-    again = _remainder([_arithmetic(lambda a, b: a + b)([remainder, divisor], ""), divisor], "")
-    return Typed(pl.when(remainder.expr < 0).then(again.expr).otherwise(remainder.expr), remainder.type)
+    divisor = args[1].expr
+    if remainder.type == "DOUBLE":
+        again = _by_numpy(np.fmod, remainder.expr + _double(args[1]), _double(args[1]))
+    else:
+        wide, bits = _wide(remainder.type), 32 if remainder.type == "INT" else 64
+        divisor = divisor.cast(wide)
+        total = remainder.expr.cast(wide) + divisor
+        wrapped = pl.when(total < -(2 ** (bits - 1))).then(total + pl.lit(2**bits, wide)).otherwise(total)
+        known = pl.when(divisor != 0).then(divisor)
+        again = (wrapped - _truncated(wrapped, known) * known).cast(_INTEGERS[remainder.type], strict=False)
+    return Typed(pl.when(remainder.expr < 0).then(again).otherwise(remainder.expr), remainder.type)
 
 
 def _negative(args: list[Typed], _: str) -> Typed:
     (value,) = args
     if value.type in _WIDE:
-        return Typed((-value.expr.cast(_WIDE[value.type])).cast(_INTEGERS[value.type], strict=False), value.type)
+        return Typed((0 - value.expr.cast(_WIDE[value.type])).cast(_INTEGERS[value.type], strict=False), value.type)
     return Typed(-value.expr, value.type)
 
 
@@ -180,10 +196,12 @@ def _cast(args: list[Typed], kind: str) -> Typed:
     elif value.type == "DATE" and kind == "STRING":
         expr = value.expr.dt.strftime("%Y-%m-%d")
     elif value.type == "DOUBLE" and kind in _INTEGERS:
-        limit = 2.0 ** (63 if kind == "BIGINT" else 31)
         whole = pl.when(value.expr < 0).then(value.expr.ceil()).otherwise(value.expr.floor())
-        fits = (whole < limit) & (whole >= -limit)
-        expr = pl.when(fits).then(whole).cast(target, strict=False)
+        top = _TOP if kind == "BIGINT" else 2.0**31 - 1  # Spark compares with the bounds as doubles, 2^63 passes
+        fits = (whole <= top) & (whole >= (-_TOP if kind == "BIGINT" else -(2.0**31)))
+        expr = pl.when(fits).then(_to_bigint(whole)).cast(target, strict=False)
+    elif value.type == "STRING" and kind != "STRING":
+        raise InternalError(f"no cast of STRING to {kind}")
     elif value.type == "TIMESTAMP" and kind == "DATE":
         expr = value.expr.dt.date()
     else:
@@ -206,7 +224,7 @@ def _substring(text: pl.Expr, start: pl.Expr, length: pl.Expr | None = None) -> 
     size = text.str.len_chars().cast(pl.Int64)
     start = start.cast(pl.Int64)
     first = pl.when(start > 0).then(start - 1).when(start < 0).then(size + start).otherwise(0)
-    end = size if length is None else first + length.cast(pl.Int64)
+    end = first + (pl.lit(2**31 - 1, pl.Int64) if length is None else length.cast(pl.Int64))
     begin = pl.max_horizontal(first, pl.lit(0, pl.Int64))
     return text.str.slice(begin, pl.max_horizontal(end - begin, pl.lit(0, pl.Int64)))
 
@@ -281,10 +299,13 @@ def _part(read: Callable[[pl.Expr], pl.Expr]) -> Implementation:
 
 
 def _date_step(sign: int) -> Implementation:
+    """Move a date; one outside the years 1 to 9999, which no DATE of ours can be, is NULL (and a panic in Polars)."""
+
     def apply(args: list[Typed], _: str) -> Typed:
         day, count = args
         moved = day.expr.cast(pl.Int32).cast(pl.Int64) + sign * count.expr.cast(pl.Int64)
-        return Typed(moved.cast(pl.Int32, strict=False).cast(pl.Date), "DATE")
+        known = pl.when(moved.is_between(_FIRST_DAY, _LAST_DAY)).then(moved)
+        return Typed(known.cast(pl.Int32).cast(pl.Date), "DATE")
 
     return apply
 
