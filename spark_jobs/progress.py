@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import ast
 import logging
 from typing import Any
 
@@ -51,8 +51,9 @@ class Progress:
         """Tell the store when a micro-batch was committed since the last call."""
         last: Any = query.lastProgress
         if last is not None and last["batchId"] >= self._position.batch and last["sources"]:
-            end = last["sources"][0]["endOffset"]
-            offsets = (json.loads(end) if isinstance(end, str) else end or {}).get(self._stream.topic)
+            # pyspark reads Spark's JSON, and gives the offsets back as the text of a Python dict.
+            end = ast.literal_eval(last["sources"][0]["endOffset"])
+            offsets = (end or {}).get(self._stream.topic)
             if offsets:
                 self._position = Position(last["batchId"], {**self._position.offsets, **offsets})
         self.tell()

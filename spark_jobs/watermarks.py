@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
@@ -52,7 +54,8 @@ class Broker:
             asked = self._admin.list_offsets(
                 wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_TIMEOUT_SECONDS
             )
-            return {partition.partition: int(future.result().offset) for partition, future in asked.items()}
+            results: dict[int, Any] = {partition.partition: future.result() for partition, future in asked.items()}
+            return {partition: int(result.offset) for partition, result in results.items()}
         except KafkaException as exc:
             raise OperationalError("kafka did not answer", detail=str(exc)) from exc
 
