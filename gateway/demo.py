@@ -36,6 +36,7 @@ _PACE = 0.02
 """Seconds between two handfuls of quotes."""
 _REST = 2.0
 """Seconds after the last quote in which its results come in."""
+_NEXT = "Go on by yourself: cq up --detach, cq sql 'CREATE STREAM …', cq sql 'CREATE CQ …', cq tail NAME, cq down"
 _LINE_SECONDS = 5.0
 """How often a line is printed where there is no terminal."""
 _ENVIRONMENT = {"CQ_RESULTS_DEDICATED_LIMIT": "20"}
@@ -130,9 +131,9 @@ def _play(console: Console, bootstrap: str, *, cqs: int, rate: int, seconds: flo
         print_sharing(console, clients[0].listing("GROUPS"), everything)
     console.print(
         f"{tally.events:,} quotes gave {tally.matches:,} matches; latency p50 / p99: {latency_text(tally)}.",
-        "\nGo on by yourself: cq up --detach, cq sql 'CREATE STREAM …', cq sql 'CREATE CQ …', cq tail NAME, cq down",
         soft_wrap=True,
     )
+    console.print(_NEXT, soft_wrap=True, markup=False)
 
 
 def _register(client: Client, market: Market, count: int) -> list[ContinuousQuery]:

@@ -1,0 +1,112 @@
+"""The SDK on the real servers: create, publish, follow, leave and come back, in both its forms."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from gateway.sdk import BadQuery, Client, Match, NotFound, Reply, aio, connect
+from tests.stack.server import Stack
+
+COLUMNS = {"symbol": "STRING", "price": "DOUBLE"}
+
+
+@pytest.fixture
+def client(stack: Stack) -> Iterator[Client]:
+    """A subscriber of its own."""
+    with connect(stack.bootstrap, f"sdk-{uuid.uuid4().hex[:8]}", prefix=stack.prefix) as client:
+        yield client
+
+
+@pytest.fixture
+def stream(client: Client) -> Iterator[str]:
+    """A stream of its own, dropped with its CQs."""
+    name = f"sdk{uuid.uuid4().hex[:8]}"
+    client.create_stream(name, COLUMNS, partitions=2)
+    yield name
+    for item in client.listing("CQS"):
+        with contextlib.suppress(NotFound):
+            client.drop(item["cq"])
+    client.drop_stream(name)
+
+
+def rows(count: int) -> list[dict[str, object]]:
+    """Quotes whose price is their number."""
+    return [{"symbol": "INTC", "price": float(number)} for number in range(count)]
+
+
+@pytest.mark.parametrize("mode", ["SHARED", "DEDICATED"])
+def test_results_come_once_over_a_cursor_and_end_with_the_cq(client: Client, stream: str, mode: str) -> None:
+    """All matches published between reply and DROP come, each once, over a resumption; then the iteration ends."""
+    created = client.create("cheap", f"SELECT price FROM {stream} WHERE symbol = 'INTC' AND price < 50", publish=mode)
+    client.publish(stream, rows(100))
+    with client.subscribe(created) as results:
+        first = [results.next(timeout=60) for _ in range(20)]
+        cursor = results.cursor
+    with client.subscribe(cursor=cursor) as results:
+        rest = [results.next(timeout=60) for _ in range(30)]
+        client.drop("cheap")
+        assert [] == list(results)
+        assert "dropped" == results.ends["cheap"].reason
+    prices = [match.row["price"] for match in [*first, *rest] if isinstance(match, Match)]
+    assert [float(number) for number in range(50)] == sorted(prices)
+
+
+def test_many_are_registered_and_followed_by_one_subscription(client: Client, stream: str) -> None:
+    """Two thousand CQs, each of one price, are followed by one consumer; each gets its one match."""
+    outcomes = client.create_many(
+        (f"p{number:04}", f"SELECT price FROM {stream} WHERE price = {number}") for number in range(2000)
+    )
+    queries = [outcome.query for outcome in outcomes if isinstance(outcome, Reply)]
+    assert 2000 == len(client.listing("CQS"))
+    assert 1 == len({query.group for query in queries})
+    with client.subscribe(*queries) as results:
+        client.publish(stream, rows(2000))
+        found = [results.next(timeout=60) for _ in range(2000)]
+    assert {f"p{number:04}": float(number) for number in range(2000)} == {
+        match.cq: match.row["price"] for match in found if isinstance(match, Match)
+    }
+
+
+def test_a_rejection_names_what_is_near(client: Client, stream: str) -> None:
+    """The gateway's code, and its hint with a near name, are on the exception."""
+    with pytest.raises(BadQuery, match="unknown-column") as caught:
+        client.create("bad", f"SELECT prise FROM {stream}")
+    assert '"price"' in (caught.value.hint or "")
+
+
+def test_asyncio_follows_what_it_creates(stack: Stack, client: Client, stream: str) -> None:
+    """The asyncio twin creates and follows on the real servers."""
+
+    async def follow() -> list[object]:
+        async with await aio.connect(stack.bootstrap, client.subscriber, prefix=stack.prefix) as twin:
+            created = await twin.create("twin", f"SELECT price FROM {stream} WHERE price >= 8")
+            await twin.publish(stream, rows(10))
+            async with await twin.subscribe(created) as results, asyncio.timeout(60):
+                return sorted([(await results.next()).row["price"] for _ in range(2)])  # type: ignore[union-attr]
+
+    assert [8.0, 9.0] == asyncio.run(follow())
+
+
+def test_a_shell_can_do_it(stack: Stack, client: Client, stream: str) -> None:
+    """`cq sql` prints the reply and exits 1 on rejection; `cq tail` prints results with a cursor."""
+
+    def cq(*arguments: str) -> subprocess.CompletedProcess[str]:
+        shared = ["--data", str(stack.data), "--subscriber", client.subscriber, "--json"]
+        command = [sys.executable, "-m", "gateway.cli", *arguments, *shared]
+        return subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+
+    created = cq("sql", f"CREATE CQ shell AS SELECT price FROM {stream} WHERE price = 3")
+    assert (0, "accepted") == (created.returncode, json.loads(created.stdout)["status"])
+    again = cq("sql", f"CREATE CQ shell AS SELECT price FROM {stream}")
+    assert (1, "cq-exists") == (again.returncode, json.loads(again.stdout)["code"])
+    client.publish(stream, rows(5))
+    [line] = cq("tail", "shell", "--limit", "1").stdout.splitlines()
+    assert {"price": 3.0} == json.loads(line)["row"]
