@@ -5,13 +5,16 @@ For each table: filters on events, look-up in the index, and on candidate pairs 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from polars.exceptions import PanicException, PolarsError
 
+from grouping.errors import InternalError
 from spark_jobs.constant_cache import ConstantTable, Snapshot
 from spark_jobs.constant_part import ConstantPart
 from spark_jobs.event_column import EventColumns, EventSource
@@ -21,6 +24,10 @@ from spark_jobs.matches import Matches
 from spark_jobs.residual import holds
 
 __all__ = ["NO_NUMBER", "match", "matches"]
+
+log = logging.getLogger(__name__)
+
+_FAULTS = (InternalError, PolarsError, PanicException)
 
 NO_NUMBER = -1
 """The number of a virtual match: it stands for all destinations of its group, and is counted for none."""
@@ -71,15 +78,33 @@ def matches(snapshot: Snapshot, source: EventSource, limit: int = _PAIRS) -> Ite
     groups: dict[str, int] = {}
     lookups = []
     for table in snapshot.tables:
-        selected = _selected(table, events)
+        try:
+            selected = _selected(table, events)
+        except _FAULTS:
+            _report(table)
+            continue
         if selected.size:
             group = groups.setdefault(table.shape.plan.group_id, len(groups))
             for part in table.parts:
                 lookups.append(_Lookup(group, table, part, part.lookup.find(events, selected)))
     names = tuple(groups)
     for first, last in _slices(lookups, source.count, limit):
-        met = [found for lookup in lookups for found in _meet(lookup, events, first, last)]
+        met = [found for lookup in lookups for found in _guarded(lookup, events, first, last)]
         yield _assembled(snapshot, names, _once_per_group(met))
+
+
+def _guarded(lookup: _Lookup, events: EventColumns, first: int, last: int) -> list[_Met]:
+    """Keep a group that cannot be evaluated, which is a fault of ours, from stopping all others."""
+    try:
+        return list(_meet(lookup, events, first, last))
+    except _FAULTS:
+        _report(lookup.table)
+        return []
+
+
+def _report(table: ConstantTable) -> None:
+    plan = table.shape.plan
+    log.exception("group not evaluated", extra={"group": plan.group_id, "signature": plan.signature})
 
 
 def _selected(table: ConstantTable, events: EventColumns) -> Ints:

@@ -110,7 +110,7 @@ class JointCodes:
     @property
     def nbytes(self) -> int:
         """Memory in bytes."""
-        return sum(part.nbytes for part in (*self._keys, *self._directories))
+        return sum(key.nbytes for key in self._keys) + sum(directory.nbytes for directory in self._directories)
 
 
 def _encoded(constants: pa.Array) -> pa.DictionaryArray:

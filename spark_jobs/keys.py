@@ -163,5 +163,5 @@ def _doubled(text: str | None, scale: int) -> int:
     if value.adjusted() < -_FAR_DIGITS:
         return sign
     units = Fraction(value) * 10**scale
-    whole = units.numerator // units.denominator
+    whole: int = units.numerator // units.denominator
     return max(-_TOP, min(_TOP, 2 * whole + (units.denominator != 1)))

@@ -1,7 +1,7 @@
 """Expressions as Polars expressions that mean what Spark's do.
 
 A compiled expression reads the event's columns by their names and constants as ``:c0``, ``:c1``, …; what Polars cannot
-compare exactly (decimals, sets) it reads from columns that `spark_jobs.residual` computes beside them: `KeyPair`, `Member`.
+compare exactly (decimals, sets) it reads from columns that `spark_jobs.residual` adds: `KeyPair`, `Member`.
 Polars compares as Spark does: NaN equals itself and is the greatest, -0.0 equals 0.0, strings compare by code points.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from functools import lru_cache, reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -159,11 +159,12 @@ def _case(typed: list[Typed], kind: str) -> Typed:
 def _literal(value: str | int | float | bool | None, kind: str) -> pl.Expr:
     """Return a constant in every row: a single value would give an expression of constants a single row."""
     target = polars_type(kind)
-    constant: object = value
+    constant: Any = value
     if value is not None and kind.startswith("DECIMAL"):
         constant = Decimal(str(value))
     elif value is not None and kind == "DATE":
         constant = date.fromisoformat(str(value))
     elif value is not None and kind == "TIMESTAMP":
         constant = datetime.fromisoformat(str(value))
-    return pl.repeat(constant, pl.len(), dtype=target)
+    repeated: pl.Expr = pl.repeat(constant, pl.len(), dtype=target)
+    return repeated

@@ -192,7 +192,7 @@ def _cast(args: list[Typed], kind: str) -> Typed:
     (value,) = args
     target = polars_type(kind)
     if value.type == "BOOLEAN" and kind == "STRING":
-        expr = pl.when(value.expr).then(pl.lit("true")).when(~value.expr).then(pl.lit("false"))
+        expr: pl.Expr = pl.when(value.expr).then(pl.lit("true")).when(~value.expr).then(pl.lit("false"))
     elif value.type == "DATE" and kind == "STRING":
         expr = value.expr.dt.strftime("%Y-%m-%d")
     elif value.type == "DOUBLE" and kind in _INTEGERS:
@@ -280,7 +280,7 @@ def _each_distinct(exprs: list[pl.Expr], convert: Callable[..., str | None]) -> 
 
 
 def _like_regex(pattern: str, escape: str = "\\") -> str | None:
-    """Return the regular expression of a LIKE pattern; None for one that ends in its escape or escapes a plain character."""
+    """Return a LIKE pattern as a regular expression; None when its escape stands before a plain character or last."""
     out = []
     characters = iter(pattern)
     for character in characters:

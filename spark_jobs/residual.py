@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from grouping.errors import InternalError
 from grouping.expression import Expression
 from spark_jobs.event_column import EventColumns, EventSource
 from spark_jobs.index import KeyDirectory, mix
@@ -105,6 +106,8 @@ class _Frame:
 
     def _member(self, member: Member) -> pl.Series:
         """Look up (row, value) among the elements of the sets that are met."""
+        if self._rows is None:
+            raise InternalError("a set without rows")
         distinct, which = np.unique(self._rows, return_inverse=True)
         sets = self._constants[member.slot].take(pa.array(distinct))
         elements, parents = sets.flatten(), sets.value_parent_indices().to_numpy()

@@ -29,7 +29,8 @@ class Ranges:
 
     def counts(self) -> Ints:
         """Return how many rows each event meets."""
-        return np.maximum(self.last - self.first, 0)
+        counts: Ints = np.maximum(self.last - self.first, 0)
+        return counts
 
     def pairs(self, limit: int) -> Iterator[Pairs]:
         """Yield all pairs, at most `limit` at a time unless one event alone meets more."""

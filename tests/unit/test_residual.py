@@ -1,0 +1,92 @@
+"""Predicates on candidate pairs: three-valued, exact, with another constant in each row."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from grouping.expression import Call, Column, Expression, Slot, Value
+from spark_jobs.evaluate import match
+from spark_jobs.residual import evaluate_expression
+from tests.unit.matching import Events, compare, destination, entry, found, snapshot
+
+_S, _I, _L, _X = Column("s", "STRING"), Column("i", "INT"), Column("l", "BIGINT"), Column("x", "DOUBLE")
+
+
+def _call(op: str, *args: Expression, kind: str = "BOOLEAN") -> Call:
+    return Call(op, args, kind)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "escape", "matched"),
+    [
+        ("a%", "!", ["a", "ab", "a\nb", "a%"]),
+        ("a_b", "!", ["a\nb"]),
+        ("a!%", "!", ["a%"]),
+        ("_", "!", ["a", "\U0001f600"]),
+        ("%.%", "!", ["x.y"]),
+        ("%", "!", ["", "a", "ab", "a\nb", "a%", "\U0001f600", "x.y"]),
+        (None, "!", []),
+    ],
+)
+def test_like_with_a_pattern_per_row(pattern: str | None, escape: str, matched: list[str]) -> None:
+    """LIKE sees code points and line ends, and nothing in a pattern is a regular expression."""
+    texts = ["", "a", "ab", "a\nb", "a%", "\U0001f600", "x.y", None]
+    types = ("STRING", "STRING")
+    rows = [entry(0, types, (pattern, escape)), entry(1, types, ("never", escape))]
+    result = match(snapshot([_call("like", _S, Slot(0), Slot(1))], rows), Events({"s": ("STRING", texts)}))
+    assert [(texts.index(text), destination(0)) for text in matched] == found(result)
+
+
+def test_unknown_is_no_match_and_not_unknown_is_none_either() -> None:
+    """A row matches only when its predicate is TRUE, also below NOT, AND and OR."""
+    greater = _call(">", _I, Slot(0))
+    events = Events({"i": ("INT", [None, 1, 9]), "s": ("STRING", ["x", None, "x"])})
+    rows = [entry(0, ("BIGINT", "STRING"), (5, "x"))]
+    either = _call("or", greater, _call("=", _S, Slot(1)))
+    neither = _call("not", either)
+    assert [(0, destination(0)), (2, destination(0))] == found(match(snapshot([either], rows), events))
+    assert [] == found(match(snapshot([neither], rows), events))
+
+
+def test_filters_select_events_before_the_look_up() -> None:
+    """Conjuncts without constants, and keys and residuals beside them, all hold."""
+    plan = [compare("i", "=", "INT", 0), _call("is_null", _S), _call("<", _call("+", _L, _I, kind="BIGINT"), Slot(1))]
+    events = Events(
+        {"i": ("INT", [1, 1, 1, 2]), "s": ("STRING", [None, "x", None, None]), "l": ("BIGINT", [1, 1, 2**63 - 1, 1])}
+    )
+    result = match(snapshot(plan, [entry(0, ("BIGINT", "BIGINT"), (1, 10))]), events)
+    assert [(0, destination(0))] == found(result)  # the third one's sum overflows: NULL
+
+
+def test_decimals_compare_exactly_inside_or() -> None:
+    """Beside exact columns no comparison passes through DOUBLE."""
+    below, above = compare("l", "<", "BIGINT", 0), compare("d", ">", "DECIMAL(38,2)", 1)
+    near = Decimal(2**53) + Decimal("0.5")
+    events = Events(
+        {
+            "l": ("BIGINT", [2**53, 2**53 + 1, 2**53 + 1]),
+            "d": ("DECIMAL(38,2)", [Decimal(0), Decimal("9" * 30 + ".99"), Decimal("9" * 30 + ".98")]),
+        }
+    )
+    rows = [entry(0, ("NUMERIC", "NUMERIC"), (near, Decimal("9" * 30 + ".985")))]
+    result = match(snapshot([_call("or", below, above)], rows), events)
+    assert [(0, destination(0)), (1, destination(0))] == found(result)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_division_is_the_same_for_one_event_and_for_many(count: int) -> None:
+    """The last digit of a quotient does not depend on what else is in the batch."""
+    events = Events({"x": ("DOUBLE", [5.0] * count)})
+    quotient = _call("/", _X, Value(3.0, "DOUBLE"), kind="DOUBLE")
+    assert [5.0 / 3.0] * count == evaluate_expression(quotient, events, np.arange(count)).to_pylist()
+
+
+def test_a_group_that_cannot_be_evaluated_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    """A fault in one group is logged, and the batch goes on."""
+    broken = _call("no such operator", _I, Slot(0))
+    result = match(snapshot([broken], [entry(0, ("BIGINT",), (1,))]), Events({"i": ("INT", [1])}))
+    assert [] == found(result)
+    assert "group not evaluated" in caplog.text
