@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import OFFSET_END, Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 __all__ = ["DeadLetter", "Result", "Results", "Tail", "dead_letters"]
 
@@ -84,9 +84,15 @@ class Tail:
         self._consumer.close()
 
     def _end(self, topic: str, partition: int) -> int:
-        low_high = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=30, cached=False)
-        assert low_high is not None and low_high[1] != OFFSET_END, f"{topic}/{partition} has no end"
-        return low_high[1]
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                low_high = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), 30, cached=False)
+                assert low_high is not None, f"{topic}/{partition} has no end"
+                return low_high[1]
+            except KafkaException as exc:  # a topic just made has no leader yet
+                if not exc.args[0].retriable() or time.monotonic() > deadline:
+                    raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +124,7 @@ class Result:
 
 
 class Results:
-    """Destinations, each read from the offset that a reply gave; repeats are dropped by (key, ce_id), as contract §6 says.
+    """Destinations, each read from its reply's offset; repeats are dropped by (key, ce_id), as contract §6 says.
 
     Reading checks what holds of every result: an id never comes with two contents, and first writings of one source
     partition are in source order.

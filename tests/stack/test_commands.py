@@ -146,7 +146,7 @@ def test_commands_without_a_key(shared_lab: Lab) -> None:
 
 
 def test_one_reply_each(shared_lab: Lab, source: Source) -> None:
-    """A thousand commands of four subscribers, good and bad, pipelined: each is answered once, in its sender's order."""
+    """A thousand pipelined commands, good and bad, of four subscribers: each is answered once, in order."""
     client = shared_lab.client
     senders = [shared_lab.subscriber(f"piped{number}") for number in range(4)]
     texts = (

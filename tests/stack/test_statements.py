@@ -95,6 +95,28 @@ def test_describe(lab: Lab) -> None:
     assert source.name in json.dumps(columns) and "volume" in json.dumps(columns)
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        "/* first */ CREATE CQ {n} AS {q}",
+        "-- first\nCREATE CQ {n} AS {q}",
+        "   \n\t create  cq {n} as {q} ;",
+        "CREATE /* a */ CQ -- b\n {n} AS {q} -- the end",
+        "CREATE CQ {n} {q}",
+        "create or replace cq {n} as {q}",
+        "CREATE CQ `{n}` AS {q} DO PUBLISH",
+        'CREATE CQ "{n}" AS {q} do publish shared;',
+    ],
+)
+def test_forms_of_create(shared_lab: Lab, quotes: Source, form: str) -> None:
+    """Comments, white space, any case, a semicolon at the end, AS left out, quoted names: all are one statement."""
+    alice = shared_lab.subscriber("forms")
+    text = form.format(n="formed", q=f"SELECT symbol FROM {quotes.name} WHERE symbol = 'it''s -- no /* comment; '")
+    made = shared_lab.client.result(text, alice)
+    assert ("formed", ["it's -- no /* comment; "]) == (made["cq"], made["constants"])
+    shared_lab.client.result("DELETE CQ Formed", alice)
+
+
 def test_explain(lab: Lab, quotes: Source) -> None:
     """EXPLAIN answers a plan and a text, also for a SELECT that is not created, and creates nothing."""
     lab.where(quotes, "planned", "symbol = 'A' AND price < 5")
