@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from typing import NamedTuple
 
-from gateway.positions import dedicated_topic
+from gateway.positions import topic_of
 from gateway.records import Cq, Destination, TriggerSpec, instant
-from grouping.group import ConstantValue, GroupPlan
+from grouping.catalog import Stream
+from grouping.group import ConstantValue, GroupPlan, SelectList
+from grouping.reader_sql import filter_sql, select_sql
 from grouping.settings import Settings
 from grouping.times import format_interval
 
-__all__ = ["NextTick", "cq_result", "destination_result", "shown_constant", "trigger_result"]
+__all__ = ["NextTick", "Parts", "cq_result", "destination_result", "shown_constant", "trigger_result"]
 
 NextTick = Callable[[TriggerSpec, Cq], int | None]
 """When a CQ fires next, epoch milliseconds."""
@@ -29,34 +32,43 @@ def shown_constant(value: ConstantValue) -> object:
     return format(value, "f") if isinstance(value, Decimal) else value
 
 
-def destination_result(settings: Settings, cq: Cq, destination: Destination) -> dict[str, object]:
+def destination_result(settings: Settings, cq: Cq, destination: Destination, parts: Parts) -> dict[str, object]:
     """Return where a reader finds a CQ's results."""
     name = destination.destination_id
-    found: dict[str, object] = {"id": name, "mode": destination.mode}
-    match destination.mode:
-        case "virtual":
-            topic = settings.topic(f"results.{destination.group_id}")
-            found |= {"topic": topic, "partition": None, "key": destination.group_id}
-        case "dedicated":
-            found |= {"topic": dedicated_topic(settings, name), "partition": 0, "key": name}
-        case _:
-            found |= {"topic": settings.topic("results"), "partition": destination.partition, "key": name}
-    return found | {"offset": cq.offset}
+    found: dict[str, object] = {"id": name, "mode": destination.mode, "topic": topic_of(settings, destination)}
+    if destination.mode != "virtual":
+        return found | {"partition": destination.partition, "key": name, "offset": cq.offset}
+    return found | {
+        "partition": None,
+        "key": destination.group_id,
+        "offset": cq.offset,
+        "filter": filter_sql(parts.plan, destination.row),
+        "select": select_sql(parts.select),
+        "columns": [{"name": column.name, "type": column.type} for column in parts.stream.columns],
+    }
+
+
+class Parts(NamedTuple):
+    """What a destination's CQs have in common with others."""
+
+    stream: Stream
+    plan: GroupPlan
+    select: SelectList
 
 
 def cq_result(
-    settings: Settings, cq: Cq, destination: Destination, plan: GroupPlan, next_tick: NextTick
+    settings: Settings, cq: Cq, destination: Destination, parts: Parts, next_tick: NextTick
 ) -> dict[str, object]:
     """Return what an accepted CREATE CQ answers."""
     return {
         "cq": cq.name,
         "group": destination.group_id,
-        "signature": plan.signature,
+        "signature": parts.plan.signature,
         "constants": [shown_constant(value) for value in destination.row.values],
         "trigger": trigger_result(destination.trigger, cq, next_tick),
         "starts_at": None if cq.start_ms is None else instant(cq.start_ms),
         "expires_at": None if cq.expire_ms is None else instant(cq.expire_ms),
-        "destination": destination_result(settings, cq, destination),
+        "destination": destination_result(settings, cq, destination, parts),
     }
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import msgspec
 
 from gateway.kafka import Outgoing, Topics
-from gateway.positions import dedicated_topic
+from gateway.positions import topic_of
 from gateway.records import Destination, EndNotice, instant
 from gateway.registry import CatalogChange
 from gateway.table_upkeep import oldest_pin
@@ -66,28 +66,30 @@ class Ends:
             pin = pins[stream_id]
             if not notice.written and (pin is None or pin >= (epoch, notice.version)):
                 records.append(end_record(self._settings, notice))
-                if notice.destination.mode == "dedicated":
+                if notice.destination.mode != "shared":
                     written = msgspec.structs.replace(notice, written=True)
                     self._keep(written)
                     changes.append((f"end/{name}", msgspec.json.encode(written)))
                 else:
                     changes.append(self._forget(name))
-            elif notice.written and now_ms >= notice.ended_ms + linger_ms:
-                self._delete_topic(notice.destination)
+            elif notice.written and now_ms >= notice.ended_ms + linger_ms and self._is_over(notice.destination):
                 changes.append(self._forget(name))
         return records, changes
 
-    def _delete_topic(self, destination: Destination) -> None:
+    def _is_over(self, destination: Destination) -> bool:
+        """Delete the topic unless somebody took it over; False while others of the group still write to it."""
         self._working.load((), [destination])
+        if destination.mode == "virtual" and destination.group_id in self._working.parts[destination.stream_id]:
+            return False
         if self._working.holder(destination.destination_id) is None:
-            self._topics.delete([dedicated_topic(self._settings, destination.destination_id)])
+            self._topics.delete([topic_of(self._settings, destination)])
+        return True
 
 
 def end_record(settings: Settings, notice: EndNotice) -> Outgoing:
     """Return the record that tells readers that nothing follows."""
     destination = notice.destination
     name = destination.destination_id
-    dedicated = destination.mode == "dedicated"
     value = {"ended_at": instant(notice.ended_ms), "reason": notice.reason}
     headers = {
         "ce_specversion": "1.0",
@@ -97,7 +99,7 @@ def end_record(settings: Settings, notice: EndNotice) -> Outgoing:
         "ce_time": instant(notice.ended_ms),
     }
     return Outgoing(
-        dedicated_topic(settings, name) if dedicated else settings.topic("results"),
+        topic_of(settings, destination),
         name.encode(),
         msgspec.json.encode(value),
         tuple((key, text.encode()) for key, text in headers.items()),

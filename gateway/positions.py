@@ -9,12 +9,23 @@ from gateway.records import Destination
 from gateway.working_copy import WorkingCopy
 from grouping.settings import Settings
 
-__all__ = ["Positions", "dedicated_topic"]
+__all__ = ["Positions", "dedicated_topic", "result_config", "topic_of"]
 
 
 def dedicated_topic(settings: Settings, destination_id: str) -> str:
     """Return the name of a destination's own topic."""
     return settings.topic(f"results.{destination_id}")
+
+
+def topic_of(settings: Settings, destination: Destination) -> str:
+    """Return the topic that a destination's results are on."""
+    match destination.mode:
+        case "dedicated":
+            return dedicated_topic(settings, destination.destination_id)
+        case "virtual":
+            return settings.topic(f"results.{destination.group_id}")
+        case _:
+            return settings.topic("results")
 
 
 class Positions:

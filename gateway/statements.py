@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from gateway.answers import NextTick, cq_result
+from gateway.answers import NextTick, Parts, cq_result
 from gateway.kafka import Topics
 from gateway.listing import show
 from gateway.match_counts import MatchCounts
@@ -39,6 +39,7 @@ from grouping.query import (
     Show,
     Statement,
 )
+from grouping.reader_sql import check_virtual
 from grouping.settings import Settings
 
 __all__ = ["Prepared", "Statements"]
@@ -101,6 +102,8 @@ class Statements:
             return Prepared(text, statement)
         create, query = self._preparer.create(text)
         _check_supported(create)
+        if create.publish.mode == "virtual":
+            check_virtual(query)
         return Prepared(text, create, query, self.registry.wanted(create, query, now_ms))
 
     def needs(self, subscriber: str, prepared: Prepared) -> CqKey | None:
@@ -173,8 +176,15 @@ class Statements:
 
     def _cq(self, cq: Cq, now_ms: int) -> Result:
         destination = self.registry.destination_of(cq)
-        plan = self._working.plan(destination.stream_id, destination.group_id)
-        return cq_result(self._settings, cq, destination, plan, self._next_tick(now_ms))
+        return cq_result(self._settings, cq, destination, self._parts(destination), self._next_tick(now_ms))
+
+    def _parts(self, destination: Destination) -> Parts:
+        working, stream_id = self._working, destination.stream_id
+        return Parts(
+            working.streams[stream_id],
+            working.plan(stream_id, destination.group_id),
+            working.select(stream_id, destination.select_id),
+        )
 
     def _describe(self, cq: Cq, now_ms: int) -> Result:
         holder = self._working.holder(cq.destination_id)
@@ -190,19 +200,12 @@ class Statements:
 
     def _explain(self, cq: Cq) -> Result:
         destination = self.registry.destination_of(cq)
-        plan = self._working.plan(destination.stream_id, destination.group_id)
-        select = self._working.select(destination.stream_id, destination.select_id)
-        return explain(CompiledQuery(plan, destination.row, select), self._working.streams[destination.stream_id])
+        stream, plan, select = self._parts(destination)
+        return explain(CompiledQuery(plan, destination.row, select), stream)
 
 
 def _check_supported(statement: CreateCq) -> None:
     _check_trigger_supported(not isinstance(statement.trigger, ChangeBased))
-    if statement.publish.mode == "virtual":
-        raise InputError(
-            "the clause is not supported yet",
-            code="unsupported-query",
-            detail="VIRTUAL destinations are not supported yet.",
-        )
 
 
 def _check_trigger_supported(timed: bool) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import math
 from datetime import date, datetime
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, cast
 
 import msgspec
@@ -123,6 +124,7 @@ def _parse_value(kind: str, value: object) -> ConstantValue:
     return cast(ConstantValue, msgspec.convert(value, _PYTHON_TYPES.get(kind, Decimal | None)))
 
 
+@lru_cache(maxsize=10_000)
 def parse_constants(text: str) -> ConstantRow:
     """Return the row that `canonical_constants` wrote.
 

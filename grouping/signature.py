@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import Any
 
@@ -11,7 +11,7 @@ from grouping.bound import Bound, Constant, Term
 from grouping.errors import InternalError
 from grouping.expression import Call, Column, Expression, Slot
 
-__all__ = ["order", "render", "render_part"]
+__all__ = ["order", "render", "render_name", "render_part"]
 
 _RANKS = {"=": 0, "in": 1, "<": 2, "<=": 2, ">": 2, ">=": 2}
 _COMMUTING = frozenset(("=", "<>", "<=>"))
@@ -50,7 +50,7 @@ class _Orderer:
     def canonical(self, bound: Bound) -> tuple[Bound, Key]:
         """Return a part in canonical order with its key."""
         if isinstance(bound, Column):
-            return bound, (9, "", _name(bound.name), ())
+            return bound, (9, "", render_name(bound.name), ())
         if isinstance(bound, Constant):
             return bound, (10, "", ":c", (_constant_key(bound),))
         parts = [self.canonical(argument) for argument in bound.args]
@@ -90,7 +90,8 @@ def _constant_key(constant: Constant) -> tuple[Any, ...]:
     return (0, "text" if isinstance(value, str) else "number", value, constant.type)
 
 
-def _name(name: str) -> str:
+def render_name(name: str) -> str:
+    """Return a name as SQL reads it, in quotes where it needs them."""
     if _PLAIN_NAME.fullmatch(name) and name.lower() not in _WORDS:
         return name
     return '"' + name.replace('"', '""') + '"'
@@ -131,20 +132,20 @@ def render(stream: str, conjuncts: Iterable[Expression]) -> str:
         'SELECT … FROM quotes WHERE price < :c0'
     """
     parts = list(conjuncts)
-    head = f"SELECT … FROM {_name(stream)}"
+    head = f"SELECT … FROM {render_name(stream)}"
     if not parts:
         return head
     return f"{head} WHERE {render_part(parts[0] if len(parts) == 1 else Call('and', tuple(parts), 'BOOLEAN'))}"
 
 
-def render_part(expression: Expression) -> str:
-    """Return the text of a part of a signature."""
+def render_part(expression: Expression, constants: Sequence[str] = ()) -> str:
+    """Return the text of a part of a signature; with the texts of constants, these stand in their slots."""
     match expression:
         case Slot(index):
-            return f":c{index}"
+            return constants[index] if constants else f":c{index}"
         case Call(op, args, kind):
             inner = [argument.op if isinstance(argument, Call) else "" for argument in args]
-            return _shape(op, [render_part(argument) for argument in args], inner, kind)
+            return _shape(op, [render_part(argument, constants) for argument in args], inner, kind)
         case Column(name):
-            return _name(name)
+            return render_name(name)
     raise InternalError(f"a constant was not lifted: {expression}")

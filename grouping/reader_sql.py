@@ -1,0 +1,89 @@
+"""A virtual destination's filter and SELECT list, as SQL that its reader applies (contract §6).
+
+What a reader's engine may compute otherwise than Spark does is refused: functions, arithmetic and casts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from grouping.catalog import RECORD_FIELDS
+from grouping.errors import InputError
+from grouping.expression import Call, Column, Expression, walk
+from grouping.group import CompiledQuery, ConstantRow, ConstantValue, GroupPlan, SelectList
+from grouping.signature import render_name, render_part
+
+__all__ = ["check_virtual", "filter_sql", "select_sql"]
+
+_EVERYWHERE = frozenset("= <> < <= > >= in and or not is_null like".split())
+"""Operators that SQL engines agree upon."""
+
+
+def check_virtual(query: CompiledQuery) -> None:
+    """Check that a reader can apply a query by itself.
+
+    Raises:
+        InputError: ``unsupported-query``, naming the part that it cannot.
+    """
+    for expression in query.plan.conjuncts:
+        _check(expression, _EVERYWHERE)
+    for item in query.select.items:
+        _check(item.expression, frozenset())
+
+
+def _check(expression: Expression, operators: frozenset[str]) -> None:
+    for part in walk(expression):
+        if isinstance(part, Column) and part.name in RECORD_FIELDS:
+            named = part.name
+        elif isinstance(part, Call) and part.op not in operators:
+            named = part.op
+        else:
+            continue
+        raise InputError(
+            "the query cannot be published VIRTUAL",
+            code="unsupported-query",
+            detail=f'Its reader would have to apply "{named}", which the stored events do not tell.',
+            hint="Leave VIRTUAL out, or select and compare plain columns only.",
+        )
+
+
+def filter_sql(plan: GroupPlan, row: ConstantRow) -> str:
+    """Return the predicate with its constants, ``TRUE`` where there is none.
+
+    Example:
+        >>> from grouping.expression import Slot
+        >>> above = Call(">", (Column("price", "DOUBLE"), Slot(0)), "BOOLEAN")
+        >>> filter_sql(GroupPlan("g_1", "s_1", "", (above,)), ConstantRow(("DOUBLE",), (5.0,)))
+        'price > 5.0'
+    """
+    constants = [_literal(kind, value) for kind, value in zip(row.types, row.values, strict=True)]
+    if not plan.conjuncts:
+        return "TRUE"
+    whole = plan.conjuncts[0] if len(plan.conjuncts) == 1 else Call("and", plan.conjuncts, "BOOLEAN")
+    return render_part(whole, constants)
+
+
+def select_sql(select: SelectList) -> str:
+    """Return the SELECT list, every column under its name."""
+    return ", ".join(f"{render_part(item.expression)} AS {render_name(item.name)}" for item in select.items)
+
+
+def _literal(kind: str, value: ConstantValue) -> str:
+    if isinstance(value, tuple):
+        return f"({', '.join(_literals(kind[4:-1], value))})"
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if kind == "STRING":
+        return "'" + str(value).replace("'", "''") + "'"
+    if isinstance(value, datetime):
+        return f"TIMESTAMP '{value.replace(tzinfo=None).isoformat(sep=' ')}'"
+    if kind == "DATE":
+        return f"DATE '{value}'"
+    return repr(value) if isinstance(value, float) else format(value, "f") if kind == "NUMERIC" else str(value)
+
+
+def _literals(kind: str, values: Iterable[ConstantValue]) -> list[str]:
+    return [_literal(kind, value) for value in values]
