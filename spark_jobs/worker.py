@@ -15,11 +15,12 @@ from pyspark import TaskContext
 
 from grouping.catalog import Stream
 from grouping.errors import InternalError, OperationalError
-from grouping.redis_store import TableStore
+from grouping.redis_store import TableStore, TableVersion
 from grouping.settings import Settings
 from spark_jobs.constant_cache import ConstantTables, Snapshot
 from spark_jobs.decode import decode
 from spark_jobs.evaluate import matches
+from spark_jobs.pending import pending_records
 from spark_jobs.residual import evaluate_expression
 from spark_jobs.split import split
 
@@ -56,12 +57,13 @@ class Evaluation:
         stream = msgspec.json.decode(self.stream, type=Stream)
         settings = Settings.model_validate(self.settings)
         batch_id = _batch_id()
-        snapshot: Snapshot | None = None
+        tables: tuple[TableVersion, Snapshot] | None = None
         counts = _MatchCounts()
         for batch in batches:
             if not batch.num_rows:
                 continue
-            snapshot = snapshot or _tables_of(stream.stream_id, batch_id, settings)
+            tables = tables or _tables_of(stream.stream_id, batch_id, settings)
+            version, snapshot = tables
             events, dead_letters = decode(batch, stream, settings)
             if dead_letters is not None:
                 yield dead_letters
@@ -69,6 +71,7 @@ class Evaluation:
                 for found in matches(snapshot, events):
                     counts.add(found.number, events.time_ms)
                     yield from split(events, found, stream, settings, evaluate_expression)
+                    yield from pending_records(events, found, stream, version, settings, evaluate_expression)
         counts.publish(stream.stream_id, settings)
 
 
@@ -80,14 +83,14 @@ def _batch_id() -> int:
     return int(batch_id)
 
 
-def _tables_of(stream_id: str, batch_id: int, settings: Settings) -> Snapshot:
+def _tables_of(stream_id: str, batch_id: int, settings: Settings) -> tuple[TableVersion, Snapshot]:
     """Return the tables that this micro-batch sees; waits as long as none are confirmed, never goes on without."""
     waits = 0
     while True:
         try:
             store = _store(settings)
             version = store.pin(stream_id, batch_id)
-            return _tables.setdefault(stream_id, ConstantTables(stream_id)).at(version, store)
+            return version, _tables.setdefault(stream_id, ConstantTables(stream_id)).at(version, store)
         except OperationalError as error:
             if waits % 50 == 0:
                 log.warning("no constant tables yet", extra={"stream": stream_id, "reason": error.message})

@@ -1,0 +1,117 @@
+"""Matches that wait for a tick, as they travel from Spark to the gateway: many of them packed in a record of `cq.pending`.
+
+A record holds matches of one task for one partition of the topic. Its items are sorted by the store of matches that they
+belong to (`p_…`), within one in source order; a row of JSON is held once, however many stores want it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["ID_BYTES", "PendingMatches", "pack_pending"]
+
+ID_BYTES = 12
+"""Of a pending id without its prefix."""
+
+
+class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True):
+    """One record of `cq.pending`."""
+
+    stream_id: str
+    epoch: int
+    """With `version` the state of the constant tables that met the events."""
+    version: int
+    ids: bytes
+    """The distinct stores, 12 bytes each."""
+    ends: bytes
+    """By store (int32): the end of its items, which begin where those of the store before end."""
+    partitions: bytes
+    """By item (int32): the source partition."""
+    offsets: bytes
+    """By item (int64): the source offset."""
+    times: bytes
+    """By item (int64): the source record's time, epoch milliseconds."""
+    rows: bytes
+    """By item (int32): its place in `values`."""
+    values: list[bytes]
+    """Rows as JSON objects."""
+
+    @classmethod
+    def decode(cls, body: bytes) -> PendingMatches:
+        """Return the record of those bytes."""
+        return _decode(body)
+
+    @cached_property
+    def spans(self) -> dict[bytes, tuple[int, int]]:
+        """By store: its items, first and after the last."""
+        spans, begin = {}, 0
+        for number, end in enumerate(np.frombuffer(self.ends, np.int32).tolist()):
+            spans[self.ids[number * ID_BYTES : (number + 1) * ID_BYTES]] = (begin, end)
+            begin = end
+        return spans
+
+    @cached_property
+    def partition_of(self) -> NDArray[np.int32]:
+        """By item: the source partition."""
+        return np.frombuffer(self.partitions, np.int32)
+
+    @cached_property
+    def offset_of(self) -> NDArray[np.int64]:
+        """By item: the source offset."""
+        return np.frombuffer(self.offsets, np.int64)
+
+    @cached_property
+    def time_of(self) -> NDArray[np.int64]:
+        """By item: the source record's time."""
+        return np.frombuffer(self.times, np.int64)
+
+    @cached_property
+    def row_of(self) -> NDArray[np.int32]:
+        """By item: its place in `values`."""
+        return np.frombuffer(self.rows, np.int32)
+
+
+_decode = msgspec.msgpack.Decoder(PendingMatches).decode
+
+
+def pack_pending(
+    stream_id: str,
+    table: tuple[int, int],
+    ids: NDArray[np.uint8],
+    events: tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]],
+    rows: NDArray[np.int32],
+    values: Sequence[bytes],
+) -> bytes:
+    """Return a record's value.
+
+    Args:
+        stream_id: Of the source.
+        table: Epoch and version of the constant tables.
+        ids: By item the 12 bytes of its store, as a matrix.
+        events: By item the source's partition, offset and time.
+        rows: By item its place in `values`.
+        values: The rows.
+    """
+    names = np.ascontiguousarray(ids).view(f"V{ID_BYTES}").ravel()
+    order = np.lexsort(ids.T[::-1])  # stable: items of one store stay in source order
+    names = names[order]
+    last = np.flatnonzero(np.append(names[1:] != names[:-1], True))
+    partitions, offsets, times = events
+    return msgspec.msgpack.encode(
+        PendingMatches(
+            stream_id,
+            *table,
+            names[last].tobytes(),
+            (last + 1).astype(np.int32).tobytes(),
+            partitions[order].astype(np.int32).tobytes(),
+            offsets[order].astype(np.int64).tobytes(),
+            times[order].astype(np.int64).tobytes(),
+            rows[order].astype(np.int32).tobytes(),
+            list(values),
+        )
+    )
