@@ -20,7 +20,7 @@ from gateway.metrics import COMMANDS, DEAD_LETTERS
 from gateway.positions import Positions
 from gateway.statements import Prepared, Statements
 from gateway.working_copy import WorkingCopy
-from grouping.errors import InputError
+from grouping.errors import InputError, OperationalError
 from grouping.settings import Settings
 from schemas.codec import Command, Encoding, MalformedCommand, Reply, decode_command, decode_reply, encode_reply
 
@@ -79,7 +79,7 @@ class Commands:
         self._to_remember: dict[int, bytes] = {}
         self._first_replies: dict[bytes, Reply] = {}
         requests = [request for message in messages if (request := self._decode(message, now_ms)) is not None]
-        self._run_all(requests, now_ms)
+        self._run_unless_poisoned(requests, now_ms)
         offsets: dict[int, int] = {}
         for message in messages:
             partition, offset = message.partition(), message.offset()
@@ -143,6 +143,27 @@ class Commands:
 
     # -- carrying out --------------------------------------------------------------------------------------------------
 
+    def _run_unless_poisoned(self, requests: list[_Request], now_ms: int) -> None:
+        """Carry out requests; one that meets a fault of ours is answered alone, and the unit is made anew without it."""
+        poisoned: set[bytes] = set()
+        answered = len(self._records)
+        while True:
+            try:
+                self._run_all([each for each in requests if each.remember not in poisoned], now_ms)
+                break
+            except _Poison as poison:
+                log.exception("a command met a fault of the gateway")
+                poisoned.add(poison.request.remember)
+                del self._records[answered:]
+                self._to_remember.clear()
+                self._first_replies.clear()
+                self._working.open()
+                self._statements.reload()
+        for request in requests:
+            if request.remember in poisoned:
+                reply = _rejection(request.command.command_id, request.command.subscriber, _FAULT, now_ms)
+                self._answer(request.key, request.command.encoding, reply)
+
     def _run_all(self, requests: list[_Request], now_ms: int) -> None:
         seen = self._commits.remembered.find([request.remember for request in requests], now_ms)
         run: list[tuple[_Request, Prepared | InputError]] = []
@@ -154,6 +175,10 @@ class Commands:
                     prepared = self._statements.prepare(request.command.text, now_ms)
             except InputError as error:
                 prepared = error
+            except OperationalError:
+                raise
+            except Exception as error:
+                raise _Poison(request) from error
             if isinstance(prepared, Prepared) and prepared.on_streams:
                 self._run(run, seen, now_ms)
                 self._run([(request, prepared)], seen, now_ms)
@@ -217,6 +242,10 @@ class Commands:
             )
         except InputError as error:
             reply = _rejection(command.command_id, command.subscriber, error, now_ms)
+        except OperationalError:
+            raise
+        except Exception as error:
+            raise _Poison(request) from error
         if reply.code != "unavailable":
             self._first_replies[request.remember] = reply
             self._to_remember[len(self._records)] = request.remember
@@ -244,6 +273,21 @@ class Commands:
         headers = (("command_id", reply.command_id.encode("utf-8", "surrogatepass")),) if reply.command_id else ()
         self._records.append(Outgoing(self._replies, key, encode_reply(reply, encoding), headers))
 
+
+class _Poison(Exception):
+    """A command that met a fault of ours."""
+
+    def __init__(self, request: _Request) -> None:
+        super().__init__(request.command.command_id)
+        self.request = request
+
+
+_FAULT = InputError(
+    "the gateway could not carry out the command",
+    code="unavailable",
+    detail="It met a fault of its own, which it has logged; nothing was changed.",
+    hint="Send it again, or report it.",
+)
 
 _REPEAT = InputError("a repeated command", code="unavailable")
 """Stands for a command whose id was seen before: it is not compiled again."""

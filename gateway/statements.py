@@ -82,6 +82,7 @@ class Statements:
     def reload(self) -> None:
         """Take the streams from the working copy anew."""
         self.counts.open()
+        self.registry.finish()
         self.catalog = Catalog(self._working.streams.values())
         self._preparer = Preparer(self.catalog)
 

@@ -7,6 +7,7 @@ version is merged, since a batch that is under way, or replayed, still loads up 
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.working_copy import WorkingCopy
@@ -101,7 +102,7 @@ class TableUpkeep:
         for block, table in Segment.merge(segments, oldest=True).added.items():
             columns = [name for name in table.column_names if name.startswith("c")]
             flat = [
-                pc.binary_join(pc.cast(table[name], "list<item: string>"), "\x00").to_pylist()
+                pc.binary_join(pc.cast(table[name], pa.list_(pa.string())), "\x00").to_pylist()
                 if str(table[name].type).startswith("list")
                 else table[name].to_pylist()
                 for name in columns
