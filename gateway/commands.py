@@ -144,7 +144,7 @@ class Commands:
     # -- carrying out --------------------------------------------------------------------------------------------------
 
     def _run_unless_poisoned(self, requests: list[_Request], now_ms: int) -> None:
-        """Carry out requests; one that meets a fault of ours is answered alone, and the unit is made anew without it."""
+        """Carry out requests; one that meets a fault of ours is answered alone, and the unit made anew without it."""
         poisoned: set[bytes] = set()
         answered = len(self._records)
         while True:
