@@ -17,6 +17,8 @@ __all__ = [
     "EndNotice",
     "Holder",
     "PENDING_PARTITIONS",
+    "Sight",
+    "TimedNote",
     "TriggerSpec",
     "Window",
     "feed_of",
@@ -158,6 +160,21 @@ class CatalogCq(msgspec.Struct, frozen=True):
     destination: Destination
 
 
+Sight = tuple[int, int, list[Window]]
+"""From an epoch and a version of the constant tables on: the record times that a destination sees."""
+
+
+class TimedNote(msgspec.Struct, array_like=True, frozen=True):
+    """What a timer-based destination has seen and when it began, key `timed/<destination>` on `cq.catalog`."""
+
+    history: tuple[Sight, ...] = ()
+    """Oldest first. A stored match is the destination's if it saw its time at the version that met the event."""
+    born_ms: int = 0
+    """When its first CQ was accepted."""
+    from_ms: int = 0
+    """START of that CQ, else the same: where the first digest begins."""
+
+
 class Holder(msgspec.Struct, array_like=True):
     """A destination with its members, as Redis keeps it."""
 
@@ -168,6 +185,7 @@ class Holder(msgspec.Struct, array_like=True):
     """Live, unpaused members by window (``start,expire`` as text)."""
     paused: int = 0
     """Paused members."""
+    timed: TimedNote = TimedNote()
 
     def count(self, cq: Cq, by: int) -> None:
         """Add (or with -1 remove) a member."""
@@ -207,6 +225,8 @@ class EndNotice(msgspec.Struct, frozen=True):
     """No batch that was pinned before this version may still be under way when `cq.end` is written."""
     written: bool = False
     """Whether `cq.end` is out, so that only the topic is left to delete."""
+    timed: TimedNote = TimedNote()
+    """Of a timer-based destination, which may have a last digest to come."""
 
 
 def union(windows: list[Window]) -> list[Window]:

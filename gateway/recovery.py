@@ -14,7 +14,7 @@ from confluent_kafka import Message
 
 from gateway.commit import Commits, Remembered
 from gateway.kafka import CommandConsumer, LogReader, Topics
-from gateway.records import CatalogCq
+from gateway.records import CatalogCq, TimedNote
 from gateway.working_copy import CqKey, WorkingCopy
 from grouping.catalog import Stream
 from grouping.group import GroupPlan, SelectList
@@ -72,6 +72,7 @@ class Recovery:
         epoch = int(old.get("epoch", 0))
         if old.get("run_id") != run_id or replayed or rebuild:
             epoch = max(epoch + 1, now_ms // 1000)
+        working.epoch = epoch
         with mapped():
             working.redis.set(working.key("epoch"), json.dumps({"epoch": epoch, "run_id": run_id}))
         log.info("recovered", extra={"epoch": epoch, "replayed": replayed})
@@ -105,6 +106,7 @@ class Recovery:
         reader = LogReader(self._settings)
         last, new = position - 1, False
         self._parts: dict[str, GroupPlan | SelectList] = {}
+        self._timed: dict[str, TimedNote] = {}
         chunk: list[Message] = []
         try:
             for message in reader.since(self._settings.topic("catalog"), {0: position}):
@@ -114,6 +116,7 @@ class Recovery:
                     new |= self._apply(chunk)
                     chunk = []
             new |= self._apply(chunk)
+            self._apply_timed()
         finally:
             reader.close()
         with mapped():
@@ -143,10 +146,24 @@ class Recovery:
                     self._parts[name] = msgspec.json.decode(value, type=part)
                 case "end":
                     working.set_field("ends", rest, value)
+                case "timed" if value is None:
+                    self._timed.pop(rest, None)
+                case "timed":
+                    self._timed[rest] = msgspec.json.decode(value, type=TimedNote)
                 case "cq":
                     new |= self._apply_cq(*cqs[number])
         working.commit({})
         return new
+
+    def _apply_timed(self) -> None:
+        """Give timer-based destinations back what they have seen: versions of earlier epochs, which are not replayed."""
+        names = list(self._timed)
+        for first in range(0, len(names), _CHUNK):
+            chunk = names[first : first + _CHUNK]
+            self._working.load_holders(chunk)
+            for name in chunk:
+                self._working.set_timed(name, self._timed[name])
+            self._working.commit({})
 
     def _apply_cq(self, key: CqKey, record: CatalogCq | None) -> bool:
         have = self._working.cq(key)

@@ -158,7 +158,8 @@ class Registry:
             self.changes.append((f"part/{stream_id}/{name}", msgspec.json.encode(part)))
 
     def _end(self, destination: Destination, at_ms: int, reason: str) -> None:
-        notice = EndNotice(destination, at_ms, reason, self._working.ended_version(destination))
+        timed = self._working.ended_note(destination)
+        notice = EndNotice(destination, at_ms, reason, self._working.ended_version(destination), timed=timed)
         self.notices.append(notice)
         self.changes.append((f"end/{destination.destination_id}", msgspec.json.encode(notice)))
 
@@ -253,7 +254,11 @@ class Registry:
     def finish(self) -> tuple[list[CatalogChange], list[EndNotice]]:
         """Return what the unit is to write to the catalog and which destinations it ended, and begin the next one."""
         unused = ((f"part/{stream_id}/{name}", None) for stream_id, name in self._working.unused_parts())
-        changes, notices = [*self.changes, *unused], self.notices
+        sights = (
+            (f"timed/{name}", None if note is None else msgspec.json.encode(note))
+            for name, note in self._working.note_sights().items()
+        )
+        changes, notices = [*self.changes, *sights, *unused], self.notices
         self.changes, self.notices = [], []
         return changes, notices
 

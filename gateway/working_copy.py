@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from gateway.records import Cq, Destination, Holder, Window, feed_of
+from gateway.records import Cq, Destination, Holder, TimedNote, Window, feed_of
 from grouping.catalog import Stream
 from grouping.constant_table import Block, Entry, Segment
 from grouping.group import GroupPlan, SelectList
@@ -73,6 +73,10 @@ class WorkingCopy:
         self.dedicated: set[str] = set()
         """Live dedicated destinations."""
         self._known_parts: dict[tuple[str, str], GroupPlan | SelectList] = {}
+        self.epoch = 0
+        """The confirmed epoch of the tables."""
+        self.joined: list[tuple[str, str]] = []
+        """Stores of matches and timer-based destinations that began to read them, for the timers to take up."""
         self._next_numbers: dict[str, int] = {}
         self._free_numbers: dict[str, list[int]] = {}
         self.begin()
@@ -124,6 +128,8 @@ class WorkingCopy:
         self._changed_parts: set[tuple[str, str]] = set()
         self._taken_numbers: list[tuple[str, int]] = []
         self._freed_numbers: list[tuple[str, int]] = []
+        self._ended_notes: dict[str, TimedNote] = {}
+        self._bumped: set[str] = set()
 
     def load(self, cqs: Iterable[CqKey], destinations: Iterable[Destination] = ()) -> None:
         """Read those CQs with their destinations, and those destinations, into the unit."""
@@ -150,6 +156,10 @@ class WorkingCopy:
         holders = (self._holders[name] for name in found)
         timed = (holder.destination for holder in holders if holder is not None and holder.destination.trigger.timed)
         self._load_holders([feed_of(destination).destination_id for destination in timed])
+
+    def load_holders(self, names: Iterable[str]) -> None:
+        """Read those destinations into the unit."""
+        self._load_holders(names)
 
     def _load_holders(self, names: Iterable[str]) -> None:
         new = [name for name in dict.fromkeys(names) if name not in self._holders]
@@ -228,6 +238,9 @@ class WorkingCopy:
             holder = self._touch(joined)
             if holder is None:
                 holder = self._holders[joined.destination_id] = Holder(joined, self._take_number(stream_id))
+                if joined.trigger.timed:
+                    begin = cq.created_ms if cq.start_ms is None else cq.start_ms
+                    holder.timed = TimedNote((), cq.created_ms, begin)
                 if joined.mode == "dedicated":
                     self.dedicated.add(joined.destination_id)
             holder.count(cq, 1)
@@ -266,6 +279,7 @@ class WorkingCopy:
             assert holder is not None, "a destination stays as long as it has members"
             holder.count(cq, -1)
             if not holder.members:
+                self._ended_notes[left.destination_id] = holder.timed
                 self._holders[left.destination_id] = None
                 self._freed_numbers.append((left.stream_id, holder.number))
                 self.dedicated.discard(left.destination_id)
@@ -332,13 +346,50 @@ class WorkingCopy:
                 removed.setdefault(destination.stream_id, []).append(name)
             if holder is not None:
                 added.setdefault(destination.stream_id, []).extend(_entries(holder, after))
-        touched = (removed.keys() | added.keys()) & self.streams.keys()
+        touched = (removed.keys() | added.keys() | self._bumped) & self.streams.keys()
         return {name: Segment.of(removed.get(name, ()), added.get(name, ())) for name in touched}
 
     def ended_version(self, destination: Destination) -> int:
         """Return the first version whose batches cannot write to a destination that this unit ends."""
-        seen_before = self._touched[feed_of(destination).destination_id][1]
-        return self.versions[destination.stream_id] + bool(seen_before)
+        names = (destination.destination_id, feed_of(destination).destination_id)
+        return self.versions[destination.stream_id] + any(self._touched[name][1] for name in names)
+
+    def ended_note(self, destination: Destination) -> TimedNote:
+        """Return what a timer-based destination that this unit ends has seen, up to its end."""
+        note = self._ended_notes[destination.destination_id]
+        if not note.history:
+            return note
+        last = (self.epoch, self.ended_version(destination), [])
+        return msgspec.structs.replace(note, history=(*note.history, last))
+
+    def note_sights(self) -> dict[str, TimedNote | None]:
+        """Bring what timer-based destinations see up to the unit's version, and return what changed (None: ended).
+
+        A stored match is shared by all ticks that read it; which of them saw it follows from the version that met the
+        event. So a change of that makes a version even where the store of matches itself stays as it is.
+        """
+        changed: dict[str, TimedNote | None] = {}
+        for name, (destination, before) in self._touched.items():
+            if not destination.trigger.timed:
+                continue
+            holder = self._holders[name]
+            after = holder.seen if holder is not None else []
+            if before == after and (holder is None or holder.timed.history or not after):
+                continue
+            self._bumped.add(destination.stream_id)
+            changed[name] = None
+            if holder is not None:
+                sight = (self.epoch, self.versions[destination.stream_id] + 1, after)
+                holder.timed = msgspec.structs.replace(holder.timed, history=(*holder.timed.history, sight))
+                changed[name] = holder.timed
+        return changed
+
+    def set_timed(self, name: str, note: TimedNote) -> None:
+        """Give a destination back what the catalog says that it has seen; it must have been loaded."""
+        holder = self._holders[name]
+        if holder is not None and holder.timed != note:
+            self._touch(holder.destination)
+            holder.timed = note
 
     def commit(self, also: Mapping[str, bytes | str | int]) -> str:
         """Write the unit and further keys (under the prefix) in one transaction, and begin the next unit.
@@ -350,6 +401,7 @@ class WorkingCopy:
         pipeline = self.redis.pipeline(transaction=True)
         self._write_cqs(pipeline)
         self._write_holders(pipeline)
+        self._write_timed(pipeline)
         self._write_parts(pipeline)
         for stream_id, segment in self.segments().items():
             version = self.versions[stream_id]
@@ -427,6 +479,24 @@ class WorkingCopy:
     def freed_numbers(self) -> list[tuple[str, int]]:
         """Where matches were counted of destinations that this unit ends, with their streams."""
         return self._freed_numbers
+
+    def _write_timed(self, pipeline: Any) -> None:
+        """Keep who reads which store of matches, and have the timers look at those whose sight changed."""
+        looks: dict[str, dict[str, int]] = {}
+        for name, (destination, before) in self._touched.items():
+            if not destination.trigger.timed:
+                continue
+            holder, store = self._holders[name], feed_of(destination).destination_id
+            if holder is None:
+                pipeline.srem(self.key("readers", store), name)
+                pipeline.zrem(self.key("timers", destination.stream_id), name)
+                continue
+            pipeline.sadd(self.key("readers", store), name)
+            self.joined.append((store, name))
+            if holder.seen != before and (before or destination.clause.even_if_empty or holder.timed.history[1:]):
+                looks.setdefault(destination.stream_id, {})[name] = 0
+        for stream_id, scores in looks.items():
+            pipeline.zadd(self.key("timers", stream_id), scores)
 
     def unused_parts(self) -> list[tuple[str, str]]:
         """Return the plans and SELECT lists, with their streams, that this unit leaves without a CQ."""

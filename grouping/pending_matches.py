@@ -1,7 +1,7 @@
-"""Matches that wait for a tick, as they travel from Spark to the gateway: many of them packed in a record of `cq.pending`.
+"""Matches that wait for a tick, as they travel from Spark to the gateway: many to a record of `cq.pending`.
 
-A record holds matches of one task for one partition of the topic. Its items are sorted by the store of matches that they
-belong to (`p_…`), within one in source order; a row of JSON is held once, however many stores want it.
+A record holds matches of one task for one partition of the topic. Its items are sorted by the store of matches that
+they belong to (`p_…`), within one in source order; a row of JSON is held once, however many stores want it.
 """
 
 from __future__ import annotations
