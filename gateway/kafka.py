@@ -21,7 +21,16 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from grouping.errors import OperationalError
 from grouping.settings import Settings
 
-__all__ = ["CommandConsumer", "Fenced", "KafkaUnavailable", "LogReader", "Outgoing", "Topics", "TransactionalWriter"]
+__all__ = [
+    "CommandConsumer",
+    "Fenced",
+    "KafkaUnavailable",
+    "LogReader",
+    "Outgoing",
+    "TailReader",
+    "Topics",
+    "TransactionalWriter",
+]
 
 _ANSWER_SECONDS = 30.0
 
@@ -131,6 +140,13 @@ class Topics:
     def beginnings(self, places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
         """Return the first offset still there of each (topic, partition)."""
         return self._offsets(places, OffsetSpec.earliest(), False)
+
+    def delete_before(self, topic: str, offsets: Mapping[int, int]) -> None:
+        """Delete a topic's records below those offsets, by partition."""
+        places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+        with _mapped("deleting records"):
+            for future in self._admin.delete_records(places, operation_timeout=_ANSWER_SECONDS).values():
+                future.result(_ANSWER_SECONDS)
 
     def _offsets(
         self, places: Sequence[tuple[str, int]], spec: OffsetSpec, committed: bool
@@ -307,11 +323,62 @@ class LogReader:
                     else:
                         raise KafkaException(error)
 
+    def span(self, topic: str, partition: int, first: int, last: int) -> Iterator[Message]:
+        """Yield a partition's records from one offset to another, that one included."""
+        for message in self.since(topic, {partition: first}):
+            offset = message.offset()
+            if offset is not None and offset <= last:
+                yield message
+            if offset is None or offset >= last:
+                return
+
     def at(self, topic: str, partition: int, offset: int) -> Message | None:
         """Return the record at a position, None when it is not there any more."""
         for message in self.since(topic, {partition: offset}):
             return message if message.offset() == offset else None
         return None
+
+    def close(self) -> None:
+        """Leave."""
+        self._consumer.close()
+
+
+class TailReader:
+    """Follows all partitions of a topic, without ever waiting."""
+
+    def __init__(self, settings: Settings, topic: str, offsets: Mapping[int, int]) -> None:
+        """Begin at those offsets, by partition."""
+        self.reached = dict(offsets)
+        """By partition: everything before was read."""
+        self._consumer = Consumer(
+            _config(
+                settings,
+                group_id=settings.topic("gateway-tail"),
+                enable_auto_commit=False,
+                enable_partition_eof=True,
+                auto_offset_reset="earliest",
+                fetch_wait_max_ms=50,
+                queued_max_messages_kbytes=32_768,
+                max_partition_fetch_bytes=4_000_000,
+            )
+        )
+        with _mapped("following a log"):
+            self._consumer.assign([TopicPartition(topic, number, offset) for number, offset in offsets.items()])
+
+    def read(self, most: int) -> list[Message]:
+        """Return the records that are there, at most so many."""
+        found = []
+        with _mapped("following a log"):
+            for message in self._consumer.consume(most, timeout=0):
+                error, partition, offset = message.error(), message.partition(), message.offset()
+                if error is not None and error.code() != _END_OF_PARTITION:
+                    raise KafkaException(error)
+                if partition is None or offset is None:
+                    continue
+                self.reached[partition] = max(self.reached.get(partition, 0), offset + (error is None))
+                if error is None:
+                    found.append(message)
+        return found
 
     def close(self) -> None:
         """Leave."""

@@ -9,7 +9,7 @@ from cronsim import CronSim
 
 from gateway.records import TriggerSpec, millis
 
-__all__ = ["next_tick"]
+__all__ = ["next_tick", "previous_tick"]
 
 
 def next_tick(trigger: TriggerSpec, after_ms: int, start_ms: int | None = None) -> int | None:
@@ -29,6 +29,22 @@ def next_tick(trigger: TriggerSpec, after_ms: int, start_ms: int | None = None) 
     after_ms = after_ms if start_ms is None else max(after_ms, start_ms)
     if trigger.every_ms:
         return after_ms - (after_ms - trigger.phase_ms) % trigger.every_ms + trigger.every_ms
-    local = datetime.fromtimestamp(after_ms / 1000, UTC).astimezone(ZoneInfo(trigger.zone))
-    found = next(CronSim(trigger.cron, local), None)
+    return _cron(trigger, after_ms, reverse=False)
+
+
+def previous_tick(trigger: TriggerSpec, before_ms: int) -> int | None:
+    """Return the last tick earlier than an instant, None when there is none.
+
+    Example:
+        >>> previous_tick(TriggerSpec(every_ms=10_000, phase_ms=3_000), 13_000)
+        3000
+    """
+    if trigger.every_ms:
+        return before_ms - 1 - (before_ms - 1 - trigger.phase_ms) % trigger.every_ms
+    return _cron(trigger, before_ms, reverse=True)
+
+
+def _cron(trigger: TriggerSpec, at_ms: int, *, reverse: bool) -> int | None:
+    local = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone(ZoneInfo(trigger.zone))
+    found = next(CronSim(trigger.cron, local, reverse=reverse), None)
     return None if found is None else millis(found.astimezone(UTC))

@@ -1,0 +1,70 @@
+"""How far time is settled for one stream: up to which instant everything published has been evaluated.
+
+From time to time the ends of the source's partitions are looked up (a *probe*). Once the evaluator has committed those
+ends, whatever was published before the probe is evaluated: every tick up to it may fire. An idle partition holds
+nothing up. A tick waits only so long; the end of a CQ (EXPIRE) waits for as long as it takes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import NamedTuple
+
+__all__ = ["Frontier", "Offsets", "covers"]
+
+Offsets = Mapping[str, int]
+"""By partition (as text, as in JSON): the next offset."""
+
+
+class _Probe(NamedTuple):
+    at_ms: int
+    ends: Offsets
+
+
+def covers(reached: Offsets, wanted: Offsets) -> bool:
+    """Tell whether every partition has reached what is wanted of it."""
+    return all(reached.get(partition, 0) >= end for partition, end in wanted.items())
+
+
+class Frontier:
+    """The settled time of one stream. Moved by its caller's clock, epoch milliseconds."""
+
+    def __init__(self, settled_ms: int, covered: Offsets, wait_ms: int) -> None:
+        """Begin where an earlier life ended.
+
+        Args:
+            settled_ms: All ticks up to here have fired.
+            covered: What the evaluator is known to have committed.
+            wait_ms: How long a tick waits for it.
+        """
+        self.settled_ms = settled_ms
+        """All ticks up to here have fired."""
+        self.evaluated_ms = settled_ms
+        """What was published up to here is certainly evaluated."""
+        self.covered: dict[str, int] = dict(covered)
+        """What the evaluator has committed, and whose matches are all known here."""
+        self._wait_ms = wait_ms
+        self._probes: deque[_Probe] = deque()
+
+    def probe(self, at_ms: int, ends: Offsets) -> None:
+        """Note the ends of the partitions at an instant, which is later than that of the probe before."""
+        self._probes.append(_Probe(at_ms, ends))
+
+    def cover(self, committed: Offsets) -> None:
+        """Note what the evaluator has committed; never less than before."""
+        for partition, offset in committed.items():
+            self.covered[partition] = max(offset, self.covered.get(partition, 0))
+
+    def due(self, now_ms: int) -> int:
+        """Return up to where ticks may fire now: `settled_ms` when nothing has changed."""
+        due_ms = self.settled_ms
+        while self._probes:
+            probe = self._probes[0]
+            if covers(self.covered, probe.ends):
+                self.evaluated_ms = max(self.evaluated_ms, probe.at_ms)
+            elif now_ms < probe.at_ms + self._wait_ms:
+                break
+            due_ms = max(due_ms, probe.at_ms)
+            self._probes.popleft()
+        return due_ms
