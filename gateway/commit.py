@@ -91,11 +91,14 @@ class Commits:
         self._settings = settings
         self._working = working
         self._consumer = consumer
-        self.writer = TransactionalWriter(settings)
         self.remembered = Remembered(settings, working)
         self._number = 0
         self.run_id = ""
         """The run of the Redis server that the working copy was read from."""
+
+    def open(self) -> None:
+        """Take a new producer: the old one may be beyond use, and whatever it left open is aborted."""
+        self._writer = TransactionalWriter(self._settings)
 
     def write(
         self,
@@ -146,7 +149,7 @@ class Commits:
 
         reads = (self._consumer, journal.offsets) if journal.offsets else None
         if journal.records or reads:
-            self.writer.write(journal.records, reads, written)
+            self._writer.write(journal.records, reads, written)
         also = {"settled": str(journal.number)}
         also |= {f"replies-read:{partition}": str(end) for partition, end in ends.items()}
         if position >= 0:

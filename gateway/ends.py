@@ -79,7 +79,7 @@ class Ends:
     def _is_over(self, destination: Destination) -> bool:
         """Delete the topic unless somebody took it over; False while others of the group still write to it."""
         self._working.load((), [destination])
-        if destination.mode == "virtual" and destination.group_id in self._working.parts[destination.stream_id]:
+        if destination.mode == "virtual" and destination.group_id in self._working.parts.get(destination.stream_id, {}):
             return False
         if self._working.holder(destination.destination_id) is None:
             self._topics.delete([topic_of(self._settings, destination)])

@@ -59,6 +59,7 @@ class Recovery:
             # No batch may meet these tables before they are complete.
             with mapped():
                 working.redis.delete(working.key("epoch"))
+        self._commits.open()
         self._finish_journal(now_ms)
         position = None if rebuild else self._position()
         if position is None:

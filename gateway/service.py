@@ -28,7 +28,7 @@ from gateway.statements import Statements
 from gateway.table_upkeep import TableUpkeep
 from gateway.working_copy import WorkingCopy
 from grouping.errors import OperationalError
-from grouping.redis_store import Lease, mapped
+from grouping.redis_store import Lease, TableStore, mapped
 from grouping.settings import Settings
 
 __all__ = ["run_gateway"]
@@ -126,6 +126,7 @@ class _Service:
             self._ends,
             now_ms,
         )
+        self._store = TableStore(settings)
         self._epoch = 0
 
     def _ensure_topics(self) -> dict[str, int]:
@@ -187,10 +188,8 @@ class _Service:
 
     def _look_after(self) -> None:
         working = self._working
-        with mapped():
-            run_id = working.redis.info("server")["run_id"]
-        if run_id != self._commits.run_id:
-            raise OperationalError("redis was restarted")
+        if self._store.epoch() != self._epoch:
+            raise OperationalError("redis was restarted or wiped")
         self._statements.counts.step()
         working.begin()
         records, changes = self._ends.step(now_ms(), self._epoch)

@@ -7,6 +7,8 @@ version is merged, since a batch that is under way, or replayed, still loads up 
 
 from __future__ import annotations
 
+import json
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,6 +21,9 @@ __all__ = ["TableUpkeep", "oldest_pin"]
 
 _FEW = 8
 """So many small segments may stand at the end of a stream's log."""
+
+_MANY = 256
+"""So many versions may lie between what workers have loaded and the newest, before they are merged all the same."""
 
 Span = tuple[int, int]
 
@@ -39,9 +44,17 @@ class TableUpkeep:
             self._remove_unused(stream_id, floor)
 
     def _floor(self, stream_id: str) -> int:
+        """Return the version that workers have at least, so that merging below it costs no worker a reload."""
         version = self._working.versions[stream_id]
         pinned = oldest_pin(self._working, stream_id)
-        return version if pinned is None else min(version, pinned[1])
+        if pinned is not None:
+            return min(version, pinned[1])
+        with mapped():
+            body = self._redis.get(self._working.key("committed", stream_id))
+        last = json.loads(body).get("pinned") if body else None
+        loaded = min(version, int(last.split(":")[1])) if last else version
+        # Where nothing flows but commands, segments would pile up: better one reload when events come again.
+        return loaded if version - loaded < _MANY else version
 
     def _spans(self, stream_id: str) -> list[Span]:
         with mapped():

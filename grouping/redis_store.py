@@ -162,9 +162,11 @@ class TableStore:
     def committed(self, stream_id: str, batch: int, offsets: dict[str, int]) -> None:
         """Note that a micro-batch is committed up to these offsets, and let go of its pin and of older ones."""
         pins = self._key("pins", stream_id)
-        body = json.dumps({"batch": batch, "offsets": offsets})
         with mapped():
-            done = [field for field in self._redis.hkeys(pins) if int(field) <= batch]
+            pinned = self._redis.hgetall(pins)
+            done = [field for field in pinned if int(field) <= batch]
+            seen = {"pinned": pinned[max(done, key=int)].decode()} if done else {}
+            body = json.dumps({"batch": batch, "offsets": offsets, **seen})
             pipeline = self._redis.pipeline(transaction=True)
             pipeline.set(self._key("committed", stream_id), body)
             if done:
