@@ -12,6 +12,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 __all__ = ["DeadLetter", "Result", "Results", "Tail", "dead_letters"]
 
+_GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
+"""A dedicated topic goes some time after its cq.end: there is nothing more to read then."""
 Place = tuple[str, int]
 """A topic and its partition."""
 
@@ -65,16 +67,18 @@ class Tail:
                 self.next[place] = message.offset() + 1
             elif error.code() == KafkaError._PARTITION_EOF:
                 self.next[place] = max(self.next[place], message.offset())
+            elif error.code() in _GONE:
+                self.remove(*place)
             else:
-                assert error.retriable() or error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART, error
+                assert error.retriable(), error
         return messages
 
     def drain(self, timeout: float = 60.0) -> list[Any]:
         """Return everything up to where the partitions end at this moment."""
         deadline = time.monotonic() + timeout
-        ends = {place: self._end(*place) for place in self.next}
+        ends = {place: self._end(*place) for place in tuple(self.next)}
         messages = []
-        while behind := {place: end for place, end in ends.items() if self.next[place] < end}:
+        while behind := {place: end for place, end in ends.items() if self.next.get(place, end) < end}:
             assert time.monotonic() < deadline, f"could not read up to {behind}, only to {self.next}"
             messages += self.poll(0.05)
         return messages
@@ -91,6 +95,9 @@ class Tail:
                 assert low_high is not None, f"{topic}/{partition} has no end"
                 return low_high[1]
             except KafkaException as exc:  # a topic just made has no leader yet
+                if exc.args[0].code() in _GONE:
+                    self.remove(topic, partition)
+                    return 0
                 if not exc.args[0].retriable() or time.monotonic() > deadline:
                     raise
 
@@ -133,7 +140,6 @@ class Results:
     def __init__(self, bootstrap: str) -> None:
         self._tail = Tail(bootstrap)
         self._from: dict[str, tuple[Place, int]] = {}
-        self._newest: dict[str, int] = {}
         self._seen: dict[tuple[str, str], bytes] = {}
         self._highest: dict[tuple[str, str, int], int] = {}
         self._placed: set[tuple[str, int, int]] = set()
@@ -146,7 +152,6 @@ class Results:
         """Begin to read a destination, at its `offset`."""
         place = (destination["topic"], destination["partition"])
         key, offset = destination["key"], destination["offset"]
-        self._newest[key] = max(offset, self._newest.get(key, 0))
         known = self._from.get(key)
         if known is not None and known[0] == place and known[1] <= offset and place in self._tail.next:
             return
@@ -158,6 +163,10 @@ class Results:
     def drain(self) -> None:
         """Read all destinations up to where they end at this moment."""
         self._take(self._tail.drain())
+
+    def poll(self) -> None:
+        """Take what has come already."""
+        self._take(self._tail.poll(0.0))
 
     def of(self, destination: dict[str, Any]) -> list[Result]:
         """Return a destination's results so far."""
@@ -197,8 +206,6 @@ class Results:
             assert self._highest.get(line, -1) < offset, f"{identity} comes after offset {self._highest[line]}"
             self._highest[line] = offset
         self.first[result.key].append(result)
-        if result.kind == "cq.end" and result.offset >= self._newest[result.key] and result.topic.endswith(result.key):
-            self._tail.remove(result.topic, result.partition)  # a dedicated topic, soon to be deleted
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,8 @@ class Play:
             came = {
                 Position(*one.source[1:]): one for one in self._lab.results.of(destination) if one.kind == "cq.match"
             }
-            texts = [life.text[:400] for life in lives]
+            texts = [(life.text[:400], life.live_from, life.drop_sent, life.gone_from) for life in lives]
+            texts.append((destination, [(one.kind, one.offset) for one in self._lab.results.of(destination)][-2:]))
             assert not must - came.keys(), f"missing {_show(must - came.keys(), events)} of {texts}"
             assert not came.keys() - may, f"too many {_show(came.keys() - may, events)} in {texts}"
             for position, one in came.items():
@@ -143,7 +144,7 @@ class Play:
         self._lab.client.poll(seconds)
         for command_id in [one for one in self._waiting if self._lab.client.replies_to(one)]:
             self._answered(self._waiting.pop(command_id), self._lab.client.replies_to(command_id)[0])
-        self._lab.results.until(lambda: True, "")
+        self._lab.results.poll()
 
     def _answered(self, life: Life, reply: Reply) -> None:
         assert reply.code == "ok", f"{life.text[:500]} was answered {reply.fields}"
