@@ -59,7 +59,12 @@ class Ends:
         changes: list[CatalogChange] = []
         pins: dict[str, tuple[int, int] | None] = {}
         linger_ms = round(self._settings.results.linger_seconds * 1000)
+        self._working.load((), [notice.destination for notice in self._open.values()])
         for name, notice in list(self._open.items()):
+            if self._working.holder(name) is not None:
+                # Somebody took the destination over before it came to its end.
+                changes.append(self._forget(name))
+                continue
             stream_id = notice.destination.stream_id
             if stream_id not in pins:
                 pins[stream_id] = oldest_pin(self._working, stream_id)
@@ -77,12 +82,10 @@ class Ends:
         return records, changes
 
     def _is_over(self, destination: Destination) -> bool:
-        """Delete the topic unless somebody took it over; False while others of the group still write to it."""
-        self._working.load((), [destination])
+        """Delete the topic; False while others of a virtual destination's group may still write to it."""
         if destination.mode == "virtual" and destination.group_id in self._working.parts.get(destination.stream_id, {}):
             return False
-        if self._working.holder(destination.destination_id) is None:
-            self._topics.delete([topic_of(self._settings, destination)])
+        self._topics.delete([topic_of(self._settings, destination)])
         return True
 
 

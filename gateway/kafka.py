@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+import tenacity
 from confluent_kafka import (
     Consumer,
     IsolationLevel,
@@ -36,6 +37,11 @@ _ANSWER_SECONDS = 30.0
 
 # The driver's own codes, which have names with an underscore.
 _FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH)  # noqa: SLF001
+_NOT_YET = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+)
 _END_OF_PARTITION = KafkaError._PARTITION_EOF  # noqa: SLF001
 
 
@@ -64,9 +70,18 @@ def _config(settings: Settings, **typed: object) -> dict[str, object]:
     return {**settings.kafka.extra, "bootstrap.servers": settings.kafka.bootstrap, **named}
 
 
-def _code(error: KafkaException) -> int | None:
-    cause = error.args[0]
+def _code(error: BaseException) -> int | None:
+    cause = error.args[0] if isinstance(error, KafkaException) else None
     return cause.code() if isinstance(cause, KafkaError) else None
+
+
+_retriable = tenacity.Retrying(
+    retry=tenacity.retry_if_exception(lambda error: _code(error) in _NOT_YET),
+    wait=tenacity.wait_fixed(0.02),
+    stop=tenacity.stop_after_delay(_ANSWER_SECONDS),
+    reraise=True,
+)
+"""Calls again what fails only because a topic was made a moment ago."""
 
 
 class Outgoing(NamedTuple):
@@ -141,6 +156,10 @@ class Topics:
         """Return the first offset still there of each (topic, partition)."""
         return self._offsets(places, OffsetSpec.earliest(), False)
 
+    def _list_offsets(self, wanted: dict[TopicPartition, OffsetSpec], level: IsolationLevel) -> dict[Any, Any]:
+        futures = self._admin.list_offsets(wanted, isolation_level=level, request_timeout=_ANSWER_SECONDS)
+        return {place: future.result() for place, future in futures.items()}
+
     def delete_before(self, topic: str, offsets: Mapping[int, int]) -> None:
         """Delete a topic's records below those offsets, by partition."""
         places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
@@ -156,8 +175,7 @@ class Topics:
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         with _mapped("asking for offsets"):
             wanted = {TopicPartition(topic, partition): spec for topic, partition in places}
-            futures = self._admin.list_offsets(wanted, isolation_level=level, request_timeout=_ANSWER_SECONDS)
-            found: dict[Any, Any] = {place: future.result() for place, future in futures.items()}
+            found = _retriable(lambda: self._list_offsets(wanted, level))
         return {(place.topic, place.partition): info.offset for place, info in found.items()}
 
 
