@@ -1,12 +1,13 @@
 """The end of a destination: `cq.end` after its last result, and a dedicated topic's deletion some time later.
 
-A batch that was pinned before the last member left may still write results. So the notice of an end waits until no
-such batch is under way; and the topic stays for readers who are late, and because a sink that meets a deleted topic
-fails its stream (design notes in README.md).
+What was published before a DROP still counts: a destination leaves the constant table when that is evaluated. A batch
+that was pinned before may still write results, so the notice of the end waits until no such batch is under way; and the
+topic stays for readers who are late, and because a sink that meets a deleted topic fails its stream.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 import msgspec
@@ -43,10 +44,12 @@ class Ends:
         for notice in notices:
             self._keep(notice)
 
-    def _keep(self, notice: EndNotice) -> None:
+    def _keep(self, notice: EndNotice) -> CatalogChange:
         name = notice.destination.destination_id
+        body = msgspec.json.encode(notice)
         self._open[name] = notice
-        self._working.set_field("ends", name, msgspec.json.encode(notice))
+        self._working.set_field("ends", name, body)
+        return (f"end/{name}", body)
 
     def _forget(self, name: str) -> CatalogChange:
         del self._open[name]
@@ -66,20 +69,33 @@ class Ends:
                 changes.append(self._forget(name))
                 continue
             stream_id = notice.destination.stream_id
+            if notice.until:
+                if self._evaluated(stream_id, notice.until):
+                    version = self._working.retire(notice.destination)
+                    changes.append(self._keep(msgspec.structs.replace(notice, until=(), version=version)))
+                continue
             if stream_id not in pins:
                 pins[stream_id] = oldest_pin(self._working, stream_id)
             pin = pins[stream_id]
             if not notice.written and (pin is None or pin >= (epoch, notice.version)):
                 records.append(end_record(self._settings, notice))
                 if notice.destination.mode != "shared":
-                    written = msgspec.structs.replace(notice, written=True)
-                    self._keep(written)
-                    changes.append((f"end/{name}", msgspec.json.encode(written)))
+                    changes.append(self._keep(msgspec.structs.replace(notice, written=True)))
                 else:
                     changes.append(self._forget(name))
             elif notice.written and now_ms >= notice.ended_ms + linger_ms and self._is_over(notice.destination):
                 changes.append(self._forget(name))
         return records, changes
+
+    def _evaluated(self, stream_id: str, until: tuple[int, ...]) -> bool:
+        """Tell whether the events below those offsets are evaluated and their results written."""
+        stream = self._working.streams.get(stream_id)
+        if stream is None:
+            return True
+        with mapped():
+            body = self._working.redis.get(self._working.key("committed", stream_id))
+        offsets = json.loads(body)["offsets"] if body else stream.start_offsets
+        return all(int(offsets.get(str(number), 0)) >= offset for number, offset in enumerate(until))
 
     def _is_over(self, destination: Destination) -> bool:
         """Delete the topic; False while others of a virtual destination's group may still write to it."""

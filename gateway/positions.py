@@ -44,6 +44,7 @@ class Positions:
     def begin(self) -> None:
         """Start a unit of work."""
         self._ends: dict[tuple[str, int], int] = {}
+        self._source_ends: dict[str, tuple[int, ...]] = {}
         self._made: set[str] = set()
 
     def prepare(self, new: Iterable[str], existing: Iterable[str]) -> None:
@@ -70,6 +71,15 @@ class Positions:
             self._topics.create({place[0]: 1}, result_config(self._settings))
             self._ends |= self._topics.ends([place])
         return self._ends[place]
+
+    def source_ends(self, stream_id: str) -> tuple[int, ...]:
+        """Return by partition where a stream's topic ends: what is published from now on lies there or above."""
+        if stream_id not in self._source_ends:
+            topic = self._working.streams[stream_id].topic
+            partitions = self._topics.partitions(topic) or 0
+            ends = self._topics.ends([(topic, number) for number in range(partitions)])
+            self._source_ends[stream_id] = tuple(ends[topic, number] for number in range(partitions))
+        return self._source_ends[stream_id]
 
     def virtual_ends(self, stream_id: str, group_id: str) -> tuple[int, ...]:
         """Return where a reader of a group's virtual results begins, by partition."""

@@ -227,6 +227,8 @@ class EndNotice(msgspec.Struct, frozen=True):
     """Whether `cq.end` is out, so that only the topic is left to delete."""
     timed: TimedNote = TimedNote()
     """Of a timer-based destination, which may have a last digest to come."""
+    until: tuple[int, ...] = ()
+    """By source partition, the offset up to which events still count; none once they are evaluated."""
 
 
 def union(windows: list[Window]) -> list[Window]:

@@ -157,9 +157,10 @@ class Registry:
         if name not in self._working.parts.get(stream_id, {}):
             self.changes.append((f"part/{stream_id}/{name}", msgspec.json.encode(part)))
 
-    def _end(self, destination: Destination, at_ms: int, reason: str) -> None:
+    def _end(self, destination: Destination, at_ms: int, reason: str, until: tuple[int, ...] = ()) -> None:
         timed = self._working.ended_note(destination)
-        notice = EndNotice(destination, at_ms, reason, self._working.ended_version(destination), timed=timed)
+        version = self._working.ended_version(destination)
+        notice = EndNotice(destination, at_ms, reason, version, timed=timed, until=until)
         self.notices.append(notice)
         self.changes.append((f"end/{destination.destination_id}", msgspec.json.encode(notice)))
 
@@ -183,12 +184,15 @@ class Registry:
         return cq
 
     def drop(self, key: CqKey, name: str, now_ms: int, reason: str = "dropped") -> Cq:
-        """Remove a CQ and return it as it was."""
+        """Remove a CQ and return it as it was; a dropped one still sees what is published by now."""
         cq = self.find(key, name)
-        ended = self._working.remove(key)
+        destination = self.destination_of(cq)
+        lasting = reason == "dropped" and destination.mode != "virtual" and not destination.trigger.timed
+        until = self._positions.source_ends(destination.stream_id) if lasting else ()
+        ended = self._working.remove(key, until)
         self.changes.append((catalog_key(key), None))
         if ended is not None:
-            self._end(ended, now_ms, reason)
+            self._end(ended, now_ms, reason, until)
         return cq
 
     def pause(self, key: CqKey, name: str, paused: bool, now_ms: int) -> Cq:

@@ -90,7 +90,9 @@ class TableUpkeep:
         key = self._working.key("unused", stream_id)
         with mapped():
             doomed = [name.decode() for name in self._redis.zrangebyscore(key, 0, floor)]
-            gone = [name for name in doomed if name not in self._working.parts[stream_id]]
+            leaving = self._working.leaving.values()
+            needed = {name for each in leaving for name in (each.group_id, each.select_id)}
+            gone = [name for name in doomed if name not in self._working.parts[stream_id] and name not in needed]
             if gone:
                 pipeline = self._redis.pipeline(transaction=True)
                 pipeline.hdel(self._working.key("groups", stream_id), *gone)

@@ -43,6 +43,7 @@ _OF_STREAM = (
 _encode = msgspec.msgpack.encode
 _decode_cq = msgspec.msgpack.Decoder(Cq).decode
 _decode_holder = msgspec.msgpack.Decoder(Holder).decode
+_decode_destination = msgspec.msgpack.Decoder(Destination).decode
 
 
 class CqKey(NamedTuple):
@@ -72,6 +73,8 @@ class WorkingCopy:
         """By stream: how many CQs use a group (`g_…`) or a SELECT list (`s…`)."""
         self.dedicated: set[str] = set()
         """Live dedicated destinations."""
+        self.leaving: dict[str, Destination] = {}
+        """Destinations without members whose last events are not evaluated yet."""
         self._known_parts: dict[tuple[str, str], GroupPlan | SelectList] = {}
         self.epoch = 0
         """The confirmed epoch of the tables."""
@@ -92,6 +95,8 @@ class WorkingCopy:
             versions = self.redis.hgetall(self.key("version"))
             numbers = self.redis.hgetall(self.key("numbers"))
             self.dedicated = {name.decode() for name in self.redis.smembers(self.key("dedicated"))}
+            leaving = self.redis.hgetall(self.key("leaving"))
+            self.leaving = {name.decode(): _decode_destination(body) for name, body in leaving.items()}
             self.streams = {name.decode(): msgspec.json.decode(body, type=Stream) for name, body in bodies.items()}
             self.versions = {name.decode(): int(version) for name, version in versions.items()}
             self._next_numbers = {name.decode(): int(number) for name, number in numbers.items()}
@@ -126,6 +131,9 @@ class WorkingCopy:
         self._fields: dict[tuple[str, str], bytes | None] = {}
         self._new_parts: dict[tuple[str, str], GroupPlan | SelectList] = {}
         self._changed_parts: set[tuple[str, str]] = set()
+        self._numbers_before: dict[str, int | None] = {}
+        self._last_entries: dict[str, list[Entry]] = {}
+        self._retired: dict[str, str] = {}
         self._taken_numbers: list[tuple[str, int]] = []
         self._freed_numbers: list[tuple[str, int]] = []
         self._ended_notes: dict[str, TimedNote] = {}
@@ -237,6 +245,7 @@ class WorkingCopy:
         for joined in {destination, feed_of(destination)}:
             holder = self._touch(joined)
             if holder is None:
+                self._take_over(joined)
                 holder = self._holders[joined.destination_id] = Holder(joined, self._take_number(stream_id))
                 if joined.trigger.timed:
                     begin = cq.created_ms if cq.start_ms is None else cq.start_ms
@@ -256,13 +265,38 @@ class WorkingCopy:
         self._set(key, cq)
         return ended
 
-    def remove(self, key: CqKey) -> Destination | None:
-        """Let a CQ go; its destination is returned when nobody is left there."""
+    def remove(self, key: CqKey, until: tuple[int, ...] = ()) -> Destination | None:
+        """Let a CQ go.
+
+        Args:
+            key: The CQ's identity.
+            until: By source partition, the offset up to which events still count for it, where it is the last member;
+                none when it goes at once.
+
+        Returns:
+            Its destination, when nobody is left there.
+        """
         cq = self._cqs[key]
         assert cq is not None, "the caller has looked"
-        ended = self._leave(cq)
+        ended = self._leave(cq, until)
         self._set(key, None)
         return ended
+
+    def retire(self, destination: Destination) -> int:
+        """Take a leaving destination from the constant table, and return the version that is without it."""
+        name = destination.destination_id
+        self.leaving.pop(name, None)
+        self.set_field("leaving", name, None)
+        self._retired[name] = destination.stream_id
+        return self.versions.get(destination.stream_id, 0) + 1
+
+    def _take_over(self, destination: Destination) -> None:
+        """Let a destination have members again that was about to leave."""
+        name = destination.destination_id
+        if self.leaving.pop(name, None) is not None:
+            self.set_field("leaving", name, None)
+            if self._last_entries.pop(name, None) is None:
+                self._retired[name] = destination.stream_id
 
     def _set(self, key: CqKey, cq: Cq | None) -> None:
         if key.subscriber in self._subscribed:
@@ -270,15 +304,20 @@ class WorkingCopy:
         self._cqs[key] = cq
         self._changed_cqs.add(key)
 
-    def _leave(self, cq: Cq) -> Destination | None:
+    def _leave(self, cq: Cq, until: tuple[int, ...] = ()) -> Destination | None:
         own = self._holders[cq.destination_id]
         assert own is not None, "a CQ has a destination"
         destination = own.destination
         for left in {destination, feed_of(destination)}:
             holder = self._touch(left)
             assert holder is not None, "a destination stays as long as it has members"
+            seen = holder.seen
             holder.count(cq, -1)
             if not holder.members:
+                if until and self._touched[left.destination_id][1]:
+                    self.leaving[left.destination_id] = left
+                    self.set_field("leaving", left.destination_id, _encode(left))
+                    self._last_entries[left.destination_id] = _entries(holder, seen, until)
                 self._ended_notes[left.destination_id] = holder.timed
                 self._holders[left.destination_id] = None
                 self._freed_numbers.append((left.stream_id, holder.number))
@@ -297,6 +336,7 @@ class WorkingCopy:
         holder = self._holders[name]
         if name not in self._touched:
             self._touched[name] = (destination, holder.seen if holder is not None else [])
+            self._numbers_before[name] = holder.number if holder is not None else None
         return holder
 
     def _take_number(self, stream_id: str) -> int:
@@ -340,12 +380,15 @@ class WorkingCopy:
         for name, (destination, before) in self._touched.items():
             holder = self._holders[name]
             after = holder.seen if holder is not None else []
-            if before == after or feed_of(destination) is not destination:
+            same = holder is None or holder.number == self._numbers_before[name]
+            if (before == after and same) or feed_of(destination) is not destination:
                 continue
             if before:
                 removed.setdefault(destination.stream_id, []).append(name)
-            if holder is not None:
-                added.setdefault(destination.stream_id, []).extend(_entries(holder, after))
+            entries = _entries(holder, after) if holder is not None else self._last_entries.get(name, [])
+            added.setdefault(destination.stream_id, []).extend(entries)
+        for name, stream_id in self._retired.items():
+            removed.setdefault(stream_id, []).append(name)
         touched = (removed.keys() | added.keys() | self._bumped) & self.streams.keys()
         return {name: Segment.of(removed.get(name, ()), added.get(name, ())) for name in touched}
 
@@ -531,9 +574,9 @@ def _shelf(part_id: str) -> str:
     return "groups" if part_id.startswith("g_") else "selects"
 
 
-def _entries(holder: Holder, windows: list[Window]) -> list[Entry]:
+def _entries(holder: Holder, windows: list[Window], until: tuple[int, ...] = ()) -> list[Entry]:
     destination = holder.destination
     row = destination.row
-    block = Block(destination.group_id, row.types, destination.select_id, destination.mode)
+    block = Block(destination.group_id, row.types, destination.select_id, destination.mode, until)
     name, number, partition = destination.destination_id, holder.number, destination.partition
     return [Entry(block, name, row, number, partition, start, expire) for start, expire in windows]

@@ -31,6 +31,8 @@ class Block(NamedTuple):
     types: tuple[str, ...]
     select_id: str
     mode: str
+    until: tuple[int, ...] = ()
+    """Of destinations that are leaving: by source partition, the offset of the first event that no longer counts."""
 
 
 class Entry(NamedTuple):

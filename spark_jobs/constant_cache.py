@@ -79,7 +79,7 @@ class Snapshot:
         return sum(part.nbytes for table in self.tables for part in table.parts)
 
 
-_Key = tuple[str, tuple[str, ...], bool]
+_Key = tuple[str, tuple[str, ...], bool, tuple[int, ...]]
 
 
 class ConstantTables:
@@ -156,14 +156,15 @@ class ConstantTables:
                 continue
             variant = self._variants.setdefault((block.select_id, block.mode), len(self._variants))
             rows = ConstantRows.of(table, variant, len(block.types))
-            by_table.setdefault((block.group_id, block.types, block.mode == "virtual"), []).append(rows)
+            key = (block.group_id, block.types, block.mode == "virtual", block.until)
+            by_table.setdefault(key, []).append(rows)
         for key, blocks_rows in by_table.items():
             self._tables[key] = self._grown(key, blocks_rows)
 
     def _grown(self, key: _Key, blocks_rows: Sequence[ConstantRows]) -> ConstantTable:
-        group, types, virtual = key
+        group, types, virtual, until = key
         table = self._tables.get(key)
-        shape = table.shape if table else TableShape.of(self._plans[group], types, virtual=virtual)
+        shape = table.shape if table else TableShape.of(self._plans[group], types, virtual=virtual, until=until)
         rows = ConstantRows.concat(blocks_rows) if len(blocks_rows) > 1 else blocks_rows[0]
         return ConstantTable(shape, added(shape, table.parts if table else (), rows))
 

@@ -108,8 +108,13 @@ def _report(table: ConstantTable) -> None:
 
 
 def _selected(table: ConstantTable, events: EventColumns) -> Ints:
-    """Return the events that the conjuncts without constants let through."""
+    """Return the events that still count for the table and that the conjuncts without constants let through."""
     everything = np.arange(events.source.count)
+    if table.shape.until:
+        # A partition that was added since has no event that counts.
+        until = np.array([*table.shape.until, 0])
+        ends = until[np.minimum(events.source.partitions, until.size - 1)]
+        everything = np.flatnonzero(events.source.offsets < ends)
     if not table.shape.filters:
         return everything
     return everything[holds(table.shape.filters, events, everything)]

@@ -25,6 +25,14 @@ class EventSource(Protocol):
         """How many events there are."""
 
     @property
+    def partitions(self) -> NDArray[np.int32]:
+        """The source records' partitions."""
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """The source records' offsets."""
+
+    @property
     def time_ms(self) -> NDArray[np.int64]:
         """The source records' times."""
 

@@ -13,18 +13,20 @@ __all__ = ["TableShape"]
 
 @dataclass(frozen=True, slots=True)
 class TableShape:
-    """The table of a group's rows with the same constant types; virtual ones apart, for they are never expanded."""
+    """The table of a group's rows with the same constant types; virtual and leaving ones stand apart."""
 
     plan: GroupPlan
     types: tuple[str, ...]
     """Of the constants, by slot."""
     virtual: bool
+    until: tuple[int, ...]
+    """Where all rows are leaving: by source partition, the offset of the first event that no longer counts."""
     path: AccessPath
 
     @classmethod
-    def of(cls, plan: GroupPlan, types: tuple[str, ...], *, virtual: bool) -> TableShape:
+    def of(cls, plan: GroupPlan, types: tuple[str, ...], *, virtual: bool, until: tuple[int, ...] = ()) -> TableShape:
         """Choose the index."""
-        return cls(plan, types, virtual, choose_index(plan.conjuncts))
+        return cls(plan, types, virtual, until, choose_index(plan.conjuncts))
 
     @property
     def filters(self) -> tuple[Expression, ...]:
