@@ -5,6 +5,7 @@ What a reader's engine may compute otherwise than Spark does is refused: functio
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -55,7 +56,7 @@ def filter_sql(plan: GroupPlan, row: ConstantRow) -> str:
         >>> from grouping.expression import Slot
         >>> above = Call(">", (Column("price", "DOUBLE"), Slot(0)), "BOOLEAN")
         >>> filter_sql(GroupPlan("g_1", "s_1", "", (above,)), ConstantRow(("DOUBLE",), (5.0,)))
-        'price > 5.0'
+        'price > 5.0e0'
     """
     constants = [_literal(kind, value) for kind, value in zip(row.types, row.values, strict=True)]
     if not plan.conjuncts:
@@ -82,7 +83,17 @@ def _literal(kind: str, value: ConstantValue) -> str:
         return f"TIMESTAMP '{value.replace(tzinfo=None).isoformat(sep=' ')}'"
     if kind == "DATE":
         return f"DATE '{value}'"
-    return repr(value) if isinstance(value, float) else format(value, "f") if kind == "NUMERIC" else str(value)
+    if isinstance(value, float):
+        return _double(value)
+    return format(value, "f") if kind == "NUMERIC" else str(value)
+
+
+def _double(value: float) -> str:
+    """Return a literal of an approximate number, which standard SQL knows by its exponent: engines round no digits."""
+    if math.isinf(value):
+        return f"CAST('{'-' if value < 0 else ''}Infinity' AS DOUBLE PRECISION)"
+    text = repr(value)
+    return text if "e" in text else f"{text}e0"
 
 
 def _literals(kind: str, values: Iterable[ConstantValue]) -> list[str]:

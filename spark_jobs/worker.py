@@ -19,7 +19,7 @@ from grouping.redis_store import TableStore, TableVersion
 from grouping.settings import Settings
 from spark_jobs.constant_cache import ConstantTables, Snapshot
 from spark_jobs.decode import decode
-from spark_jobs.evaluate import matches
+from spark_jobs.evaluate import NO_NUMBER, matches
 from spark_jobs.pending import pending_records
 from spark_jobs.residual import evaluate_expression
 from spark_jobs.split import split
@@ -114,6 +114,7 @@ class _MatchCounts:
         self._last_ms = 0
 
     def add(self, numbers: np.ndarray, time_ms: np.ndarray) -> None:
+        numbers = numbers[numbers != NO_NUMBER]
         if numbers.size:
             found, counts = np.unique(numbers, return_counts=True)
             self._counts.update(dict(zip(found.tolist(), counts.tolist(), strict=True)))

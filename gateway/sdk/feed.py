@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gateway.sdk.cursor import Place, decode_cursor, encode_cursor, place_of
 from gateway.sdk.reader import Reader
-from gateway.sdk.record import Fields
+from gateway.sdk.record import MATCH, Fields
 from gateway.sdk.results import ContinuousQuery, Digest, End, Match
 
 __all__ = ["Feed", "places"]
@@ -50,6 +50,7 @@ class Feed:
             destination = reader.query.destination
             for key in {destination.key, destination.id}:
                 self._by_key.setdefault((destination.topic, key.encode()), []).append(reader)
+        self._filtered = {key: some for key, some in self._by_key.items() if any(each.filtered for each in some)}
         self._read: dict[tuple[str, int], int] = {}
         """Topic and partition → offset before which every record was fed to its readers."""
         self._records: deque[Fields] = deque()
@@ -77,8 +78,18 @@ class Feed:
         return starts
 
     def add(self, records: Iterable[Fields]) -> None:
-        """Take in records, in order within their partitions."""
-        self._records.extend(records)
+        """Take in records, in order within their partitions.
+
+        Raises:
+            FilterUnavailable: A virtual destination's filter cannot be applied.
+        """
+        fresh = list(records)
+        for where, readers in self._filtered.items():
+            if met := [one for one in fresh if (one.topic, one.key) == where and one.kind == MATCH]:
+                values = [one.value for one in met]
+                for reader in readers:
+                    reader.sift(met, values)
+        self._records.extend(fresh)
 
     def take(self) -> Match | Digest | None:
         """Return the next result, or None when more records are needed."""

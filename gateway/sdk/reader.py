@@ -7,7 +7,7 @@ handed over for its source partition: one number instead of a set of ids. Digest
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,8 +17,8 @@ from gateway.sdk.results import ContinuousQuery, Digest, End, Match
 
 __all__ = ["Filter", "Reader"]
 
-Filter = Callable[[Mapping[str, Any]], Mapping[str, Any] | None]
-"""Applies a virtual destination's filter and SELECT list to one event: the row, or None where it is no match."""
+Filter = Callable[[Sequence[bytes]], Sequence[Mapping[str, Any] | None]]
+"""Applies a virtual destination's filter and SELECT list to events: their rows, None where one is no match."""
 
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -35,6 +35,8 @@ class Reader:
         self._first_offset: dict[int, int] = {}
         """Tick → offset of the first of its parts that was read, while others are missing."""
         self._apply = apply
+        self._rows: dict[tuple[int, int], Mapping[str, Any] | None] = {}
+        """Partition and offset of a virtual destination's records that were sifted → row, or None for no match."""
         self._end = place.end
 
     @property
@@ -79,26 +81,44 @@ class Reader:
             resume = {partition: min(offset, held) for partition, offset in resume.items()}
         return Place(query=self._query, next=resume, marks=dict(self._marks), tick=self._tick, end=self._end)
 
+    @property
+    def filtered(self) -> bool:
+        """Whether records are to be sifted before they are fed."""
+        return self._apply is not None and not self.ended
+
+    def sift(self, records: Sequence[Fields], values: Sequence[bytes]) -> None:
+        """Apply the filter of a virtual destination to matches that are fed later, all at once.
+
+        Args:
+            records: The matches.
+            values: Their values; the same list for all readers, which lets them share the work.
+
+        Raises:
+            FilterUnavailable: The filter cannot be applied.
+        """
+        if self._apply is not None and not self.ended:
+            places = [(record.partition, record.offset) for record in records]
+            self._rows.update(zip(places, self._apply(values), strict=True))
+
     def feed(self, record: Fields) -> Match | Digest | End | None:
         """Take in the next record of one of its partitions; returns what it makes new, if anything."""
+        sifted = self._rows.pop((record.partition, record.offset), None)
         if self.ended or record.offset < self._next.get(record.partition, 0):
             return None
         match record.kind:
             case kind if kind == MATCH:
-                return self._match(record)
+                return self._match(record, sifted)
             case kind if kind == DIGEST:
                 return self._digest(record)
             case kind if kind == END:
                 return self._ending(record)
         return None
 
-    def _match(self, record: Fields) -> Match | None:
+    def _match(self, record: Fields, sifted: Mapping[str, Any] | None) -> Match | None:
         source = source_of(record)
         if source.offset <= self._marks.get(source.partition, -1) or not self._sees(record.time):
             return None
-        row: Mapping[str, Any] | None = match_fields(record)
-        if self._apply is not None and row is not None:
-            row = self._apply(row)
+        row = sifted if self._apply is not None else match_fields(record)
         if row is None:
             return None
         self._marks[source.partition] = source.offset

@@ -8,7 +8,19 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["DigestPart", "EndNote", "Fields", "Source", "digest_part", "end_note", "match_fields", "source_of"]
+__all__ = [
+    "DIGEST",
+    "END",
+    "MATCH",
+    "DigestPart",
+    "EndNote",
+    "Fields",
+    "Source",
+    "digest_part",
+    "end_note",
+    "match_fields",
+    "source_of",
+]
 
 MATCH, DIGEST, END = "cq.match", "cq.digest", "cq.end"
 """The values of `ce_type`."""

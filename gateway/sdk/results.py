@@ -38,6 +38,8 @@ class Destination(msgspec.Struct, frozen=True):
     """Of a virtual destination: SQL over the stream's columns that the reader applies."""
     select: str | None = None
     """Of a virtual destination: the SELECT list that the reader applies."""
+    columns: list[dict[str, str]] = []
+    """Of a virtual destination: the stream's columns, each with its `name` and `type`."""
 
     def begins(self) -> dict[int, int]:
         """Offset to begin at, by partition."""

@@ -14,7 +14,7 @@ from gateway.sdk.feed import Feed
 from gateway.sdk.reader import Reader
 from gateway.sdk.results import ContinuousQuery, Digest, End, Match
 from gateway.sdk.transport import Inbox
-from gateway.sdk.virtual import filter_of
+from gateway.sdk.virtual import VirtualFilters
 
 __all__ = ["Subscription"]
 
@@ -37,7 +37,8 @@ class Subscription:
     def __init__(
         self, bootstrap: str, extra: Mapping[str, str], places: Sequence[Place], *, skip_lost: bool = True
     ) -> None:
-        self._feed = Feed([Reader(place, apply=filter_of(place.query.destination)) for place in places])
+        filters = VirtualFilters()
+        self._feed = Feed([Reader(place, apply=filters.of(place.query.destination)) for place in places])
         self._skip_lost = skip_lost
         self._closed = threading.Event()
         self._inbox = Inbox(bootstrap, extra)

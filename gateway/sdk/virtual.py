@@ -1,13 +1,14 @@
-"""Applying a virtual destination's filter and SELECT list (contract §6), by DuckDB where it is installed.
+"""Applying virtual destinations' filters and SELECT lists (contract §6), by DuckDB where it is installed.
 
 Everything else in the SDK does without SQL: only a reader of a virtual destination needs it.
-Values have the types that their JSON has; NULLs and three-valued logic are SQL's.
+Events are taken in by what one poll returned and typed as the stream declares them: a BIGINT or a DECIMAL is compared
+digit by digit, times as times. The row that is handed over holds the values as they are in the record.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -16,46 +17,120 @@ from gateway.sdk.reader import Filter
 from gateway.sdk.results import Destination
 from gateway.sdk.statements import quoted
 
-__all__ = ["filter_of"]
+if TYPE_CHECKING:
+    import duckdb
 
-_SQL_TYPES: dict[type, str] = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE", str: "VARCHAR"}
+__all__ = ["VirtualFilters"]
+
+_DUCKDB_TYPES = {"STRING": "VARCHAR", "INT": "INTEGER"}
+"""Where DuckDB's name of a type is another one."""
+
+_decode_event = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def filter_of(destination: Destination) -> Filter | None:
-    """Return what applies the destination's filter to an event, or None where there is nothing to apply.
+class VirtualFilters:
+    """The filters of a subscription; those of one topic share the events that were typed for the first of them."""
 
-    Raises:
-        FilterUnavailable: The destination is virtual, and DuckDB is not installed.
-    """
-    if destination.mode != "virtual":
-        return None
+    def __init__(self) -> None:
+        self._events: dict[str, _Events] = {}
+
+    def of(self, destination: Destination) -> Filter | None:
+        """Return what applies a destination's filter to events, or None where there is nothing to apply.
+
+        Raises:
+            FilterUnavailable: The destination is virtual, and DuckDB is not installed, or what it is told of the
+                filter is not all there or no SQL.
+        """
+        if destination.mode != "virtual":
+            return None
+        where, columns = destination.filter, destination.columns
+        # Without its filter every event of the group would look like a match.
+        if not where or not destination.select or not columns:
+            raise FilterUnavailable(
+                f'destination "{destination.id}" is virtual, and its filter is not known here',
+                detail='A virtual destination has "filter", "select" and "columns".',
+                hint="Subscribe by the name of the CQ.",
+            )
+        events = self._events.get(destination.topic)
+        if events is None:
+            events = self._events[destination.topic] = _Events(destination.id, columns)
+        row = events.select_list(destination.id, destination.select)
+
+        def apply(values: Sequence[bytes]) -> list[Mapping[str, Any] | None]:
+            events.load(destination.id, values)
+            rows: list[Mapping[str, Any] | None] = [None] * len(values)
+            for place in events.where(destination.id, where):
+                event = _decode_event(values[place])
+                rows[place] = {name: event.get(what) if known else what for name, (known, what) in row.items()}
+            return rows
+
+        return apply
+
+
+class _Events:
+    """A batch of one topic's events as a table of an in-memory DuckDB."""
+
+    def __init__(self, destination: str, columns: Sequence[Mapping[str, str]]) -> None:
+        self._connection = _connected(destination)
+        self._names = [column["name"] for column in columns]
+        self._types = msgspec.json.encode(
+            [{column["name"]: _DUCKDB_TYPES.get(column["type"], column["type"]) for column in columns}]
+        ).decode()
+        self._loaded: Sequence[bytes] | None = None
+
+    def select_list(self, destination: str, select: str) -> dict[str, tuple[bool, Any]]:
+        """Return for each output name whether it is a column, and its name or else the constant that it is.
+
+        The gateway lets only plain columns and constants through: columns that hold their own names tell which.
+        """
+        marked = ", ".join(f"{{'column': {_text(name)}}} AS {quoted(name)}" for name in self._names)
+        found = self._run(destination, f"SELECT {select} FROM (SELECT {marked})")
+        names = [column[0] for column in found.description or ()]
+        values = found.fetchone() or ()
+        return {
+            name: (True, value["column"]) if isinstance(value, dict) else (False, msgspec.to_builtins(value))
+            for name, value in zip(names, values, strict=True)
+        }
+
+    def load(self, destination: str, values: Sequence[bytes]) -> None:
+        """Type the events, unless another destination has just done so."""
+        if self._loaded is values:
+            return
+        body = b"[" + b",".join(values) + b"]"
+        self._run(
+            destination,
+            "CREATE OR REPLACE TEMP TABLE events AS SELECT unnest(from_json($1, $2), recursive := true)",
+            body.decode(),
+            self._types,
+        )
+        self._loaded = values
+
+    def where(self, destination: str, condition: str) -> list[int]:
+        """Return which of the events meet a condition."""
+        return [row[0] for row in self._run(destination, f"SELECT rowid FROM events WHERE {condition}").fetchall()]
+
+    def _run(self, destination: str, text: str, *given: str) -> duckdb.DuckDBPyConnection:
+        import duckdb  # noqa: PLC0415  see `_connected`
+
+        try:
+            return self._connection.execute(text, given)
+        except duckdb.Error as exc:
+            raise FilterUnavailable(
+                f'the filter of destination "{destination}" cannot be applied here', detail=f"{exc}."
+            ) from exc
+
+
+def _connected(destination: str) -> duckdb.DuckDBPyConnection:
     try:
         import duckdb  # noqa: PLC0415  the one optional library: imported when it is needed
     except ImportError as exc:
         raise FilterUnavailable(
-            f'destination "{destination.id}" is virtual, and its filter cannot be applied here',
+            f'destination "{destination}" is virtual, and its filter cannot be applied here',
             detail="DuckDB is not installed.",
             hint="Install duckdb.",
         ) from exc
-    connection = duckdb.connect(":memory:", config={"threads": 1})
-    select, where = destination.select or "*", destination.filter or "TRUE"
+    return duckdb.connect(":memory:", config={"threads": 1})
 
-    def apply(event: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        columns = ", ".join(
-            f"CAST(? AS {_SQL_TYPES.get(type(value), 'VARCHAR')}) AS {quoted(name)}"
-            if value is not None
-            else f"NULL AS {quoted(name)}"
-            for name, value in event.items()
-        )
-        given = [value for value in event.values() if value is not None]
-        try:
-            found = connection.execute(f"SELECT {select} FROM (SELECT {columns}) WHERE {where}", given)
-        except duckdb.Error as exc:
-            raise FilterUnavailable(
-                f'the filter of destination "{destination.id}" cannot be applied here', detail=f"{exc}."
-            ) from exc
-        names = [column[0] for column in found.description or ()]
-        row = found.fetchone()
-        return None if row is None else dict(zip(names, msgspec.to_builtins(row), strict=True))
 
-    return apply
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,34 +10,8 @@ from hypothesis import strategies as st
 from grouping.expression import Call, Column, Slot
 from spark_jobs.evaluate import NO_NUMBER, match, matches
 from tests.unit.matching import Events, compare, destination, entry, found, holds, snapshot
+from tests.unit.matching_kinds import KINDS
 
-_INT64 = st.sampled_from([-(2**63), -(2**53) - 1, -1, 0, 1, 2, 3, 2**53, 2**53 + 1, 2**63 - 2, 2**63 - 1])
-_STRINGS = st.sampled_from(["", "a", "A", "a ", "ab", "é", "é", "\U0001f600", "￿", "\x00", "it's"])
-_DOUBLES = st.sampled_from(
-    [float("-inf"), -1.5, -0.0, 0.0, 5e-324, 1.0, 1.5, 2.0**53, 1e308, float("inf"), float("nan")]
-)
-_DECIMALS = st.sampled_from([Decimal(text) for text in ("-99999.99", "-0.01", "0.00", "0.01", "1.00", "1.50", "99999.99")])
-_LONG = st.sampled_from([Decimal(text) for text in ("-1e20", "0", "9007199254740993", "12345678901234567890.123")])
-_NUMERIC = st.sampled_from(
-    [Decimal(text) for text in ("-1e30", "-1.5", "-0.5", "0.005", "0.5", "1.5", "9223372036854775807.5", "1e30")]
-)
-_DATES = st.dates(date(2026, 1, 1), date(2026, 1, 4))
-_TIMES = st.integers(0, 3).map(lambda n: datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC) + timedelta(microseconds=n))
-
-_KINDS = {
-    ("STRING", "STRING"): (_STRINGS, _STRINGS),
-    ("BOOLEAN", "BOOLEAN"): (st.booleans(), st.booleans()),
-    ("INT", "BIGINT"): (st.integers(-2, 3), _INT64),
-    ("INT", "NUMERIC"): (st.integers(-2, 3), _NUMERIC),
-    ("BIGINT", "BIGINT"): (_INT64, _INT64),
-    ("BIGINT", "NUMERIC"): (_INT64, _NUMERIC),
-    ("DOUBLE", "DOUBLE"): (_DOUBLES, _DOUBLES),
-    ("DECIMAL(7,2)", "BIGINT"): (_DECIMALS, _INT64),
-    ("DECIMAL(7,2)", "NUMERIC"): (_DECIMALS, st.one_of(_NUMERIC, _DECIMALS)),
-    ("DECIMAL(30,3)", "NUMERIC"): (_LONG, st.one_of(_NUMERIC, _LONG)),
-    ("DATE", "DATE"): (_DATES, _DATES),
-    ("TIMESTAMP", "TIMESTAMP"): (_TIMES, _TIMES),
-}
 _SHAPES = [
     ("=",), ("<",), ("<=",), (">",), (">=",), ("<>",),
     (">=", "<="), (">", "<"), (">=", "<"), (">", "<="), (">", ">"),
@@ -60,8 +31,8 @@ def _case(draw: st.DrawFn) -> tuple[list[tuple[str, str, str]], tuple[str, ...],
     columns = {}
     count = draw(st.integers(1, 6))
     for column in ("a", "b")[: draw(st.integers(1, 2))]:
-        kind = draw(st.sampled_from(sorted(_KINDS)))
-        of_events, of_rows = _KINDS[kind]
+        kind = draw(st.sampled_from(sorted(KINDS)))
+        of_events, of_rows = KINDS[kind]
         columns[column] = (kind[0], draw(st.lists(_optional(of_events), min_size=count, max_size=count)))
         for op in draw(st.sampled_from(_SHAPES)):
             conjuncts.append((column, op, kind[0]))
@@ -93,10 +64,10 @@ def test_comparisons_equal_brute_force(case: tuple) -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.sampled_from(sorted(_KINDS)), st.booleans(), st.data())
+@given(st.sampled_from(sorted(KINDS)), st.booleans(), st.data())
 def test_sets_equal_brute_force(kind: tuple[str, str], negated: bool, data: st.DataObject) -> None:
     """IN meets an event once whichever element it equals; NOT IN is never TRUE beside a NULL."""
-    of_events, of_rows = _KINDS[kind]
+    of_events, of_rows = KINDS[kind]
     events = data.draw(st.lists(_optional(of_events), min_size=1, max_size=5))
     sets = data.draw(st.lists(st.lists(_optional(of_rows), min_size=1, max_size=4).map(tuple), min_size=1, max_size=6))
     conjunct = compare("a", "in", kind[0], 0)
@@ -120,7 +91,9 @@ def test_in_of_ten_thousand_elements() -> None:
     entries = [entry(n, ("SET<BIGINT>",), (tuple(range(n, n + 10_000)),)) for n in range(3)]
     events = Events({"a": ("BIGINT", [-1, 0, 1, 9_999, 10_001, 10_002, None])})
     result = found(match(snapshot([compare("a", "in", "BIGINT", 0)], entries), events))
-    expected = [(e, n) for e, v in enumerate((-1, 0, 1, 9_999, 10_001, 10_002)) for n in range(3) if n <= v < n + 10_000]
+    expected = [
+        (e, n) for e, v in enumerate((-1, 0, 1, 9_999, 10_001, 10_002)) for n in range(3) if n <= v < n + 10_000
+    ]
     assert sorted((event, destination(n)) for event, n in expected) == result
 
 
@@ -173,7 +146,11 @@ def test_columns_of_a_match() -> None:
     [
         ([compare("a", ">", "INT", 0)], ("BIGINT",), [(1,), (2,)]),
         ([compare("a", ">", "INT", 0), compare("a", "<", "INT", 1)], ("BIGINT", "BIGINT"), [(1, 9), (2, 9)]),
-        ([Call("<", (Slot(0), Call("+", (Column("a", "INT"), Slot(1)), "")), "BOOLEAN")], ("INT", "INT"), [(1, 0), (2, 0)]),
+        (
+            [Call("<", (Slot(0), Call("+", (Column("a", "INT"), Slot(1)), "")), "BOOLEAN")],
+            ("INT", "INT"),
+            [(1, 0), (2, 0)],
+        ),
     ],
 )
 def test_virtual_is_once_per_event(plan: list, types: tuple[str, ...], rows: list) -> None:

@@ -1,23 +1,55 @@
-"""A virtual destination's filter, applied by the reader."""
+"""Virtual destinations: a reader applies the filter, and gets exactly what the gateway would have sent."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import random
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from gateway.sdk.cursor import place_of
 from gateway.sdk.errors import FilterUnavailable
-from gateway.sdk.results import Destination
-from gateway.sdk.virtual import filter_of
+from gateway.sdk.feed import Feed
+from gateway.sdk.reader import Reader
+from gateway.sdk.record import Fields
+from gateway.sdk.results import ContinuousQuery, Destination, Match
+from gateway.sdk.virtual import VirtualFilters
+from grouping.constant_table import MODES
+from grouping.expression import Column
+from grouping.group import ConstantRow, GroupPlan, SelectItem, SelectList
+from grouping.reader_sql import filter_sql
+from spark_jobs.constant_cache import ConstantTable, Snapshot
+from spark_jobs.constant_part import ConstantPart
+from spark_jobs.constant_rows import ConstantRows
+from spark_jobs.evaluate import match
+from spark_jobs.table_shape import TableShape
+from tests.unit.matching import Events, compare, holds
+from tests.unit.matching_kinds import KINDS
+
+COLUMNS = {"symbol": "STRING", "price": "DOUBLE", "volume": "BIGINT", "flag": "BOOLEAN", "d": "DECIMAL(30,10)"}
 
 
-def apply(where: str, select: str, event: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Apply filter and SELECT list of a virtual destination to an event."""
-    place = Destination(id="d_1", mode="virtual", topic="t", key="g_1", filter=where, select=select)
-    chosen = filter_of(place)
+def place(where: str | None, select: str | None = "symbol", columns: Mapping[str, str] = COLUMNS) -> Destination:
+    """A virtual destination of the group g_1."""
+    described = [{"name": name, "type": kind} for name, kind in columns.items()]
+    return Destination(
+        id="d_1", mode="virtual", topic="t", key="g_1", offset=[0, 0], filter=where, select=select, columns=described
+    )
+
+
+def apply(destination: Destination, events: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any] | None]:
+    """Apply filter and SELECT list of a virtual destination to events."""
+    chosen = VirtualFilters().of(destination)
     assert chosen is not None
-    return chosen(event)
+    return chosen([json.dumps(event).encode() for event in events])
 
 
 @pytest.mark.parametrize(
@@ -28,28 +60,107 @@ def apply(where: str, select: str, event: Mapping[str, Any]) -> Mapping[str, Any
         ("price < 10", {"price": None}, False),
         ("NOT (price < 10)", {"price": None}, False),
         ("price IS NULL", {"price": None}, True),
+        ("price = 3.0000000000000004e-1", {"price": 0.1 + 0.2}, True),
         ("volume > 9007199254740992", {"volume": 9007199254740993}, True),
+        ("volume > 9223372036854775806.5", {"volume": 2**63 - 1}, True),
+        ("d = 12345678901234567890.1234567891", {"d": "12345678901234567890.1234567891"}, True),
+        ("d = 12345678901234567890.1234567892", {"d": "12345678901234567890.1234567891"}, False),
+        ("d > 9", {"d": "10.0000000000"}, True),
         ("symbol = 'O''Neil'", {"symbol": "O'Neil"}, True),
         ("symbol = 'A' OR flag", {"symbol": None, "flag": True}, True),
     ],
 )
 def test_filter_keeps_three_valued_logic_and_exact_numbers(where: str, event: dict[str, Any], seen: bool) -> None:
-    """An event is a match only where the filter is TRUE; big integers are not rounded."""
-    assert seen == (apply(where, "*", event) is not None)
+    """An event is a match only where the filter is TRUE; big integers and decimals are not rounded."""
+    everything = {name: event.get(name) for name in COLUMNS}
+    assert [seen] == [row is not None for row in apply(place(where), [everything])]
 
 
-def test_select_list_is_applied() -> None:
-    """The row is the SELECT list's, in its order, with its names."""
-    row = apply("TRUE", "price * 2 AS twice, symbol", {"symbol": "A", "price": 1.5})
-    assert [("twice", 3.0), ("symbol", "A")] == list((row or {}).items())
+def _json(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    return str(value) if isinstance(value, date | Decimal) else value
 
 
-def test_a_filter_that_cannot_be_applied_is_told() -> None:
-    """What DuckDB does not know is an error with the filter's destination, not a missing result."""
-    with pytest.raises(FilterUnavailable, match="d_1"):
-        apply("no_such_function(price)", "*", {"price": 1})
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(sorted(KINDS)), st.sampled_from("= <> < <= > >= in".split()), st.data())
+def test_filters_equal_what_the_evaluator_finds(kind: tuple[str, str], op: str, data: st.DataObject) -> None:
+    """The filter of every type and comparison finds in what was stored exactly what the predicate means."""
+    of_events, of_rows = KINDS[kind]
+    if kind[0] == "DOUBLE":
+        of_events = of_events.filter(lambda value: value is not None and abs(value) < float("inf"))
+        of_rows = of_rows.filter(lambda value: value == value)  # noqa: PLR0124  a literal is never NaN
+    events = data.draw(st.lists(st.one_of(of_events, st.none()), min_size=1, max_size=6))
+    constant = data.draw(st.lists(of_rows, min_size=2, max_size=4).map(tuple) if op == "in" else of_rows)
+    row = ConstantRow((f"SET<{kind[1]}>" if op == "in" else kind[1],), (constant,))
+    where = filter_sql(GroupPlan("g_1", "s", "", (compare("a", op, kind[0], 0),)), row)
+    found = apply(place(where, "a", {"a": kind[0]}), [{"a": _json(value)} for value in events])
+    assert [holds(op, value, constant) for value in events] == [row is not None for row in found]
 
 
-def test_other_destinations_need_nothing() -> None:
-    """Shared and dedicated results are read as they are."""
-    assert filter_of(Destination(id="d_1", mode="shared", topic="t", key="d_1")) is None
+def test_rows_hold_what_the_records_hold() -> None:
+    """The row is the SELECT list's, in its order, with its names; values are those of the record, constants apart."""
+    destination = place("TRUE", 'd AS amount, symbol AS "Symbol", 1 AS one')
+    [row] = apply(destination, [{"symbol": "é\x00", "d": "1.5000000000", "price": None, "volume": None, "flag": None}])
+    assert row is not None
+    assert [("amount", "1.5000000000"), ("Symbol", "é\x00"), ("one", 1)] == list(row.items())
+
+
+@pytest.mark.parametrize(
+    "destination", [place(None), place(""), place("TRUE", None), place("TRUE", columns={}), place("no SQL at all")]
+)
+def test_without_a_sound_filter_nothing_is_a_match(destination: Destination) -> None:
+    """A filter that is missing or that DuckDB refuses is an error, never TRUE."""
+    with pytest.raises(FilterUnavailable):
+        apply(destination, [dict.fromkeys(COLUMNS)])
+
+
+def test_each_of_a_thousand_readers_gets_exactly_its_own() -> None:
+    """With a million thresholds the group writes an event once; readers at random and at both ends get their own."""
+    random.seed(7)
+    count = 1_000_000
+    thresholds = np.random.default_rng(7).random(count) * 100
+    prices = [*(random.random() * 110 for _ in range(300)), float(thresholds.min()), float(thresholds.max()), None]
+    table = _virtual_table(thresholds)
+    met = match(table, Events({"price": ("DOUBLE", prices)}))
+    assert len(met.event) == len(np.unique(met.event)), "one record an event"
+    assert {n for n, p in enumerate(prices) if p is not None and p > thresholds.min()} == set(met.event.tolist())
+
+    chosen = [*random.sample(range(count), 998), int(thresholds.argmin()), int(thresholds.argmax())]
+    plan = GroupPlan("g_1", "s", "", (compare("price", ">", "DOUBLE", 0),))
+    filters = VirtualFilters()
+    readers = []
+    for number in chosen:
+        where = filter_sql(plan, ConstantRow(("DOUBLE",), (float(thresholds[number]),)))
+        destination = place(where, "price", {"price": "DOUBLE"})
+        query = ContinuousQuery(cq=str(number), group="g_1", signature="", destination=destination)
+        readers.append(Reader(place_of(query), apply=filters.of(destination)))
+    feed = Feed(readers)
+    feed.add(_record(offset, event, prices[event]) for offset, event in enumerate(sorted(met.event.tolist())))
+    found: dict[str, list[int]] = {str(number): [] for number in chosen}
+    while (result := feed.take()) is not None:
+        assert isinstance(result, Match)
+        found[result.cq].append(result.offset)
+    assert found == {
+        str(number): [n for n, price in enumerate(prices) if price is not None and price > thresholds[number]]
+        for number in chosen
+    }
+
+
+def _virtual_table(thresholds: np.ndarray) -> Snapshot:
+    """The table of `price > :c0` as a worker holds it, made without a million entries in between."""
+    plan = GroupPlan("g_1", "s", "", (compare("price", ">", "DOUBLE", 0),))
+    shape = TableShape.of(plan, ("DOUBLE",), virtual=True)
+    zeros = np.zeros(thresholds.size, np.int32)
+    ids = np.arange(thresholds.size, dtype=np.uint64)
+    rows = ConstantRows(ids, zeros.view(np.uint32), zeros, zeros, zeros, None, None, (pa.array(thresholds),))
+    table = ConstantTable(shape, (ConstantPart(shape, rows),))
+    select = SelectList("s_1", (SelectItem("price", Column("price", "DOUBLE")),))
+    return Snapshot((table,), (select,), np.zeros(1, np.int32), np.array([MODES.index("virtual")], np.int8))
+
+
+def _record(offset: int, event: int, price: float | None) -> Fields:
+    headers = {"ce_type": "cq.match", "ce_id": f"s/0/{event}", "ce_time": "2026-11-21T10:00:00Z"}
+    return Fields(
+        topic="t", partition=0, offset=offset, key=b"g_1", value=json.dumps({"price": price}).encode(), headers=headers
+    )
