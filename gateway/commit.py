@@ -120,6 +120,14 @@ class Commits:
             raise StoreLost("redis was restarted during a commit")
         self.publish(journal, now_ms)
 
+    def write_records(self, records: Iterable[Outgoing]) -> None:
+        """Write records that change nothing in Redis, in one transaction.
+
+        Raises:
+            OperationalError: Nothing was written, as far as committed records are concerned.
+        """
+        self._writer.write(records)
+
     def pending(self) -> Journal | None:
         """Return the journal of the last unit, None when there was none or it is known to be on Kafka."""
         with mapped():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from itertools import islice
 
 import msgspec
 
@@ -17,20 +18,25 @@ from gateway.positions import topic_of
 from gateway.records import Destination, EndNotice, instant
 from gateway.registry import CatalogChange
 from gateway.table_upkeep import oldest_pin
+from gateway.timers.last_digests import LastDigests
 from gateway.working_copy import WorkingCopy
 from grouping.redis_store import mapped
 from grouping.settings import Settings
 
 __all__ = ["Ends", "end_record"]
 
+_AT_ONCE = 5000
+"""Notices looked at in one unit of work."""
+
 
 class Ends:
     """Notices of ends that are not yet carried out."""
 
-    def __init__(self, settings: Settings, working: WorkingCopy, topics: Topics) -> None:
+    def __init__(self, settings: Settings, working: WorkingCopy, topics: Topics, last_digests: LastDigests) -> None:
         self._settings = settings
         self._working = working
         self._topics = topics
+        self._last_digests = last_digests
         self._open: dict[str, EndNotice] = {}
 
     def reload(self) -> None:
@@ -38,6 +44,7 @@ class Ends:
         with mapped():
             bodies = self._working.redis.hgetall(self._working.key("ends"))
         self._open = {name.decode(): msgspec.json.decode(body, type=EndNotice) for name, body in bodies.items()}
+        self._last_digests.reload(self._open.values())
 
     def note(self, notices: Iterable[EndNotice]) -> None:
         """Take up ends that the unit of work brings; they are written with it."""
@@ -62,9 +69,11 @@ class Ends:
         changes: list[CatalogChange] = []
         pins: dict[str, tuple[int, int] | None] = {}
         linger_ms = round(self._settings.results.linger_seconds * 1000)
-        self._working.load((), [notice.destination for notice in self._open.values()])
-        for name, notice in list(self._open.items()):
-            if self._working.holder(name) is not None:
+        some = dict(islice(self._open.items(), _AT_ONCE))
+        self._working.load((), [notice.destination for notice in some.values()])
+        for name, notice in some.items():
+            taken_over = self._working.holder(name) is not None
+            if taken_over and not self._last_digests.owes(notice):
                 # Somebody took the destination over before it came to its end.
                 changes.append(self._forget(name))
                 continue
@@ -78,8 +87,13 @@ class Ends:
                 pins[stream_id] = oldest_pin(self._working, stream_id)
             pin = pins[stream_id]
             if not notice.written and (pin is None or pin >= (epoch, notice.version)):
-                records.append(end_record(self._settings, notice))
-                if notice.destination.mode != "shared":
+                last = self._last_digests.of(notice)
+                if last is None:
+                    continue
+                records += last
+                if not taken_over:
+                    records += [end_record(self._settings, notice), *self._last_digests.forget(notice)]
+                if notice.destination.mode != "shared" and not taken_over:
                     changes.append(self._keep(msgspec.structs.replace(notice, written=True)))
                 else:
                     changes.append(self._forget(name))

@@ -4,10 +4,28 @@ from __future__ import annotations
 
 from prometheus_client import Counter, Gauge, Histogram
 
-__all__ = ["BEHIND", "COMMANDS", "COMMIT_SECONDS", "DEAD_LETTERS", "LIVE_CQS"]
+__all__ = [
+    "BEHIND",
+    "COMMANDS",
+    "COMMIT_SECONDS",
+    "DEAD_LETTERS",
+    "DIGESTS",
+    "LATE_MATCHES",
+    "LATE_TICKS",
+    "LIVE_CQS",
+    "TICK_SECONDS",
+]
 
 COMMANDS = Counter("cq_commands", "commands answered, by the code of their reply", ["code"])
 DEAD_LETTERS = Counter("cq_dead_letters", "records that the gateway could not decode, by code", ["code"])
 COMMIT_SECONDS = Histogram("cq_commit_seconds", "time to carry out and commit one batch of commands")
 LIVE_CQS = Gauge("cq_live_cqs", "live CQs, by stream", ["stream"])
 BEHIND = Gauge("cq_events_behind", "events published and not yet evaluated, by stream", ["stream"])
+DIGESTS = Counter("cq_digests", "digests written")
+LATE_MATCHES = Counter("cq_late_matches", "matches in a digest that begins after their record time")
+LATE_TICKS = Counter("cq_late_ticks", "probes of a stream that waited in vain for the evaluator")
+TICK_SECONDS = Histogram(
+    "cq_tick_lateness_seconds",
+    "from a tick to its digests being written",
+    buckets=(0.1, 0.2, 0.3, 0.5, 0.75, 1, 2, 5, 10, 30, 60, 300),
+)

@@ -26,6 +26,9 @@ from gateway.recovery import Recovery
 from gateway.run_folder import write_json
 from gateway.statements import Statements
 from gateway.table_upkeep import TableUpkeep
+from gateway.timers.last_digests import LastDigests
+from gateway.timers.lifetimes import Lifetimes
+from gateway.timers.timers import Timers
 from gateway.working_copy import WorkingCopy
 from grouping.errors import OperationalError
 from grouping.redis_store import Lease, TableStore, mapped
@@ -113,7 +116,8 @@ class _Service:
         self._commits = Commits(settings, working, self._consumer)
         self._recovery = Recovery(settings, working, self._topics, self._consumer, self._commits)
         self._upkeep = TableUpkeep(settings, working)
-        self._ends = Ends(settings, working, self._topics)
+        self._timers = Timers(settings, working, self._topics, self._commits, now_ms)
+        self._ends = Ends(settings, working, self._topics, LastDigests(settings, working, self._timers))
         positions = Positions(settings, self._topics, working, partitions[settings.topic("results")])
         self._statements = Statements(settings, working, self._topics, positions, self._upkeep)
         self._commands = Commands(
@@ -126,6 +130,7 @@ class _Service:
             self._ends,
             now_ms,
         )
+        self._lifetimes = Lifetimes(working, self._statements.registry, self._timers)
         self._store = TableStore(settings)
         self._epoch = 0
 
@@ -141,6 +146,7 @@ class _Service:
             "deadletters": (1, {"retention.ms": remembered}),
             "catalog": (1, {"cleanup.policy": "compact", **keep}),
             "pending": (PENDING_PARTITIONS, keep),
+            "ticks": (1, {"cleanup.policy": "compact", **keep}),
         }
         found = {}
         for name, (partitions, config) in wanted.items():
@@ -158,10 +164,11 @@ class _Service:
         upkeep_at = status_at = 0.0
         while not self._stop.is_set():
             try:
-                messages = self._consumer.read(self._settings.commands.batch, 0.05)
+                messages = self._consumer.read(self._settings.commands.batch, 0.0 if self._timers.busy else 0.05)
                 if messages:
                     with COMMIT_SECONDS.time():
                         self._commands.carry_out(messages)
+                self._timers.step()
                 if time.monotonic() >= upkeep_at:
                     self._look_after()
                     upkeep_at = time.monotonic() + _UPKEEP_SECONDS
@@ -182,6 +189,7 @@ class _Service:
         def recover() -> None:
             self._epoch = self._recovery.run(now_ms(), rebuild=rebuild)
             self._statements.reload()
+            self._timers.recover()
             self._ends.reload()
 
         _tried(recover, self._stop)
@@ -191,6 +199,9 @@ class _Service:
         if self._store.epoch() != self._epoch:
             raise OperationalError("redis was restarted or wiped")
         self._statements.counts.step()
+        working.begin()
+        if self._lifetimes.step(now_ms()):
+            self._commands.commit({}, [], {}, now_ms())
         working.begin()
         records, changes = self._ends.step(now_ms(), self._epoch)
         if records or changes:

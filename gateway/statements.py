@@ -14,6 +14,7 @@ from gateway.records import Cq, Destination, TriggerSpec, instant
 from gateway.registry import Registry
 from gateway.streams import create_stream, describe_stream, drop_stream
 from gateway.table_upkeep import TableUpkeep
+from gateway.timers.digest_columns import with_digest_columns
 from gateway.timers.grid import next_tick
 from gateway.working_copy import CqKey, WorkingCopy
 from grouping.catalog import Catalog
@@ -25,7 +26,6 @@ from grouping.group import CompiledQuery
 from grouping.prepared import Preparer
 from grouping.query import (
     AlterCq,
-    ChangeBased,
     CreateCq,
     CreateStream,
     DescribeCq,
@@ -102,7 +102,7 @@ class Statements:
         if not _CREATE_CQ.match(text) and not isinstance(statement := parse(text), CreateCq):
             return Prepared(text, statement)
         create, query = self._preparer.create(text)
-        _check_supported(create)
+        create = with_digest_columns(create, query)
         if create.publish.mode == "virtual":
             check_virtual(query)
         return Prepared(text, create, query, self.registry.wanted(create, query, now_ms))
@@ -141,8 +141,6 @@ class Statements:
             case ResumeCq(name):
                 return self._cq(registry.pause(key, name, False, now_ms), now_ms)
             case AlterCq():
-                if statement.trigger is not None:
-                    _check_trigger_supported(not isinstance(statement.trigger, ChangeBased))
                 return self._cq(registry.alter(key, statement, now_ms), now_ms)
             case CreateStream():
                 stream = create_stream(
@@ -203,17 +201,3 @@ class Statements:
         destination = self.registry.destination_of(cq)
         stream, plan, select = self._parts(destination)
         return explain(CompiledQuery(plan, destination.row, select), stream)
-
-
-def _check_supported(statement: CreateCq) -> None:
-    _check_trigger_supported(not isinstance(statement.trigger, ChangeBased))
-
-
-def _check_trigger_supported(timed: bool) -> None:
-    if timed:
-        raise InputError(
-            "the clause is not supported yet",
-            code="unsupported-query",
-            detail="EVERY, for timer-based queries, is not supported yet.",
-            hint="Leave it out: results then come as events match.",
-        )

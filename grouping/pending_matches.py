@@ -56,24 +56,22 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True):
         return spans
 
     @cached_property
-    def partition_of(self) -> NDArray[np.int32]:
-        """By item: the source partition."""
-        return np.frombuffer(self.partitions, np.int32)
-
-    @cached_property
-    def offset_of(self) -> NDArray[np.int64]:
-        """By item: the source offset."""
-        return np.frombuffer(self.offsets, np.int64)
-
-    @cached_property
     def time_of(self) -> NDArray[np.int64]:
         """By item: the source record's time."""
         return np.frombuffer(self.times, np.int64)
 
     @cached_property
-    def row_of(self) -> NDArray[np.int32]:
-        """By item: its place in `values`."""
-        return np.frombuffer(self.rows, np.int32)
+    def items(self) -> list[tuple[int, int, int, int]]:
+        """By item: the source's partition, offset and time, and the place in `values`."""
+        return list(
+            zip(
+                np.frombuffer(self.partitions, np.int32).tolist(),
+                np.frombuffer(self.offsets, np.int64).tolist(),
+                self.time_of.tolist(),
+                np.frombuffer(self.rows, np.int32).tolist(),
+                strict=True,
+            )
+        )
 
 
 _decode = msgspec.msgpack.Decoder(PendingMatches).decode

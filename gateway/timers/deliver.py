@@ -1,0 +1,99 @@
+"""Digests are written: first the cut, in a transaction of its own, then the digests with the cursors that they move.
+
+A gateway that dies in between finds the cut on `cq.ticks` and writes the same digests: an id never has two contents,
+also for readers who do not wait for commits. A cursor that has reached a tick tells that its digest is out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from gateway.commit import Commits
+from gateway.kafka import Outgoing
+from gateway.metrics import DIGESTS, LATE_MATCHES
+from gateway.positions import topic_of
+from gateway.records import Destination
+from gateway.timers.cursor import Cursor, Cut
+from gateway.timers.digest import Frame, Row, headers_of, parts_of, shown
+from gateway.timers.state import Settled
+from gateway.working_copy import WorkingCopy
+from grouping.settings import Settings
+
+__all__ = ["Delivery", "Ready", "digest_records"]
+
+_encode = msgspec.msgpack.encode
+_TRANSACTION_BYTES = 64 << 20
+
+
+class Ready(NamedTuple):
+    """A digest that is to be written."""
+
+    destination: Destination
+    rows: list[Row]
+    tick_ms: int
+    from_ms: int
+    cursor: Cursor
+    """Of the destination, once the digest is out."""
+
+
+def digest_records(settings: Settings, working: WorkingCopy, ready: Ready, fired_ms: int) -> list[Outgoing]:
+    """Return a digest's records, one for each part."""
+    destination, clause = ready.destination, ready.destination.clause
+    select = working.select(destination.stream_id, destination.select_id) if clause.kind == "top" else None
+    frame = Frame(fired_ms, ready.from_ms, ready.tick_ms)
+    name, stream = destination.destination_id, working.streams.get(destination.stream_id)
+    topic = topic_of(settings, destination)
+    source = stream.name if stream is not None else destination.stream_id
+    bodies = parts_of(shown(clause, select, ready.rows), len(ready.rows), frame)
+    return [
+        Outgoing(topic, name.encode(), body, headers_of(source, destination, frame, part), destination.partition)
+        for part, body in enumerate(bodies, 1)
+    ]
+
+
+class Delivery:
+    """Writes digests of one chunk of destinations after the other."""
+
+    def __init__(self, settings: Settings, working: WorkingCopy, commits: Commits) -> None:
+        self._settings = settings
+        self._working = working
+        self._commits = commits
+        self._topic = settings.topic("ticks")
+        self._number = 0
+
+    def cut(self, stream_id: str, covered: dict[str, int], ready: Sequence[Ready], fired_ms: int) -> tuple[str, Cut]:
+        """Put a cut on Kafka and return it with its key."""
+        self._number += 1
+        key = f"cut/{fired_ms}-{self._number}"
+        named = tuple((each.destination.destination_id, each.tick_ms, each.from_ms) for each in ready)
+        cut = Cut(stream_id, covered, named, fired_ms)
+        self._commits.write_records([self._record(key, _encode(cut))])
+        return key, cut
+
+    def deliver(self, key: str, cut: Cut, ready: Sequence[Ready]) -> None:
+        """Write the digests of a cut, with the cursors that they move, and close it."""
+        records: list[Outgoing] = []
+        size = 0
+        for each in ready:
+            made = digest_records(self._settings, self._working, each, cut.fired_ms)
+            size += sum(len(record.value or b"") for record in made)
+            records += made
+            records.append(self._record(f"cursor/{each.destination.destination_id}", _encode(each.cursor)))
+            if size > _TRANSACTION_BYTES:
+                self._commits.write_records(records)
+                records, size = [], 0
+            DIGESTS.inc()
+            LATE_MATCHES.inc(sum(row.time_ms < each.from_ms for row in each.rows))
+        self._commits.write_records([*records, self._record(key, None)])
+
+    def note_settled(self, notes: Mapping[str, Settled]) -> None:
+        """Put on Kafka up to when the ticks of streams have fired."""
+        if notes:
+            records = [self._record(f"settled/{name}", _encode(note)) for name, note in notes.items()]
+            self._commits.write_records(records)
+
+    def _record(self, key: str, value: bytes | None) -> Outgoing:
+        return Outgoing(self._topic, key.encode(), value, (), 0)

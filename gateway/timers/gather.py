@@ -1,0 +1,117 @@
+"""Which of the stored matches a destination has still to get, and which of them at this tick. No I/O but the log."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from gateway.records import Sight
+from gateway.timers.cursor import Cursor, windows_at
+from gateway.timers.digest import Row
+from gateway.timers.frontier import Offsets
+from gateway.timers.pending_index import Stored
+from gateway.timers.pending_log import PendingLog, Place
+from grouping.pending_matches import PendingMatches
+
+__all__ = ["Gathered", "Wanted", "gather"]
+
+
+class Wanted(NamedTuple):
+    """One destination's question."""
+
+    store: bytes
+    stored: Stored | None
+    """None: nothing is pending."""
+    cursor: Cursor
+    history: tuple[Sight, ...]
+    before_ms: int | None
+    """The tick; None for no row at all, just what is left."""
+    covered: Offsets | None
+    """What the tick's cut covers; None for everything."""
+
+
+class Gathered(NamedTuple):
+    """The answer."""
+
+    rows: list[Row]
+    """This tick's matches, each once, in source order per partition."""
+    left_ms: int | None
+    """The earliest time among those that are left for later ticks."""
+    held: tuple[int, ...]
+    """The records that hold them."""
+
+
+def gather(log: PendingLog, questions: Iterable[Wanted]) -> list[Gathered]:
+    """Answer some destinations' questions, reading each record once.
+
+    Args:
+        log: Where the matches are.
+        questions: Of destinations; what they want together is held in memory.
+    """
+    asked = [(question, _places(question)) for question in questions]
+    records = log.load(place for _, places in asked for place in places)
+    return [_answer(question, _in_order(log, question, places, records)) for question, places in asked]
+
+
+def _places(question: Wanted) -> list[Place]:
+    """Return where the index says that matches lie which the destination has not been given."""
+    stored, cursor = question.stored, question.cursor
+    if stored is None:
+        return []
+    partition = stored.partition
+    held = [(partition, offset) for offset in cursor.held]
+    return held + [(partition, place) for place in stored.positions[bisect_left(stored.positions, cursor.next) :]]
+
+
+def _in_order(
+    log: PendingLog, question: Wanted, places: list[Place], records: dict[Place, PendingMatches]
+) -> Iterator[tuple[int, PendingMatches]]:
+    """Yield the records of a question in the order of the log, also those whose positions were not kept."""
+    stored, cursor = question.stored, question.cursor
+    held, rest = places[: len(cursor.held)], places[len(cursor.held) :]
+    yield from ((place[1], records[place]) for place in held if place in records)
+    if stored is not None and stored.older is not None and cursor.next < stored.positions[0]:
+        first, last = max(stored.older, cursor.next), stored.positions[0] - 1
+        for place, record in log.scan(stored.partition, first, last):
+            if question.store in record.spans and place[1] not in cursor.held:
+                yield place[1], record
+    yield from ((place[1], records[place]) for place in rest if place in records)
+
+
+def _answer(question: Wanted, records: Iterator[tuple[int, PendingMatches]]) -> Gathered:
+    cursor, before_ms, covered = question.cursor, question.before_ms, question.covered
+    rows: list[Row] = []
+    held: list[int] = []
+    left_ms: int | None = None
+    marks: dict[int, int] = {}
+    for offset_in_log, record in records:
+        windows = windows_at(question.history, record.epoch, record.version)
+        if not windows:
+            continue
+        always = windows == [(None, None)]
+        begin, end = record.spans[question.store]
+        holds = False
+        for partition, offset, time_ms, row in record.items[begin:end]:
+            if time_ms < cursor.tick_ms and offset < cursor.covered.get(str(partition), 0):
+                continue  # an earlier digest had it
+            if not always and not any(
+                (start is None or time_ms >= start) and (expire is None or time_ms < expire)
+                for start, expire in windows
+            ):
+                continue
+            if (
+                before_ms is not None
+                and time_ms < before_ms
+                and (covered is None or offset < covered.get(str(partition), 0))
+            ):
+                # A batch that is replayed after a crash writes its matches again, in the same order.
+                if offset > marks.get(partition, -1):
+                    marks[partition] = offset
+                    rows.append(Row(partition, offset, time_ms, record.values[row]))
+            else:
+                holds = True
+                left_ms = time_ms if left_ms is None else min(left_ms, time_ms)
+        if holds:
+            held.append(offset_in_log)
+    return Gathered(rows, left_ms, tuple(held))

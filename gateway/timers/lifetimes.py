@@ -1,0 +1,46 @@
+"""EXPIRE: a CQ goes when its time has come and all that was published before it is evaluated."""
+
+from __future__ import annotations
+
+from gateway.registry import Registry
+from gateway.timers.timers import Timers
+from gateway.working_copy import CqKey, WorkingCopy
+from grouping.redis_store import mapped
+
+__all__ = ["Lifetimes"]
+
+_CHUNK = 5000
+
+
+class Lifetimes:
+    """Removes CQs at their EXPIRE, some thousands in a unit of work."""
+
+    def __init__(self, working: WorkingCopy, registry: Registry, timers: Timers) -> None:
+        self._working = working
+        self._registry = registry
+        self._timers = timers
+        self._skip = 0
+
+    def step(self, now_ms: int) -> bool:
+        """Remove CQs within the unit of work, and return whether there were any."""
+        with mapped():
+            found = self._working.redis.zrangebyscore(
+                self._working.key("expiries"), "-inf", now_ms, start=self._skip, num=_CHUNK, withscores=True
+            )
+        due = {CqKey(*member.decode("utf-8", "surrogatepass").split("\x00")): int(score) for member, score in found}
+        if not due:
+            self._skip = 0
+            return False
+        self._working.load(due)
+        removed = 0
+        for key, expire_ms in due.items():
+            cq = self._working.cq(key)
+            if cq is None:
+                continue
+            stream_id = self._registry.destination_of(cq).stream_id
+            if self._timers.evaluated_ms(stream_id) >= expire_ms:
+                self._registry.drop(key, key.name, expire_ms, "expired")
+                removed += 1
+        # Those of a stream that lags stay in front: the next look goes past them.
+        self._skip = self._skip + len(due) - removed if len(found) == _CHUNK else 0
+        return removed > 0

@@ -1,0 +1,139 @@
+"""Probes of all streams: what is published, what of it is evaluated, and whether its matches are taken in here.
+
+A tick may fire when the evaluator has committed what was published before it *and* the matches that it had written by
+then are known. So what is committed is read first, then the end of the log, and only when that is reached it counts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from gateway.kafka import Topics
+from gateway.metrics import LATE_TICKS
+from gateway.records import PENDING_PARTITIONS
+from gateway.timers.frontier import Frontier
+from gateway.timers.schedule import Missed
+from gateway.timers.state import Settled, TimerState
+from gateway.working_copy import WorkingCopy
+from grouping.redis_store import mapped
+from grouping.settings import Settings
+
+__all__ = ["Probes"]
+
+_EVERY_MS = 100
+_ABSENT_MS = 10_000
+"""Who did not look for so long was away (suspended, or its clock was set): the ticks since are missed ones."""
+
+
+class Probes:
+    """Frontiers of the live streams."""
+
+    def __init__(self, settings: Settings, working: WorkingCopy, topics: Topics, state: TimerState) -> None:
+        self._working = working
+        self._topics = topics
+        self._state = state
+        self._log = settings.topic("pending")
+        self._wait_ms = round(settings.timers.wait_seconds * 1000)
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew, as after a crash."""
+        self._frontiers: dict[str, Frontier] = {}
+        self._missed: dict[str, Missed] = {}
+        self._due: dict[str, int] = {}
+        self._candidate: tuple[dict[str, dict[str, int]], dict[int, int]] | None = None
+        self._probed_ms = 0
+        self.completed = 0
+        """How often all that was committed has been taken in, since the probes began."""
+
+    def frontier(self, stream_id: str) -> Frontier:
+        """Return a stream's settled time."""
+        found = self._frontiers.get(stream_id)
+        if found is None:
+            note = self._state.settled(stream_id)
+            start = self._working.streams[stream_id].start_offsets
+            at_ms, covered = (note.at_ms, note.covered) if note is not None else (0, start)
+            found = self._frontiers[stream_id] = Frontier(at_ms, covered, self._wait_ms)
+        return found
+
+    def missed(self, stream_id: str) -> Missed | None:
+        """Return the time in which nobody was there to fire a stream's ticks, while it is being caught up with."""
+        return self._missed.get(stream_id)
+
+    def step(self, now_ms: int, reached: Mapping[int, int]) -> None:
+        """Look at the ends of all streams, a few times a second.
+
+        Args:
+            now_ms: The present.
+            reached: By partition, up to where `cq.pending` is taken in.
+        """
+        if now_ms >= self._probed_ms + _EVERY_MS:
+            self._probe(now_ms)
+        if self._candidate is not None:
+            committed, ends = self._candidate
+            if all(reached[partition] >= end for partition, end in ends.items()):
+                for stream_id, offsets in committed.items():
+                    if stream_id in self._working.streams:
+                        self.frontier(stream_id).cover(offsets)
+                self._candidate = None
+                self.completed += 1
+
+    def _probe(self, now_ms: int) -> None:
+        streams = list(self._working.streams.values())
+        committed = self._committed([stream.stream_id for stream in streams])
+        places = [(self._log, number) for number in range(PENDING_PARTITIONS)]
+        places += {(stream.topic, int(number)) for stream in streams for number in stream.start_offsets}
+        ends = self._topics.ends(places, committed=True)
+        if self._candidate is None:
+            self._candidate = committed, {number: ends[self._log, number] for number in range(PENDING_PARTITIONS)}
+        for stream in streams:
+            frontier = self.frontier(stream.stream_id)
+            if not frontier.settled_ms:
+                frontier.settled_ms = now_ms
+            self._note_absence(stream.stream_id, frontier, now_ms)
+            if now_ms > frontier.settled_ms:
+                frontier.probe(now_ms, {number: ends[stream.topic, int(number)] for number in stream.start_offsets})
+        self._probed_ms = now_ms
+
+    def _note_absence(self, stream_id: str, frontier: Frontier, now_ms: int) -> None:
+        """Ticks that came due while nobody looked are missed ones."""
+        since_ms = self._probed_ms or frontier.settled_ms
+        if now_ms > since_ms and (not self._probed_ms or now_ms > since_ms + _ABSENT_MS):
+            before = self._missed.get(stream_id)
+            self._missed[stream_id] = Missed(since_ms if before is None else before.since_ms, now_ms)
+
+    def _committed(self, stream_ids: list[str]) -> dict[str, dict[str, int]]:
+        if not stream_ids:
+            return {}
+        with mapped():
+            bodies = self._working.redis.mget([self._working.key("committed", name) for name in stream_ids])
+        return {
+            name: {number: int(offset) for number, offset in json.loads(body)["offsets"].items()}
+            for name, body in zip(stream_ids, bodies, strict=True)
+            if body is not None
+        }
+
+    def due(self, stream_id: str, now_ms: int) -> int:
+        """Return up to when a stream's ticks may fire; it stays so until that is settled."""
+        frontier = self.frontier(stream_id)
+        due_ms = self._due.get(stream_id, 0)
+        if due_ms <= frontier.settled_ms:
+            due_ms = self._due[stream_id] = frontier.due(now_ms)
+            if due_ms > frontier.evaluated_ms:
+                LATE_TICKS.inc()
+        return due_ms
+
+    def settle(self, stream_id: str, at_ms: int) -> None:
+        """Note that all ticks of a stream up to an instant have fired."""
+        frontier = self.frontier(stream_id)
+        frontier.settled_ms = at_ms
+        missed = self._missed.get(stream_id)
+        if missed is not None and at_ms >= missed.until_ms:
+            del self._missed[stream_id]
+        self._state.note_settled(stream_id, self.note(stream_id))
+
+    def note(self, stream_id: str) -> Settled:
+        """Return what is to be remembered of a stream."""
+        frontier = self.frontier(stream_id)
+        return Settled(frontier.settled_ms, frontier.covered)

@@ -1,0 +1,66 @@
+"""When a destination fires, and where its digest begins: rules of contract §6 as functions of times. No I/O."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gateway.records import Holder
+from gateway.timers.grid import next_tick, previous_tick
+
+__all__ = ["Missed", "digest_from", "last_instant", "tick_after", "tick_to_fire"]
+
+
+class Missed(NamedTuple):
+    """A time in which no tick fired since nobody was there: its ticks become one."""
+
+    since_ms: int
+    until_ms: int
+
+
+def last_instant(holder: Holder) -> int | None:
+    """Return when the last of a destination's CQs expires, None when not all of them do (or some are paused)."""
+    windows = holder.seen
+    if holder.paused or not windows or windows[-1][1] is None:
+        return None
+    return windows[-1][1]
+
+
+def tick_after(holder: Holder, at_ms: int) -> int | None:
+    """Return a destination's first tick later than an instant, None when none comes while its CQs live.
+
+    A tick at the EXPIRE of its last CQ, or later, is none: there the last digest comes in its place.
+    """
+    windows = holder.seen
+    if not windows:
+        return None
+    tick = next_tick(holder.destination.trigger, at_ms, windows[0][0])
+    last = last_instant(holder)
+    return tick if tick is not None and (last is None or tick < last) else None
+
+
+def tick_to_fire(holder: Holder, armed_ms: int, missed: Missed | None) -> int:
+    """Return the tick at which a destination that was armed fires: of missed ones the last."""
+    if missed is None or not missed.since_ms < armed_ms <= missed.until_ms:
+        return armed_ms
+    last = previous_tick(holder.destination.trigger, missed.until_ms + 1)
+    return armed_ms if last is None else max(armed_ms, last)
+
+
+def digest_from(holder: Holder, tick_ms: int, missed: Missed | None, last_ms: int) -> int:
+    """Return where a digest begins: at the tick before (before missed ones), the first at START or acceptance.
+
+    Args:
+        holder: Whose digest.
+        tick_ms: Its tick.
+        missed: A time in which nobody was there.
+        last_ms: The tick of the digest before, 0 if there was none.
+    """
+    trigger, note = holder.destination.trigger, holder.timed
+    before: int | None
+    if missed is not None and missed.since_ms < tick_ms <= missed.until_ms:
+        before = previous_tick(trigger, missed.since_ms + 1)
+        before = last_ms if before is None else max(before, last_ms)
+    else:
+        before = previous_tick(trigger, tick_ms)
+    # A tick before the destination was there, or before START, is none of its own.
+    return note.from_ms if before is None or before < max(note.born_ms, note.from_ms) else before

@@ -1,0 +1,163 @@
+"""What timers keep in Redis: the event list, who reads which store of matches, how far each destination was served.
+
+All of it comes back from Kafka when Redis is lost: cursors and open cuts from `cq.ticks`, the rest from `cq.catalog`
+and from `cq.pending` itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from gateway.records import Holder
+from gateway.timers.cursor import Cursor
+from gateway.working_copy import WorkingCopy
+from grouping.redis_store import mapped
+
+__all__ = ["Settled", "TimerState"]
+
+_encode = msgspec.msgpack.encode
+_decode_holder = msgspec.msgpack.Decoder(Holder).decode
+_decode_cursor = msgspec.msgpack.Decoder(Cursor).decode
+
+
+class Settled(msgspec.Struct, array_like=True, frozen=True):
+    """Up to when all ticks of a stream have fired, key `settled/<stream>` on `cq.ticks`."""
+
+    at_ms: int
+    covered: dict[str, int]
+
+
+class TimerState:
+    """Timers' keys of the working copy. Used by the gateway's one thread."""
+
+    def __init__(self, working: WorkingCopy) -> None:
+        self._working = working
+        self._redis = working.redis
+
+    def holders(self, names: Sequence[str]) -> list[Holder | None]:
+        """Return destinations with their members, None for those that are gone."""
+        if not names:
+            return []
+        with mapped():
+            bodies = self._redis.hmget(self._working.key("destinations"), names)
+        return [None if body is None else _decode_holder(body) for body in bodies]
+
+    def cursors(self, names: Sequence[str]) -> list[Cursor]:
+        """Return how far destinations were served; the beginning for those that never were."""
+        if not names:
+            return []
+        with mapped():
+            bodies = self._redis.hmget(self._working.key("cursors"), names)
+        return [_NEW if body is None else _decode_cursor(body) for body in bodies]
+
+    def begin_cursors(self, cursors: Mapping[str, Cursor]) -> None:
+        """Keep cursors of destinations that have none yet."""
+        with mapped():
+            pipeline = self._redis.pipeline(transaction=False)
+            for name, cursor in cursors.items():
+                pipeline.hsetnx(self._working.key("cursors"), name, _encode(cursor))
+            pipeline.execute()
+
+    def readers(self, stores: Sequence[bytes]) -> list[list[str]]:
+        """Return the destinations that read each of those stores."""
+        with mapped():
+            pipeline = self._redis.pipeline(transaction=False)
+            for store in stores:
+                pipeline.smembers(self._working.key("readers", f"p_{store.hex()}"))
+            answers = pipeline.execute() if stores else []
+        return [[name.decode() for name in names] for names in answers]
+
+    def reader_counts(self, stores: Sequence[bytes]) -> list[int]:
+        """Return how many destinations read each of those stores."""
+        with mapped():
+            pipeline = self._redis.pipeline(transaction=False)
+            for store in stores:
+                pipeline.scard(self._working.key("readers", f"p_{store.hex()}"))
+            return list(pipeline.execute()) if stores else []
+
+    # -- the event list ------------------------------------------------------------------------------------------------
+
+    def due(self, stream_id: str, until_ms: int, most: int) -> list[tuple[str, int]]:
+        """Return destinations that fire up to an instant, with their ticks (0: look at it), earliest first."""
+        with mapped():
+            found = self._redis.zrangebyscore(
+                self._working.key("timers", stream_id), "-inf", until_ms, start=0, num=most, withscores=True
+            )
+        return [(name.decode(), int(score)) for name, score in found]
+
+    def arm(self, stream_id: str, ticks: Mapping[str, int]) -> None:
+        """Have destinations fire at those ticks, unless they do earlier."""
+        for chunk in _chunks(ticks):
+            with mapped():
+                self._redis.zadd(self._working.key("timers", stream_id), chunk, lt=True)
+
+    def settle(
+        self, stream_id: str, ticks: Mapping[str, int], idle: Iterable[str], cursors: Mapping[str, Cursor]
+    ) -> None:
+        """Note that destinations were served: their next ticks, or none, and their cursors."""
+        key, gone = self._working.key("timers", stream_id), list(idle)
+        with mapped():
+            pipeline = self._redis.pipeline(transaction=True)
+            if cursors:
+                packed = {name: _encode(cursor) for name, cursor in cursors.items()}
+                pipeline.hset(self._working.key("cursors"), mapping=packed)
+            if ticks:
+                pipeline.zadd(key, dict(ticks))
+            if gone:
+                pipeline.zrem(key, *gone)
+            pipeline.execute()
+
+    # -- what Kafka has ------------------------------------------------------------------------------------------------
+
+    def read_position(self) -> int:
+        """Return up to where the working copy has `cq.ticks`."""
+        with mapped():
+            return int(self._redis.get(self._working.key("ticks-read")) or 0)
+
+    def restore(self, cursors: Mapping[str, Cursor | None], settled: Mapping[str, Settled | None], read: int) -> None:
+        """Take over what `cq.ticks` has up to an offset."""
+        for chunk in _chunks(cursors):
+            kept = {name: _encode(cursor) for name, cursor in chunk.items() if cursor is not None}
+            gone = [name for name, cursor in chunk.items() if cursor is None]
+            with mapped():
+                if kept:
+                    self._redis.hset(self._working.key("cursors"), mapping=kept)
+                if gone:
+                    self._redis.hdel(self._working.key("cursors"), *gone)
+        for stream_id, note in settled.items():
+            if note is not None:
+                self.note_settled(stream_id, note)
+        self.note_position(read)
+
+    def note_position(self, read: int) -> None:
+        """Note up to where the working copy has `cq.ticks`."""
+        with mapped():
+            self._redis.set(self._working.key("ticks-read"), read)
+
+    def settled(self, stream_id: str) -> Settled | None:
+        """Return up to when the ticks of a stream have fired."""
+        with mapped():
+            body = self._redis.hget(self._working.key("settled-ticks"), stream_id)
+        return None if body is None else msgspec.msgpack.decode(body, type=Settled)
+
+    def note_settled(self, stream_id: str, note: Settled) -> None:
+        """Note up to when the ticks of a stream have fired."""
+        with mapped():
+            self._redis.hset(self._working.key("settled-ticks"), stream_id, _encode(note))
+
+    def forget_cursors(self, names: Sequence[str]) -> None:
+        """Forget destinations that have ended."""
+        if names:
+            with mapped():
+                self._redis.hdel(self._working.key("cursors"), *names)
+
+
+_NEW = Cursor()
+_CHUNK = 5000
+
+
+def _chunks(mapping: Mapping[str, object]) -> Iterable[dict]:  # type: ignore[type-arg]  # values of any one kind
+    items = list(mapping.items())
+    return (dict(items[first : first + _CHUNK]) for first in range(0, len(items), _CHUNK))
