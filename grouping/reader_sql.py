@@ -11,9 +11,9 @@ from datetime import datetime
 
 from grouping.catalog import RECORD_FIELDS
 from grouping.errors import InputError
-from grouping.expression import Call, Column, Expression, walk
+from grouping.expression import Call, Column, Expression, Slot, Value, walk
 from grouping.group import CompiledQuery, ConstantRow, ConstantValue, GroupPlan, SelectList
-from grouping.signature import render_name, render_part
+from grouping.signature import render_part
 
 __all__ = ["check_virtual", "filter_sql", "select_sql"]
 
@@ -56,18 +56,43 @@ def filter_sql(plan: GroupPlan, row: ConstantRow) -> str:
         >>> from grouping.expression import Slot
         >>> above = Call(">", (Column("price", "DOUBLE"), Slot(0)), "BOOLEAN")
         >>> filter_sql(GroupPlan("g_1", "s_1", "", (above,)), ConstantRow(("DOUBLE",), (5.0,)))
-        'price > 5.0e0'
+        '"price" > 5.0e0'
     """
     constants = [_literal(kind, value) for kind, value in zip(row.types, row.values, strict=True)]
     if not plan.conjuncts:
         return "TRUE"
     whole = plan.conjuncts[0] if len(plan.conjuncts) == 1 else Call("and", plan.conjuncts, "BOOLEAN")
-    return render_part(whole, constants)
+    return _rendered(whole, constants)
 
 
 def select_sql(select: SelectList) -> str:
     """Return the SELECT list, every column under its name."""
-    return ", ".join(f"{render_part(item.expression)} AS {render_name(item.name)}" for item in select.items)
+    return ", ".join(f"{_rendered(item.expression, [])} AS {_quoted(item.name)}" for item in select.items)
+
+
+def _rendered(expression: Expression, constants: list[str]) -> str:
+    """Return SQL in which every name is quoted: which words are reserved differs from engine to engine."""
+    texts = list(constants)
+
+    def with_names(part: Expression) -> Expression:
+        if isinstance(part, Column):
+            texts.append(_quoted(part.name))
+            return Slot(len(texts) - 1)
+        if isinstance(part, Value):
+            # Decimals and times are text here as they are in a result.
+            kind = part.type if part.type in ("BOOLEAN", "INT", "BIGINT", "DOUBLE") else "STRING"
+            texts.append(_literal(kind, part.value))
+            return Slot(len(texts) - 1)
+        if isinstance(part, Call):
+            return Call(part.op, tuple(map(with_names, part.args)), part.type)
+        return part
+
+    whole = with_names(expression)
+    return render_part(whole, texts)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _literal(kind: str, value: ConstantValue) -> str:
