@@ -255,7 +255,7 @@ class TransactionalWriter:
 
 
 class CommandConsumer:
-    """Reads a topic of commands from where the last commit left it."""
+    """Reads a topic of commands from where the last commit left it, once it is rewound to there."""
 
     def __init__(self, settings: Settings, topic: str, partitions: int) -> None:
         self._topic = topic
@@ -273,7 +273,6 @@ class CommandConsumer:
                 fetch_message_max_bytes=4_000_000,
             )
         )
-        self.rewind()
 
     def rewind(self) -> dict[int, int]:
         """Go back to what is committed, and return it: by partition the next offset (-1001: none yet)."""

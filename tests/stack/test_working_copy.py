@@ -1,0 +1,108 @@
+"""The working copy on a real Redis: whatever units come, the constant tables hold what the live CQs want."""
+
+from __future__ import annotations
+
+import random
+import secrets
+
+import pytest
+from pydantic import SecretStr
+
+from gateway.records import Cq, Destination, Window, union
+from gateway.table_upkeep import TableUpkeep
+from gateway.working_copy import CqKey, WorkingCopy
+from grouping.catalog import Stream
+from grouping.constant_table import Segment
+from grouping.expression import Column
+from grouping.group import GroupPlan, SelectItem, SelectList
+from grouping.redis_store import TableStore
+from grouping.settings import RedisSettings, Settings
+from tests.stack.server import Stack
+
+_STREAM = Stream("s_1", "quotes", (), "quotes", "json", {"0": 0}, "")
+_SELECT = SelectList("s00", (SelectItem("a", Column("a", "BIGINT")),))
+
+
+@pytest.fixture
+def settings(stack: Stack) -> Settings:
+    """A prefix of one's own on the stack's Redis."""
+    return Settings(prefix=f"wc{secrets.token_hex(4)}.", redis=RedisSettings(url=SecretStr(stack.redis_url)))
+
+
+def _destination(number: int) -> Destination:
+    name = f"d_{number:024x}"
+    return Destination(name, "s_1", f"g_{number % 3}", "s00", f'["BIGINT",{number}]', "shared", number % 4)
+
+
+def _table(store: TableStore, version: int) -> dict[str, list[Window]]:
+    """Return what Spark would load: destinations and the record times that they want."""
+    segments = [Segment.decode(body) for body in store.segments("s_1", 0, version) or []]
+    found: dict[str, list[Window]] = {}
+    for table in Segment.merge(segments, oldest=True).added.values():
+        for row in table.to_pylist():
+            found.setdefault("d_" + row["destination"].hex(), []).append((row["start_ms"], row["expire_ms"]))
+    return {name: union(windows) for name, windows in found.items()}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_tables_follow_the_live_cqs(settings: Settings, seed: int) -> None:
+    """After any unit, merged or not, a destination is in the table for the times that its unpaused members see."""
+    rng = random.Random(seed)
+    working = WorkingCopy(settings)
+    working.open()
+    working.add_stream(_STREAM)
+    working.commit({})
+    upkeep, store = TableUpkeep(settings, working), TableStore(settings)
+    live: dict[CqKey, Cq] = {}
+    for _ in range(60):
+        for _ in range(rng.randint(1, 5)):
+            _change(working, live, rng)
+        working.commit({})
+        if rng.random() < 0.5:
+            upkeep.step()
+        wanted: dict[str, list[Window]] = {}
+        for cq in live.values():
+            if not cq.paused:
+                wanted.setdefault(cq.destination_id, []).append(cq.window)
+        expected = {name: union(windows) for name, windows in wanted.items()}
+        assert expected == _table(store, working.versions["s_1"])
+    again = WorkingCopy(settings)
+    again.open()
+    assert working.parts == again.parts
+    assert working.versions == again.versions
+
+
+def _change(working: WorkingCopy, live: dict[CqKey, Cq], rng: random.Random) -> None:
+    key = CqKey.of("alice", f"Q{rng.randint(0, 9)}")
+    destination = _destination(rng.randint(0, 5))
+    working.load([key], [destination])
+    if key in live and rng.random() < 0.4:
+        working.remove(key)
+        del live[key]
+        return
+    start = rng.choice([None, 10, 20])
+    expire = rng.choice([None, 30, 40])
+    cq = Cq(key.name, "", destination.destination_id, 0, 0, start, expire, rng.random() < 0.2)
+    working.put(key, cq, destination, GroupPlan(destination.group_id, "s_1", "", ()), _SELECT)
+    live[key] = cq
+
+
+def test_a_leaving_destination_stays_until_it_is_retired(settings: Settings) -> None:
+    """With offsets to wait for, the last member's leaving keeps the entry, bounded; retiring it takes it away."""
+    working = WorkingCopy(settings)
+    working.open()
+    working.add_stream(_STREAM)
+    key, destination = CqKey.of("alice", "a"), _destination(1)
+    plan = GroupPlan(destination.group_id, "s_1", "", ())
+    working.load([key], [destination])
+    working.put(key, Cq("a", "", destination.destination_id, 0, 0), destination, plan, _SELECT)
+    working.commit({})
+    working.load([key])
+    assert destination == working.remove(key, until=(7,))
+    working.commit({})
+    store = TableStore(settings)
+    segments = [Segment.decode(body) for body in store.segments("s_1", 0, 2) or []]
+    assert [(7,)] == [block.until for block in Segment.merge(segments, oldest=True).added]
+    assert 3 == working.retire(destination)
+    working.commit({})
+    assert {} == _table(store, 3)
