@@ -20,6 +20,7 @@ from grouping.settings import Settings
 from spark_jobs.constant_cache import ConstantTables, Snapshot
 from spark_jobs.decode import decode
 from spark_jobs.evaluate import NO_NUMBER, matches
+from spark_jobs.garbage import Settling
 from spark_jobs.pending import pending_records
 from spark_jobs.residual import evaluate_expression
 from spark_jobs.split import split
@@ -34,6 +35,7 @@ _BATCH_ID = "streaming.sql.batchId"
 _WAIT_SECONDS = 0.2
 
 _stores: dict[str, TableStore] = {}
+_settling = Settling()
 _tables: dict[str, ConstantTables] = {}
 """By stream id. Like the stores they live as long as the worker, which runs one task at a time."""
 
@@ -73,6 +75,7 @@ class Evaluation:
                     yield from split(events, found, stream, settings, evaluate_expression)
                     yield from pending_records(events, found, stream, version, settings, evaluate_expression)
         counts.publish(stream.stream_id, settings)
+        _settling.task_done()
 
 
 def _batch_id() -> int:
