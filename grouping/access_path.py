@@ -5,16 +5,21 @@ The evaluator and EXPLAIN call the same function, so that what is shown is what 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
 
 from grouping.expression import Call, Column, Expression, Slot, walk
 
-__all__ = ["AccessPath", "choose_index"]
+__all__ = ["AccessPath", "access_paths", "branches_of", "choose_index"]
 
-Kind = Literal["hash", "ordered", "composite", "interval", "scan"]
+Kind = Literal["hash", "ordered", "composite", "interval", "union", "scan"]
+
+_MOST_PATHS = 12
+"""Ways to look a group up that are weighed against each other."""
+_MOST_BRANCHES = 8
+"""Branches of an OR that are looked up one by one."""
 
 _LOWER = frozenset((">", ">="))
 _UPPER = frozenset(("<", "<="))
@@ -25,7 +30,8 @@ class AccessPath(msgspec.Struct, frozen=True):
 
     kind: Kind
     """``hash``: the keys in `equal`, or those of the set in `set_member`. ``composite``: `equal`, then one bound or
-    both within them. ``ordered``: one bound. ``interval``: both bounds. ``scan``: every row is a candidate."""
+    both within them. ``ordered``: one bound. ``interval``: both bounds. ``union``: each branch of an OR by a path of
+    its own. ``scan``: every row is a candidate."""
     equal: tuple[int, ...] = ()
     """``column = :c`` conjuncts."""
     set_member: int | None = None
@@ -38,37 +44,90 @@ class AccessPath(msgspec.Struct, frozen=True):
     """Conjuncts without constants: they select events before any lookup."""
     residual: tuple[int, ...] = ()
     """What is left, checked on candidate pairs."""
+    union_of: int | None = None
+    """``union``: the OR conjunct."""
+    branches: tuple[AccessPath, ...] = ()
+    """``union``: the paths of its branches, whose numbers are positions in a branch's own conjuncts (`branches_of`)."""
+
+    @property
+    def keys(self) -> tuple[int, ...]:
+        """The conjuncts that are looked up."""
+        found = (*self.equal, self.set_member, self.lower, self.upper, self.union_of)
+        return tuple(position for position in found if position is not None)
 
 
-def choose_index(conjuncts: Sequence[Expression]) -> AccessPath:
-    """Choose how to look a group's constants up, from the predicate's shape alone.
+def choose_index(conjuncts: Sequence[Expression], cost: Callable[[AccessPath], float] | None = None) -> AccessPath:
+    """Choose how to look a group's constants up.
 
-    Every ``=`` is a key, with the bounds on one further column beside them; else one IN; else the two bounds of a
-    column; else one bound.
+    Args:
+        conjuncts: The group's.
+        cost: How many candidates a path is expected to leave; without it the predicate's shape alone decides.
 
     Example:
         >>> price = Column("price", "DOUBLE")
         >>> choose_index([Call(">", (price, Slot(0)), "BOOLEAN")]).kind
         'ordered'
     """
+    paths = access_paths(conjuncts)
+    return paths[0] if cost is None or len(paths) == 1 else min(paths, key=cost)
+
+
+def access_paths(conjuncts: Sequence[Expression]) -> list[AccessPath]:
+    """Return the ways to look a group up, by their shape the best first; never none.
+
+    Every ``=`` is a key, with the bounds on one further column beside them; or one IN, alone or with such bounds; or an
+    OR all of whose branches can be looked up; or the two bounds of a column; or one bound.
+    """
     filters = tuple(i for i, conjunct in enumerate(conjuncts) if not _slotted(conjunct))
     plain = {i: found for i, conjunct in enumerate(conjuncts) if (found := _plain_comparison(conjunct))}
+    return [_completed(path, filters, len(conjuncts)) for path in _ranked(conjuncts, plain)][:_MOST_PATHS]
+
+
+def branches_of(disjunction: Expression) -> list[tuple[Expression, ...]]:
+    """Return the conjuncts of each branch of an OR."""
+    assert isinstance(disjunction, Call), "an OR"
+    return [part.args if isinstance(part, Call) and part.op == "and" else (part,) for part in disjunction.args]
+
+
+def _ranked(conjuncts: Sequence[Expression], plain: dict[int, tuple[str, str]]) -> Iterator[AccessPath]:
     equal = tuple(i for i, (op, _) in plain.items() if op == "=")
-    members = [i for i, (op, _) in plain.items() if op == "in"]
-    keyed = {plain[i][1] for i in equal}
-    lower, upper = (None, None) if members and not equal else _bounds(plain, keyed)
+    bounds = _bounds(plain, {plain[i][1] for i in equal})
     if equal:
-        kind: Kind = "hash" if lower is None and upper is None else "composite"
-    elif members:
-        kind = "hash"
-    elif lower is None and upper is None:
-        kind = "scan"
-    else:
-        kind = "ordered" if lower is None or upper is None else "interval"
-    set_member = members[0] if members and not equal else None
-    taken = {*filters, *equal, set_member, lower, upper}
-    residual = tuple(i for i in range(len(conjuncts)) if i not in taken)
-    return AccessPath(kind, equal, set_member, lower, upper, filters, residual)
+        yield from (AccessPath("composite", equal, lower=lower, upper=upper) for lower, upper in bounds)
+        if not bounds:
+            yield AccessPath("hash", equal)
+    members = [i for i, (op, _) in plain.items() if op == "in"]
+    yield from (AccessPath("hash", set_member=i) for i in members)
+    for i in members:
+        others = ((lower, upper) for lower, upper in bounds if plain[i][1] not in _columns(plain, lower, upper))
+        yield from (AccessPath("composite", set_member=i, lower=lower, upper=upper) for lower, upper in others)
+    unions = list(_unions(conjuncts))
+    exact = [path for path in unions if all(branch.kind in ("hash", "composite") for branch in path.branches)]
+    yield from exact
+    if not equal:
+        for lower, upper in bounds:
+            yield AccessPath("ordered" if lower is None or upper is None else "interval", lower=lower, upper=upper)
+    yield from (path for path in unions if path not in exact)
+    if not (equal or members or bounds or unions):
+        yield AccessPath("scan")
+
+
+def _unions(conjuncts: Sequence[Expression]) -> Iterator[AccessPath]:
+    """Yield a path for each OR all of whose branches can be looked up."""
+    for i, conjunct in enumerate(conjuncts):
+        if not isinstance(conjunct, Call) or conjunct.op != "or" or len(conjunct.args) > _MOST_BRANCHES:
+            continue
+        branches = tuple(access_paths(branch)[0] for branch in branches_of(conjunct))
+        if all(branch.kind not in ("scan", "union") for branch in branches):
+            yield AccessPath("union", union_of=i, branches=branches)
+
+
+def _completed(path: AccessPath, filters: tuple[int, ...], count: int) -> AccessPath:
+    """Say what becomes of the other conjuncts; an OR is left to check where an index does not cover its branches."""
+    covered = all(not branch.residual and not branch.filters for branch in path.branches)
+    taken = {*filters, *(path.keys if covered else ())}
+    residual = tuple(i for i in range(count) if i not in taken)
+    return msgspec.structs.replace(path, filters=filters, residual=residual)
 
 
 def _slotted(conjunct: Expression) -> bool:
@@ -83,16 +142,17 @@ def _plain_comparison(conjunct: Expression) -> tuple[str, str] | None:
     return None
 
 
-def _bounds(plain: dict[int, tuple[str, str]], keyed: set[str]) -> tuple[int | None, int | None]:
-    """Return the two bounds of the first column that has both, else the first bound there is."""
+def _columns(plain: dict[int, tuple[str, str]], *positions: int | None) -> set[str]:
+    return {plain[i][1] for i in positions if i is not None}
+
+
+def _bounds(plain: dict[int, tuple[str, str]], keyed: set[str]) -> list[tuple[int | None, int | None]]:
+    """Return the bounds of each column that is no key: those with both first, then those with a lower one."""
     lowers: dict[str, int] = {}
     uppers: dict[str, int] = {}
     for i, (op, column) in plain.items():
         if column not in keyed and op in _LOWER | _UPPER:
             (lowers if op in _LOWER else uppers).setdefault(column, i)
-    for column, i in lowers.items():
-        if column in uppers:
-            return i, uppers[column]
-    if lowers:
-        return next(iter(lowers.values())), None
-    return None, next(iter(uppers.values()), None)
+    found = [(i, uppers.get(column)) for column, i in lowers.items()]
+    found.sort(key=lambda bounds: bounds[1] is None)
+    return [*found, *((None, i) for column, i in uppers.items() if column not in lowers)]

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_jobs.constant_rows import ConstantRows
-from spark_jobs.lookup import Lookup
 from spark_jobs.table_shape import TableShape
+from spark_jobs.union_lookup import lookup_of
 
 __all__ = ["ConstantPart", "added"]
 
@@ -26,7 +26,7 @@ class ConstantPart:
         """Index the rows."""
         self.shape = shape
         self.rows = rows
-        self.lookup = Lookup(shape.plan.conjuncts, shape.path, shape.types, rows.constants, len(rows))
+        self.lookup = lookup_of(shape.plan.conjuncts, shape.path, shape.types, rows.constants, len(rows))
         self.alive: NDArray[np.bool_] | None = None
         """By row; None while all count."""
         self.version = 0

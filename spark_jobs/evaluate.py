@@ -19,9 +19,9 @@ from spark_jobs.constant_cache import ConstantTable, Snapshot
 from spark_jobs.constant_part import ConstantPart
 from spark_jobs.event_column import EventColumns, EventSource
 from spark_jobs.index import Ints, Pairs
-from spark_jobs.lookup import Candidates
 from spark_jobs.matches import Matches
 from spark_jobs.residual import holds
+from spark_jobs.union_lookup import AnyCandidates
 
 __all__ = ["NO_NUMBER", "match", "matches"]
 
@@ -45,7 +45,7 @@ class _Lookup:
     group: int
     table: ConstantTable
     part: ConstantPart
-    candidates: Candidates
+    candidates: AnyCandidates
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,11 @@ class Candidates:
         self._found = found
         self._lookup = lookup
 
-    def add_counts(self, counts: Ints) -> None:
-        """Add to each event's count the rows that it meets."""
-        counts[self._events] += self._found.counts()
+    def add_counts(self, counts: Ints) -> int:
+        """Add to each event's count the rows that it meets; return their sum."""
+        own = self._found.counts()
+        counts[self._events] += own
+        return int(own.sum())
 
     def between(self, first: int, last: int) -> Candidates:
         """Return the candidates of the events in [first, last)."""
