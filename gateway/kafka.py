@@ -23,6 +23,7 @@ from grouping.errors import OperationalError
 from grouping.settings import Settings
 
 __all__ = [
+    "LARGEST_RECORD",
     "CommandConsumer",
     "Fenced",
     "KafkaUnavailable",
@@ -43,6 +44,10 @@ _NOT_YET = (
     KafkaError.UNKNOWN_TOPIC_OR_PART,
 )
 _END_OF_PARTITION = KafkaError._PARTITION_EOF  # noqa: SLF001
+
+
+LARGEST_RECORD = 16 << 20
+"""Bytes of the largest record of the gateway's own topics: the longest statement, escaped twice, and its constants."""
 
 
 class KafkaUnavailable(OperationalError):
@@ -193,6 +198,7 @@ class TransactionalWriter:
                 queue_buffering_max_messages=2_000_000,
                 queue_buffering_max_kbytes=2_000_000,
                 batch_num_messages=100_000,
+                message_max_bytes=LARGEST_RECORD,
                 transaction_timeout_ms=60_000,
             )
         )

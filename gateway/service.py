@@ -18,7 +18,7 @@ from prometheus_client import start_http_server
 from gateway.commands import Commands
 from gateway.commit import Commits, StoreLost
 from gateway.ends import Ends
-from gateway.kafka import CommandConsumer, Fenced, Topics
+from gateway.kafka import LARGEST_RECORD, CommandConsumer, Fenced, Topics
 from gateway.metrics import BEHIND, COMMIT_SECONDS
 from gateway.positions import Positions, result_config
 from gateway.records import PENDING_PARTITIONS
@@ -137,13 +137,14 @@ class _Service:
     def _ensure_topics(self) -> dict[str, int]:
         """Create the gateway's own topics where they are missing, and return how many partitions each has."""
         settings = self._settings
-        keep = {"retention.ms": "-1"}
-        remembered = str(round(settings.commands.remember_days * 86_400_000))
+        large = {"max.message.bytes": str(LARGEST_RECORD)}
+        keep = {"retention.ms": "-1", **large}
+        remembered = {"retention.ms": str(round(settings.commands.remember_days * 86_400_000)), **large}
         wanted = {
-            "commands": (settings.commands.partitions, {"retention.ms": remembered}),
-            "replies": (settings.commands.partitions, {"retention.ms": remembered}),
+            "commands": (settings.commands.partitions, remembered),
+            "replies": (settings.commands.partitions, remembered),
             "results": (settings.results.partitions, result_config(settings)),
-            "deadletters": (1, {"retention.ms": remembered}),
+            "deadletters": (1, remembered),
             "catalog": (1, {"cleanup.policy": "compact", **keep}),
             "pending": (PENDING_PARTITIONS, keep),
             "ticks": (1, {"cleanup.policy": "compact", **keep}),
