@@ -37,6 +37,7 @@ _OF_STREAM = (
     "match-counts",
     "pins",
     "committed",
+    "statistics",
 )
 """Keys that go with their stream."""
 

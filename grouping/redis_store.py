@@ -24,6 +24,7 @@ from grouping.catalog import Stream
 from grouping.errors import OperationalError
 from grouping.group import GroupPlan, SelectList
 from grouping.settings import Settings
+from grouping.stream_statistics import PartitionStatistics
 
 __all__ = ["Lease", "StoreUnavailable", "TableStore", "TableVersion", "connect", "mapped"]
 
@@ -178,6 +179,11 @@ class TableStore:
         body = msgspec.msgpack.encode((last_ms, numbers.astype(np.int32).tobytes(), counts.astype(np.int32).tobytes()))
         with mapped():
             self._redis.rpush(self._key("matches", stream_id), body)
+
+    def tell_statistics(self, stream_id: str, partition: int, statistics: PartitionStatistics) -> None:
+        """Put what a source partition's tasks saw lately where the gateway finds it."""
+        with mapped():
+            self._redis.hset(self._key("statistics", stream_id), str(partition), msgspec.msgpack.encode(statistics))
 
 
 class Lease:

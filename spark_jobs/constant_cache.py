@@ -129,6 +129,19 @@ class ConstantTables:
         self._snapshot = self._publish()
         return self._snapshot
 
+    def rebuild(self, table: ConstantTable, shape: TableShape) -> None:
+        """Look a table of the last snapshot up another way; results stay the same, that snapshot is not good any more.
+
+        Args:
+            table: One of the snapshot.
+            shape: Its own, with another path.
+        """
+        key = next((key for key, known in self._tables.items() if known is table), None)
+        if key is not None:
+            parts = tuple(ConstantPart(shape, part.live_rows()) for part in table.parts)
+            self._tables[key] = ConstantTable(shape, parts)
+            self._snapshot = self._publish()
+
     def _learn(self, blocks: Iterable[Block], reader: TableReader) -> None:
         """Read the plans and SELECT lists that were not met before."""
         blocks = list(blocks)

@@ -6,6 +6,7 @@ For each table: filters on events, look-up in the index, and on candidate pairs 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from spark_jobs.constant_cache import ConstantTable, Snapshot
 from spark_jobs.constant_part import ConstantPart
 from spark_jobs.event_column import EventColumns, EventSource
 from spark_jobs.index import Ints, Pairs
+from spark_jobs.load import Load, Loads
 from spark_jobs.matches import Matches
 from spark_jobs.residual import holds
 from spark_jobs.union_lookup import AnyCandidates
@@ -46,6 +48,7 @@ class _Lookup:
     table: ConstantTable
     part: ConstantPart
     candidates: AnyCandidates
+    load: Load
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +69,26 @@ def match(snapshot: Snapshot, source: EventSource) -> Matches:
     return found
 
 
-def matches(snapshot: Snapshot, source: EventSource, limit: int = _PAIRS) -> Iterator[Matches]:
+def matches(
+    snapshot: Snapshot, source: EventSource, limit: int = _PAIRS, loads: Loads | None = None
+) -> Iterator[Matches]:
     """Yield the matches of a batch, in slices of its events, so that memory is bounded however many there are.
 
     Args:
         snapshot: The tables.
         source: The events.
         limit: Candidate pairs in one slice, unless one event alone has more.
+        loads: Where to count what each table costs.
     """
     events = EventColumns(source)
+    loads = loads or Loads()
     groups: dict[str, int] = {}
     lookups = []
     for table in snapshot.tables:
+        load = loads.of(table.shape)
+        load.events += source.count
+        load.rows = sum(len(part.rows) for part in table.parts)
+        began = time.perf_counter()
         try:
             selected = _selected(table, events)
         except _FAULTS:
@@ -86,7 +97,8 @@ def matches(snapshot: Snapshot, source: EventSource, limit: int = _PAIRS) -> Ite
         if selected.size:
             group = groups.setdefault(table.shape.plan.group_id, len(groups))
             for part in table.parts:
-                lookups.append(_Lookup(group, table, part, part.lookup.find(events, selected)))
+                lookups.append(_Lookup(group, table, part, part.lookup.find(events, selected), load))
+        load.seconds += time.perf_counter() - began
     names = tuple(groups)
     for first, last in _slices(lookups, source.count, limit):
         met = [found for lookup in lookups for found in _guarded(lookup, events, first, last)]
@@ -96,7 +108,11 @@ def matches(snapshot: Snapshot, source: EventSource, limit: int = _PAIRS) -> Ite
 def _guarded(lookup: _Lookup, events: EventColumns, first: int, last: int) -> list[_Met]:
     """Keep a group that cannot be evaluated, which is a fault of ours, from stopping all others."""
     try:
-        return list(_meet(lookup, events, first, last))
+        began = time.perf_counter()
+        met = list(_meet(lookup, events, first, last))
+        lookup.load.seconds += time.perf_counter() - began
+        lookup.load.matches += sum(found.event.size for found in met)
+        return met
     except _FAULTS:
         _report(lookup.table)
         return []
@@ -124,7 +140,7 @@ def _slices(lookups: list[_Lookup], count: int, limit: int) -> Iterator[tuple[in
     counts = np.zeros(count, np.int64)
     for lookup in lookups:
         if not _by_existence(lookup.table):
-            lookup.candidates.add_counts(counts)
+            lookup.load.candidates += lookup.candidates.add_counts(counts)
     total = np.cumsum(counts)
     if not count or total[-1] <= limit:
         yield 0, count

@@ -20,10 +20,13 @@ from grouping.settings import Settings
 from spark_jobs.constant_cache import ConstantTables, Snapshot
 from spark_jobs.decode import decode
 from spark_jobs.evaluate import NO_NUMBER, matches
+from spark_jobs.events import Events
 from spark_jobs.garbage import Settling
+from spark_jobs.index_choice import IndexChoice
 from spark_jobs.pending import pending_records
 from spark_jobs.residual import evaluate_expression
 from spark_jobs.split import split
+from spark_jobs.statistics import StreamSampler
 
 __all__ = ["Evaluation"]
 
@@ -61,6 +64,7 @@ class Evaluation:
         batch_id = _batch_id()
         tables: tuple[TableVersion, Snapshot] | None = None
         counts = _MatchCounts()
+        watch = _watches.setdefault(stream.stream_id, _Watch(stream))
         for batch in batches:
             if not batch.num_rows:
                 continue
@@ -70,12 +74,45 @@ class Evaluation:
             if dead_letters is not None:
                 yield dead_letters
             if events.count:
-                for found in matches(snapshot, events):
+                for found in matches(snapshot, events, loads=watch.sampler.loads):
                     counts.add(found.number, events.time_ms)
                     yield from split(events, found, stream, settings, evaluate_expression)
                     yield from pending_records(events, found, stream, version, settings, evaluate_expression)
+                watch.last = events
+        if tables is not None:
+            watch.tell(*tables, settings)
         counts.publish(stream.stream_id, settings)
         _settling.task_done()
+
+
+class _Watch:
+    """What a worker observes of a stream: it tells the gateway, and chooses indexes by it."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream_id = stream.stream_id
+        self._choice = IndexChoice(time.monotonic)
+        self.sampler = StreamSampler(stream, time.time)
+        self.last: Events | None = None
+        """The latest events of the task."""
+
+    def tell(self, version: TableVersion, snapshot: Snapshot, settings: Settings) -> None:
+        """Use what a task saw; called when nothing of the snapshot is in use any more."""
+        events, self.last = self.last, None
+        if events is None:
+            return
+        self._choice.revise(_tables[self._stream_id], snapshot, events, self.sampler.loads)
+        told = self.sampler.take(events, version)
+        if told is None:
+            return
+        try:
+            _store(settings).tell_statistics(self._stream_id, *told)
+        except OperationalError as error:
+            _stores.clear()
+            log.warning("statistics not told", extra={"stream": self._stream_id, "reason": error.message})
+
+
+_watches: dict[str, _Watch] = {}
+"""By stream id; like the tables."""
 
 
 def _batch_id() -> int:

@@ -1,0 +1,61 @@
+"""What a worker tells of a stream: samples of its columns and the loads of its groups, every few seconds."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+import numpy as np
+
+from grouping.catalog import Stream
+from grouping.redis_store import TableVersion
+from grouping.stream_statistics import ColumnSample, PartitionStatistics, rounded
+from spark_jobs.events import Events
+from spark_jobs.load import Loads
+
+__all__ = ["StreamSampler"]
+
+_EVERY_SECONDS = 2.0
+_AT_ONCE = 256
+"""Events of a batch that are sampled."""
+_KEPT = 512
+"""Events of which samples are kept: the latest ones."""
+
+
+class StreamSampler:
+    """Samples one stream in one worker, apart for each source partition: a task's events are all of one."""
+
+    def __init__(self, stream: Stream, clock: Callable[[], float]) -> None:
+        """Begin with nothing seen.
+
+        Args:
+            stream: What is sampled.
+            clock: Seconds since the epoch.
+        """
+        self._names = [column.name for column in stream.columns]
+        self._clock = clock
+        self._due: dict[int, float] = {}
+        self._kept: dict[int, dict[str, deque[object]]] = {}
+        self.loads = Loads()
+        """What the groups cost, over all partitions."""
+
+    def take(self, events: Events, version: TableVersion) -> tuple[int, PartitionStatistics] | None:
+        """Return the partition of the events and what is known of it, None when that was told lately."""
+        partition, now = int(events.partitions[0]), self._clock()
+        if now < self._due.get(partition, 0.0):
+            return None
+        self._due[partition] = now + _EVERY_SECONDS
+        chosen = np.unique(np.linspace(0, events.count - 1, min(events.count, _AT_ONCE)).astype(np.int64)).tolist()
+        kept = self._kept.setdefault(partition, {name: deque(maxlen=_KEPT) for name in self._names})
+        for name in self._names:
+            values = events.values(name)
+            kept[name].extend(values[row] for row in chosen)
+        columns = {name: _sample(values) for name, values in kept.items()}
+        return partition, PartitionStatistics(
+            round(now * 1000), version.epoch, version.version, columns, self.loads.take()
+        )
+
+
+def _sample(values: deque[object]) -> ColumnSample:
+    known = sorted(found for value in values if (found := rounded(value)) is not None)
+    return ColumnSample(len(values) - len(known), known)
