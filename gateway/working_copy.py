@@ -139,6 +139,7 @@ class WorkingCopy:
         self._freed_numbers: list[tuple[str, int]] = []
         self._ended_notes: dict[str, TimedNote] = {}
         self._bumped: set[str] = set()
+        self._new_readers: set[str] = set()
 
     def load(self, cqs: Iterable[CqKey], destinations: Iterable[Destination] = ()) -> None:
         """Read those CQs with their destinations, and those destinations, into the unit."""
@@ -249,6 +250,7 @@ class WorkingCopy:
                 self._take_over(joined)
                 holder = self._holders[joined.destination_id] = Holder(joined, self._take_number(stream_id))
                 if joined.trigger.timed:
+                    self._new_readers.add(joined.destination_id)
                     begin = cq.created_ms if cq.start_ms is None else cq.start_ms
                     holder.timed = TimedNote((), cq.created_ms, begin)
                 if joined.mode == "dedicated":
@@ -535,12 +537,14 @@ class WorkingCopy:
                 pipeline.srem(self.key("readers", store), name)
                 pipeline.zrem(self.key("timers", destination.stream_id), name)
                 continue
-            pipeline.sadd(self.key("readers", store), name)
-            self.joined.append((store, name))
-            if holder.seen != before and (before or destination.clause.even_if_empty or holder.timed.history[1:]):
+            if name in self._new_readers:
+                pipeline.sadd(self.key("readers", store), name)
+                self.joined.append((store, name))
+            worth = before or destination.clause.even_if_empty or holder.timed.history[1:]
+            if holder.seen and holder.seen != before and worth:
                 looks.setdefault(destination.stream_id, {})[name] = 0
         for stream_id, scores in looks.items():
-            pipeline.zadd(self.key("timers", stream_id), scores)
+            pipeline.zadd(self.key("timers", stream_id), scores, nx=True)
 
     def unused_parts(self) -> list[tuple[str, str]]:
         """Return the plans and SELECT lists, with their streams, that this unit leaves without a CQ."""
