@@ -10,8 +10,9 @@ from gateway.records import instant
 from gateway.streams import describe_stream
 from gateway.table_upkeep import TableUpkeep
 from gateway.working_copy import CqKey, WorkingCopy
-from grouping.access_path import choose_index
+from grouping.access_path import AccessPath
 from grouping.catalog import Catalog
+from grouping.group import GroupPlan
 from grouping.query import Show
 
 __all__ = ["show"]
@@ -26,6 +27,7 @@ def show(
     catalog: Catalog,
     upkeep: TableUpkeep,
     next_tick: NextTick,
+    index: Callable[[GroupPlan], AccessPath],
 ) -> dict[str, object]:
     """Return one page of what SHOW asks for; `next` is the name to go on AFTER."""
     match statement.what:
@@ -36,7 +38,7 @@ def show(
             groups = {
                 name: stream_id for stream_id, parts in working.parts.items() for name in parts if name.startswith("g_")
             }
-            return _page(statement, "groups", groups, lambda name: _group(working, upkeep, groups[name], name))
+            return _page(statement, "groups", groups, lambda name: _group(working, upkeep, groups[name], name, index))
         case "cqs":
             names = working.names(subscriber)
             return _page(statement, "cqs", names, lambda name: _cq(working, CqKey(subscriber, name), next_tick))
@@ -92,7 +94,9 @@ def _cq(working: WorkingCopy, key: CqKey, next_tick: NextTick) -> dict[str, obje
     }
 
 
-def _group(working: WorkingCopy, upkeep: TableUpkeep, stream_id: str, group_id: str) -> dict[str, object]:
+def _group(
+    working: WorkingCopy, upkeep: TableUpkeep, stream_id: str, group_id: str, index: Callable[[GroupPlan], AccessPath]
+) -> dict[str, object]:
     plan = working.plan(stream_id, group_id)
     return {
         "group": group_id,
@@ -100,5 +104,5 @@ def _group(working: WorkingCopy, upkeep: TableUpkeep, stream_id: str, group_id: 
         "stream": working.streams[stream_id].name,
         "cqs": working.parts[stream_id][group_id],
         "constants": upkeep.distinct_rows(stream_id).get(group_id, 0),
-        "index": choose_index(plan.conjuncts).kind,
+        "index": index(plan).kind,
     }

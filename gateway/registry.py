@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from gateway.admission import Admission
 from gateway.positions import Positions
 from gateway.records import CatalogCq, Cq, Destination, EndNotice, TriggerSpec, instant, millis
 from gateway.working_copy import CqKey, WorkingCopy
@@ -38,6 +39,8 @@ class Registry:
         self._settings = settings
         self._working = working
         self._positions = positions
+        self.admission = Admission(settings, working)
+        """What the streams' statistics say; refuses what would cost too much."""
         self.changes: list[CatalogChange] = []
         """What is to be written to the catalog with this unit."""
         self.notices: list[EndNotice] = []
@@ -116,6 +119,8 @@ class Registry:
                 hint="Drop those that are not needed any more.",
             )
         destination = self._existing_or(wanted)
+        if self._working.holder(wanted.destination_id) is None:
+            self.admission.check(query, destination.mode, now_ms)
         cq = Cq(statement.name, text, destination.destination_id, now_ms, self._begin(destination), start_ms, expire_ms)
         self._put(key, cq, destination, now_ms, query)
         return cq
@@ -255,12 +260,12 @@ class Registry:
         """Note a stream that was created or dropped for the catalog."""
         self.changes.append((f"stream/{stream.stream_id}", None if gone else msgspec.json.encode(stream)))
 
-    def finish(self) -> tuple[list[CatalogChange], list[EndNotice]]:
+    def finish(self, now_ms: int) -> tuple[list[CatalogChange], list[EndNotice]]:
         """Return what the unit is to write to the catalog and which destinations it ended, and begin the next one."""
         unused = ((f"part/{stream_id}/{name}", None) for stream_id, name in self._working.unused_parts())
         sights = (
             (f"timed/{name}", None if note is None else msgspec.json.encode(note))
-            for name, note in self._working.note_sights().items()
+            for name, note in self._working.note_sights(now_ms).items()
         )
         changes, notices = [*self.changes, *sights, *unused], self.notices
         self.changes, self.notices = [], []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import NamedTuple
 
 from gateway.answers import NextTick, Parts, cq_result
@@ -82,7 +83,7 @@ class Statements:
     def reload(self) -> None:
         """Take the streams from the working copy anew."""
         self.counts.open()
-        self.registry.finish()
+        self.registry.finish(0)
         self.catalog = Catalog(self._working.streams.values())
         self._preparer = Preparer(self.catalog)
 
@@ -159,12 +160,14 @@ class Statements:
             case DescribeCq(name):
                 return self._describe(registry.find(key, name), now_ms)
             case Show():
-                return show(statement, subscriber, self._working, self.catalog, self._upkeep, self._next_tick(now_ms))
+                tick, index = self._next_tick(now_ms), partial(registry.admission.index, now_ms=now_ms)
+                return show(statement, subscriber, self._working, self.catalog, self._upkeep, tick, index)
             case ExplainSelect(select):
                 query = compile_select(select, self.catalog)
-                return explain(query, self._working.streams[query.plan.stream_id])
+                stream = self._working.streams[query.plan.stream_id]
+                return explain(query, stream, registry.admission.statistics(stream.stream_id, now_ms))
             case ExplainCq(name):
-                return self._explain(registry.find(key, name))
+                return self._explain(registry.find(key, name), now_ms)
 
     @staticmethod
     def _next_tick(now_ms: int) -> NextTick:
@@ -197,7 +200,8 @@ class Statements:
             "last_match_at": None if last_ms is None else instant(last_ms),
         }
 
-    def _explain(self, cq: Cq) -> Result:
+    def _explain(self, cq: Cq, now_ms: int) -> Result:
         destination = self.registry.destination_of(cq)
         stream, plan, select = self._parts(destination)
-        return explain(CompiledQuery(plan, destination.row, select), stream)
+        known = self.registry.admission.statistics(stream.stream_id, now_ms)
+        return explain(CompiledQuery(plan, destination.row, select), stream, known)

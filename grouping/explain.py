@@ -10,29 +10,63 @@ from grouping.access_path import AccessPath, choose_index
 from grouping.catalog import Stream
 from grouping.group import CompiledQuery, ConstantValue
 from grouping.signature import render_part
+from grouping.stream_statistics import StreamStatistics
 
 __all__ = ["explain", "shown_constants"]
 
 
-def explain(query: CompiledQuery, stream: Stream) -> dict[str, Any]:
+def explain(query: CompiledQuery, stream: Stream, statistics: StreamStatistics | None = None) -> dict[str, Any]:
     """Return EXPLAIN's answer: the plan as data, and the same as text.
 
-    What only the running system knows (members, matches) is for the caller to add under ``plan``.
+    Args:
+        query: What is explained.
+        stream: Its stream.
+        statistics: What workers saw of it. The index shown is the one in use, where there is one.
     """
-    path = choose_index(query.plan.conjuncts)
-    texts = [render_part(conjunct) for conjunct in query.plan.conjuncts]
+    statistics = statistics or StreamStatistics()
+    conjuncts = query.plan.conjuncts
+    load = statistics.group(query.plan.group_id)
+    path = load.path if load is not None else _expected_index(query, statistics)
+    texts = [render_part(conjunct) for conjunct in conjuncts]
     plan: dict[str, Any] = {
         "stream": stream.name,
         "signature": query.plan.signature,
         "group": query.plan.group_id,
         "constants": shown_constants(query),
         "index": path.kind,
-        "keys": [texts[i] for i in _keys(path)],
+        "keys": [texts[i] for i in path.keys],
         "filters": [texts[i] for i in path.filters],
         "residual": [texts[i] for i in path.residual],
         "select": [item.name for item in query.select.items],
+        "expected": {
+            "candidates_per_event": _shown_figure(statistics.candidates(path, conjuncts, query.row)),
+            "matches_per_event": _shown_figure(statistics.matches(conjuncts, query.row)),
+        },
+        "observed": None
+        if load is None
+        else {
+            "rows": load.rows,
+            "candidates_per_event": _shown_figure(load.per_event(load.candidates)),
+            "matches_per_event": _shown_figure(load.per_event(load.matches)),
+            "cost_per_event_us": _shown_figure(load.per_event(load.micros)),
+        },
     }
     return {"plan": plan, "text": _text(plan)}
+
+
+def _expected_index(query: CompiledQuery, statistics: StreamStatistics) -> AccessPath:
+    """Return the index that a group is given at first, or by statistics the one that leaves this query's row least."""
+
+    def cost(path: AccessPath) -> float:
+        found = statistics.candidates(path, query.plan.conjuncts, query.row)
+        return 1.0 if found is None else found
+
+    return choose_index(query.plan.conjuncts, cost)
+
+
+def _shown_figure(figure: float | None) -> float | None:
+    """Return a figure with four digits that count."""
+    return None if figure is None else float(f"{figure:.4g}")
 
 
 def shown_constants(query: CompiledQuery) -> list[Any]:
@@ -48,10 +82,6 @@ def _shown(value: ConstantValue) -> Any:
     return format(value, "f") if isinstance(value, Decimal) else value
 
 
-def _keys(path: AccessPath) -> tuple[int, ...]:
-    return (*path.equal, *(i for i in (path.set_member, path.lower, path.upper) if i is not None))
-
-
 def _text(plan: dict[str, Any]) -> str:
     lines = [plan["signature"], f"  group {plan['group']}, constants {plan['constants']}"]
     if plan["filters"]:
@@ -61,4 +91,15 @@ def _text(plan: dict[str, Any]) -> str:
     if plan["residual"]:
         lines.append(f"  {len(lines) - 1}. of the candidates those where {' AND '.join(plan['residual'])}")
     lines.append(f"  {len(lines) - 1}. {', '.join(plan['select'])} to the destinations")
+    expected, observed = plan["expected"], plan["observed"]
+    if expected["matches_per_event"] is not None:
+        lines.append(
+            f"  expected of this query: {expected['candidates_per_event']:g} candidates and "
+            f"{expected['matches_per_event']:g} matches per event"
+        )
+    if observed is not None:
+        lines.append(
+            f"  observed of its group ({observed['rows']:,} rows): {observed['candidates_per_event']:g} candidates and "
+            f"{observed['matches_per_event']:g} matches per event, {observed['cost_per_event_us']:g} µs per event"
+        )
     return "\n".join(lines)

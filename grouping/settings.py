@@ -46,6 +46,9 @@ class LimitSettings(BaseModel):
 
     cqs_per_subscriber: int = Field(2_000_000, description="live CQs of one subscriber")
     matches_per_event: float = Field(10_000.0, description="expected matches per event of one group, unless VIRTUAL")
+    residual_micros: float = Field(
+        5_000.0, description="expected time to check what no index decides, per event of one group, in µs"
+    )
     conjuncts: int = Field(64, description="terms of a predicate's normal form; above it is evaluated as it is written")
 
 

@@ -1,0 +1,131 @@
+"""Whether a group bears one more destination, by what workers saw of its stream (contract §6).
+
+The workers' figures lag behind the commands, so what was admitted since counts with its expectation. Nothing is
+refused for want of knowledge: without statistics a group is as small as it was observed to be.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from functools import lru_cache
+
+import msgspec
+
+from gateway.working_copy import WorkingCopy
+from grouping.access_path import AccessPath, choose_index
+from grouping.errors import InputError
+from grouping.group import CompiledQuery, GroupPlan
+from grouping.redis_store import mapped
+from grouping.settings import Settings
+from grouping.stream_statistics import PartitionStatistics, StreamStatistics
+
+__all__ = ["Admission"]
+
+_FRESH_MS = 1_000
+"""How long statistics are used before they are read again."""
+_PAIR_MICROS = 0.1
+"""Time to check what an index leaves of a predicate for one candidate; measured, with strings among the columns."""
+_STEPS = 256
+"""Versions of the constant tables for which it is known what was admitted before."""
+
+_decode = msgspec.msgpack.Decoder(PartitionStatistics).decode
+
+
+class Admission:
+    """Reads the statistics of streams and refuses what would cost too much."""
+
+    def __init__(self, settings: Settings, working: WorkingCopy) -> None:
+        self._limits = settings.limits
+        self._working = working
+        self._known: dict[str, tuple[int, StreamStatistics]] = {}
+        self._admitted: dict[tuple[str, str], _Admitted] = {}
+
+    def statistics(self, stream_id: str, now_ms: int) -> StreamStatistics:
+        """Return what workers saw of a stream lately."""
+        known = self._known.get(stream_id)
+        if known is None or not 0 <= now_ms - known[0] < _FRESH_MS:
+            with mapped():
+                bodies = self._working.redis.hvals(self._working.key("statistics", stream_id))
+            known = self._known[stream_id] = (now_ms, StreamStatistics(_decode(body) for body in bodies))
+        return known[1]
+
+    def index(self, plan: GroupPlan, now_ms: int) -> AccessPath:
+        """Return how a group is looked up: the index in use, or the one that it is given at first."""
+        load = self.statistics(plan.stream_id, now_ms).group(plan.group_id)
+        return _by_shape(plan) if load is None else load.path
+
+    def check(self, query: CompiledQuery, mode: str, now_ms: int) -> None:
+        """Check that a group bears a new destination, and count it as admitted.
+
+        Args:
+            query: What is to be created.
+            mode: The destination's; a virtual one may match whatever it likes.
+            now_ms: The time.
+
+        Raises:
+            InputError: quota-exceeded, with the figure and the limit.
+        """
+        plan = query.plan
+        known = self.statistics(plan.stream_id, now_ms)
+        load = known.group(plan.group_id)
+        rows = self._working.parts.get(plan.stream_id, {}).get(plan.group_id, 0)
+        path = _by_shape(plan)
+        if path.residual:
+            candidates = rows if path.kind == "scan" else load.per_event(load.candidates) if load is not None else 0.0
+            self._check_residual(plan, (candidates + 1) * _PAIR_MICROS)
+        if mode == "virtual":
+            return
+        own = known.matches(plan.conjuncts, query.row) or 0.0
+        observed = load.per_event(load.matches) if load is not None else 0.0
+        admitted = self._admitted.setdefault((plan.stream_id, plan.group_id), _Admitted())
+        # Where keys alone decide, a few hot values in a sample say little of all others: what was observed does.
+        since = 0.0 if path.kind == "hash" and not path.residual else admitted.since(known.version)
+        self._check_matches(plan, observed + since + own)
+        admitted.add((self._working.epoch, self._working.versions.get(plan.stream_id, 0) + 1), own)
+
+    def _check_matches(self, plan: GroupPlan, figure: float) -> None:
+        limit = self._limits.matches_per_event
+        if figure > limit:
+            raise InputError(
+                "too many matches per event are expected",
+                code="quota-exceeded",
+                detail=f'Those of the group "{plan.group_id}" would be {figure:,.1f}, and the limit is {limit:,.1f}.',
+                hint="Publish VIRTUAL: an event is then written once, and each reader applies its own filter.",
+            )
+
+    def _check_residual(self, plan: GroupPlan, micros: float) -> None:
+        limit = self._limits.residual_micros
+        if micros > limit:
+            raise InputError(
+                "the predicate is too expensive to check",
+                code="quota-exceeded",
+                detail=f'What no index decides would take {micros:,.1f} µs per event in the group "{plan.group_id}", '
+                f"and the limit is {limit:,.1f} µs.",
+                hint="Add a comparison with =, IN or a bound that leaves few events.",
+            )
+
+
+class _Admitted:
+    """What was expected of the destinations admitted to a group, by the version that they came with."""
+
+    def __init__(self) -> None:
+        self._total = 0.0
+        self._versions: list[tuple[int, int]] = []
+        self._before: list[float] = []
+
+    def add(self, version: tuple[int, int], expected: float) -> None:
+        if self._versions[-1:] != [version]:
+            self._versions.append(version)
+            self._before.append(self._total)
+            del self._versions[:-_STEPS], self._before[:-_STEPS]
+        self._total += expected
+
+    def since(self, version: tuple[int, int]) -> float:
+        """Return what was admitted after a version."""
+        first = bisect_right(self._versions, version)
+        return self._total - self._before[first] if first < len(self._before) else 0.0
+
+
+@lru_cache(maxsize=10_000)
+def _by_shape(plan: GroupPlan) -> AccessPath:
+    return choose_index(plan.conjuncts)
