@@ -94,7 +94,7 @@ class Commands:
     ) -> None:
         """Write the unit of work as it stands, with its catalog records and the ends that it brought."""
         self._statements.counts.forget(self._working.freed_numbers)
-        changes, notices = self._statements.registry.finish()
+        changes, notices = self._statements.registry.finish(now_ms)
         catalog = self._settings.topic("catalog")
         records += [Outgoing(catalog, key.encode("utf-8", "surrogatepass"), value, (), 0) for key, value in changes]
         self._ends.note(notices)

@@ -173,6 +173,8 @@ class TimedNote(msgspec.Struct, array_like=True, frozen=True):
     """When its first CQ was accepted."""
     from_ms: int = 0
     """START of that CQ, else the same: where the first digest begins."""
+    changed_ms: int = 0
+    """When the last of the history began: the time of a PAUSE or RESUME."""
 
 
 class Holder(msgspec.Struct, array_like=True):

@@ -149,7 +149,7 @@ class Recovery:
                     working.set_field("ends", rest, value)
                 case "timed" if value is None:
                     self._timed.pop(rest, None)
-                case "timed":
+                case "timed" if value is not None:
                     self._timed[rest] = msgspec.json.decode(value, type=TimedNote)
                 case "cq":
                     new |= self._apply_cq(*cqs[number])
@@ -157,7 +157,7 @@ class Recovery:
         return new
 
     def _apply_timed(self) -> None:
-        """Give timer-based destinations back what they have seen: versions of earlier epochs, which are not replayed."""
+        """Give timer-based destinations back what they have seen, at versions that are not replayed."""
         names = list(self._timed)
         for first in range(0, len(names), _CHUNK):
             chunk = names[first : first + _CHUNK]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from gateway.records import Cq, Destination, Holder, TimedNote, Window, feed_of
+from gateway.records import Cq, Destination, Holder, Sight, TimedNote, Window, feed_of
 from grouping.catalog import Stream
 from grouping.constant_table import Block, Entry, Segment
 from grouping.group import GroupPlan, SelectList
@@ -405,14 +405,17 @@ class WorkingCopy:
         note = self._ended_notes[destination.destination_id]
         if not note.history:
             return note
-        last = (self.epoch, self.ended_version(destination), [])
+        last: Sight = (self.epoch, self.ended_version(destination), [])
         return msgspec.structs.replace(note, history=(*note.history, last))
 
-    def note_sights(self) -> dict[str, TimedNote | None]:
+    def note_sights(self, now_ms: int) -> dict[str, TimedNote | None]:
         """Bring what timer-based destinations see up to the unit's version, and return what changed (None: ended).
 
         A stored match is shared by all ticks that read it; which of them saw it follows from the version that met the
         event. So a change of that makes a version even where the store of matches itself stays as it is.
+
+        Args:
+            now_ms: The present, epoch milliseconds.
         """
         changed: dict[str, TimedNote | None] = {}
         for name, (destination, before) in self._touched.items():
@@ -426,7 +429,8 @@ class WorkingCopy:
             changed[name] = None
             if holder is not None:
                 sight = (self.epoch, self.versions[destination.stream_id] + 1, after)
-                holder.timed = msgspec.structs.replace(holder.timed, history=(*holder.timed.history, sight))
+                history = (*holder.timed.history, sight)
+                holder.timed = msgspec.structs.replace(holder.timed, history=history, changed_ms=now_ms)
                 changed[name] = holder.timed
         return changed
 

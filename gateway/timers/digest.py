@@ -76,7 +76,7 @@ def _latest(columns: Sequence[str], rows: list[Row]) -> list[Row]:
 def _top(most: int, column: str, kind: str, rows: list[Row]) -> list[Row]:
     """Keep the largest, largest first; NULLs last, ties earliest first."""
     read = _comparable(kind)
-    ranked = []
+    ranked: list[tuple[Any, Row]] = []
     for row in rows:
         value = _decode(row.body)[column]
         ranked.append((None if value is None else read(value), row))

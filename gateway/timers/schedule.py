@@ -7,7 +7,7 @@ from typing import NamedTuple
 from gateway.records import Holder
 from gateway.timers.grid import next_tick, previous_tick
 
-__all__ = ["Missed", "digest_from", "last_instant", "tick_after", "tick_to_fire"]
+__all__ = ["Missed", "digest_from", "is_tick", "last_instant", "tick_after", "tick_to_fire"]
 
 
 class Missed(NamedTuple):
@@ -36,6 +36,11 @@ def tick_after(holder: Holder, at_ms: int) -> int | None:
     tick = next_tick(holder.destination.trigger, at_ms, windows[0][0])
     last = last_instant(holder)
     return tick if tick is not None and (last is None or tick < last) else None
+
+
+def is_tick(holder: Holder, at_ms: int) -> bool:
+    """Tell whether a destination fires at an instant; one whose CQs are all paused by now did, before they were."""
+    return not holder.windows or tick_after(holder, at_ms - 1) == at_ms
 
 
 def tick_to_fire(holder: Holder, armed_ms: int, missed: Missed | None) -> int:

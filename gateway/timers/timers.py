@@ -20,7 +20,7 @@ from gateway.timers.gather import Gathered, Wanted, gather
 from gateway.timers.pending_index import PendingIndex, Stored, store_key
 from gateway.timers.pending_log import PendingLog
 from gateway.timers.probes import Probes
-from gateway.timers.schedule import digest_from, tick_after, tick_to_fire
+from gateway.timers.schedule import digest_from, is_tick, tick_after, tick_to_fire
 from gateway.timers.state import Settled, TimerState
 from gateway.working_copy import WorkingCopy
 from grouping.pending_matches import PendingMatches
@@ -107,13 +107,13 @@ class Timers:
             for message in reader.since(topic, {0: 0}):
                 kind, _, rest = _text(message.key()).partition("/")
                 value = message.value()
-                body = value.encode() if isinstance(value, str) else value
+                body = value.encode() if isinstance(value, str) else value or None
                 offset = message.offset() or 0
                 end = max(end, offset + 1)
                 match kind:
                     case "cut" if body is None:
                         self._cuts.pop(rest, None)
-                    case "cut":
+                    case "cut" if body is not None:
                         self._cuts[rest] = msgspec.msgpack.decode(body, type=Cut)
                     case "cursor" if offset >= since:
                         cursors[rest] = None if body is None else msgspec.msgpack.decode(body, type=Cursor)
@@ -236,11 +236,11 @@ class Timers:
         served: list[tuple[str, Holder, Cursor, int | None]] = []
         idle: list[str] = []
         for (name, armed_ms), holder, cursor in zip(due, holders, self._state.cursors(names), strict=True):
-            if holder is None or not holder.windows:
-                idle.append(name)  # gone, or paused: RESUME has it looked at again
+            if holder is None or not (holder.windows or 0 < armed_ms <= holder.timed.changed_ms):
+                idle.append(name)  # gone, or paused before its tick: RESUME has it looked at again
                 continue
             tick = None if not armed_ms else tick_to_fire(holder, armed_ms, missed)
-            if tick is not None and (tick <= cursor.tick_ms or tick_after(holder, tick - 1) != tick):
+            if tick is not None and (tick <= cursor.tick_ms or not is_tick(holder, tick)):
                 tick = None  # served before a crash, or no tick any more: look when the next one is
             served.append((name, holder, cursor, tick))
         covered = dict(frontier.covered)
@@ -284,11 +284,12 @@ class Timers:
             return msgspec.structs.replace(cursor, next=max(cursor.next, reached), held=held) if held else cursor
         return Cursor(tick, covered, reached, held)
 
-    def _following(self, holder: Holder, tick: int | None, answer: Gathered, settled_ms: int) -> int | None:
+    @staticmethod
+    def _following(holder: Holder, tick: int | None, answer: Gathered, settled_ms: int) -> int | None:
         """Return the tick for which a destination is armed next: the first that has something, if any has."""
         after_ms = max(settled_ms, tick or 0)
         if tick is None and holder.timed.history[1:]:
-            after_ms = max(after_ms, self._clock())  # RESUME: what waited comes at the first tick from now on
+            after_ms = max(after_ms, holder.timed.changed_ms)  # RESUME: what waited comes at the first tick after it
         if holder.destination.clause.even_if_empty:
             return tick_after(holder, max(after_ms, holder.timed.born_ms))
         return None if answer.left_ms is None else tick_after(holder, max(after_ms, answer.left_ms))
