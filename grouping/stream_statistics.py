@@ -136,7 +136,9 @@ class StreamStatistics:
         """Return what part of the events a query is expected to match; None while too few were seen."""
         if not conjuncts:
             return 1.0
-        parts = [self._part(conjunct, row) for conjunct in conjuncts]
+        bounds = self._bounds(conjuncts, row)
+        parts = [self._part(each, row) for each in conjuncts if _bounded(each) not in bounds]
+        parts += bounds.values()
         known = [part for part in parts if part is not None]
         # Without any sample there is nothing to say; beside one, what it does not tell of is guessed.
         return prod(known) * _UNKNOWN ** (len(parts) - len(known)) if known else None
@@ -144,6 +146,19 @@ class StreamStatistics:
     def candidates(self, path: AccessPath, conjuncts: Sequence[Expression], row: ConstantRow) -> float | None:
         """Return for what part of the events a query is expected to be a candidate of an index."""
         return self.matches([conjuncts[position] for position in path.keys], row)
+
+    def _bounds(self, conjuncts: Sequence[Expression], row: ConstantRow) -> dict[str, float]:
+        """Return what part of the events lies within both bounds of a column that has two: they are one condition."""
+        sides: dict[str, tuple[list[float], list[float]]] = {}
+        for conjunct in conjuncts:
+            part, name = self._part(conjunct, row), _bounded(conjunct)
+            if name and part is not None and isinstance(conjunct, Call):
+                sides.setdefault(name, ([], []))[conjunct.op.startswith("<")].append(part)
+        return {
+            name: max(0.0, min(above) + min(below) - (self._part(_present(name), row) or 0.0))
+            for name, (above, below) in sides.items()
+            if above and below
+        }
 
     def _part(self, conjunct: Expression, row: ConstantRow) -> float | None:
         match conjunct:
@@ -163,6 +178,18 @@ class StreamStatistics:
                 sample = self.column(name)
                 return None if sample is None else _compared(op, sample, row.values[index])
         return None
+
+
+def _bounded(conjunct: Expression) -> str:
+    """Return the column of ``column < :c`` and its like, "" for anything else."""
+    match conjunct:
+        case Call("<" | "<=" | ">" | ">=", (Column(name), Slot())):
+            return name
+    return ""
+
+
+def _present(name: str) -> Expression:
+    return Call("not", (Call("is_null", (Column(name, ""),), "BOOLEAN"),), "BOOLEAN")
 
 
 def _compared(op: str, sample: ColumnSample, constant: object) -> float | None:
