@@ -225,7 +225,14 @@ class TransactionalWriter:
         producer = self._producer
         errors: list[KafkaError] = []
 
+        def noted(error: KafkaError | None, _: Message) -> None:
+            if error is not None:
+                errors.append(error)
+
         def report(number: int) -> Callable[[KafkaError | None, Message], None]:
+            if written is None:
+                return noted
+
             def delivered(error: KafkaError | None, message: Message) -> None:
                 if error is not None:
                     errors.append(error)

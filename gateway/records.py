@@ -145,6 +145,8 @@ class Cq(msgspec.Struct, frozen=True, array_like=True):
     start_ms: int | None = None
     expire_ms: int | None = None
     paused: bool = False
+    pauses: tuple[tuple[int, int | None], ...] = ()
+    """When it was paused and resumed, of a virtual destination the latest: its reader keeps them (contract §6)."""
 
     @property
     def window(self) -> Window:
@@ -175,6 +177,9 @@ class TimedNote(msgspec.Struct, array_like=True, frozen=True):
     """START of that CQ, else the same: where the first digest begins."""
     changed_ms: int = 0
     """When the last of the history began: the time of a PAUSE or RESUME."""
+    store: str = ""
+    """Where its matches are stored, and the partition of `cq.pending` that this is in: as `feed_of` gives them."""
+    partition: int = 0
 
 
 class Holder(msgspec.Struct, array_like=True):

@@ -252,7 +252,10 @@ class WorkingCopy:
                 if joined.trigger.timed:
                     self._new_readers.add(joined.destination_id)
                     begin = cq.created_ms if cq.start_ms is None else cq.start_ms
-                    holder.timed = TimedNote((), cq.created_ms, begin)
+                    store = feed_of(joined)
+                    holder.timed = TimedNote(
+                        born_ms=cq.created_ms, from_ms=begin, store=store.destination_id, partition=store.partition
+                    )
                 if joined.mode == "dedicated":
                     self.dedicated.add(joined.destination_id)
             holder.count(cq, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gateway.kafka import Outgoing
-from gateway.records import EndNotice, feed_of
+from gateway.records import EndNotice
 from gateway.timers.deliver import digest_records
 from gateway.timers.pending_index import store_key
 from gateway.timers.timers import Timers
@@ -69,4 +69,4 @@ class LastDigests:
 
 
 def _store(notice: EndNotice) -> bytes:
-    return store_key(feed_of(notice.destination).destination_id)
+    return store_key(notice.timed.store)

@@ -13,7 +13,7 @@ import msgspec
 from gateway.commit import Commits
 from gateway.kafka import LogReader, TailReader, Topics
 from gateway.metrics import TICK_SECONDS
-from gateway.records import PENDING_PARTITIONS, EndNotice, Holder, feed_of
+from gateway.records import PENDING_PARTITIONS, EndNotice, Holder
 from gateway.timers.cursor import Cursor, Cut
 from gateway.timers.deliver import Delivery, Ready
 from gateway.timers.gather import Gathered, Wanted, gather
@@ -269,7 +269,7 @@ class Timers:
         self._release([(name, holder) for name, holder, _, _ in served], cursors)
 
     def _question(self, _: str, holder: Holder, cursor: Cursor, tick: int | None, covered: dict[str, int]) -> Wanted:
-        store = store_key(feed_of(holder.destination).destination_id)
+        store = store_key(holder.timed.store)
         return Wanted(store, self._index.get(store), cursor, holder.timed.history, tick, covered)
 
     def _moved(
@@ -277,7 +277,7 @@ class Timers:
     ) -> Cursor:
         """Return a destination's cursor after a tick (or after a look that found nothing to send)."""
         assert self._tail is not None, "recovered before"
-        reached, held = self._tail.reached[feed_of(holder.destination).partition], answer.held
+        reached, held = self._tail.reached[holder.timed.partition], answer.held
         if len(held) > _HELD:
             reached, held = held[0], ()
         if tick is None:
@@ -334,7 +334,7 @@ class Timers:
         It is the same whenever it is asked for: the notice tells which versions of the tables the destination saw.
         """
         destination = notice.destination
-        name, store = destination.destination_id, store_key(feed_of(destination).destination_id)
+        name, store = destination.destination_id, store_key(notice.timed.store)
         even_if_empty = destination.clause.even_if_empty and notice.reason == "expired"
         if self._index.get(store) is None and not even_if_empty:
             return None
@@ -367,7 +367,7 @@ class Timers:
 
     def _release(self, served: list[tuple[str, Holder]], cursors: dict[str, Cursor]) -> None:
         """Forget positions that all readers of a store have passed; once in a while for a store that has many."""
-        stores = [store_key(feed_of(holder.destination).destination_id) for _, holder in served]
+        stores = [store_key(holder.timed.store) for _, holder in served]
         known = [(store, name) for store, (name, _) in zip(stores, served, strict=True) if self._index.get(store)]
         counts = self._state.reader_counts([store for store, _ in known])
         for (store, name), count in zip(known, counts, strict=True):
