@@ -69,7 +69,12 @@ def cq_result(
         "starts_at": None if cq.start_ms is None else instant(cq.start_ms),
         "expires_at": None if cq.expire_ms is None else instant(cq.expire_ms),
         "destination": destination_result(settings, cq, destination, parts),
+        **({"pauses": _pauses(cq)} if destination.mode == "virtual" else {}),
     }
+
+
+def _pauses(cq: Cq) -> list[dict[str, str | None]]:
+    return [{"from": instant(since), "to": None if until is None else instant(until)} for since, until in cq.pauses]
 
 
 def trigger_result(trigger: TriggerSpec, cq: Cq, next_tick: NextTick) -> dict[str, object]:

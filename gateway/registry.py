@@ -26,6 +26,9 @@ __all__ = ["CatalogChange", "Registry", "catalog_key"]
 CatalogChange = tuple[str, bytes | None]
 """Key and value of a record of `cq.catalog`; None is a tombstone."""
 
+_PAUSES = 99
+"""So many earlier pauses of a virtual CQ are remembered: readers that lag further behind see what they hid."""
+
 
 def catalog_key(key: CqKey) -> str:
     """Return the key of a CQ's record on `cq.catalog`; JSON, since both names may hold any character."""
@@ -205,8 +208,13 @@ class Registry:
         cq = self.find(key, name)
         if cq.paused == paused:
             return cq
-        changed = msgspec.structs.replace(cq, paused=paused)
-        self._put(key, changed, self.destination_of(changed), now_ms)
+        destination = self.destination_of(cq)
+        pauses = cq.pauses
+        if destination.mode == "virtual":
+            ended = tuple((since, now_ms if until is None else until) for since, until in pauses[-_PAUSES:])
+            pauses = (*ended, (now_ms, None)) if paused else ended
+        changed = msgspec.structs.replace(cq, paused=paused, pauses=pauses)
+        self._put(key, changed, destination, now_ms)
         return changed
 
     def alter(self, key: CqKey, statement: AlterCq, now_ms: int) -> Cq:

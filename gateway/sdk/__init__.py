@@ -31,7 +31,7 @@ from gateway.sdk.errors import (
     TransportError,
     Unavailable,
 )
-from gateway.sdk.results import ContinuousQuery, Destination, Digest, End, Match, Reply, Trigger
+from gateway.sdk.results import ContinuousQuery, Destination, Digest, End, Match, Pause, Reply, Trigger
 from gateway.sdk.subscription import Subscription
 
 __all__ = [
@@ -52,6 +52,7 @@ __all__ = [
     "Match",
     "NoReply",
     "NotFound",
+    "Pause",
     "Refused",
     "Reply",
     "ResultsGone",

@@ -118,6 +118,8 @@ class Reader:
         source = source_of(record)
         if source.offset <= self._marks.get(source.partition, -1) or not self._sees(record.time):
             return None
+        if self._apply is not None and self._paused(record.written_at):
+            return None
         row = sifted if self._apply is not None else match_fields(record)
         if row is None:
             return None
@@ -138,6 +140,13 @@ class Reader:
         query = self._query
         return (query.starts_at is None or time >= query.starts_at) and (
             query.expires_at is None or time < query.expires_at
+        )
+
+    def _paused(self, written_at: datetime | None) -> bool:
+        """Whether a virtual match was written during a pause: others of the group had it written."""
+        return written_at is not None and any(
+            pause.since <= written_at and (pause.until is None or written_at < pause.until)
+            for pause in self._query.pauses
         )
 
     def _digest(self, record: Fields) -> Digest | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["ContinuousQuery", "Destination", "Digest", "End", "Match", "Reply", "Trigger"]
+__all__ = ["ContinuousQuery", "Destination", "Digest", "End", "Match", "Pause", "Reply", "Trigger"]
 
 
 class Trigger(msgspec.Struct, frozen=True):
@@ -48,8 +48,16 @@ class Destination(msgspec.Struct, frozen=True):
         return {self.partition or 0: self.offset}
 
 
+class Pause(msgspec.Struct, frozen=True):
+    """A time in which a CQ saw nothing."""
+
+    since: datetime = msgspec.field(name="from")
+    until: datetime | None = msgspec.field(name="to", default=None)
+    """None while it lasts."""
+
+
 class ContinuousQuery(msgspec.Struct, frozen=True):
-    """A CQ as CREATE CQ and DESCRIBE CQ answer it; the last five are DESCRIBE's alone."""
+    """A CQ as CREATE CQ and DESCRIBE CQ answer it; those from `text` to `last_match_at` are DESCRIBE's alone."""
 
     cq: str
     group: str
@@ -65,6 +73,13 @@ class ContinuousQuery(msgspec.Struct, frozen=True):
     """Acceptance; with CREATE the time of the reply."""
     matches: int | None = None
     last_match_at: datetime | None = None
+    pauses: list[Pause] = []
+    """Of a virtual destination: the reader passes over what was written in between."""
+
+    @property
+    def paused(self) -> bool:
+        """Whether a pause lasted when this was answered."""
+        return any(pause.until is None for pause in self.pauses)
 
 
 class Reply(msgspec.Struct, frozen=True):

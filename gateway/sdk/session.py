@@ -8,10 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from gateway.sdk.exchange import Exchange
 from gateway.sdk.feed import places
 from gateway.sdk.publisher import Publisher
-from gateway.sdk.results import ContinuousQuery
+from gateway.sdk.results import ContinuousQuery, Reply
+from gateway.sdk.statements import quoted
 from gateway.sdk.subscription import Subscription
 
 __all__ = ["Session"]
+
+_STEP = 0.1
 
 
 class Session:
@@ -43,7 +46,21 @@ class Session:
             BadCursor: The text is no cursor.
             FilterUnavailable: A destination is virtual, and DuckDB is not installed.
         """
-        return Subscription(self._bootstrap, self._extra, places(queries, cursor), skip_lost=skip_lost)
+        return Subscription(
+            self._bootstrap, self._extra, places(queries, cursor), skip_lost=skip_lost, describe=self.describe
+        )
+
+    def describe(self, names: Sequence[str]) -> list[ContinuousQuery]:
+        """Describe those of the subscriber's CQs that are still there.
+
+        Raises:
+            TransportError: Kafka is not reached, or a reply did not come.
+            Closed: The connections were closed.
+        """
+        asked = self.exchange.submit([f"DESCRIBE CQ {quoted(name)}" for name in names], timeout=self.timeout)
+        while not all(pending.done for pending in asked):
+            self.exchange.step(_STEP)
+        return [outcome.query for pending in asked if isinstance(outcome := pending.outcome(), Reply)]
 
     def close(self) -> None:
         """Close the connections; subscriptions are closed by themselves."""

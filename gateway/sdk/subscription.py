@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
 from gateway.sdk.cursor import Place
-from gateway.sdk.errors import Closed
+from gateway.sdk.errors import Closed, TransportError
 from gateway.sdk.feed import Feed
 from gateway.sdk.reader import Reader
+from gateway.sdk.record import Fields
 from gateway.sdk.results import ContinuousQuery, Digest, End, Match
 from gateway.sdk.transport import Inbox
 from gateway.sdk.virtual import VirtualFilters
 
 __all__ = ["Subscription"]
 
+log = logging.getLogger(__name__)
+
+_DESCRIBED = 2.0
+"""Seconds after which virtual CQs are described again, when something comes for them."""
 _SLICE = 0.25
 """Seconds that one wait lasts, so that Ctrl-C and `close` are noticed."""
 
@@ -35,11 +41,21 @@ class Subscription:
     """
 
     def __init__(
-        self, bootstrap: str, extra: Mapping[str, str], places: Sequence[Place], *, skip_lost: bool = True
+        self,
+        bootstrap: str,
+        extra: Mapping[str, str],
+        places: Sequence[Place],
+        *,
+        skip_lost: bool = True,
+        describe: Callable[[Sequence[str]], Sequence[ContinuousQuery]] | None = None,
     ) -> None:
         filters = VirtualFilters()
         self._feed = Feed([Reader(place, apply=filters.of(place.query.destination)) for place in places])
         self._skip_lost = skip_lost
+        self._describe = describe
+        self._described_at = float("-inf")
+        self._held: list[Fields] = []
+        """Records that wait until it is known which pauses they fall into."""
         self._closed = threading.Event()
         self._inbox = Inbox(bootstrap, extra)
         self._assigned = self._feed.positions()
@@ -105,7 +121,37 @@ class Subscription:
             self._inbox.leave(self._assigned.keys() - wanted.keys())
             self._assigned = wanted
         self._ends = len(self.ends)
-        self._feed.add(self._inbox.fetch(seconds, skip_lost=self._skip_lost))
+        if not self._held:
+            self._held = self._inbox.fetch(seconds, skip_lost=self._skip_lost)
+        if self._held and self._know_pauses():
+            records, self._held = self._held, []
+            self._feed.add(records)
+
+    def _know_pauses(self) -> bool:
+        """Ask when the virtual CQs that records have come for were paused; False when the answer did not come.
+
+        A pause is noticed within seconds, its end before anything is passed over for it.
+        """
+        topics = {record.topic for record in self._held}
+        now = time.monotonic()
+        due = now >= self._described_at + _DESCRIBED
+        asked = [
+            reader.name
+            for reader in self._feed.readers
+            if reader.filtered and reader.query.destination.topic in topics and (due or reader.query.paused)
+        ]
+        if not asked or self._describe is None:
+            return True
+        try:
+            self.refresh(self._describe(asked))
+        except Closed:
+            self._describe = None  # The client is gone: what is known last holds.
+        except TransportError as error:
+            log.info("pauses not known", extra={"error": str(error)})
+            return False
+        if due:
+            self._described_at = now
+        return True
 
     def refresh(self, queries: Sequence[ContinuousQuery]) -> None:
         """Take over what ALTER changed in CQs that are followed: results go by the START and EXPIRE given."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -20,7 +21,7 @@ from gateway.sdk.errors import FilterUnavailable
 from gateway.sdk.feed import Feed
 from gateway.sdk.reader import Reader
 from gateway.sdk.record import Fields
-from gateway.sdk.results import ContinuousQuery, Destination, Match
+from gateway.sdk.results import ContinuousQuery, Destination, Match, Pause
 from gateway.sdk.virtual import VirtualFilters
 from grouping.constant_table import MODES
 from grouping.expression import Column
@@ -164,3 +165,20 @@ def _record(offset: int, event: int, price: float | None) -> Fields:
     return Fields(
         topic="t", partition=0, offset=offset, key=b"g_1", value=json.dumps({"price": price}).encode(), headers=headers
     )
+
+
+def test_what_was_written_during_a_pause_is_passed_over() -> None:
+    """A virtual CQ's reader keeps its pauses by the time of writing: from PAUSE on, up to RESUME."""
+    destination = place("price > 0", "price", {"price": "DOUBLE"})
+    noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    pauses = [Pause(noon + timedelta(minutes=1), noon + timedelta(minutes=2)), Pause(noon + timedelta(minutes=4))]
+    query = ContinuousQuery(cq="a", group="g_1", signature="", destination=destination, pauses=pauses)
+    feed = Feed([Reader(place_of(query), apply=VirtualFilters().of(destination))])
+    feed.add(
+        msgspec.structs.replace(_record(n, n, 1.0), written_at=noon + timedelta(seconds=30 * n)) for n in range(10)
+    )
+    seen = []
+    while (result := feed.take()) is not None:
+        assert isinstance(result, Match)
+        seen.append(result.offset)
+    assert [0, 1, 4, 5, 6, 7] == seen

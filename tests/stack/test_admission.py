@@ -1,0 +1,150 @@
+"""What a group bears: by the workers' figures and what came since, over a working copy on a real Redis."""
+
+from __future__ import annotations
+
+import secrets
+
+import pytest
+from pydantic import SecretStr
+
+from gateway.admission import Admission
+from gateway.records import Cq, Destination
+from gateway.working_copy import CqKey, WorkingCopy
+from grouping.access_path import choose_index
+from grouping.catalog import Stream
+from grouping.errors import InputError
+from grouping.expression import Call, Column, Expression, Slot
+from grouping.group import CompiledQuery, ConstantRow, GroupPlan, SelectItem, SelectList
+from grouping.redis_store import TableStore
+from grouping.settings import LimitSettings, RedisSettings, Settings
+from grouping.stream_statistics import ColumnSample, GroupLoad, PartitionStatistics
+from tests.stack.server import Stack
+
+_STREAM = Stream("s_1", "quotes", (), "quotes", "json", {"0": 0}, "")
+_SELECT = SelectList("s00", (SelectItem("price", Column("price", "DOUBLE")),))
+
+
+def _compared(op: str, column: str, kind: str) -> Expression:
+    return Call(op, (Column(column, kind), Slot(0)), "BOOLEAN")
+
+
+_BOUND = GroupPlan("g_bound", "s_1", "", (_compared(">", "price", "DOUBLE"),))
+_EQUAL = GroupPlan("g_equal", "s_1", "", (_compared("=", "symbol", "STRING"),))
+_LIKE = GroupPlan("g_like", "s_1", "", (_compared("like", "symbol", "STRING"),))
+
+
+@pytest.fixture
+def settings(stack: Stack) -> Settings:
+    """A prefix of one's own on the stack's Redis; a group bears 100 matches per event and 1 µs of checking."""
+    return Settings(
+        prefix=f"ad{secrets.token_hex(4)}.",
+        redis=RedisSettings(url=SecretStr(stack.redis_url)),
+        limits=LimitSettings(matches_per_event=100, residual_micros=1),
+    )
+
+
+@pytest.fixture
+def working(settings: Settings) -> WorkingCopy:
+    """A working copy with one stream."""
+    working = WorkingCopy(settings)
+    working.open()
+    working.add_stream(_STREAM)
+    working.commit({})
+    return working
+
+
+def _query(plan: GroupPlan, constant: object) -> CompiledQuery:
+    return CompiledQuery(plan, ConstantRow(("?",), (constant,)), _SELECT)  # type: ignore[arg-type]
+
+
+def _tell(settings: Settings, working: WorkingCopy, **matches: float) -> None:
+    """Tell what a worker saw: prices 0 to 999, one symbol, and so many matches per event of some groups."""
+    columns = {
+        "price": ColumnSample(0, [float(number) for number in range(1000)]),
+        "symbol": ColumnSample(0, ["A"] * 1000),
+    }
+    plans = {plan.group_id: plan for plan in (_BOUND, _EQUAL, _LIKE)}
+    groups = {
+        name: GroupLoad(choose_index(plans[name].conjuncts), 1, 10.0, 10 * each, 10 * each, 10.0)
+        for name, each in matches.items()
+    }
+    told = PartitionStatistics(0, working.epoch, working.versions["s_1"], columns, groups)
+    TableStore(settings).tell_statistics("s_1", 0, told)
+
+
+def _admitted(admission: Admission, plan: GroupPlan, constants: list[object], now_ms: int = 10_000) -> int:
+    """Return how many are admitted before one is refused."""
+    for count, constant in enumerate(constants):
+        try:
+            admission.check(_query(plan, constant), "shared", now_ms)
+        except InputError as error:
+            assert "quota-exceeded" == error.code and "100.0" in (error.detail or "")
+            assert "VIRTUAL" in (error.hint or "")
+            return count
+    return len(constants)
+
+
+def test_expectations_add_up_to_the_limit(settings: Settings, working: WorkingCopy) -> None:
+    """Bounds that half of the sampled events pass are admitted up to twice the limit; rare and virtual ones always."""
+    admission = Admission(settings, working)
+    _tell(settings, working)
+    assert 5_000 == _admitted(admission, _BOUND, [1e6] * 5_000)
+    assert 200 == _admitted(admission, _BOUND, [499.0] * 300)
+    admission.check(_query(_BOUND, 499.0), "virtual", 10_000)
+
+
+def test_without_statistics_only_observation_counts(settings: Settings, working: WorkingCopy) -> None:
+    """Nothing is refused where nothing was seen; what was observed counts whatever the samples say."""
+    admission = Admission(settings, working)
+    assert 300 == _admitted(admission, _BOUND, [0.0] * 300)
+    _tell(settings, working, g_bound=99.9)
+    assert 0 == _admitted(Admission(settings, working), _BOUND, [0.0])
+    assert 1 == _admitted(Admission(settings, working), _BOUND, [1e6])
+
+
+def test_what_workers_have_seen_counts_once(settings: Settings, working: WorkingCopy) -> None:
+    """When a version's tables are in the observed figures, what was expected of its destinations counts no more."""
+    admission = Admission(settings, working)
+    _tell(settings, working)
+    assert 90 == _admitted(admission, _BOUND, [-1.0] * 90)
+    cq = Cq("a", "", "d_" + "0" * 24, 0, 0)
+    destination = Destination(cq.destination_id, "s_1", "g_bound", "s00", '["DOUBLE",1.0]', "shared", 0)
+    working.load([CqKey("alice", "a")], [destination])
+    working.put(CqKey("alice", "a"), cq, destination, _BOUND, _SELECT)
+    working.commit({})
+    _tell(settings, working, g_bound=20.0)
+    assert 80 == _admitted(admission, _BOUND, [-1.0] * 200, 20_000)
+
+
+def test_keys_alone_are_refused_by_observation_only(settings: Settings, working: WorkingCopy) -> None:
+    """A sample that holds one symbol only says nothing against another thousand of them."""
+    admission = Admission(settings, working)
+    _tell(settings, working, g_equal=1.0)
+    assert 1_000 == _admitted(admission, _EQUAL, ["A"] * 1_000)
+    _tell(settings, working, g_equal=100.0)
+    assert 0 == _admitted(admission, _EQUAL, ["A"], 20_000)
+
+
+def test_a_residual_over_its_budget_is_refused(settings: Settings, working: WorkingCopy) -> None:
+    """What no index decides is checked for every row: at 0.1 µs each, the eleventh passes 1 µs, virtual or not."""
+    admission = Admission(settings, working)
+    for number in range(10):
+        admission.check(_query(_LIKE, "%"), "shared", 10_000)
+        name = f"d_{number:024x}"
+        destination = Destination(name, "s_1", "g_like", "s00", f'["STRING","{number}"]', "shared", 0)
+        working.load([CqKey("alice", str(number))], [destination])
+        working.put(CqKey("alice", str(number)), Cq(str(number), "", name, 0, 0), destination, _LIKE, _SELECT)
+    working.commit({})
+    for mode in ("shared", "virtual"):
+        with pytest.raises(InputError, match="too expensive") as caught:
+            admission.check(_query(_LIKE, "%"), mode, 10_000)
+        assert "quota-exceeded" == caught.value.code
+        assert "1.1 µs" in (caught.value.detail or "") and "1.0 µs" in (caught.value.detail or "")
+
+
+def test_statistics_go_with_their_stream(settings: Settings, working: WorkingCopy) -> None:
+    """Nothing of a dropped stream is left."""
+    _tell(settings, working)
+    working.remove_stream("s_1")
+    working.commit({})
+    assert [] == working.redis.keys(working.key("statistics", "*"))
