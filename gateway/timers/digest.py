@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -118,12 +119,18 @@ def parts_of(rows: Sequence[Row], count: int, frame: Frame) -> list[bytes]:
             size = 0
         groups[-1].append(row.body)
         size += len(row.body) + 1
-    fired, since, until = (instant(at).encode() for at in (frame.fired_ms, frame.from_ms, frame.tick_ms))
+    fired, since, until = _text(frame.fired_ms), _text(frame.from_ms), _text(frame.tick_ms)
     head = b'{"fired_at":"%b","from":"%b","to":"%b","count":%d' % (fired, since, until, count)
     return [
         b'%b,"part":%d,"parts":%d,"rows":[%b]}' % (head, number, len(groups), b",".join(bodies))
         for number, bodies in enumerate(groups, 1)
     ]
+
+
+@lru_cache(maxsize=4096)
+def _text(epoch_ms: int) -> bytes:
+    """Return an instant as text; many digests share theirs."""
+    return instant(epoch_ms).encode()
 
 
 def headers_of(source: str, destination: Destination, frame: Frame, part: int) -> tuple[tuple[str, bytes], ...]:
@@ -133,5 +140,5 @@ def headers_of(source: str, destination: Destination, frame: Frame, part: int) -
         ("ce_type", b"cq.digest"),
         ("ce_source", source.encode()),
         ("ce_id", f"{destination.destination_id}/{frame.tick_ms}/{part}".encode()),
-        ("ce_time", instant(frame.tick_ms).encode()),
+        ("ce_time", _text(frame.tick_ms)),
     )
