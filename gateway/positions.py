@@ -46,6 +46,7 @@ class Positions:
         self._ends: dict[tuple[str, int], int] = {}
         self._source_ends: dict[str, tuple[int, ...]] = {}
         self._made: set[str] = set()
+        self._used: set[str] = set()
 
     def prepare(self, new: Iterable[str], existing: Iterable[str]) -> None:
         """Create the topics of new dedicated destinations, and ask for the ends of all, at once."""
@@ -57,7 +58,7 @@ class Positions:
 
     def unneeded(self) -> list[str]:
         """Return the topics made for destinations that did not come to be."""
-        return [dedicated_topic(self._settings, name) for name in self._made if name not in self._working.dedicated]
+        return [dedicated_topic(self._settings, name) for name in self._made - self._used]
 
     def end(self, destination: Destination) -> int:
         """Return where a reader of a shared or dedicated destination begins."""
@@ -66,6 +67,7 @@ class Positions:
             if (topic, 0) not in self._ends:
                 self._ends |= self._topics.ends([(topic, number) for number in range(self.shared_partitions)])
             return self._ends[topic, destination.partition]
+        self._used.add(destination.destination_id)
         place = (dedicated_topic(self._settings, destination.destination_id), 0)
         if place not in self._ends:
             self._topics.create({place[0]: 1}, result_config(self._settings))

@@ -12,7 +12,7 @@ import logging
 import msgspec
 from confluent_kafka import Message
 
-from gateway.commit import Commits, Remembered
+from gateway.commit import Commits, Journal, Remembered
 from gateway.kafka import CommandConsumer, LogReader, Topics
 from gateway.records import CatalogCq, TimedNote
 from gateway.working_copy import CqKey, WorkingCopy
@@ -89,7 +89,14 @@ class Recovery:
         behind = any(committed.get(partition, -1) < offset for partition, offset in journal.offsets.items())
         if behind or not journal.offsets:
             log.info("finishing the last commit", extra={"records": len(journal.records)})
-            self._commits.publish(journal, now_ms)
+            self._commits.publish(self._possible(journal), now_ms)
+
+    def _possible(self, journal: Journal) -> Journal:
+        """Leave out records for result topics that somebody has deleted: they would hold up everything for ever."""
+        topics = self._topics.names()
+        kept = [number for number, record in enumerate(journal.records) if record.topic in topics]
+        replies = {at: journal.replies[number] for at, number in enumerate(kept) if number in journal.replies}
+        return msgspec.structs.replace(journal, records=[journal.records[number] for number in kept], replies=replies)
 
     def _position(self) -> int | None:
         """Return up to where Redis has the catalog, None when it must be filled anew."""
