@@ -27,6 +27,9 @@ _PAIR_MICROS = 0.1
 """Time to check what an index leaves of a predicate for one candidate; measured, with strings among the columns."""
 _STEPS = 256
 """Versions of the constant tables for which it is known what was admitted before."""
+_ALL_OF = 1_000
+_ONE_IN = 16
+"""Of a group's first destinations each is estimated, of the others one in so many: estimates take 20 µs."""
 
 _decode = msgspec.msgpack.Decoder(PartitionStatistics).decode
 
@@ -47,7 +50,16 @@ class Admission:
             with mapped():
                 bodies = self._working.redis.hvals(self._working.key("statistics", stream_id))
             known = self._known[stream_id] = (now_ms, StreamStatistics(_decode(body) for body in bodies))
+            self._forget()
         return known[1]
+
+    def _forget(self) -> None:
+        """Let go what is known of streams and groups that are gone."""
+        parts = self._working.parts
+        for stream_id in self._known.keys() - parts.keys() - self._working.streams.keys():
+            del self._known[stream_id]
+        for stream_id, group_id in [key for key in self._admitted if key[1] not in parts.get(key[0], {})]:
+            del self._admitted[stream_id, group_id]
 
     def index(self, plan: GroupPlan, now_ms: int) -> AccessPath:
         """Return how a group is looked up: the index in use, or the one that it is given at first."""
@@ -75,13 +87,19 @@ class Admission:
             self._check_residual(plan, (candidates + 1) * _PAIR_MICROS)
         if mode == "virtual":
             return
-        own = known.matches(plan.conjuncts, query.row) or 0.0
         observed = load.per_event(load.matches) if load is not None else 0.0
-        admitted = self._admitted.setdefault((plan.stream_id, plan.group_id), _Admitted())
-        # Where keys alone decide, a few hot values in a sample say little of all others: what was observed does.
-        since = 0.0 if path.kind == "hash" and not path.residual else admitted.since(known.version)
-        self._check_matches(plan, observed + since + own)
-        admitted.add((self._working.epoch, self._working.versions.get(plan.stream_id, 0) + 1), own)
+        if path.kind == "hash" and not path.residual:
+            # Where keys alone decide, a few hot values in a sample say little of all others: what was observed does.
+            self._check_matches(plan, observed)
+            return
+        admitted = self._admitted.get((plan.stream_id, plan.group_id))
+        if admitted is None:
+            admitted = self._admitted[plan.stream_id, plan.group_id] = _Admitted()
+        own = 0.0
+        if weight := admitted.weight():
+            own = known.matches(plan.conjuncts, query.row) or 0.0
+        self._check_matches(plan, observed + admitted.since(known.version) + own)
+        admitted.add((self._working.epoch, self._working.versions.get(plan.stream_id, 0) + 1), own * weight)
 
     def _check_matches(self, plan: GroupPlan, figure: float) -> None:
         limit = self._limits.matches_per_event
@@ -110,8 +128,15 @@ class _Admitted:
 
     def __init__(self) -> None:
         self._total = 0.0
+        self._count = 0
         self._versions: list[tuple[int, int]] = []
         self._before: list[float] = []
+
+    def weight(self) -> int:
+        """Return for how many the next one's expectation stands: of many only some are looked at, 0 for the others."""
+        if self._count < _ALL_OF:
+            return 1
+        return 0 if self._count % _ONE_IN else _ONE_IN
 
     def add(self, version: tuple[int, int], expected: float) -> None:
         if self._versions[-1:] != [version]:
@@ -119,6 +144,7 @@ class _Admitted:
             self._before.append(self._total)
             del self._versions[:-_STEPS], self._before[:-_STEPS]
         self._total += expected
+        self._count += 1
 
     def since(self, version: tuple[int, int]) -> float:
         """Return what was admitted after a version."""

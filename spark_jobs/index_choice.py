@@ -73,6 +73,9 @@ class IndexChoice:
         if now < self._at:
             return
         self._at = now + _LOOKS
+        if len(self._reviews) > len(snapshot.tables):
+            live = {_key(table) for table in snapshot.tables}
+            self._reviews = {key: review for key, review in self._reviews.items() if key in live}
         wasteful = max(
             (found for table in snapshot.tables if (found := self._waste(table, loads)) is not None),
             key=lambda found: found[0],

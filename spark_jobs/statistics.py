@@ -16,6 +16,8 @@ from spark_jobs.load import Loads
 __all__ = ["StreamSampler"]
 
 _EVERY_SECONDS = 2.0
+_APART_SECONDS = 0.25
+"""Between any two partitions: there may be many, and each costs some milliseconds."""
 _AT_ONCE = 256
 """Events of a batch that are sampled."""
 _KEPT = 512
@@ -35,6 +37,7 @@ class StreamSampler:
         self._names = [column.name for column in stream.columns]
         self._clock = clock
         self._due: dict[int, float] = {}
+        self._next = 0.0
         self._kept: dict[int, dict[str, deque[object]]] = {}
         self.loads = Loads()
         """What the groups cost, over all partitions."""
@@ -42,9 +45,9 @@ class StreamSampler:
     def take(self, events: Events, version: TableVersion) -> tuple[int, PartitionStatistics] | None:
         """Return the partition of the events and what is known of it, None when that was told lately."""
         partition, now = int(events.partitions[0]), self._clock()
-        if now < self._due.get(partition, 0.0):
+        if now < max(self._next, self._due.get(partition, 0.0)):
             return None
-        self._due[partition] = now + _EVERY_SECONDS
+        self._due[partition], self._next = now + _EVERY_SECONDS, now + _APART_SECONDS
         chosen = np.unique(np.linspace(0, events.count - 1, min(events.count, _AT_ONCE)).astype(np.int64)).tolist()
         kept = self._kept.setdefault(partition, {name: deque(maxlen=_KEPT) for name in self._names})
         for name in self._names:

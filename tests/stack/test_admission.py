@@ -121,7 +121,7 @@ def test_keys_alone_are_refused_by_observation_only(settings: Settings, working:
     admission = Admission(settings, working)
     _tell(settings, working, g_equal=1.0)
     assert 1_000 == _admitted(admission, _EQUAL, ["A"] * 1_000)
-    _tell(settings, working, g_equal=100.0)
+    _tell(settings, working, g_equal=100.1)
     assert 0 == _admitted(admission, _EQUAL, ["A"], 20_000)
 
 
