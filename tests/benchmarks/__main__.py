@@ -1,0 +1,36 @@
+"""Runs the benchmarks: ``python -m tests.benchmarks [name …] [options]``; without a name all of them."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from pathlib import Path
+
+from tests.benchmarks import footprint, latency, registration, throughput
+
+BENCHMARKS = {
+    "throughput": throughput,
+    "latency": latency,
+    "registration": registration,
+    "footprint": footprint,
+}
+
+
+def main() -> None:
+    """Run what was asked for."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(BENCHMARKS)}; all without one")
+    parser.add_argument("--out", type=Path, default=Path("bench-results"), help="where tables and charts go")
+    for name, benchmark in BENCHMARKS.items():
+        benchmark.add_options(parser.add_argument_group(name, benchmark.__doc__))
+    options = parser.parse_args()
+    if unknown := sorted(set(options.names) - BENCHMARKS.keys()):
+        parser.error(f"no benchmark is named {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    logging.basicConfig(level=logging.WARNING)
+    for name in options.names or BENCHMARKS:
+        BENCHMARKS[name].main(options, options.out)
+    print(f"\nkept in {options.out}")
+
+
+if __name__ == "__main__":
+    main()

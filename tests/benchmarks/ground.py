@@ -1,0 +1,83 @@
+"""Where the benchmarks run: an embedded Kafka and Valkey in a folder of their own, gone afterwards."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from gateway.launch import Launch
+from gateway.local.program import Program
+from gateway.run_folder import RunFolder
+from grouping.settings import Settings
+
+__all__ = ["Ground", "open_ground"]
+
+_READY_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """Running servers, and the settings by which all reach them."""
+
+    settings: Settings
+
+    def make_topic(self, name: str, partitions: int, **config: str) -> None:
+        """Make a topic; its options with underscores for dots."""
+        admin = AdminClient({"bootstrap.servers": self.settings.kafka.bootstrap})
+        options = {option.replace("_", "."): value for option, value in config.items()}
+        admin.create_topics([NewTopic(name, partitions, 1, config=options)])[name].result()
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic, so that its disk space is free for the next round."""
+        admin = AdminClient({"bootstrap.servers": self.settings.kafka.bootstrap})
+        admin.delete_topics([name])[name].result()
+
+
+@contextmanager
+def open_ground() -> Iterator[Ground]:
+    """Start the servers; end them and remove their data when the block is left."""
+    with tempfile.TemporaryDirectory(prefix="cq-bench-", ignore_cleanup_errors=True) as folder:
+        base = Settings(data=Path(folder))
+        run = RunFolder(base.data)
+        run.prepare()
+        stages, where = Launch(base).stages(run)
+        jars = stages[1][0].environment["CQ_EVALUATOR_JARS"]
+        settings = Settings.model_validate(
+            base.model_dump()
+            | {
+                "kafka": {"bootstrap": where["bootstrap"]},
+                "redis": {"url": where["redis_url"]},
+                "evaluator": base.evaluator.model_dump() | {"jars": jars},
+            }
+        )
+        started: list[subprocess.Popen[bytes]] = []
+        try:
+            for program in stages[0]:
+                started.append(_start(program))
+            yield Ground(settings)
+        finally:
+            for process in started:
+                process.kill()
+                process.wait()
+
+
+def _start(program: Program) -> subprocess.Popen[bytes]:
+    program.prepare()
+    with program.log.open("ab") as out:
+        process = subprocess.Popen(
+            program.command, cwd=program.folder, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT
+        )
+    deadline = time.monotonic() + _READY_SECONDS
+    while not program.ready(0):
+        if process.poll() is not None or time.monotonic() > deadline:
+            process.kill()
+            raise RuntimeError(f"{program.role} did not start:\n{program.log.read_text()[-2000:]}")
+        time.sleep(0.05)
+    return process

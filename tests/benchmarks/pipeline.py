@@ -1,0 +1,82 @@
+"""Runs of one Spark application over the same topic, one after the other, each from its first event to its last."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from grouping.catalog import Stream
+from grouping.settings import Settings
+from spark_jobs.sink import OUTPUT_SCHEMA, checkpoint_location, write_stream
+from spark_jobs.source import read_stream
+
+__all__ = ["Run", "Side", "run"]
+
+_LOOK_SECONDS = 0.1
+_PROGRAMS = (("kafka.Kafka", "kafka"), ("valkey.conf", "valkey"), ("-m", "workers"))
+_LONGEST_SECONDS = 900.0
+
+Side = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What Spark reported of one run, its first micro-batch (tables are loaded, queries started) left out."""
+
+    events: int
+    seconds: float
+    cpu: dict[str, float]
+    """Microseconds of CPU per event of the whole run, by program: what is stolen by others does not count."""
+
+    @property
+    def rate(self) -> float:
+        """Events per second."""
+        return self.events / self.seconds
+
+
+def run(spark: SparkSession, stream: Stream, side: Side, partitions: int, events: int, settings: Settings) -> Run:
+    """Read that many events of a stream's topic through `side` to Kafka.
+
+    The session must keep the progress of all batches (``spark.sql.streaming.numRecentProgressUpdates``).
+    """
+    shutil.rmtree(Path(checkpoint_location(stream.stream_id, settings)), ignore_errors=True)
+    rows = read_stream(spark, stream, range(partitions), settings).mapInArrow(side, OUTPUT_SCHEMA)
+    before = _cpu()
+    query = write_stream(rows, stream.stream_id, settings)
+    deadline = time.monotonic() + _LONGEST_SECONDS
+    try:
+        found: list[Any] = []
+        while sum(batch["numInputRows"] for batch in found) < events:
+            if (error := query.exception()) is not None:
+                raise RuntimeError(f"a run failed: {error}")
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"a run took longer than {_LONGEST_SECONDS:.0f} s")
+            time.sleep(_LOOK_SECONDS)
+            found = [batch for batch in query.recentProgress if batch["numInputRows"]]
+    finally:
+        query.stop()
+    measured = found[1:]
+    seconds = sum(batch["durationMs"]["triggerExecution"] for batch in measured) / 1000
+    cpu = {name: (spent - before.get(name, 0.0)) * 1e6 / events for name, spent in _cpu().items()}
+    return Run(sum(batch["numInputRows"] for batch in measured), seconds, cpu)
+
+
+def _cpu() -> dict[str, float]:
+    """Return the CPU seconds of Spark, its Python workers and the servers so far."""
+    spent: Counter[str] = Counter()
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            times, line = process.cpu_times(), process.cmdline()
+            name = next((name for mark, name in _PROGRAMS if mark in line), "spark")
+            spent[name] += times.user + times.system
+    return dict(spent)

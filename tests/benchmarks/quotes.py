@@ -1,0 +1,64 @@
+"""The events of the benchmarks: quotes of some symbols, and the queries over them with about one match an event."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from confluent_kafka import Producer
+
+from grouping.catalog import Stream, StreamColumn
+
+__all__ = ["SELECTION", "TOPIC", "publish", "quote_rows", "stream", "symbol"]
+
+TOPIC = "quotes"
+SYMBOLS = 1_000
+TOP_PRICE = 100.0
+PARTITIONS = 2
+
+SELECTION = "SELECT symbol, price, volume FROM quotes WHERE symbol = 'S00000' AND price < 1.5"
+"""The query of which the benchmarks have many, with other constants."""
+
+
+def stream(stream_id: str = "s_bench", name: str = "quotes") -> Stream:
+    """Return the stream as the gateway would have registered it, read from the topic's beginning."""
+    columns = (StreamColumn("symbol", "STRING"), StreamColumn("price", "DOUBLE"), StreamColumn("volume", "BIGINT"))
+    offsets = {str(partition): 0 for partition in range(PARTITIONS)}
+    return Stream(stream_id, name, columns, TOPIC, "json", offsets, "2026-01-01T00:00:00Z")
+
+
+def symbol(number: int) -> str:
+    """Return the name of a symbol."""
+    return f"S{number:05d}"
+
+
+def publish(bootstrap: str, count: int, topic: str = TOPIC) -> None:
+    """Write that many quotes, about 75 bytes each, the same ones each time."""
+    random = np.random.default_rng(1)
+    numbers = random.integers(0, SYMBOLS, count).tolist()
+    prices = np.round(random.uniform(0, TOP_PRICE, count), 4).tolist()
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "compression.type": "lz4",
+                         "queue.buffering.max.messages": 500_000})  # fmt: skip
+    for row, (number, price) in enumerate(zip(numbers, prices, strict=True)):
+        name = symbol(number)
+        body = f'{{"symbol": "{name}", "price": {price}, "volume": {row}, "venue": "XNAS"}}'
+        while True:
+            try:
+                producer.produce(topic, body, name, partition=row % PARTITIONS)
+                break
+            except BufferError:
+                producer.poll(0.1)
+        if row % 1000 == 0:
+            producer.poll(0)
+    producer.flush()
+
+
+def quote_rows(count: int, seed: int = 2) -> dict[str, pa.Array]:
+    """Return the constants of `SELECTION` for that many queries: together they match about one event once.
+
+    Each symbol has as many queries; their limits lie so low that one of them, on average, is met.
+    """
+    random = np.random.default_rng(seed)
+    names = pa.array([symbol(number) for number in range(SYMBOLS)])
+    mean = TOP_PRICE * min(1.0, SYMBOLS / count)
+    limits = np.full(count, TOP_PRICE) if count <= SYMBOLS else random.uniform(0, 2 * mean, count)
+    return {"c0": names.take(pa.array(np.arange(count) % SYMBOLS)), "c1": pa.array(limits)}
