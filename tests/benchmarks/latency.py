@@ -36,11 +36,11 @@ def main(options: argparse.Namespace, folder: Path) -> None:
         columns = {"symbol": "STRING", "price": "DOUBLE", "sent": "DOUBLE"}
         client.create_stream("quotes", columns, partitions=quotes.PARTITIONS)
         select = "SELECT sent FROM quotes WHERE symbol = '{}' AND price < {}"
-        queries = ((number % quotes.SYMBOLS, 1.0 if number < quotes.SYMBOLS else -number) for number in range(live))
-        client.create_many(
-            [(f"q{i}", select.format(quotes.symbol(name), limit)) for i, (name, limit) in enumerate(queries)],
-            timeout=600,
-        )
+        queries = []
+        for number in range(max(options.live, quotes.SYMBOLS)):
+            limit = 1.0 if number < quotes.SYMBOLS else -number  # each symbol has one that is met
+            queries.append((f"q{number}", select.format(quotes.symbol(number % quotes.SYMBOLS), limit)))
+        client.create_many(queries, timeout=600)
         replies = _Replies(product.bootstrap)
         _send(product.bootstrap, options.rate, _SETTLE_SECONDS)
         replies.clear()
