@@ -11,10 +11,12 @@ from sqlglot import exp
 from grouping.bound import Bound, Constant, Term, too_large
 from grouping.catalog import Stream
 from grouping.constants import number, string
+from grouping.decimal_types import WIDEST
 from grouping.errors import InputError, near_name
 from grouping.expression import Column
-from grouping.functions import ALIASES, FUNCTIONS, common_type
-from grouping.operands import apply, arithmetic, boolean, cast, comparable, negative, text, unify, unsupported
+from grouping.functions import ALIASES, FUNCTIONS, REWRITTEN
+from grouping.operands import apply, arithmetic, boolean, cases, cast, comparable, negative, text, unsupported
+from grouping.rewritten import rewritten
 from grouping.select_text import FUNCTION_MARK, MAX_DEPTH
 from grouping.spark_functions import REASONS
 
@@ -38,7 +40,6 @@ _ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.IntDiv: "div",
     exp.Mod: "%",
 }
-_TWO_SIDED = {"mod": "%", "pmod": "pmod"}
 _PREDICATES = (*_COMPARISONS, exp.Is, exp.In, exp.Between, exp.Like, exp.RegexpLike, exp.Not, exp.Connector)
 _TYPES = {
     "TEXT": "STRING",
@@ -61,7 +62,6 @@ _REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
     exp.CurrentTime: ("the present time", "The record's own time is there as _time."),
     exp.Localtimestamp: ("the present time", "The record's own time is there as _time."),
     exp.Interval: ("INTERVAL", "There are date_add, date_sub and datediff."),
-    exp.RegexpLike: ("RLIKE", "Its patterns are Java's."),
     exp.Star: ("* within an expression", "It stands for all columns of the SELECT list."),
     exp.Distinct: ("DISTINCT", "Aggregates are not kept running."),
 }
@@ -183,7 +183,7 @@ class Binder:
         if node.args.get("query") or node.args.get("unnest") or not node.expressions:
             raise unsupported("a subquery", "IN takes a list of values.")
         parts = (node.this, *node.expressions)
-        return Term("in", comparable(tuple(self.bind(part) for part in parts)), "BOOLEAN")
+        return Term("in", comparable(tuple(self.bind(part) for part in parts), among=True), "BOOLEAN")
 
     def _is(self, node: exp.Expr) -> Term:
         operand = self.bind(node.this)
@@ -199,6 +199,12 @@ class Binder:
             raise unsupported("LIKE ANY and LIKE ALL", "LIKE takes one pattern.", "Use OR or AND.")
         operands = (text(self.bind(node.this), "LIKE"), text(self.bind(node.expression), "LIKE"), *escape)
         term = Term("like", operands, "BOOLEAN")
+        return Term("not", (term,), "BOOLEAN") if node.args.get("negate") else term
+
+    def _rlike(self, node: exp.Expr) -> Bound:
+        if isinstance(node.expression.unnest(), exp.Any | exp.All):
+            raise unsupported("RLIKE ANY and RLIKE ALL", "RLIKE takes one pattern.", "Use OR or AND.")
+        term = apply("rlike", [self.bind(node.this), self.bind(node.expression)])
         return Term("not", (term,), "BOOLEAN") if node.args.get("negate") else term
 
     def _escape(self, node: exp.Expr) -> Term:
@@ -241,16 +247,17 @@ class Binder:
         default = node.args.get("default")
         if default is not None:
             results.append(self.bind(default))
-        return _cases(conditions, results)
+        return cases(conditions, results)
 
     def _cast(self, node: exp.Expr) -> Bound:
         if node.args.get("format") or node.args.get("default"):
             raise unsupported("CAST with a format", "CAST takes a type only.")
         operand = self.bind(node.this)
         target = node.args["to"]
-        kind = _TYPES.get(target.this.name) if isinstance(target.this, exp.DataType.Type) else None
-        if kind is None or target.expressions:
-            raise unsupported(f"CAST to {target.sql()[:60]}", f"There are CASTs to {', '.join(_TYPES.values())}.")
+        kind = _type(target)
+        if kind is None:
+            known = f"There are CASTs to {', '.join(_TYPES.values())} and DECIMAL(p,s)."
+            raise unsupported(f"CAST to {target.sql()[:60]}", known)
         return cast(operand, kind)
 
     def _trim(self, node: exp.Expr) -> Bound:
@@ -267,25 +274,19 @@ class Binder:
         written = str(node.this).removeprefix(FUNCTION_MARK)
         name = written.lower()
         canonical = ALIASES.get(name, name)
-        if canonical not in FUNCTIONS and name not in ("if", *_TWO_SIDED):
+        if canonical not in FUNCTIONS and name not in REWRITTEN:
             raise _no_function(written)
         args = [self.bind(argument) for argument in node.expressions]
-        if name == "if" or name in _TWO_SIDED:
-            wanted = 3 if name == "if" else 2
-            if len(args) != wanted:
-                raise InputError(
-                    f'function "{name}" takes {wanted} arguments',
-                    code="type-mismatch",
-                    detail=f"There are {len(args)}.",
-                )
-            if name != "if":
-                return arithmetic(_TWO_SIDED[name], *args)
-            return _cases([boolean(args[0], 'the condition of "if"')], args[1:])
-        if name in ("nvl", "ifnull") and len(args) != 2:  # coalesce takes any number
+        wanted = 2 if name in ("nvl", "ifnull") else REWRITTEN.get(name, len(args))  # coalesce takes any number
+        if len(args) != wanted:
             raise InputError(
-                f'function "{name}" takes 2 arguments', code="type-mismatch", detail=f"There are {len(args)}."
+                f'function "{name}" takes {wanted} argument{"s" * (wanted > 1)}',
+                code="unsupported-query" if name in REWRITTEN else "type-mismatch",
+                detail=f"There are {len(args)}.",
             )
-        if canonical in ("trim", "ltrim", "rtrim"):
+        if name in REWRITTEN:
+            return rewritten(name, args)
+        if canonical in ("trim", "ltrim", "rtrim") and name != "btrim":
             args.reverse()  # Spark has the characters first
         return apply(canonical, args)
 
@@ -302,6 +303,7 @@ class Binder:
         exp.In: _in,
         exp.Is: _is,
         exp.Like: _like,
+        exp.RegexpLike: _rlike,
         exp.Escape: _escape,
         exp.DPipe: _concat,
         exp.Concat: _side_by_side,
@@ -315,14 +317,17 @@ class Binder:
     """How each kind of node is bound, besides comparisons and arithmetic."""
 
 
-def _cases(conditions: list[Bound], results: list[Bound]) -> Term:
-    unified = unify(results, "CASE")
-    args: list[Bound] = []
-    for condition, result in zip(conditions, unified, strict=False):
-        args += (condition, result)
-    args += unified[len(conditions) :]
-    kinds = [result.type for result in unified]
-    return Term("case", tuple(args), common_type(kinds) or "")
+def _type(target: exp.Expr) -> str | None:
+    """Return the type that a CAST names, or None when there is no such one."""
+    if not isinstance(target.this, exp.DataType.Type):
+        return None
+    sizes = [size.name for size in target.expressions]
+    if target.this.name != "DECIMAL":
+        return None if sizes else _TYPES.get(target.this.name)
+    if len(sizes) > 2 or not all(size.isdecimal() for size in sizes):
+        return None
+    precision, scale = [*map(int, sizes), *(10, 0)[len(sizes) :]]
+    return f"DECIMAL({precision},{scale})" if 1 <= precision <= WIDEST and scale <= precision else None
 
 
 def _no_function(written: str) -> InputError:
@@ -330,7 +335,7 @@ def _no_function(written: str) -> InputError:
     if name in REASONS:
         part, why = REASONS[name]
         return InputError(f'function "{written}" is not supported', code="unsupported-query", detail=f"{part}: {why}")
-    known = [*FUNCTIONS, *ALIASES, *_TWO_SIDED, "if"]
+    known = [*FUNCTIONS, *ALIASES, *REWRITTEN]
     return InputError(
         f'function "{written}" does not exist',
         code="unknown-function",

@@ -13,10 +13,12 @@ from grouping.errors import InputError
 from grouping.expression import Call, Column, Expression, Scalar, Slot, Value
 from grouping.functions import common_type, family, result_type
 from grouping.group import ConstantRow, ConstantValue
+from grouping.patterns import rust_pattern
 
-__all__ = ["READERS", "as_set", "coerce", "lift", "number", "read_again", "set_of", "settle", "string"]
+__all__ = ["READERS", "as_decimal", "as_set", "coerce", "lift", "number", "read_again", "set_of", "settle", "string"]
 
 _LONGEST_NUMBER = 400
+_LARGEST_COUNT = 1000
 _COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"))
 _EXACT = Context(prec=2 * _LONGEST_NUMBER)
 _ISO_DATE = re.compile(r"\d{4}-?\d\d-?\d\d", re.ASCII)
@@ -99,11 +101,40 @@ def _timestamp(text: str) -> tuple[str, ConstantValue]:
     raise _unreadable(text, "TIMESTAMP")
 
 
+def _precise(text: str) -> tuple[str, ConstantValue]:
+    """Read a whole number beside a DECIMAL as Spark does: of as many digits as it has."""
+    kind, value = _literal(text)
+    if isinstance(value, int):
+        value = Decimal(value)
+        kind = f"DECIMAL({len(value.as_tuple().digits)},0)"
+    return kind, value
+
+
+def _count(text: str) -> tuple[str, ConstantValue]:
+    """Read how often something is repeated, or to which length it is padded."""
+    kind, value = _literal(text)
+    if kind != "INT" or not isinstance(value, int) or value > _LARGEST_COUNT:
+        raise InputError(
+            f'"{text}" is no INT of up to {_LARGEST_COUNT}',
+            code="unsupported-query",
+            detail="It is the length or number of repetitions of a string.",
+        )
+    return kind, value
+
+
+def _pattern(text: str) -> tuple[str, ConstantValue]:
+    rust_pattern(text)
+    return "STRING", text
+
+
 READERS: dict[str, Callable[[str], tuple[str, ConstantValue]]] = {
     "exact": _exact,
     "decimal": _exact_or_decimal,
     "double": _double,
     "literal": _literal,
+    "precise": _precise,
+    "count": _count,
+    "pattern": _pattern,
     "string": _string,
     "date": _date,
     "timestamp": _timestamp,
@@ -179,6 +210,14 @@ def set_of(members: Iterable[Constant]) -> Constant:
         # Another literal in the place of one of several could make it a set: nothing may take its place.
         return first if len(flat) == 1 else Constant(values[0], kind)
     return Constant(values, f"SET<{kind}>", members=flat)
+
+
+def as_decimal(constant: Constant) -> Constant:
+    """Return an exact number as the DECIMAL that it is where no column stands beside it."""
+    if constant.reader is not None:
+        return read_again(constant, "decimal")
+    kind, value = ("BIGINT", None) if constant.value is None else _exact_or_decimal(str(constant.value))
+    return Constant(value, kind)
 
 
 def as_set(typed: Iterable[tuple[str, ConstantValue]]) -> tuple[str, tuple[Any, ...]]:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from grouping.bound import Bound, Constant, Term, check_size
-from grouping.constants import set_of
+from grouping.constants import as_decimal, set_of
 from grouping.expression import Column
-from grouping.operands import unsupported
 
 __all__ = ["normalize", "normalize_value"]
 
@@ -24,7 +23,7 @@ def normalize(where: Bound | None) -> tuple[Bound, ...]:
     """Return the conjuncts of a WHERE, in no particular order; none where there is no WHERE."""
     if where is None:
         return ()
-    predicate = _Normalizer(lifting=True).predicate(where, negated=False)
+    predicate = _Normalizer().predicate(where, negated=False)
     if isinstance(predicate, Term) and predicate.op == "and":
         return predicate.args
     return (predicate,)
@@ -32,12 +31,11 @@ def normalize(where: Bound | None) -> tuple[Bound, ...]:
 
 def normalize_value(value: Bound) -> Bound:
     """Return an expression of a SELECT list in the same form, a bare column as it is."""
-    return _Normalizer(lifting=False).value(value)
+    return _Normalizer().value(value)
 
 
 class _Normalizer:
-    def __init__(self, *, lifting: bool) -> None:
-        self._lifting = lifting
+    def __init__(self) -> None:
         self._spent = 0
 
     def predicate(self, bound: Bound, *, negated: bool) -> Bound:
@@ -97,10 +95,7 @@ class _Normalizer:
         self._spent = check_size(needle, len(others), self._spent)
         parts = [_turned("<>" if negated else "=", needle, member) for member in others]
         if constants:
-            members_set = set_of(constants)
-            if self._lifting and members_set.members and not isinstance(needle, Column):
-                raise unsupported("IN over an expression", "A list is looked up for a plain column.", "Use = and OR.")
-            parts.append(_member(needle, members_set, negated=negated))
+            parts.append(_member(needle, set_of(constants), negated=negated))
         return _joined("and" if negated else "or", parts)
 
 
@@ -110,6 +105,8 @@ def _negated(bound: Bound, negated: bool) -> Bound:
 
 def _member(needle: Bound, constants: Constant, *, negated: bool) -> Bound:
     if not constants.type.startswith("SET<"):
+        if constants.type == "NUMERIC" and not isinstance(needle, Column):
+            constants = as_decimal(constants)
         return _turned("<>" if negated else "=", needle, constants)
     return _negated(Term("in", (needle, constants), "BOOLEAN"), negated)
 

@@ -6,11 +6,15 @@ from collections.abc import Sequence
 
 from grouping.bound import Bound, Constant, Term
 from grouping.constants import coerce, read_again
+from grouping.decimal_types import WIDEST, decimal_size, is_decimal
 from grouping.errors import InputError
 from grouping.expression import Column
 from grouping.functions import CASTS, FUNCTIONS, common_type, family, result_type
 
-__all__ = ["apply", "arithmetic", "boolean", "cast", "comparable", "negative", "text", "unify", "unsupported"]
+__all__ = ["apply", "arithmetic", "boolean", "cases", "cast", "comparable", "negative", "text", "unify", "unsupported"]
+
+
+_TURNED_DIGITS = 34
 
 
 def unsupported(what: str, detail: str, hint: str | None = None) -> InputError:
@@ -23,10 +27,11 @@ def mismatch(message: str, detail: str, hint: str | None = None) -> InputError:
     return InputError(message, code="type-mismatch", detail=detail, hint=hint)
 
 
-def comparable(operands: Sequence[Bound], *, looked_up: bool = True) -> tuple[Bound, ...]:
+def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool = False) -> tuple[Bound, ...]:
     """Return operands that are compared with one another, constants read as the others' type.
 
-    Beside columns an exact number of any size has a place; beside anything else it is a BIGINT or a DECIMAL.
+    Beside columns, and among the values of IN, an exact number of any size has a place; beside anything else it is a
+    BIGINT or a DECIMAL.
     """
     others = [operand for operand in operands if not isinstance(operand, Constant)]
     kinds = [operand.type for operand in others]
@@ -34,7 +39,8 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True) -> tuple[Bo
     for other in kinds:
         if family(other) != family(kind):
             raise mismatch(f"{kinds[0]} does not compare with {other}", "Both sides must be of one kind.", "CAST one.")
-    exact = "exact" if looked_up and len(others) == 1 and isinstance(others[0], Column) else "decimal"
+    among = among and not isinstance(operands[0], Constant)
+    exact = "exact" if among or (looked_up and len(others) == 1 and isinstance(others[0], Column)) else "decimal"
     read = tuple(coerce(operand, kind, exact) if isinstance(operand, Constant) else operand for operand in operands)
     if exact == "decimal" and common_type([operand.type for operand in read]) is None:
         raise unsupported("a comparison of such wide numbers", "No DECIMAL holds both sides.", "CAST one to DOUBLE.")
@@ -47,13 +53,13 @@ def _constants_type(operands: Sequence[Bound]) -> str:
     if not kinds:
         return "STRING"
     if family(kinds[0]) == "number":
-        return "BIGINT"
+        return "DOUBLE" if "DOUBLE" in kinds else "BIGINT"
     return next((kind for kind in ("TIMESTAMP", "DATE") if kind in kinds), kinds[0])
 
 
 def unify(operands: Sequence[Bound], what: str) -> tuple[Bound, ...]:
     """Return operands that have one common type, as the results of CASE have."""
-    known = [operand.type for operand in operands if not _null(operand)]
+    known = [operand.type for operand in operands if not (_null(operand) and operand.type == "STRING")]
     times = [operand.type for operand in operands if operand.type in ("DATE", "TIMESTAMP")]
     kind = times[0] if times and set(known) <= {times[0], "STRING"} else common_type(known) if known else "STRING"
     if kind is None:
@@ -73,6 +79,16 @@ def unify(operands: Sequence[Bound], what: str) -> tuple[Bound, ...]:
 
 def _null(operand: Bound) -> bool:
     return isinstance(operand, Constant) and operand.value is None
+
+
+def cases(conditions: Sequence[Bound], results: Sequence[Bound]) -> Term:
+    """Return CASE over BOOLEAN conditions; one result more than these is ELSE."""
+    unified = unify(results, "CASE")
+    args: list[Bound] = []
+    for condition, result in zip(conditions, unified, strict=False):
+        args += (condition, result)
+    args += unified[len(conditions) :]
+    return Term("case", tuple(args), common_type([result.type for result in unified]) or "")
 
 
 def boolean(operand: Bound, where: str) -> Bound:
@@ -97,20 +113,19 @@ def arithmetic(op: str, left: Bound, right: Bound) -> Term:
         _check_number(kind, f'"{op}"')
     if op == "div" and "DOUBLE" in kinds:
         raise mismatch('"div" is of whole numbers', "One operand is DOUBLE.", 'Use "/".')
-    wide = "DOUBLE" in kinds
+    wide, decimal = "DOUBLE" in kinds, any(map(is_decimal, kinds))
+    if decimal and not wide and op in ("div", "pmod"):
+        raise unsupported(f'"{op}" of DECIMALs', "It is computed for INT and BIGINT.", "CAST the operands.")
     for i, operand in enumerate(operands):
-        if _null(operand):
+        if _null(operand) and family(operand.type) != "number":
             operands[i] = Constant(None, kinds[0] if kinds else "INT")
         elif isinstance(operand, Constant) and wide:
             operands[i] = read_again(operand, "double") if operand.reader else operand
-    if not wide and (decimal := next((kind for kind in kinds if kind.startswith("DECIMAL")), None)):
-        raise unsupported(
-            "DECIMAL arithmetic",
-            f'An operand of "{op}" is {decimal}.',
-            "A DOUBLE is written 1.5e0; columns can be CAST.",
-        )
-    if wide and any(o.type.startswith("DECIMAL") for o in operands):
-        raise unsupported("DECIMAL arithmetic", f'An operand of "{op}" is DECIMAL.')
+        elif isinstance(operand, Constant) and decimal and operand.reader:
+            operands[i] = read_again(operand, "precise")
+    for operand in operands:
+        if is_decimal(operand.type) and decimal_size(operand.type)[0] > WIDEST:
+            raise unsupported("a number of so many digits", f"A DECIMAL has {WIDEST} at most.")
     return Term(op, tuple(operands), result_type(op, [operand.type for operand in operands]))
 
 
@@ -120,7 +135,16 @@ def negative(operand: Bound) -> Bound:
         return Constant(None, "INT")
     if family(operand.type) != "number":
         _check_number(operand.type, '"-"')
+    _check_turned(operand, '"-"')
     return Term("neg", (operand,), operand.type)
+
+
+def _check_turned(operand: Bound, what: str) -> None:
+    """Refuse to turn the sign of what Spark rounds to 34 digits when it does."""
+    if is_decimal(operand.type) and decimal_size(operand.type)[0] > _TURNED_DIGITS:
+        raise unsupported(
+            f"{what} of {operand.type}", f"Spark rounds it to {_TURNED_DIGITS} digits.", "Subtract from 0."
+        )
 
 
 def _check_number(kind: str, what: str) -> None:
@@ -145,33 +169,57 @@ def apply(name: str, args: Sequence[Bound]) -> Bound:
         raise mismatch(f'function "{name}" takes {takes} arguments', f"There are {len(args)}.")
     what = f'an argument of "{name}"'
     if "COMMON" in function.params:
-        fitted = comparable(args, looked_up=False) if name == "nullif" else unify(args, f'"{name}"')
+        fitted = _null_if(args) if name == "nullif" else unify(args, f'"{name}"')
     else:
         params = function.params + function.params[-1:] * (len(args) - most)
         fitted = tuple(_fit(argument, kind, what) for argument, kind in zip(args, params, strict=False))
+    if name == "abs":
+        _check_turned(fitted[0], '"abs"')
+    if name in ("round", "bround") and len(fitted) == 2 and is_decimal(fitted[0].type):
+        raise unsupported(f'"{name}" of a DECIMAL to a scale', "The result's type would depend on it.", "CAST it.")
     if name in ("concat", "coalesce") and len(fitted) == 1:
         return fitted[0]
     return Term(name, fitted, result_type(name, [argument.type for argument in fitted]))
 
 
+def _null_if(args: Sequence[Bound]) -> tuple[Bound, ...]:
+    """Return the operands of nullif: the first one is the result, and keeps its type."""
+    first, other = comparable(args, looked_up=False)
+    if not isinstance(args[0], Constant) or args[0].type == first.type:
+        return first, other
+    if family(first.type) != "number":
+        raise unsupported('"nullif" of a text beside a date', "The result would be a STRING.", "CAST it.")
+    return args[0], other
+
+
+_CONSTANT_PARAMS = {"SCALE": ("INT", "literal"), "COUNT": ("INT", "count"), "PATTERN": ("STRING", "pattern")}
+"""Of a parameter that takes a constant only: its type, and how it is read."""
+_NULL_PARAMS = {"NUMBER": "INT", "WHOLE": "INT", "DAY": "DATE", "SCALE": "INT", "COUNT": "INT", "PATTERN": "STRING"}
+
+
 def _fit(argument: Bound, kind: str, what: str) -> Bound:
     """Return an argument that suits a parameter."""
     if _null(argument):
-        return Constant(None, {"NUMBER": "INT", "SIGNED": "INT", "DAY": "DATE"}.get(kind, kind))
+        typed = kind in ("NUMBER", "WHOLE") and family(argument.type) == "number"
+        return argument if typed else Constant(None, _NULL_PARAMS.get(kind, kind))
+    if kind in _CONSTANT_PARAMS:
+        wanted, reader = _CONSTANT_PARAMS[kind]
+        if not isinstance(argument, Constant):
+            raise unsupported(f"{what} that is no constant", f"It must be one of type {wanted}.")
+        if argument.type != wanted:
+            raise mismatch(f"{what} is {argument.type}", f"It must be {wanted}.")
+        return read_again(argument, reader)
     if isinstance(argument, Constant) and argument.reader and family(argument.type) == "number" and kind == "DOUBLE":
         return coerce(argument, kind)
     if isinstance(argument, Constant) and argument.type == "STRING" and kind in ("DATE", "TIMESTAMP"):
         return coerce(argument, kind)
     accepted = {
-        "NUMBER": ("INT", "BIGINT", "DOUBLE"),
-        "DOUBLE": ("INT", "BIGINT", "DOUBLE"),
+        "WHOLE": ("INT", "BIGINT"),
         "DAY": ("DATE", "TIMESTAMP"),
     }.get(kind, (kind,))
-    if argument.type in accepted or (kind == "SIGNED" and family(argument.type) == "number"):
+    if argument.type in accepted or (kind in ("NUMBER", "DOUBLE") and family(argument.type) == "number"):
         return argument
-    if argument.type.startswith("DECIMAL") and kind in ("NUMBER", "DOUBLE"):
-        raise unsupported(f"{what} of type {argument.type}", "It is computed for INT, BIGINT and DOUBLE.", "CAST it.")
-    wanted = {"SIGNED": "a number", "NUMBER": "a number", "DAY": "DATE or TIMESTAMP"}.get(kind, kind)
+    wanted = {"NUMBER": "a number", "WHOLE": "INT or BIGINT", "DAY": "DATE or TIMESTAMP"}.get(kind, kind)
     raise mismatch(f"{what} is {argument.type}", f"It must be {wanted}.", "CAST it.")
 
 
@@ -186,6 +234,6 @@ def cast(operand: Bound, kind: str) -> Bound:
         return Constant(None, kind)
     if operand.type == kind:
         return operand
-    if kind not in CASTS.get(operand.type, ()):
+    if ("DECIMAL" if is_decimal(kind) else kind) not in CASTS["DECIMAL" if is_decimal(operand.type) else operand.type]:
         raise unsupported(f"CAST of {operand.type} to {kind}", "The result would not be exactly Spark's.")
     return Term("cast", (operand,), kind)

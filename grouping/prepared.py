@@ -71,7 +71,7 @@ class _Place(NamedTuple):
         return READERS[self.reader](text)
 
 
-_OF_STRINGS = frozenset(("string", "date", "timestamp"))
+_OF_STRINGS = frozenset(("string", "date", "timestamp", "pattern"))
 
 
 class _Variant(NamedTuple):

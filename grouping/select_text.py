@@ -32,7 +32,7 @@ _KEYWORDS = frozenset(
 """Words before a parenthesis that are no functions."""
 
 _PREFIXES = frozenset((TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE))
-_NO_CALL_AFTER = frozenset((TokenType.ALIAS, TokenType.DCOLON, TokenType.FROM, TokenType.DOT))
+_NO_CALL_AFTER = frozenset((TokenType.ALIAS, TokenType.DCOLON, TokenType.DOT))
 _WITH_FROM = frozenset(("trim", "substring", "substr"))
 _DIALECT = Dialect.get_or_raise(None)
 
@@ -98,7 +98,9 @@ def _check_brackets(tokens: Sequence[Token], text: str) -> None:
 def _marked(tokens: list[Token]) -> list[Token]:
     """Return the tokens with the names of called functions marked."""
     marked = []
+    depth = 0
     for i, token in enumerate(tokens):
+        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
         if (
             i + 1 < len(tokens)
             and tokens[i + 1].token_type is TokenType.L_PAREN
@@ -106,6 +108,7 @@ def _marked(tokens: list[Token]) -> list[Token]:
             and token.text.isidentifier()
             and token.text.lower() not in _KEYWORDS
             and not (i and tokens[i - 1].token_type in _NO_CALL_AFTER)
+            and not (i and depth == 0 and tokens[i - 1].token_type is TokenType.FROM)
             and not (token.text.lower() in _WITH_FROM and _has_from(tokens, i + 1))
         ):
             marked.append(_renamed(token, TokenType.VAR, FUNCTION_MARK + token.text))

@@ -17,9 +17,9 @@ _RANKS = {"=": 0, "in": 1, "<": 2, "<=": 2, ">": 2, ">=": 2}
 _COMMUTING = frozenset(("=", "<>", "<=>"))
 _TURNED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_WORDS = frozenset("and or not in is null like between case when then else end cast as div true false".split())
+_WORDS = frozenset("and or not in is null like rlike between case when then else end cast as div true false".split())
 _BETWEEN_SIDES = frozenset(("=", "<>", "<=>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "div", "in"))
-_INFIX = _BETWEEN_SIDES | {"and", "or", "not", "like", "is_null"}
+_INFIX = _BETWEEN_SIDES | {"and", "or", "not", "like", "rlike", "is_null"}
 
 Key = tuple[int, str, str, tuple[Any, ...]]
 """Of a part, what it is ordered by: rank, first column, text with ``:c`` for every constant, and the constants."""
@@ -114,6 +114,8 @@ def _shape(op: str, args: list[str], inner: list[str], kind: str) -> str:
         return f"{sides[0]} {op.upper()} {sides[1]}"
     if op == "like":
         return f"{sides[0]} LIKE {sides[1]}" + (f" ESCAPE {sides[2]}" if len(sides) == 3 else "")
+    if op == "rlike":
+        return f"{sides[0]} RLIKE {sides[1]}"
     if op == "is_null":
         return f"{sides[0]} IS NULL"
     if op == "not":

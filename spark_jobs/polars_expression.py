@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from functools import lru_cache, reduce
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from grouping.errors import InternalError
 from grouping.expression import Call, Column, Expression, Slot, Value
-from spark_jobs.polars_functions import FUNCTIONS
-from spark_jobs.polars_types import Typed, polars_type, wider
+from spark_jobs.polars_functions import FUNCTIONS, either
+from spark_jobs.polars_types import Typed, polars_type, widened, wider
 
 __all__ = ["Compiled", "KeyPair", "Member", "compile_expression"]
 
@@ -36,15 +36,16 @@ class KeyPair(NamedTuple):
 
 
 class Member(NamedTuple):
-    """The membership of a column's value in a set-valued constant."""
+    """The membership of a column's or an expression's value in a set-valued constant."""
 
-    column: Column
+    needle: Expression
+    type: str
     slot: int
 
     @property
     def name(self) -> str:
-        """The column with the answer, NULL included."""
-        return f":member {self.column.name} {self.slot}"
+        """The column with the answer, NULL included; each slot stands in one place only."""
+        return f":member {self.slot}"
 
 
 class Compiled(NamedTuple):
@@ -129,7 +130,7 @@ class _Compiler:
         if "NUMERIC" in (left.type, right.type):
             raise InternalError("an exact number is compared with something that is no column")
         kind = wider([left.type, right.type])
-        return _COMPARISONS[op](left.expr.cast(polars_type(kind)), right.expr.cast(polars_type(kind)))
+        return _COMPARISONS[op](widened(left, kind), widened(right, kind))
 
     @staticmethod
     def _needs_keys(column: str, constant: str) -> bool:
@@ -137,22 +138,21 @@ class _Compiler:
 
     def _membership(self, args: Sequence[Expression]) -> pl.Expr:
         match tuple(args):
-            case (Column() as column, Slot(slot)) if self._types[slot].startswith("SET<"):
-                member = Member(column, slot)
+            case (needle, Slot(slot)) if self._types[slot].startswith("SET<"):
+                member = Member(needle, compile_expression(needle, self._types).type, slot)
                 self.members[member] = None
                 return pl.col(member.name)
         needle, *others = args
-        return reduce(pl.Expr.or_, [self._comparison("=", (needle, other)) for other in others])
+        return either([self._comparison("=", (needle, other)) for other in others])
 
 
 def _case(typed: list[Typed], kind: str) -> Typed:
     """Compile condition, result, …[, ELSE]."""
     results = [*typed[1::2], *(typed[-1:] if len(typed) % 2 else [])]
     kind = kind or wider([result.type for result in results])
-    target = polars_type(kind)
-    otherwise = typed[-1].expr.cast(target) if len(typed) % 2 else pl.lit(None, target)
+    otherwise = widened(typed[-1], kind) if len(typed) % 2 else pl.lit(None, polars_type(kind))
     for i in range(len(typed) // 2 * 2 - 2, -1, -2):
-        otherwise = pl.when(typed[i].expr).then(typed[i + 1].expr.cast(target)).otherwise(otherwise)
+        otherwise = pl.when(typed[i].expr).then(widened(typed[i + 1], kind)).otherwise(otherwise)
     return Typed(otherwise, kind)
 
 

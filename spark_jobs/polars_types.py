@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import polars as pl
 
+from grouping.decimal_types import is_decimal
 from grouping.errors import InternalError
 from grouping.functions import common_type
+from spark_jobs.by_value import each_distinct
 from spark_jobs.events import decimal_size
 
-__all__ = ["Typed", "polars_type", "wider"]
+__all__ = ["Implementation", "Typed", "polars_type", "to_double", "widened", "wider"]
 
 
 class Typed(NamedTuple):
@@ -20,6 +22,9 @@ class Typed(NamedTuple):
     expr: pl.Expr
     type: str
 
+
+Implementation = Callable[[list[Typed], str], Typed]
+"""How an operator or function is computed: its arguments, and the type of its result where the plan knows it."""
 
 _POLARS_TYPES: dict[str, pl.DataType] = {
     "STRING": pl.String(),
@@ -47,3 +52,15 @@ def wider(kinds: Sequence[str]) -> str:
     if not kind:
         raise InternalError(f"{' and '.join(kinds)} have no common type")
     return kind
+
+
+def to_double(value: Typed) -> pl.Expr:
+    """Return a number as a DOUBLE, a DECIMAL as the nearest one (Polars' own cast rounds twice)."""
+    if is_decimal(value.type):
+        return each_distinct([value.expr], float, pl.Float64)
+    return value.expr.cast(pl.Float64)
+
+
+def widened(value: Typed, kind: str) -> pl.Expr:
+    """Return a value in a type that holds it, or DOUBLE."""
+    return to_double(value) if kind == "DOUBLE" else value.expr.cast(polars_type(kind))

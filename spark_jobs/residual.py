@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.errors import InternalError
-from grouping.expression import Expression
+from grouping.expression import Column, Expression
 from spark_jobs.event_column import EventColumns, EventSource
 from spark_jobs.index import KeyDirectory, mix
 from spark_jobs.key_codes import KeyCodes
@@ -56,6 +56,25 @@ def evaluate_expression(expression: Expression, events: EventSource, rows: Posit
     compiled = compile_expression(expression, ())
     result: pa.Array = _Frame(EventColumns(events), rows, (), (), None).evaluate(compiled).to_arrow()
     return result
+
+
+class _Values:
+    """Computed values, to be looked up as a column of events is."""
+
+    def __init__(self, values: pa.Array) -> None:
+        self.count = len(values)
+        self.time_ms = np.empty(0, np.int64)
+        self.offsets = np.empty(0, np.int64)
+        self.partitions = np.empty(0, np.int32)
+        self._values = values
+
+    def column(self, name: str) -> pa.Array:
+        """Return the values, whatever the name."""
+        return self._values
+
+
+def _needle_name(member: Member) -> str:
+    return member.needle.name if isinstance(member.needle, Column) else member.name
 
 
 class _Frame:
@@ -104,6 +123,15 @@ class _Frame:
             constant = constant.set(pl.Series(constants.is_null()), None)
         return [event, constant]
 
+    def _needles(self, member: Member) -> tuple[EventColumns, Positions]:
+        """Return what is looked up, and where in it each pair's value is."""
+        if isinstance(member.needle, Column):
+            return self._events, self._positions
+        values = self.evaluate(compile_expression(member.needle, self._types)).to_arrow()
+        if pa.types.is_large_string(values.type) or pa.types.is_string_view(values.type):
+            values = values.cast(pa.string())
+        return EventColumns(_Values(values)), np.arange(self._positions.size)
+
     def _member(self, member: Member) -> pl.Series:
         """Look up (row, value) among the elements of the sets that are met."""
         if self._rows is None:
@@ -111,16 +139,17 @@ class _Frame:
         distinct, which = np.unique(self._rows, return_inverse=True)
         sets = self._constants[member.slot].take(pa.array(distinct))
         elements, parents = sets.flatten(), sets.value_parent_indices().to_numpy()
-        keys = KeyCodes(member.column.name, member.column.type, self._types[member.slot][4:-1], elements)
+        needles, found_at = self._needles(member)
+        keys = KeyCodes(_needle_name(member), member.type, self._types[member.slot][4:-1], elements)
         codes = keys.constants(elements)
         null_set = np.zeros(distinct.size, np.bool_)
         null_set[parents[codes < 0]] = True
         null_set |= sets.is_null().to_numpy(zero_copy_only=False)
         pairs = np.unique((parents.astype(np.int64) << 32 | codes)[codes >= 0])
-        found = keys.find(self._events)[self._positions]
+        found = keys.find(needles)[found_at]
         met = (KeyDirectory(mix(pairs)).find(mix(which.astype(np.int64) << 32 | found)) >= 0) & (found >= 0)
-        nulls = self._events[member.column.name].nulls
+        nulls = needles[_needle_name(member)].nulls
         unknown = ~met & null_set[which]
         if nulls is not None:
-            unknown |= nulls[self._positions]
+            unknown |= nulls[found_at]
         return pl.Series(member.name, met).set(pl.Series(unknown), None)

@@ -1,63 +1,69 @@
-"""What an expression means is what Spark SQL says that it means."""
+"""What an expression means is what Spark says that it means, from the text of a query to the rows that it matches."""
 
 from __future__ import annotations
 
+import gc
 import math
-import random
-import sys
-from collections.abc import Iterator
-from datetime import UTC, date, datetime, timedelta
+import re
+import warnings
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from grouping.expression import Call, Column, Value
+from grouping.catalog import Catalog, Stream, StreamColumn
+from grouping.compiler import compile_select
+from grouping.errors import InputError
+from grouping.expression import Call, Expression
+from spark_jobs.evaluate import match
 from spark_jobs.events import arrow_type
+from spark_jobs.polars_expression import compile_expression
 from spark_jobs.residual import evaluate_expression
-from tests.spark.spark_text import COLUMNS, Generator, spark_text
-from tests.unit.matching import Events
+from tests.spark.dialects import our_text, spark_text
+from tests.spark.expressions import COLUMNS, GRAMMAR, ROWS, Generator, data
+from tests.unit.matching import Events, entry, snapshot
 
-_EDGES: dict[str, list[object]] = {
-    "INT": [0, 1, -1, 2, 3, -7, 12, 2**31 - 1, -(2**31)],
-    "BIGINT": [0, 1, -1, 5, -3, 2**53 + 1, 2**63 - 1, -(2**63)],
-    "DOUBLE": [0.0, -0.0, 1.0, -2.5, 2.5, 0.1, 5e-324, 1e308, float("inf"), float("-inf"), float("nan"), 2.0**63, -1e19],
-    "STRING": ["", " ", "a", "aB a", " ab ", "é", "\U0001f600b", "ß", "b%_a", "12", " -7 ", "1.5", "x" * 30, "Σας", "\tq\n", "+5", "99999999999"],
-    "DATE": [date(1, 1, 1), date(1582, 10, 15), date(1969, 12, 31), date(2024, 2, 29), date(9999, 12, 31)],
-    "BOOLEAN": [True, False],
-}  # fmt: skip
-_EDGES["TIMESTAMP"] = [
-    datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC), datetime(2026, 11, 21, 12, 30, 15, 5, tzinfo=UTC),
-    datetime(2000, 2, 29, tzinfo=UTC), datetime(1900, 1, 1, tzinfo=UTC) + timedelta(microseconds=1),
-]  # fmt: skip
-_ROWS = 60
+_COMPARISONS = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>"))
+_REFUSED = re.compile("No DECIMAL holds both sides|have no common DECIMAL|Spark rounds it to 34 digits")
+"""Why a generated expression may be refused."""
+_BATCH = 200
+_ALL = np.arange(ROWS)
+_STREAM = Stream(
+    "s_1",
+    "q",
+    tuple(StreamColumn(*column) for column in COLUMNS.items()),
+    "q",
+    "json",
+    {"0": 0},
+    "2026-11-21T00:00:00Z",
+)
+_CATALOG = Catalog([_STREAM])
+_DATA = data()
+_EVENTS = Events({name: (kind, _DATA[name]) for name, kind in COLUMNS.items()})
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    """A local Spark for batch queries."""
-    session = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", "1")
-        .config("spark.pyspark.python", sys.executable)
-        .config("spark.sql.execution.arrow.pyspark.enabled", "true")
-        .getOrCreate()
-    )
-    yield session
-    session.stop()
+def frame(spark: SparkSession) -> DataFrame:
+    """The events as a Spark table."""
+    columns = {name: pa.array(_DATA[name], arrow_type(kind)) for name, kind in COLUMNS.items()}
+    return spark.createDataFrame(pa.table({"row": pa.array(range(ROWS), pa.int32()), **columns}))
 
 
-def _data() -> dict[str, list[object]]:
-    rng = random.Random(7)
-    return {
-        name: [rng.choice([*_EDGES[kind], None]) for _ in range(_ROWS - len(_EDGES[kind]))] + _EDGES[kind]
-        for name, kind in COLUMNS.items()
-    }
+def _spark(frame: DataFrame, expressions: Sequence[Expression]) -> list[tuple[str, list[object]]]:
+    """Return type and values that Spark gives each expression."""
+    found: list[tuple[str, list[object]]] = []
+    for start in range(0, len(expressions), _BATCH):
+        texts = [f"{spark_text(one)} AS c{i}" for i, one in enumerate(expressions[start : start + _BATCH])]
+        result = frame.selectExpr("row", *texts)
+        kinds = [field.dataType.simpleString().upper() for field in result.schema.fields[1:]]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)  # pyspark leaves its sockets to the garbage collector
+            table = result.toArrow().sort_by("row")
+            gc.collect()
+        found += [(kind, table[f"c{i}"].to_pylist()) for i, kind in enumerate(kinds)]
+    return found
 
 
 def _same(left: object, right: object) -> bool:
@@ -66,38 +72,77 @@ def _same(left: object, right: object) -> bool:
     return left == right
 
 
-def _expressions() -> list[object]:
-    generator = Generator(20261121)
+def _selected(expression: Expression) -> tuple[str, list[object]]:
+    """Return type and values of the expression in a SELECT list."""
+    compiled = compile_select(f"SELECT {our_text(expression)} AS v FROM q", _CATALOG).select.items[0].expression
+    return compile_expression(compiled, ()).type, evaluate_expression(compiled, _EVENTS, _ALL).to_pylist()
+
+
+def _matched(expression: Expression) -> list[int]:
+    """Return the rows that a query with that WHERE matches."""
+    query = compile_select(f"SELECT i FROM q WHERE {our_text(expression)}", _CATALOG)
+    tables = snapshot(query.plan.conjuncts, [entry(0, query.row.types, query.row.values)])
+    return sorted(match(tables, _EVENTS).event.tolist())
+
+
+def _accepted(expressions: Sequence[Expression], wrong: list[str]) -> dict[Expression, tuple[str, list[object]]]:
+    """Return our type and values of each expression that is accepted; note what should not be refused."""
+    ours = {}
+    for expression in expressions:
+        try:
+            ours[expression] = _selected(expression)
+        except InputError as error:
+            if not _REFUSED.search(str(error.detail)):
+                wrong.append(f"{our_text(expression)} is refused: {error.message}: {error.detail}")
+    return ours
+
+
+def _differences(frame: DataFrame, expressions: Sequence[Expression]) -> list[str]:
+    wrong: list[str] = []
+    ours = _accepted(expressions, wrong)
+    for (expression, (our_kind, actual)), (kind, expected) in zip(ours.items(), _spark(frame, [*ours]), strict=True):
+        text = our_text(expression)
+        if our_kind != kind:
+            wrong.append(f"{text} is {our_kind}, Spark's {kind}")
+            continue
+        for row, (one, other) in enumerate(zip(actual, expected, strict=True)):
+            if not _same(one, other):
+                values = {name: _DATA[name][row] for name in COLUMNS if name in text}
+                wrong.append(f"{text} is {one!r}, Spark's {other!r} for {values}")
+                break
+        if kind == "BOOLEAN":
+            for truth, where in ((True, expression), (False, Call("not", (expression,), "BOOLEAN"))):
+                rows = [row for row, value in enumerate(expected) if value is truth]
+                if rows != (found := _matched(where)):
+                    wrong.append(f"WHERE {our_text(where)} matches {found}, Spark's {rows}")
+    return wrong
+
+
+def _report(wrong: list[str], expressions: Sequence[Expression]) -> str:
+    return f"{len(wrong)} of {len(expressions)} differ:\n" + "\n".join(wrong[:40])
+
+
+def test_each_function_means_what_spark_says(frame: DataFrame) -> None:
+    """Every operator and function, over columns and constants: type, values and NULLs are Spark's."""
+    generator = Generator(1)
     made = [
-        generator.make(kind, depth) for kind in sorted({*COLUMNS.values()}) for depth in (1, 1, 2, 3) for _ in range(12)
+        Call(op, tuple(generator.make(argument, 0) for argument in args), "BOOLEAN" if kind == "FLAG" else kind)
+        for kind, rules in GRAMMAR.items()
+        for op, args in dict.fromkeys(rules)
+        for _ in range(1 if op in _COMPARISONS else 2)
     ]
-    likes = ["%", "_", "a%", "%a", "%!%%", "!_", "", "a_", "%é%", "a\nb", ".*", "b!%!_a"]
-    made += [Call("like", (Column("s", "STRING"), Value(p, "STRING"), Value("!", "STRING")), "BOOLEAN") for p in likes]
-    return list(dict.fromkeys(made))
+    expressions = list(dict.fromkeys(made))
+    wrong = _differences(frame, expressions)
+    assert not wrong, _report(wrong, expressions)
 
 
-@pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnraisableExceptionWarning"  # pyspark leaves its sockets to the garbage collector
-)
-def test_expressions_mean_what_spark_says(spark: SparkSession) -> None:
-    """Generated expressions over edge values give the same values and NULLs as Spark's ``try_`` forms."""
-    data = _data()
-    events = Events({name: (kind, data[name]) for name, kind in COLUMNS.items()})
-    table = pa.table(
-        {"row": pa.array(range(_ROWS), pa.int32()), **{n: pa.array(data[n], arrow_type(k)) for n, k in COLUMNS.items()}}
+@pytest.mark.parametrize("seed", range(3))
+def test_generated_expressions_mean_what_spark_says(frame: DataFrame, seed: int) -> None:
+    """Expressions nested at random, of every type, and predicates as WHERE and as NOT of it."""
+    generator = Generator(20261121 + seed)
+    kinds = ["BIGINT", "BOOLEAN", "BOOLEAN", "BOOLEAN", "DATE", "DECIMAL", "DOUBLE", "INT", "STRING", "TIMESTAMP"]
+    expressions = list(
+        dict.fromkeys(generator.make(kind, depth) for kind in kinds for depth in (2, 3) for _ in range(8))
     )
-    frame = spark.createDataFrame(table)
-    expressions = _expressions()
-    wrong = []
-    for start in range(0, len(expressions), 100):
-        some = expressions[start : start + 100]
-        texts = [f"{spark_text(expression)} AS c{i}" for i, expression in enumerate(some)]
-        expected = frame.selectExpr("row", *texts).toArrow().sort_by("row")
-        for i, expression in enumerate(some):
-            actual = evaluate_expression(expression, events, np.arange(_ROWS)).to_pylist()
-            for row, (ours, theirs) in enumerate(zip(actual, expected[f"c{i}"].to_pylist(), strict=True)):
-                if not _same(ours, theirs):
-                    values = {name: data[name][row] for name in COLUMNS if name in texts[i]}
-                    wrong.append((spark_text(expression), ours, theirs, values))
-                    break
-    assert [] == wrong[:20], f"{len(wrong)} of {len(expressions)} differ"
+    wrong = _differences(frame, expressions)
+    assert not wrong, _report(wrong, expressions)
