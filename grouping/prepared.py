@@ -24,7 +24,12 @@ from grouping.signature import order
 
 __all__ = ["Preparer"]
 
-_HEAD = re.compile(r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?CQ\s+([a-z_][a-z0-9_]{0,200})\s+(?=SELECT\b|AS\b)", re.I | re.A)
+_HEAD = re.compile(
+    r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?CQ\s+"
+    r'("?)((?<=")[a-z0-9_][a-z0-9_ .:/-]{0,200}|[a-z_][a-z0-9_]{0,200})\1\s+(?=SELECT\b|AS\b)',
+    re.I | re.A,
+)
+"""A plain name, or a quoted one of harmless characters: the SDK quotes all names."""
 _LITERAL = re.compile(r"('[^']*(?:''[^']*)*'|(?<![\w.])(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.]))")
 _OPAQUE = re.compile(r"""["`\[{$#]|--|/\*""")
 """What may hide a quote from the scan for literals: such a text is never a template."""
@@ -113,12 +118,12 @@ class Preparer:
             InputError: As `command.parse` and `compiler.compile_select` do; ``unknown-statement`` for another one.
         """
         head = _HEAD.match(text)
-        if head is None or len(text) > _LONGEST or head[1].upper() in _NO_NAMES:
+        if head is None or len(text) > _LONGEST or head[2].upper() in _NO_NAMES:
             command, draft = self._compile(text)
             return command, finish(draft)
         pieces = _LITERAL.split(text[head.end() :])
         literals = pieces[1::2]
-        template = (text[: head.start(1)], text[head.end(1) : head.end()], *pieces[::2])
+        template = (text[: head.start(2)], text[head.end(2) : head.end()], *pieces[::2])
         shape = self._shapes.get(template)
         if shape is not None:
             # A stream that was dropped, or made anew, takes its shapes with it.
@@ -144,7 +149,7 @@ class Preparer:
         command, draft = self._compile(text)
         query = finish(draft)
         start = text.find(command.select, head.end())
-        if start < 0 or any(_OPAQUE.search(piece) for piece in template):
+        if start < 0 or any(_OPAQUE.search(piece) for piece in template[2:]):
             return command, query
         shape = self._shapes.get(template)
         if shape is None:
@@ -235,7 +240,7 @@ def _read(shape: _Shape, text: str, head: re.Match[str], literals: list[str]) ->
     row = _reordered(shape.ordered, types, values) if shape.ordered else ConstantRow(tuple(types), tuple(values))
     like = variant.command
     select = text[head.end() + shape.start : len(text) - variant.tail]
-    command = CreateCq(head[1], select, like.or_replace, like.publish, like.trigger, like.start, like.expire)
+    command = CreateCq(head[2], select, like.or_replace, like.publish, like.trigger, like.start, like.expire)
     return command, CompiledQuery(shape.query.plan, row, variant.select)
 
 
