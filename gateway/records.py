@@ -109,6 +109,9 @@ class Destination(msgspec.Struct, frozen=True, array_like=True):
         return DigestClause(*self.digest)  # type: ignore[arg-type]  # the kind was checked when it was parsed
 
 
+_ALWAYS = ","
+"""The window without bounds, as a holder's key."""
+
 PENDING_PARTITIONS = 16
 """Of `cq.pending`; fixed, since the place of stored matches follows from it."""
 
@@ -214,6 +217,8 @@ class Holder(msgspec.Struct, array_like=True):
     @property
     def seen(self) -> list[Window]:
         """The record times that at least one live, unpaused member sees, as disjoint windows."""
+        if _ALWAYS in self.windows:
+            return [(None, None)]
         windows = []
         for key in self.windows:
             start, expire = key.split(",")

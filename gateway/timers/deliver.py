@@ -85,8 +85,8 @@ class Delivery:
             if size > _TRANSACTION_BYTES:
                 self._commits.write_records(records)
                 records, size = [], 0
-            DIGESTS.inc()
-            LATE_MATCHES.inc(sum(row.time_ms < each.from_ms for row in each.rows))
+        DIGESTS.inc(len(ready))
+        LATE_MATCHES.inc(sum(row.time_ms < each.from_ms for each in ready for row in each.rows))
         self._commits.write_records([*records, self._record(key, None)])
 
     def note_settled(self, notes: Mapping[str, Settled]) -> None:

@@ -24,7 +24,7 @@ def store_key(name: str) -> bytes:
 class Stored:
     """Where the matches of one store lie, in its partition of the log."""
 
-    __slots__ = ("earliest_ms", "fired", "idle", "older", "partition", "positions")
+    __slots__ = ("earliest_ms", "fired", "idle", "older", "partition", "positions", "readers")
 
     def __init__(self, partition: int) -> None:
         self.partition = partition
@@ -36,6 +36,8 @@ class Stored:
         """Earliest time of a match that all readers are armed for; None while they are not."""
         self.idle: set[str] = set()
         """Readers that are to be armed again with the next match."""
+        self.readers = 0
+        """How many there are, or were at some time."""
         self.fired = 0
         """Digests since the positions were last gone through."""
 

@@ -76,6 +76,8 @@ class Timers:
         self._noted_ms = self._trimmed_ms = 0
         self.busy = False
         """Whether the next step has work already."""
+        self.fired: list[int] = []
+        """The ticks of the digests of the last step."""
 
     # -- beginning -----------------------------------------------------------------------------------------------------
 
@@ -128,6 +130,7 @@ class Timers:
     def step(self) -> None:
         """Do a bounded amount of what is to be done now."""
         now_ms = self._clock()
+        self.fired = []
         self._join()
         taken = self._take_in()
         assert self._tail is not None, "recovered before"
@@ -160,6 +163,7 @@ class Timers:
             stored = self._index.get(store_key(store))
             if stored is not None:
                 stored.idle.add(name)
+                stored.readers += 1
                 cursors[name] = Cursor(next=self._tail.reached[stored.partition])
         if cursors:
             self._state.begin_cursors(cursors)
@@ -196,6 +200,7 @@ class Timers:
         for store, readers in zip(everyone, self._state.readers(everyone), strict=True):
             stored, earliest_ms = stores[store]
             stored.earliest_ms = earliest_ms
+            stored.readers = len(readers)
             stored.idle.clear()
             if not readers and store not in self._ending:
                 self._index.drop(store)
@@ -264,7 +269,8 @@ class Timers:
         if ready:
             self._write(stream_id, covered, ready)
             cursors |= {each.destination.destination_id: each.cursor for each in ready}
-            TICK_SECONDS.observe((self._clock() - min(each.tick_ms for each in ready)) / 1000)
+            self.fired += [each.tick_ms for each in ready]
+            TICK_SECONDS.observe((self._clock() - min(self.fired)) / 1000)
         self._state.settle(stream_id, ticks, idle, cursors)
         self._release([(name, holder) for name, holder, _, _ in served], cursors)
 
@@ -367,23 +373,22 @@ class Timers:
 
     def _release(self, served: list[tuple[str, Holder]], cursors: dict[str, Cursor]) -> None:
         """Forget positions that all readers of a store have passed; once in a while for a store that has many."""
-        stores = [store_key(holder.timed.store) for _, holder in served]
-        known = [(store, name) for store, (name, _) in zip(stores, served, strict=True) if self._index.get(store)]
-        counts = self._state.reader_counts([store for store, _ in known])
-        for (store, name), count in zip(known, counts, strict=True):
+        for name, holder in served:
+            store = store_key(holder.timed.store)
             stored = self._index.get(store)
             if stored is None:
                 continue
             stored.idle.add(name)
             stored.fired += 1
-            if store in self._ending or stored.fired < count:
+            if store in self._ending or stored.fired < stored.readers:
                 continue
             stored.fired = 0
-            if count == 1 and name in cursors:
+            if stored.readers == 1 and name in cursors:
                 passed = [cursors[name]]
             else:
                 readers = self._state.readers([store])[0]
                 passed = self._state.cursors(readers)
+            stored.readers = len(passed)
             if passed:
                 low = min(cursor.next for cursor in passed)
                 stored.forget_before(low, {offset for cursor in passed for offset in cursor.held})
