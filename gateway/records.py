@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 import msgspec
 
@@ -122,8 +123,11 @@ def feed_of(destination: Destination) -> Destination:
     All timer-based destinations of one constant row and SELECT list read one store, whatever their ticks and digest
     clauses, so that a match is stored once (NiagaraCQ §3.6.2).
     """
-    if not destination.trigger.timed:
-        return destination
+    return _store_of(destination) if destination.trigger.timed else destination
+
+
+@lru_cache(maxsize=20_000)
+def _store_of(destination: Destination) -> Destination:
     name = pending_id(destination.group_id, destination.row, destination.select_id)
     return Destination(
         name,
