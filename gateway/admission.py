@@ -11,6 +11,7 @@ from functools import lru_cache
 
 import msgspec
 
+from gateway.records import Destination
 from gateway.working_copy import WorkingCopy
 from grouping.access_path import AccessPath, choose_index
 from grouping.errors import InputError
@@ -101,6 +102,12 @@ class Admission:
         self._check_matches(plan, observed + admitted.since(known.version) + own)
         admitted.add((self._working.epoch, self._working.versions.get(plan.stream_id, 0) + 1), own * weight)
 
+    def ended(self, destination: Destination) -> None:
+        """Count a destination as admitted no more."""
+        admitted = self._admitted.get((destination.stream_id, destination.group_id))
+        if admitted is not None and destination.mode != "virtual":
+            admitted.remove()
+
     def _check_matches(self, plan: GroupPlan, figure: float) -> None:
         limit = self._limits.matches_per_event
         if figure > limit:
@@ -146,10 +153,16 @@ class _Admitted:
         self._total += expected
         self._count += 1
 
+    def remove(self) -> None:
+        """Let one go; which one is not known, so that it takes its share of the sum."""
+        if self._count:
+            self._total -= self._total / self._count
+            self._count -= 1
+
     def since(self, version: tuple[int, int]) -> float:
         """Return what was admitted after a version."""
         first = bisect_right(self._versions, version)
-        return self._total - self._before[first] if first < len(self._before) else 0.0
+        return max(0.0, self._total - self._before[first]) if first < len(self._before) else 0.0
 
 
 @lru_cache(maxsize=10_000)

@@ -170,6 +170,7 @@ class Registry:
         version = self._working.ended_version(destination)
         notice = EndNotice(destination, at_ms, reason, version, timed=timed, until=until)
         self.notices.append(notice)
+        self.admission.ended(destination)
         self.changes.append((f"end/{destination.destination_id}", msgspec.json.encode(notice)))
 
     # -- afterwards ----------------------------------------------------------------------------------------------------

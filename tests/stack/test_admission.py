@@ -88,9 +88,27 @@ def test_expectations_add_up_to_the_limit(settings: Settings, working: WorkingCo
     """Bounds that half of the sampled events pass are admitted up to twice the limit; rare and virtual ones always."""
     admission = Admission(settings, working)
     _tell(settings, working)
-    assert 5_000 == _admitted(admission, _BOUND, [1e6] * 5_000)
+    assert 500 == _admitted(admission, _BOUND, [1e6] * 500)
     assert 200 == _admitted(admission, _BOUND, [499.0] * 300)
     admission.check(_query(_BOUND, 499.0), "virtual", 10_000)
+
+
+def test_of_many_some_are_estimated(settings: Settings, working: WorkingCopy) -> None:
+    """Where a group has thousands, the limit is met within a few dozen of where estimating each would meet it."""
+    admission = Admission(settings, working)
+    _tell(settings, working)
+    assert 1_900 == pytest.approx(_admitted(admission, _BOUND, [949.0] * 3_000), rel=0.1)
+
+
+def test_what_goes_makes_room(settings: Settings, working: WorkingCopy) -> None:
+    """However many come and go while no event does, nothing is refused that a group could bear."""
+    admission = Admission(settings, working)
+    _tell(settings, working)
+    destination = Destination("d_" + "0" * 24, "s_1", "g_bound", "s00", '["DOUBLE",1.0]', "shared", 0)
+    for _ in range(1_000):
+        admission.check(_query(_BOUND, -1.0), "shared", 10_000)
+        admission.ended(destination)
+    assert 100 == _admitted(admission, _BOUND, [-1.0] * 200)
 
 
 def test_without_statistics_only_observation_counts(settings: Settings, working: WorkingCopy) -> None:
