@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
@@ -160,6 +161,9 @@ class _Service:
     def run(self) -> None:
         """Serve until told to stop."""
         self._recover()
+        # Records of a unit hold no cycles, and there are tens of thousands: looking for some took a sixth of the time.
+        gc.freeze()
+        gc.set_threshold(100_000, 20, 20)
         server, _ = start_http_server(self._settings.metrics_port, "127.0.0.1")
         metrics_url = f"http://127.0.0.1:{server.server_port}/metrics"
         upkeep_at = status_at = 0.0

@@ -6,6 +6,8 @@ Keyed topics are partitioned by murmur2 of the key (contract §1), so that a cli
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 _SEED = 0x9747B28C
 _MULTIPLIER = 0x5BD1E995
 _ROTATION = 24
@@ -31,6 +33,7 @@ def murmur2(data: bytes) -> int:
     return value ^ (value >> 15)
 
 
+@lru_cache(maxsize=8192)
 def partition_of(key: bytes, partitions: int) -> int:
     """The partition of a record with this key, as Kafka's Java client chooses it.
 
