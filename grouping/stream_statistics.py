@@ -19,7 +19,7 @@ from grouping.access_path import AccessPath
 from grouping.expression import Call, Column, Expression, Slot
 from grouping.group import ConstantRow
 
-__all__ = ["ColumnSample", "GroupLoad", "PartitionStatistics", "StreamStatistics", "rounded"]
+__all__ = ["ColumnSample", "GroupLoad", "PartitionStatistics", "Rounded", "StreamStatistics", "rounded"]
 
 _UNKNOWN = 0.1
 """The part of events that a predicate lets through of which samples tell nothing (System R's guess)."""
@@ -30,6 +30,7 @@ _STALE_MS = 60_000
 _TEXT = 64
 
 Rounded = float | str
+"""A value as samples hold it."""
 
 
 def rounded(value: object) -> Rounded | None:

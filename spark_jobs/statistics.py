@@ -9,7 +9,7 @@ import numpy as np
 
 from grouping.catalog import Stream
 from grouping.redis_store import TableVersion
-from grouping.stream_statistics import ColumnSample, PartitionStatistics, rounded
+from grouping.stream_statistics import ColumnSample, PartitionStatistics, Rounded, rounded
 from spark_jobs.events import Events
 from spark_jobs.load import Loads
 
@@ -38,7 +38,7 @@ class StreamSampler:
         self._clock = clock
         self._due: dict[int, float] = {}
         self._next = 0.0
-        self._kept: dict[int, dict[str, deque[object]]] = {}
+        self._kept: dict[int, dict[str, deque[Rounded | None]]] = {}
         self.loads = Loads()
         """What the groups cost, over all partitions."""
 
@@ -52,13 +52,13 @@ class StreamSampler:
         kept = self._kept.setdefault(partition, {name: deque(maxlen=_KEPT) for name in self._names})
         for name in self._names:
             values = events.values(name)
-            kept[name].extend(values[row] for row in chosen)
+            kept[name].extend(rounded(values[row]) for row in chosen)
         columns = {name: _sample(values) for name, values in kept.items()}
         return partition, PartitionStatistics(
             round(now * 1000), version.epoch, version.version, columns, self.loads.take()
         )
 
 
-def _sample(values: deque[object]) -> ColumnSample:
-    known = sorted(found for value in values if (found := rounded(value)) is not None)
-    return ColumnSample(len(values) - len(known), known)
+def _sample(values: deque[Rounded | None]) -> ColumnSample:
+    known = [value for value in values if value is not None]
+    return ColumnSample(len(values) - len(known), sorted(known))

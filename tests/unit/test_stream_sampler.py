@@ -1,0 +1,63 @@
+"""What a worker tells of a stream: the latest events, cut to size, and not too often."""
+
+from __future__ import annotations
+
+import msgspec
+
+from grouping.redis_store import TableVersion
+from grouping.stream_statistics import PartitionStatistics, StreamStatistics
+from spark_jobs.decode import decode
+from spark_jobs.events import Events
+from spark_jobs.statistics import StreamSampler
+from tests.unit.event_batches import SETTINGS, batch, stream
+
+QUOTES = stream("symbol STRING", "price DOUBLE")
+VERSION = TableVersion(1, 7)
+
+
+class Clock:
+    """Seconds that pass when they are told to."""
+
+    now = 1_000.0
+
+    def __call__(self) -> float:
+        """Return the time."""
+        return self.now
+
+
+def events(symbol: str, count: int, partition: int = 3) -> Events:
+    """Events of one symbol, every other one without a price."""
+    values = [
+        msgspec.json.encode({"symbol": symbol, "price": None if number % 2 else number}) for number in range(count)
+    ]
+    return decode(batch(values, partitions=[partition] * count), QUOTES, SETTINGS)[0]
+
+
+def test_samples_are_of_the_latest_events_and_bounded() -> None:
+    """However many events come and however long their strings are, a sample holds a few hundred short values."""
+    clock = Clock()
+    sampler = StreamSampler(QUOTES, clock)
+    for symbol in ("A", "B" * 10_000, "C"):
+        clock.now += 10
+        told = sampler.take(events(symbol, 5_000), VERSION)
+    assert told is not None
+    partition, statistics = told
+    assert (3, 7, 1_030_000) == (partition, statistics.version, statistics.at_ms)
+    symbols = statistics.columns["symbol"]
+    assert {"B" * 64, "C"} == set(symbols.values) and 512 == symbols.size
+    assert len(msgspec.msgpack.encode(statistics)) < 30_000
+    known = StreamStatistics([msgspec.msgpack.decode(msgspec.msgpack.encode(statistics), type=PartitionStatistics)])
+    price = known.column("price")
+    assert price is not None and 0.3 < price.nulls / price.size < 0.7
+
+
+def test_a_partition_is_told_of_every_two_seconds() -> None:
+    """Batches that follow closely tell nothing new; two partitions are told of apart."""
+    clock = Clock()
+    sampler = StreamSampler(QUOTES, clock)
+    assert sampler.take(events("A", 10), VERSION) is not None
+    clock.now += 1
+    assert sampler.take(events("A", 10), VERSION) is None
+    assert sampler.take(events("A", 10, partition=4), VERSION) is not None
+    clock.now += 1
+    assert sampler.take(events("A", 10), VERSION) is not None
