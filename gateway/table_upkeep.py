@@ -115,6 +115,8 @@ class TableUpkeep:
         segments = [Segment.decode(body) for body in bodies if body is not None]
         rows: dict[str, set[tuple[object, ...]]] = {}
         for block, table in Segment.merge(segments, oldest=True).added.items():
+            if block.until:
+                continue  # its last member has left
             columns = [name for name in table.column_names if name.startswith("c")]
             flat = [
                 pc.binary_join(pc.cast(table[name], pa.list_(pa.string())), "\x00").to_pylist()
