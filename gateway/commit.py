@@ -157,7 +157,9 @@ class Commits:
 
         reads = (self._consumer, journal.offsets) if journal.offsets else None
         if journal.records or reads:
-            self._writer.write(journal.records, reads, written)
+            # The catalog has one partition: its last record tells how far it goes.
+            last = max((number for number, record in enumerate(journal.records) if record.topic == catalog), default=-1)
+            self._writer.write(journal.records, reads, written, journal.replies.keys() | {last})
         also = {"settled": str(journal.number)}
         also |= {f"replies-read:{partition}": str(end) for partition, end in ends.items()}
         if position >= 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -210,6 +210,7 @@ class TransactionalWriter:
         records: Iterable[Outgoing],
         reads: tuple[CommandConsumer, Mapping[int, int]] | None = None,
         written: Callable[[int, Message], None] | None = None,
+        watched: Collection[int] = (),
     ) -> None:
         """Write records in one transaction.
 
@@ -217,6 +218,7 @@ class TransactionalWriter:
             records: What to write.
             reads: The consumer, and by partition the offset after the last command that the records answer.
             written: Called with a record's number and its message, that now has its offset.
+            watched: For the records of these numbers.
 
         Raises:
             Fenced: Another gateway has taken over.
@@ -230,7 +232,7 @@ class TransactionalWriter:
                 errors.append(error)
 
         def report(number: int) -> Callable[[KafkaError | None, Message], None]:
-            if written is None:
+            if written is None or number not in watched:
                 return noted
 
             def delivered(error: KafkaError | None, message: Message) -> None:

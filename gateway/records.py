@@ -32,6 +32,7 @@ Window = tuple[int | None, int | None]
 """Record times [start, expire) in epoch milliseconds that a CQ sees; None is unbounded."""
 
 
+@lru_cache(maxsize=4096)
 def instant(epoch_ms: int) -> str:
     """Return an epoch time as ISO 8601 in UTC.
 

@@ -471,11 +471,7 @@ class WorkingCopy:
                     pipeline.hdel(self.key(name), stream_id)
                 for name in _OF_STREAM:
                     pipeline.unlink(self.key(name, stream_id))
-        for (name, field), body in self._fields.items():
-            if body is None:
-                pipeline.hdel(self.key(name), field)
-            else:
-                pipeline.hset(self.key(name), field, body)
+        self._write_fields(pipeline)
         for name, value in also.items():
             pipeline.set(self.key(name), value)
         pipeline.info("server")
@@ -483,6 +479,19 @@ class WorkingCopy:
             run_id = pipeline.execute()[-1]["run_id"]
         self.begin()
         return str(run_id)
+
+    def _write_fields(self, pipeline: Any) -> None:
+        kept: dict[str, dict[str, bytes]] = {}
+        gone: dict[str, list[str]] = {}
+        for (name, field), body in self._fields.items():
+            if body is None:
+                gone.setdefault(name, []).append(field)
+            else:
+                kept.setdefault(name, {})[field] = body
+        for name, mapping in kept.items():
+            pipeline.hset(self.key(name), mapping=mapping)
+        for name, fields in gone.items():
+            pipeline.hdel(self.key(name), *fields)
 
     def _write_cqs(self, pipeline: Any) -> None:
         kept: dict[str, dict[str, bytes]] = {}
@@ -514,12 +523,18 @@ class WorkingCopy:
             pipeline.srem(self.key("dedicated"), *gone)
         if new := [name for name, holder in holders.items() if holder.destination.mode == "dedicated"]:
             pipeline.sadd(self.key("dedicated"), *new)
+        taken: dict[str, list[int]] = {}
         for stream_id, number in self._taken_numbers:
-            pipeline.srem(self.key("free", stream_id), number)
+            taken.setdefault(stream_id, []).append(number)
+        for stream_id, some in taken.items():
+            pipeline.srem(self.key("free", stream_id), *some)
+        freed: dict[str, list[int]] = {}
         for stream_id, number in self._freed_numbers:
             if stream_id in self.streams:
-                self._free_numbers.setdefault(stream_id, []).append(number)
-                pipeline.sadd(self.key("free", stream_id), number)
+                freed.setdefault(stream_id, []).append(number)
+        for stream_id, some in freed.items():
+            self._free_numbers.setdefault(stream_id, []).extend(some)
+            pipeline.sadd(self.key("free", stream_id), *some)
         numbers = {
             destination.stream_id: self._next_numbers[destination.stream_id]
             for destination, _ in self._touched.values()
