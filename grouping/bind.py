@@ -180,8 +180,10 @@ class Binder:
         return Term("between", comparable(tuple(self.bind(part) for part in parts)), "BOOLEAN")
 
     def _in(self, node: exp.Expr) -> Term:
-        if node.args.get("query") or node.args.get("unnest") or not node.expressions:
+        if node.args.get("query") or node.args.get("unnest"):
             raise unsupported("a subquery", "IN takes a list of values.")
+        if not node.expressions:
+            raise InputError("the list after IN is empty", code="syntax-error", detail="It needs a value at least.")
         parts = (node.this, *node.expressions)
         return Term("in", comparable(tuple(self.bind(part) for part in parts), among=True), "BOOLEAN")
 
