@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from grouping.bound import Bound, Constant, Term, check_size
 from grouping.constants import as_decimal, set_of
 from grouping.expression import Column
+from grouping.functions import common_type
+from grouping.operands import unsupported
 
 __all__ = ["normalize", "normalize_value"]
 
@@ -107,6 +109,8 @@ def _member(needle: Bound, constants: Constant, *, negated: bool) -> Bound:
     if not constants.type.startswith("SET<"):
         if constants.type == "NUMERIC" and not isinstance(needle, Column):
             constants = as_decimal(constants)
+            if common_type((needle.type, constants.type)) is None:
+                raise unsupported("a comparison of such wide numbers", "No DECIMAL holds both sides.")
         return _turned("<>" if negated else "=", needle, constants)
     return _negated(Term("in", (needle, constants), "BOOLEAN"), negated)
 

@@ -39,8 +39,9 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
     for other in kinds:
         if family(other) != family(kind):
             raise mismatch(f"{kinds[0]} does not compare with {other}", "Both sides must be of one kind.", "CAST one.")
-    among = among and not isinstance(operands[0], Constant)
-    exact = "exact" if among or (looked_up and len(others) == 1 and isinstance(others[0], Column)) else "decimal"
+    needle = operands[0]
+    plain = len(others) == 1 and isinstance(others[0], Column) and (len(operands) == 2 or needle is others[0])
+    exact = "exact" if (looked_up and plain) or (among and not isinstance(needle, Constant)) else "decimal"
     read = tuple(coerce(operand, kind, exact) if isinstance(operand, Constant) else operand for operand in operands)
     if exact == "decimal" and common_type([operand.type for operand in read]) is None:
         raise unsupported("a comparison of such wide numbers", "No DECIMAL holds both sides.", "CAST one to DOUBLE.")

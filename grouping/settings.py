@@ -49,7 +49,6 @@ class LimitSettings(BaseModel):
     residual_micros: float = Field(
         5_000.0, description="expected time to check what no index decides, per event of one group, in µs"
     )
-    conjuncts: int = Field(64, description="terms of a predicate's normal form; above it is evaluated as it is written")
 
 
 class EvaluatorSettings(BaseModel):

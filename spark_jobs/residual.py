@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.errors import InternalError
-from grouping.expression import Column, Expression
+from grouping.expression import Call, Column, Expression
 from spark_jobs.event_column import EventColumns, EventSource
 from spark_jobs.index import KeyDirectory, mix
 from spark_jobs.key_codes import KeyCodes
@@ -20,6 +20,9 @@ from spark_jobs.polars_expression import Compiled, KeyPair, Member, compile_expr
 __all__ = ["evaluate_expression", "holds"]
 
 Positions = NDArray[np.integer]
+
+_BUNDLE = 32
+"""Conjuncts that are evaluated at once where there are more."""
 
 
 def holds(
@@ -41,7 +44,7 @@ def holds(
         rows: The row of each pair; None for conjuncts without slots.
     """
     true = np.ones(positions.size, np.bool_)
-    for conjunct in conjuncts:
+    for conjunct in _bundled(conjuncts):
         left = np.flatnonzero(true)
         if not left.size:
             break
@@ -49,6 +52,15 @@ def holds(
         frame = _Frame(events, positions[left], types, constants, None if rows is None else rows[left])
         true[left] = frame.evaluate(compiled).fill_null(False).to_numpy()
     return true
+
+
+def _bundled(conjuncts: Sequence[Expression]) -> Sequence[Expression]:
+    """Return conjuncts, many of them in bundles: each has its cost, and the first ones leave few pairs."""
+    if len(conjuncts) <= _BUNDLE:
+        return conjuncts
+    return [
+        Call("and", tuple(conjuncts[start : start + _BUNDLE]), "BOOLEAN") for start in range(0, len(conjuncts), _BUNDLE)
+    ]
 
 
 def evaluate_expression(expression: Expression, events: EventSource, rows: Positions) -> pa.Array:

@@ -19,6 +19,10 @@ def spark() -> Iterator[SparkSession]:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", "768m")
         .config("spark.sql.session.timeZone", "UTC")
+        # It makes TRUE of `1.5 > CAST(NULL AS INT)`, a fault of Spark's.
+        .config(
+            "spark.sql.optimizer.excludedRules", "org.apache.spark.sql.catalyst.optimizer.UnwrapCastInBinaryComparison"
+        )
         .config("spark.sql.shuffle.partitions", "1")
         .config("spark.pyspark.python", sys.executable)
         .config("spark.sql.execution.arrow.pyspark.enabled", "true")

@@ -63,19 +63,20 @@ def test_case(case: Case, pytestconfig: pytest.Config) -> None:
 @pytest.mark.parametrize(
     "where",
     [
-        " AND ".join(["price > 1"] * 5000),
-        " OR ".join(f"price > {n} AND volume < {n}" for n in range(3000)),
+        " AND ".join(["price > 1"] * 10_000),
+        " OR ".join(f"price > {n} AND volume < {n}" for n in range(5000)),
         f"symbol IN ({', '.join(repr(str(n)) for n in range(10_000))})",
+        f"upper(symbol) NOT IN ({', '.join(repr(str(n)) for n in range(10_000))})",
         "NOT " * 90 + "flag",
         "(" * 90 + "flag" + ")" * 90,
     ],
-    ids=["and", "or", "in", "not", "parentheses"],
+    ids=["and", "or", "in", "not in", "not", "parentheses"],
 )
 def test_large_predicates_are_compiled(where: str) -> None:
-    """A large predicate is compiled, and in time that grows with its size only."""
-    started = time.perf_counter()
+    """A large predicate is compiled, and in time that grows with its size only: about half a second of one core."""
+    started = time.process_time()
     compile_select(f"SELECT symbol FROM quotes WHERE {where}", catalog())
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize(
@@ -132,9 +133,6 @@ def test_explain_names_the_index() -> None:
     )
 
 
-def test_all_that_is_accepted_is_evaluated() -> None:
-    """Every function that a query may use is one that the evaluator computes, and has a result type."""
-    from spark_jobs import polars_functions
-
-    assert set(FUNCTIONS) <= set(polars_functions.FUNCTIONS)
+def test_every_function_has_a_result_type() -> None:
+    """Whatever its arguments, a function's result has a type."""
     assert all(result_type(name, ["INT"] * len(function.params)) for name, function in FUNCTIONS.items())

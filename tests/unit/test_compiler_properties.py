@@ -41,6 +41,17 @@ SHAPES = (
     "price BETWEEN {price} AND {price}",
     "{i} < {i}",
     "symbol || {symbol} = name",
+    "symbol RLIKE {symbol}",
+    "upper(symbol) IN ({symbol}, {symbol})",
+    "i + {i} NOT IN ({volume}, {volume}, {volume})",
+    "{volume} IN (i, {i}, {volume})",
+    "{volume} BETWEEN {i} AND volume",
+    "amount * {volume} - {amount} > {volume}",
+    "round(price, {i}) = {price}",
+    "rpad(symbol, {i}, {symbol}) = {symbol}",
+    "CAST({symbol} AS INT) = i",
+    "nullif({i}, i) IS NULL",
+    "date_trunc({symbol}, at) > {at}",
 )
 
 

@@ -90,3 +90,40 @@ def test_a_group_that_cannot_be_evaluated_does_not_stop_the_others(caplog: pytes
     result = match(snapshot([broken], [entry(0, ("BIGINT",), (1,))]), Events({"i": ("INT", [1])}))
     assert [] == found(result)
     assert "group not evaluated" in caplog.text
+
+
+_TEXTS: list[object] = ["a", "B", "b", "c", None]
+
+
+@pytest.mark.parametrize(
+    ("negated", "members", "matched"),
+    [
+        (False, ("A", "B"), [0, 1, 2]),
+        (True, ("A", "B"), [3]),
+        (False, ("A", "B", None), [0, 1, 2]),
+        (True, ("A", "B", None), []),
+        (False, (None, None), []),
+    ],
+)
+def test_membership_of_an_expression(negated: bool, members: tuple[object, ...], matched: list[int]) -> None:
+    """IN over an expression looks a list up, with SQL's answer where either side is NULL, and another list per row."""
+    member = _call("in", _call("upper", _S, kind="STRING"), Slot(0))
+    rows = [entry(0, ("SET<STRING>",), (members,)), entry(1, ("SET<STRING>",), (("never", "ever"),))]
+    result = match(snapshot([_call("not", member) if negated else member], rows), Events({"s": ("STRING", _TEXTS)}))
+    assert [(row, destination(0)) for row in matched] == [hit for hit in found(result) if hit[1] == destination(0)]
+
+
+def test_membership_of_a_sum_with_a_constant_of_its_own() -> None:
+    """The needle may hold slots too; exact numbers of any kind are met exactly."""
+    member = _call("in", _call("+", _L, Slot(0), kind=""), Slot(1))
+    types = ("INT", "SET<NUMERIC>")
+    rows = [entry(0, types, (1, (Decimal("2.5"), Decimal(2**53 + 2)))), entry(1, types, (2, (Decimal(4), Decimal(5))))]
+    result = match(snapshot([member], rows), Events({"l": ("BIGINT", [2**53 + 1, 2**53, 2, 2**63 - 1, None])}))
+    assert [(0, destination(0)), (2, destination(1))] == found(result)
+
+
+def test_many_conjuncts_are_evaluated_together() -> None:
+    """A conjunction of thousands holds where each part does."""
+    parts = [_call("<>", _call("+", _I, Slot(i), kind=""), _I) for i in range(1000)]
+    rows = [entry(0, ("INT",) * 1000, (1,) * 1000), entry(1, ("INT",) * 1000, (*(1,) * 999, 0))]
+    assert [(0, destination(0))] == found(match(snapshot(parts, rows), Events({"i": ("INT", [5, None])})))
