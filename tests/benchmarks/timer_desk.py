@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+import tenacity
 from confluent_kafka import Producer
 
 from gateway.commands import Commands
@@ -28,9 +29,11 @@ from gateway.timers.timers import Timers
 from gateway.working_copy import CqKey, WorkingCopy
 from grouping.catalog import Catalog, Stream, StreamColumn
 from grouping.compiler import compile_select
+from grouping.errors import OperationalError
 from grouping.group import CompiledQuery, canonical_constants, destination_id
 from grouping.pending_matches import pack_pending
 from grouping.query import ChangeBased, DigestClause
+from grouping.redis_store import connect
 from grouping.settings import Settings
 from schemas.partition import partition_of
 
@@ -70,7 +73,13 @@ class Desk:
             settings, self.working, topics, positions, self._statements, commits, self._ends, lambda: self.now_ms
         )
         self._lifetimes = Lifetimes(self.working, self._statements.registry, self.timers)
-        self._epoch = Recovery(settings, self.working, topics, consumer, commits).run(now_ms)
+        recovery = Recovery(settings, self.working, topics, consumer, commits)
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(OperationalError),
+            wait=tenacity.wait_fixed(0.5),
+            stop=tenacity.stop_after_delay(60),
+        )
+        self._epoch = retrying(recovery.run, now_ms)  # a broker that has just begun has no coordinators yet
         self._stream = Stream("s_bench", "t", (StreamColumn("k", "BIGINT"),), "t", "json", {"0": 0, "1": 0}, "")
         self.working.add_stream(self._stream)
         self._commit()
@@ -80,6 +89,7 @@ class Desk:
         self._producer = Producer({"bootstrap.servers": settings.kafka.bootstrap, "linger.ms": 20})
         self._offset = 0
         self._lock = threading.Lock()
+        self._evaluator = connect(settings)
 
     def _commit(self) -> None:
         self._commands.commit({}, [], {}, self.now_ms)
@@ -124,7 +134,7 @@ class Desk:
                 self._write(partition, numbers[begin : begin + _RECORD_ITEMS], first, stores, times)
         self._producer.flush()
         body = json.dumps({"batch": 1, "offsets": {"0": self._offset, "1": 0}})
-        self.working.redis.set(self.settings.key("committed", self._stream.stream_id), body)
+        self._evaluator.set(self.settings.key("committed", self._stream.stream_id), body)
 
     def _write(
         self, partition: int, numbers: list[int], first: int, stores: Sequence[tuple[bytes, int]], times: Sequence[int]

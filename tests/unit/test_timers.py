@@ -1,0 +1,298 @@
+"""Timers without servers: settled time, grids, cursors and digests under generated schedules and a virtual clock."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.records import Destination, Holder, TimedNote, TriggerSpec, union
+from gateway.timers.cursor import Cursor, windows_at
+from gateway.timers.digest import PART_BYTES, Frame, Row, parts_of, shown
+from gateway.timers.frontier import Frontier
+from gateway.timers.gather import Wanted, gather
+from gateway.timers.grid import next_tick, previous_tick
+from gateway.timers.pending_index import PendingIndex
+from gateway.timers.pending_log import Place
+from gateway.timers.schedule import Missed, digest_from, is_tick, tick_after, tick_to_fire
+from grouping.expression import Column
+from grouping.group import SelectItem, SelectList
+from grouping.pending_matches import PendingMatches, pack_pending
+from grouping.query import DigestClause
+
+_STORE = b"p" * 12
+_OTHER = b"q" * 12
+
+
+class _Memory:
+    """A log of records in memory, read as `PendingLog` is."""
+
+    def __init__(self) -> None:
+        self.records: list[PendingMatches] = []
+
+    def load(self, places: Iterable[Place]) -> dict[Place, PendingMatches]:
+        return {place: self.records[place[1]] for place in places}
+
+    def scan(self, partition: int, first: int, last: int) -> Iterator[tuple[Place, PendingMatches]]:
+        for offset in range(first, min(last + 1, len(self.records))):
+            yield (partition, offset), self.records[offset]
+
+
+def _record(events: list[tuple[int, int]], version: int = 1, stores: tuple[bytes, ...] = (_STORE,)) -> PendingMatches:
+    """Return a record of events, given by offset and time, that each of the stores has."""
+    count = len(events)
+    ids = np.frombuffer(b"".join(store * count for store in stores), np.uint8).reshape(-1, 12)
+    offsets = np.array([offset for offset, _ in events] * len(stores), np.int64)
+    times = np.array([time for _, time in events] * len(stores), np.int64)
+    rows = np.array(list(range(count)) * len(stores), np.int32)
+    values = [b'{"n":%d}' % offset for offset, _ in events]
+    partitions = np.zeros(count * len(stores), np.int32)
+    return PendingMatches.decode(pack_pending("s", (1, version), ids, (partitions, offsets, times), rows, values))
+
+
+def _holder(every_ms: int = 10, phase_ms: int = 0, **more: object) -> Holder:
+    destination = Destination("d_1", "s", "g_1", "s1", "[]", "shared", 0, TriggerSpec(every_ms, phase_ms))
+    return Holder(destination, 0, {",": 1}, 0, TimedNote(**more))  # type: ignore[arg-type]
+
+
+@given(every=st.integers(1, 10**10), phase=st.integers(0, 10**10), at=st.integers(-(10**12), 4 * 10**12))
+def test_ticks_before_and_after_are_neighbours(every: int, phase: int, at: int) -> None:
+    """Ticks lie on the grid without drift: the one before the next tick is at most the instant itself."""
+    trigger = TriggerSpec(every, phase % every)
+    after = next_tick(trigger, at)
+    assert after is not None
+    assert at < after <= at + every
+    assert (after - phase) % every == 0
+    assert previous_tick(trigger, after) == after - every
+
+
+def test_cron_across_a_change_of_clocks() -> None:
+    """Eight in the morning in Madrid is eight there before and after summer time begins, an hour less apart."""
+    trigger = TriggerSpec(cron="0 8 * * *", zone="Europe/Madrid")
+    saturday = next_tick(trigger, 1_774_652_400_000)  # 2026-03-28T00:00 there
+    assert saturday is not None
+    sunday = next_tick(trigger, saturday)
+    assert sunday is not None
+    assert sunday - saturday == 23 * 3_600_000
+    assert previous_tick(trigger, sunday) == saturday
+
+
+def test_a_tick_waits_for_what_was_published_before_it() -> None:
+    """Settled time goes on when the evaluator has committed the ends of a probe; an idle partition holds nothing up."""
+    frontier = Frontier(0, {"0": 0, "1": 7}, wait_ms=1000)
+    frontier.probe(100, {"0": 5, "1": 7})
+    assert frontier.due(200) == 0
+    frontier.cover({"0": 4})
+    assert frontier.due(300) == 0
+    frontier.cover({"0": 5})
+    assert (frontier.due(400), frontier.evaluated_ms) == (100, 100)
+
+
+def test_a_tick_does_not_wait_for_ever() -> None:
+    """After the setting's time ticks fire without the evaluator; the end of a CQ goes on waiting."""
+    frontier = Frontier(0, {}, wait_ms=1000)
+    frontier.probe(100, {"0": 5})
+    frontier.probe(600, {"0": 6})
+    assert frontier.due(1100) == 100
+    assert frontier.evaluated_ms == 0
+    frontier.cover({"0": 6})
+    assert (frontier.due(1101), frontier.evaluated_ms) == (600, 600)
+
+
+def test_missed_ticks_become_the_last_of_them() -> None:
+    """Of the ticks that came due while nobody was there the last one fires, and begins where the last before did."""
+    holder, missed = _holder(), Missed(34, 78)
+    assert tick_to_fire(holder, 40, missed) == 70
+    assert digest_from(holder, 70, missed, 0) == 30
+    assert tick_to_fire(holder, 80, missed) == 80
+    assert digest_from(holder, 80, missed, 70) == 70
+
+
+def test_the_first_digest_begins_at_start_or_acceptance() -> None:
+    """`from` is the tick before, of the first tick START or, without it, the acceptance."""
+    assert digest_from(_holder(born_ms=15, from_ms=0), 20, None, 0) == 0
+    assert digest_from(_holder(born_ms=15, from_ms=0), 30, None, 20) == 20
+    assert digest_from(_holder(phase_ms=5, born_ms=15, from_ms=15), 25, None, 0) == 15
+
+
+def test_no_tick_at_or_after_the_last_expire() -> None:
+    """The last digest comes in the place of a tick at EXPIRE, unless a CQ without one shares the destination."""
+    holder = _holder()
+    holder.windows = {",20": 1}
+    assert tick_after(holder, 5) == 10
+    assert tick_after(holder, 10) is None
+    assert is_tick(holder, 10)
+    assert not is_tick(holder, 20)
+    holder.windows = {",20": 1, ",": 1}
+    assert tick_after(holder, 10) == 20
+
+
+@st.composite
+def _plays(draw: st.DrawFn) -> list[tuple[str, object]]:
+    """Records with events of any time near the present, ticks, and replays of the last record."""
+    steps: list[tuple[str, object]] = []
+    offset, now = 0, 100
+    for _ in range(draw(st.integers(1, 25))):
+        kind = draw(st.sampled_from(["write", "write", "tick", "replay", "commit"]))
+        if kind == "write":
+            count = draw(st.integers(1, 4))
+            times = draw(st.lists(st.integers(now - 20, now + 30), min_size=count, max_size=count))
+            steps.append(("write", list(zip(range(offset, offset + count), times, strict=True))))
+            offset += count
+        elif kind == "tick":
+            now += draw(st.integers(1, 25))
+            steps.append(("tick", now))
+        else:
+            steps.append((kind, None))
+    return steps
+
+
+@given(plays=_plays())
+def test_each_match_is_in_exactly_one_digest(plays: list[tuple[str, object]]) -> None:
+    """Whatever comes in whatever order, also twice: a match is in the first tick after its commit and its time."""
+    log, index, cursor = _Memory(), PendingIndex(), Cursor()
+    history = ((1, 1, [(None, None)]),)
+    events: dict[int, int] = {}
+    committed_at: dict[int, int] = {}
+    uncommitted: list[list[tuple[int, int]]] = []
+    delivered: dict[int, int] = {}
+    tick, covered = 100, 0
+
+    def write(some: list[tuple[int, int]]) -> None:
+        record = _record(some, stores=(_OTHER, _STORE))
+        log.records.append(record)
+        list(index.take_in(record, 0, len(log.records) - 1))
+
+    def commit() -> None:
+        nonlocal covered
+        for some in uncommitted:
+            for offset, _ in some:
+                committed_at[offset] = tick
+                covered = offset + 1
+        uncommitted.clear()
+
+    def fire(at: int) -> None:
+        nonlocal cursor, tick
+        cut = {"0": covered}
+        question = Wanted(_STORE, index.get(_STORE), cursor, history, at, cut)
+        answer = gather(log, [question])[0]  # type: ignore[arg-type]  # read as the log is
+        for row in answer.rows:
+            assert row.offset not in delivered
+            assert json.loads(row.body) == {"n": row.offset}
+            delivered[row.offset] = at
+        cursor, tick = Cursor(at, cut, len(log.records), answer.held), at
+
+    for kind, what in plays:
+        match kind:
+            case "write":
+                write(what)  # type: ignore[arg-type]
+                uncommitted.append(what)  # type: ignore[arg-type]
+                events.update(what)  # type: ignore[call-overload]
+            case "replay":
+                for some in uncommitted:
+                    write(some)
+            case "commit":
+                commit()
+            case "tick":
+                fire(what)  # type: ignore[arg-type]
+    commit()
+    end = max([tick, *events.values()]) + 1
+    ticks = [at for kind, at in plays if kind == "tick"] + [end]
+    fire(end)
+    for offset, time_ms in events.items():
+        first = min(at for at in ticks if at > committed_at[offset] and at > time_ms)  # type: ignore[type-var, operator]
+        assert delivered[offset] == first
+
+
+def test_a_destination_sees_what_it_saw_at_the_version() -> None:
+    """What is evaluated between PAUSE and RESUME is not the CQ's, though another one had it stored."""
+    log, index = _Memory(), PendingIndex()
+    for version in (1, 2, 3):
+        record = _record([(version, 5)], version)
+        log.records.append(record)
+        list(index.take_in(record, 0, version - 1))
+    history = ((1, 1, [(None, None)]), (1, 2, []), (1, 3, [(None, None)]))
+    wanted = Wanted(_STORE, index.get(_STORE), Cursor(), history, 10, None)
+    rows = gather(log, [wanted])[0].rows  # type: ignore[arg-type]  # read as the log is
+    assert [row.offset for row in rows] == [1, 3]
+    assert windows_at(history, 2, 0) == [(None, None)]
+    assert windows_at(history, 0, 9) == []
+
+
+def test_many_positions_are_found_again_by_reading_on() -> None:
+    """A store with very many records keeps few positions, and all its matches."""
+    log, index = _Memory(), PendingIndex()
+    for number in range(2000):
+        record = _record([(number, 5)])
+        log.records.append(record)
+        list(index.take_in(record, 0, number))
+    stored = index.get(_STORE)
+    assert stored is not None
+    assert len(stored.positions) <= 512
+    wanted = Wanted(_STORE, stored, Cursor(next=100), ((1, 1, [(None, None)]),), 10, None)
+    rows = gather(log, [wanted])[0].rows  # type: ignore[arg-type]  # read as the log is
+    assert [row.offset for row in rows] == list(range(100, 2000))
+    assert index.floors() == {0: 0}
+    stored.forget_before(1990, {1985})
+    assert stored.first == 1985
+    stored.forget_before(2000, set())
+    assert stored.first is None
+
+
+def _rows(*values: object, column: str = "v") -> list[Row]:
+    return [Row(0, number, number, json.dumps({column: value}).encode()) for number, value in enumerate(values)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "best"),
+    [
+        ("BIGINT", [3, None, 9, 9, 1], [2, 3, 0]),
+        ("DECIMAL(9,2)", ["9.00", "10.00", "-1.00", None], [1, 0, 2]),
+        ("TIMESTAMP", ["2026-01-01T10:00:00Z", "2026-01-01T10:00:00.5Z", None], [1, 0, 2]),
+        ("STRING", [None, None, "a", None], [2, 0, 1]),
+    ],
+)
+def test_top_compares_as_the_type_does(kind: str, values: list[object], best: list[int]) -> None:
+    """TOP keeps the largest first, NULLs last and ties earliest first, by the column's type and not by its text."""
+    select = SelectList("s1", (SelectItem("v", Column("v", kind)),))
+    kept = shown(DigestClause("top", ("v",), 3), select, _rows(*values))
+    assert [row.offset for row in kept] == best
+
+
+def test_latest_keeps_the_last_row_by_record_time() -> None:
+    """LATEST BY goes by record time, then partition and offset, whatever the order of arrival."""
+    rows = [
+        Row(0, 0, 50, b'{"k":"a","n":0}'),
+        Row(0, 1, 40, b'{"k":"a","n":1}'),
+        Row(1, 0, 50, b'{"k":"a","n":2}'),
+        Row(1, 1, 10, b'{"k":null,"n":3}'),
+    ]
+    kept = shown(DigestClause("latest", ("k",)), None, rows)
+    assert [json.loads(row.body)["n"] for row in kept] == [2, 3]
+
+
+@given(sizes=st.lists(st.integers(1, PART_BYTES), max_size=12))
+def test_parts_hold_every_row_in_order(sizes: list[int]) -> None:
+    """A digest is cut into parts that fit a record; together they hold each row once, and say how many there are."""
+    rows = [Row(0, number, 5, json.dumps("x" * size).encode()) for number, size in enumerate(sizes)]
+    parts = parts_of(rows, len(rows), Frame(30, 10, 20))
+    read = [json.loads(part) for part in parts]
+    assert [len(text) for part in read for text in part["rows"]] == sizes
+    assert [part["part"] for part in read] == list(range(1, len(parts) + 1))
+    assert {(part["parts"], part["count"]) for part in read} == {(len(parts), len(sizes))}
+    assert max(map(len, parts)) < 1_000_000
+    assert read[0]["from"] < read[0]["to"] < read[0]["fired_at"]
+
+
+@given(windows=st.lists(st.tuples(st.none() | st.integers(0, 20), st.none() | st.integers(0, 20)), max_size=5))
+def test_sharers_see_together_what_each_sees(windows: list[tuple[int | None, int | None]]) -> None:
+    """A destination sees exactly the times that at least one of its CQs sees."""
+    proper = [one for one in windows if one[0] is None or one[1] is None or one[0] < one[1]]
+    together = union(list(proper))
+    for time_ms in range(-1, 22):
+        apart = any((a is None or time_ms >= a) and (b is None or time_ms < b) for a, b in proper)
+        assert apart == any((a is None or time_ms >= a) and (b is None or time_ms < b) for a, b in together)
