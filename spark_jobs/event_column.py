@@ -72,6 +72,12 @@ class EventColumn:
             found = self._cache[what] = compute(self.values)
         return found
 
+    def order(self, what: str | None, keys: NDArray[Any]) -> NDArray[np.intp]:
+        """Return what sorts keys of the distinct values, computed once per batch for all keys of that name."""
+        if what is None:
+            return np.argsort(keys)
+        return self.cached(f"{what} order", lambda _: np.argsort(keys))
+
     def spread(self, keys: NDArray[Any], null: int | None = None) -> NDArray[Any]:
         """Return for each event the key of its value; `null` (when given) for NULL."""
         if self._codes is None:

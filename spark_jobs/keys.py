@@ -40,6 +40,9 @@ _FAR_DIGITS = 40
 class KeySpace(Protocol):
     """Keys of one column's values and of the constants that they are compared with."""
 
+    name: str | None
+    """The same for spaces that give a column's values the same keys; None where these depend on the constants."""
+
     def constants(self, values: pa.Array) -> Ints:
         """Return the keys of constants; anything where they are NULL."""
 
@@ -71,6 +74,8 @@ def key_space(column_type: str, kinds: Iterable[str], constants: Sequence[pa.Arr
 
 
 class _Direct:
+    name: str | None = "direct"
+
     def constants(self, values: pa.Array) -> Ints:
         return _to_int64(values)
 
@@ -82,6 +87,8 @@ class _Direct:
 
 
 class _Scaled:
+    name: str | None = "scaled"
+
     def __init__(self, scale: int) -> None:
         self._scale = scale
 
@@ -103,6 +110,8 @@ class _Scaled:
 
 
 class _Ranked:
+    name: str | None = None
+
     def __init__(self, constants: Sequence[pa.Array], *, numbers: bool) -> None:
         self._exact = Decimal if numbers else str
         values = {self._exact(value) for array in constants for value in array.to_pylist() if value is not None}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from grouping.access_path import AccessPath
 from grouping.errors import InternalError
 from grouping.expression import Call, Column, Expression, Slot
-from spark_jobs.event_column import EventColumns
+from spark_jobs.event_column import EventColumn, EventColumns
 from spark_jobs.index import CompositeIndex, EqualityIndex, IntervalIndex, Ints, OrderedIndex, Pairs, Ranges, Stabs
 from spark_jobs.key_codes import JointCodes, KeyCodes
 from spark_jobs.keys import key_space
@@ -148,17 +148,21 @@ class Lookup:
         if column.nulls is not None:
             known = np.flatnonzero(~column.nulls[selected])
             selected, codes = selected[known], None if codes is None else codes[known]
-        values = column.spread(self._space.events(column))[selected]
+        return Candidates(selected, self._within(column, selected, codes), self)
+
+    def _within(self, column: EventColumn, selected: Ints, codes: NDArray[np.int32] | None) -> Found:
+        """Look the distinct values of a column up, in an order that all groups share, and spread what is found."""
+        keys = self._space.events(column)
         match self._index:
-            case IntervalIndex():
-                found: Found = self._index.find(values, codes)
-            case OrderedIndex():
-                found = self._index.find(values)
             case CompositeIndex() if codes is not None:
-                found = self._index.find(codes, values)
-            case _:
-                raise InternalError("an index without its key")
-        return Candidates(selected, found, self)
+                return self._index.find(codes, column.spread(keys)[selected])
+            case IntervalIndex():
+                ranks = self._index.ranks(keys, column.order(self._space.name, keys))
+                return self._index.at(column.spread(ranks)[selected], codes)
+            case OrderedIndex():
+                cuts = self._index.cuts(keys, column.order(self._space.name, keys))
+                return self._index.at(column.spread(cuts)[selected])
+        raise InternalError("an index without its key")
 
     def alive_before(self, alive: NDArray[np.bool_], version: int) -> Ints:
         """Return how many rows before each position of the index are alive; kept until `version` changes."""

@@ -55,11 +55,14 @@ class IntervalIndex:
         self._sorted: tuple[int, NDArray[np.signedinteger], NDArray[np.signedinteger]] | None = None
         self._lists = NCLS(starts, ends, self.rows.astype(np.int64)) if kept.size else None
 
-    def find(self, values: Ints, codes: NDArray[np.int32] | None = None) -> Stabs:
-        """Return the intervals that hold each event's value; none where its code is -1."""
-        left = search(self._bounds, values, right=False)
+    def ranks(self, values: Ints, order: NDArray[np.intp] | None = None) -> Ints:
+        """Return where values stand among the bounds; `order` as in `search`."""
+        left = search(self._bounds, values, right=False, order=order)
         inside = np.minimum(left, self._bounds.size - 1)
-        ranks = 2 * left + (self._bounds[inside] == values if self._bounds.size else 0)
+        return 2 * left + (self._bounds[inside] == values if self._bounds.size else 0)
+
+    def at(self, ranks: Ints, codes: NDArray[np.int32] | None = None) -> Stabs:
+        """Return the intervals that hold each event's value, by its rank; none where its code is -1."""
         if codes is not None:
             ranks = np.where(codes >= 0, ranks + codes.astype(np.int64) * self._span, -1)
         return Stabs(self, ranks)

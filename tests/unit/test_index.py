@@ -25,7 +25,9 @@ def _ints(values: list[int]) -> np.ndarray:
 def test_ordered(rows: list[int], op: str, events: list[int]) -> None:
     """One bound, at int64's ends and among equal keys."""
     index = OrderedIndex(op, _ints(rows), np.arange(len(rows), dtype=np.int32))
-    result = index.find(_ints(events))
+    cuts = index.cuts(_ints(events))
+    assert cuts.tolist() == index.cuts(_ints(events), np.argsort(_ints(events))).tolist()
+    result = index.at(cuts)
     expected = [(e, r) for e, x in enumerate(events) for r, c in enumerate(rows) if _OPS[op](x, c)]
     assert sorted(expected) == _pairs(result)
     assert [any(e == hit for hit, _ in expected) for e in range(len(events))] == result.any(None).tolist()
@@ -38,9 +40,7 @@ def test_composite(rows: list[tuple[int, int]], op: str, data: st.DataObject) ->
     codes = np.array([code for code, _ in rows], np.int32)
     index = CompositeIndex(op, codes, 5, _ints([key for _, key in rows]), np.arange(len(rows), dtype=np.int32))
     result = index.find(np.array([code for code, _ in events], np.int32), _ints([key for _, key in events]))
-    expected = [
-        (e, r) for e, (a, x) in enumerate(events) for r, (b, c) in enumerate(rows) if a == b and _OPS[op](x, c)
-    ]
+    expected = [(e, r) for e, (a, x) in enumerate(events) for r, (b, c) in enumerate(rows) if a == b and _OPS[op](x, c)]
     assert sorted(expected) == _pairs(result)
 
 
@@ -60,7 +60,7 @@ def test_interval(
     lows, highs = _ints([low for _, low, _ in rows]), _ints([high for _, _, high in rows])
     index = IntervalIndex((low, high), lows, highs, np.arange(len(rows), dtype=np.int32), codes)
     wanted = np.array([code for code, _ in events], np.int32) if coded else None
-    result = index.find(_ints([x for _, x in events]), wanted)
+    result = index.at(index.ranks(_ints([x for _, x in events])), wanted)
     expected = sorted(
         (e, r)
         for e, (a, x) in enumerate(events)
