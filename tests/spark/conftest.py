@@ -18,6 +18,8 @@ def spark() -> Iterator[SparkSession]:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", "768m")
+        # It runs for seconds: code that is compiled quickly is worth more than code that runs quickly.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto")
         .config("spark.sql.session.timeZone", "UTC")
         # It makes TRUE of `1.5 > CAST(NULL AS INT)`, a fault of Spark's.
         .config(
