@@ -78,6 +78,19 @@ class EventColumn:
             return np.argsort(keys)
         return self.cached(f"{what} order", lambda _: np.argsort(keys))
 
+    def among(self, distinct: NDArray[np.intp], selected: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return those of the selected events, which are in order, whose value is one of some distinct ones."""
+        if self._codes is not None:
+            wanted = np.zeros(len(self.values), np.bool_)
+            wanted[distinct] = True
+            return selected[wanted[self._codes[selected]]]
+        hits = np.sort(distinct)
+        return hits if selected.size == len(self.values) else np.intersect1d(hits, selected, assume_unique=True)
+
+    def take(self, keys: NDArray[Any], events: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the keys of some events' values, of which none is NULL."""
+        return keys[events if self._codes is None else self._codes[events]]
+
     def spread(self, keys: NDArray[Any], null: int | None = None) -> NDArray[Any]:
         """Return for each event the key of its value; `null` (when given) for NULL."""
         if self._codes is None:

@@ -18,6 +18,9 @@ from spark_jobs.keys import key_space
 
 __all__ = ["Candidates", "Lookup"]
 
+_FEW = 4
+"""Of so many values at most one is looked up by itself."""
+
 Rows = NDArray[np.int32]
 Found = Ranges | Stabs
 
@@ -148,7 +151,19 @@ class Lookup:
         if column.nulls is not None:
             known = np.flatnonzero(~column.nulls[selected])
             selected, codes = selected[known], None if codes is None else codes[known]
+        if isinstance(self._index, OrderedIndex):
+            return self._reached(self._index, column, selected)
         return Candidates(selected, self._within(column, selected, codes), self)
+
+    def _reached(self, index: OrderedIndex, column: EventColumn, selected: Ints) -> Candidates:
+        """Look up only the values that meet a row at all, where these are few: groups of rare events cost little."""
+        keys = self._space.events(column)
+        order = column.order(self._space.name, keys)
+        reached = index.reach(keys, order)
+        if reached.size * _FEW <= keys.size:
+            selected = column.among(reached, selected)
+            return Candidates(selected, index.at(index.cuts(column.take(keys, selected))), self)
+        return Candidates(selected, index.at(column.take(index.cuts(keys, order), selected)), self)
 
     def _within(self, column: EventColumn, selected: Ints, codes: NDArray[np.int32] | None) -> Found:
         """Look the distinct values of a column up, in an order that all groups share, and spread what is found."""
@@ -159,9 +174,6 @@ class Lookup:
             case IntervalIndex():
                 ranks = self._index.ranks(keys, column.order(self._space.name, keys))
                 return self._index.at(column.spread(ranks)[selected], codes)
-            case OrderedIndex():
-                cuts = self._index.cuts(keys, column.order(self._space.name, keys))
-                return self._index.at(column.spread(cuts)[selected])
         raise InternalError("an index without its key")
 
     def alive_before(self, alive: NDArray[np.bool_], version: int) -> Ints:

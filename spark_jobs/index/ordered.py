@@ -52,6 +52,20 @@ class OrderedIndex:
         # value < constant: constants right of all equal ones; value >= constant: up to the last equal one.
         return search(self.keys, values, right=self.op in {"<", ">="}, order=order)
 
+    def reach(self, values: Ints, order: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return which values meet any row, by two steps of a search instead of one for each value.
+
+        Args:
+            values: The values.
+            order: What `np.argsort` gives for them.
+        """
+        if not self.keys.size:
+            return order[:0]
+        up = self.op in {"<", "<="}
+        side: Literal["left", "right"] = "left" if self.op in {"<", ">="} else "right"
+        end = int(np.searchsorted(values, self.keys[-1 if up else 0], side=side, sorter=order))
+        return order[:end] if up else order[end:]
+
     def at(self, cut: Ints) -> Ranges:
         """Return the rows of each event by what `cuts` gave for its value."""
         if self.op in {"<", "<="}:

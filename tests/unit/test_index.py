@@ -28,9 +28,11 @@ def test_ordered(rows: list[int], op: str, events: list[int]) -> None:
     cuts = index.cuts(_ints(events))
     assert cuts.tolist() == index.cuts(_ints(events), np.argsort(_ints(events))).tolist()
     result = index.at(cuts)
+    reached = index.reach(_ints(events), np.argsort(_ints(events)))
     expected = [(e, r) for e, x in enumerate(events) for r, c in enumerate(rows) if _OPS[op](x, c)]
     assert sorted(expected) == _pairs(result)
     assert [any(e == hit for hit, _ in expected) for e in range(len(events))] == result.any(None).tolist()
+    assert {e for e, _ in expected} == set(reached.tolist())
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), _KEY), max_size=20), st.sampled_from(sorted(_OPS)), st.data())
