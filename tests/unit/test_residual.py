@@ -84,10 +84,11 @@ def test_division_is_the_same_for_one_event_and_for_many(count: int) -> None:
     assert [5.0 / 3.0] * count == evaluate_expression(quotient, events, np.arange(count)).to_pylist()
 
 
-def test_a_group_that_cannot_be_evaluated_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("op", ["no such operator", "rlike"])
+def test_a_group_that_cannot_be_evaluated_does_not_stop_the_others(op: str, caplog: pytest.LogCaptureFixture) -> None:
     """A fault in one group is logged, and the batch goes on."""
-    broken = _call("no such operator", _I, Slot(0))
-    result = match(snapshot([broken], [entry(0, ("BIGINT",), (1,))]), Events({"i": ("INT", [1])}))
+    broken = _call(op, _S, Slot(0))
+    result = match(snapshot([broken], [entry(0, ("STRING",), ("(?=",))]), Events({"s": ("STRING", ["a"])}))
     assert [] == found(result)
     assert "group not evaluated" in caplog.text
 
