@@ -117,9 +117,8 @@ class ConstantRows:
     def nbytes(self) -> int:
         """Memory in bytes."""
         arrays = (self.high, self.low, self.number, self.partition, self.variant, self.starts, self.expires)
-        return sum(array.nbytes for array in arrays if array is not None) + sum(
-            array.nbytes for array in self.constants
-        )
+        columns = sum(array.nbytes for array in arrays if array is not None)
+        return int(columns + sum(array.nbytes for array in self.constants))
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:

@@ -96,7 +96,7 @@ class _Scaled:
         if pa.types.is_integer(values.type):
             whole = _to_int64(values)
             limit = 10 ** (_SCALED_DIGITS - self._scale)
-            keys = np.clip(whole, -limit, limit) * (2 * 10**self._scale)
+            keys: Ints = np.clip(whole, -limit, limit) * (2 * 10**self._scale)
             keys[whole > limit] = _TOP
             keys[whole < -limit] = -_TOP
             return keys
@@ -168,9 +168,9 @@ def _doubled(text: str | None, scale: int) -> int:
         return 0
     sign = -1 if value.is_signed() else 1
     if value.adjusted() > _FAR_DIGITS:
-        return sign * _TOP
+        return int(sign * _TOP)
     if value.adjusted() < -_FAR_DIGITS:
         return sign
     units = Fraction(value) * 10**scale
     whole: int = units.numerator // units.denominator
-    return max(-_TOP, min(_TOP, 2 * whole + (units.denominator != 1)))
+    return int(max(-_TOP, min(_TOP, 2 * whole + (units.denominator != 1))))

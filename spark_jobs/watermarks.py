@@ -98,5 +98,6 @@ class Broker:
         try:
             self._admin.create_topics([NewTopic(topic, 1)])[topic].result()
         except KafkaException as exc:
-            if exc.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            cause = exc.args[0]
+            if not isinstance(cause, KafkaError) or cause.code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise OperationalError(f'topic "{topic}" cannot be made', detail=str(exc)) from exc

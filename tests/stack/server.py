@@ -88,7 +88,10 @@ class Stack:
 
     def logs(self) -> str:
         """Return the ends of the log files under the data folder, for the report of a failure."""
-        ends = [f"--- {path}\n" + path.read_text(errors="replace")[-3000:] for path in sorted((self.data / "logs").glob("*.log"))]
+        ends = [
+            f"--- {path}\n" + path.read_text(errors="replace")[-3000:]
+            for path in sorted((self.data / "logs").glob("*.log"))
+        ]
         return "\n".join(ends)
 
     def _cq(self, *arguments: str, timeout: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from schemas.partition import murmur2, partition_of
 
 
