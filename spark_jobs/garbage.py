@@ -1,16 +1,30 @@
-"""Keeps what stays for good out of the garbage collections that pyspark makes after every task."""
+"""What a worker keeps for good, out of the way; and what it needed only to load that, given back to the system."""
 
 from __future__ import annotations
 
+import ctypes
 import gc
 
-__all__ = ["Settling", "settle"]
+import pyarrow as pa
+
+__all__ = ["Settling", "give_back", "settle"]
 
 
 def settle() -> None:
-    """Take what is alive now for permanent: collections pass over it, and it is still freed when nobody uses it."""
+    """Take what is alive now for permanent: collections pass over it, and it is still freed when nobody uses it.
+
+    pyspark collects garbage after every task.
+    """
     gc.collect()
     gc.freeze()
+
+
+def give_back() -> None:
+    """Return freed memory to the system: loading constant tables takes thrice what they need afterwards."""
+    pa.default_memory_pool().release_unused()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:  # glibc has it, others don't
+        trim(0)
 
 
 class Settling:
@@ -26,3 +40,4 @@ class Settling:
         if self._tasks == self._next:
             self._next *= 2
             settle()
+            give_back()

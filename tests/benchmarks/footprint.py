@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import gc
 from pathlib import Path
 
 import psutil
 
 from grouping.redis_store import TableStore, TableVersion
 from spark_jobs.constant_cache import ConstantTables
+from spark_jobs.garbage import give_back, settle
 from tests.benchmarks import quotes
 from tests.benchmarks.ground import open_ground
 from tests.benchmarks.report import Report
@@ -43,5 +43,6 @@ def main(options: argparse.Namespace, folder: Path) -> None:
 
 
 def _resident() -> int:
-    gc.collect()
+    settle()
+    give_back()
     return int(psutil.Process().memory_info().rss)

@@ -41,13 +41,14 @@ def main(options: argparse.Namespace, folder: Path) -> None:
             limit = 1.0 if number < quotes.SYMBOLS else -number  # each symbol has one that is met
             queries.append((f"q{number}", select.format(quotes.symbol(number % quotes.SYMBOLS), limit)))
         client.create_many(queries, timeout=600)
-        replies = _Replies(product.bootstrap)
+        results = _Results(product.bootstrap)
         _send(product.bootstrap, options.rate, _SETTLE_SECONDS)
-        replies.clear()
+        results.clear()
         before = _cpu(product)
         sent = _send(product.bootstrap, options.rate, options.seconds)
         busy = _cpu(product) - before
-        waits = replies.wait(sent)
+        waits = results.wait(sent)
+        results.close()
         before = _cpu(product)
         time.sleep(5)
         idle = _cpu(product) - before
@@ -73,7 +74,7 @@ def _send(bootstrap: str, rate: int, seconds: float) -> int:
     return count
 
 
-class _Replies:
+class _Results:
     """Notes how long each result took, in a thread of its own."""
 
     def __init__(self, bootstrap: str) -> None:
@@ -81,10 +82,18 @@ class _Replies:
         found = self._consumer.list_topics("cq.results").topics["cq.results"].partitions
         self._consumer.assign([TopicPartition("cq.results", partition) for partition in found])
         self._waits: list[float] = []
-        threading.Thread(target=self._read, daemon=True).start()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread and its connection."""
+        self._stop.set()
+        self._thread.join()
+        self._consumer.close()
 
     def _read(self) -> None:
-        while True:
+        while not self._stop.is_set():
             for message in self._consumer.consume(500, 0.02):
                 value = message.value()
                 if message.error() is None and value is not None:
