@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date, datetime, timedelta
-from decimal import Decimal
+from datetime import timedelta
 from typing import NamedTuple
 
 from gateway.positions import topic_of
 from gateway.records import Cq, Destination, TriggerSpec, instant
 from grouping.catalog import Stream
-from grouping.group import ConstantValue, GroupPlan, SelectList
+from grouping.explain import shown_constants
+from grouping.group import GroupPlan, SelectList
 from grouping.reader_sql import filter_sql, select_sql
 from grouping.settings import Settings
 from grouping.times import format_interval
 
-__all__ = ["NextTick", "Parts", "cq_result", "destination_result", "shown_constant", "trigger_result"]
+__all__ = ["NextTick", "Parts", "cq_result", "destination_result", "trigger_result"]
 
 NextTick = Callable[[TriggerSpec, Cq], int | None]
 """When a CQ fires next, epoch milliseconds."""
-
-
-def shown_constant(value: ConstantValue) -> object:
-    """Return a constant as JSON: exact decimals as text, times as ISO 8601, a set as a list."""
-    if isinstance(value, tuple):
-        return [shown_constant(item) for item in value]
-    if isinstance(value, datetime):
-        return value.isoformat().replace("+00:00", "Z")
-    if isinstance(value, date):
-        return value.isoformat()
-    return format(value, "f") if isinstance(value, Decimal) else value
 
 
 def destination_result(settings: Settings, cq: Cq, destination: Destination, parts: Parts) -> dict[str, object]:
@@ -64,7 +53,7 @@ def cq_result(
         "cq": cq.name,
         "group": destination.group_id,
         "signature": parts.plan.signature,
-        "constants": [shown_constant(value) for value in destination.row.values],
+        "constants": shown_constants(destination.row),
         "trigger": trigger_result(destination.trigger, cq, next_tick),
         "starts_at": None if cq.start_ms is None else instant(cq.start_ms),
         "expires_at": None if cq.expire_ms is None else instant(cq.expire_ms),

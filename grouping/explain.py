@@ -8,7 +8,7 @@ from typing import Any
 
 from grouping.access_path import AccessPath, choose_index
 from grouping.catalog import Stream
-from grouping.group import CompiledQuery, ConstantValue
+from grouping.group import CompiledQuery, ConstantRow, ConstantValue
 from grouping.signature import render_part
 from grouping.stream_statistics import StreamStatistics
 
@@ -32,7 +32,7 @@ def explain(query: CompiledQuery, stream: Stream, statistics: StreamStatistics |
         "stream": stream.name,
         "signature": query.plan.signature,
         "group": query.plan.group_id,
-        "constants": shown_constants(query),
+        "constants": shown_constants(query.row),
         "index": path.kind,
         "keys": [texts[i] for i in path.keys],
         "filters": [texts[i] for i in path.filters],
@@ -69,9 +69,9 @@ def _shown_figure(figure: float | None) -> float | None:
     return None if figure is None else float(f"{figure:.4g}")
 
 
-def shown_constants(query: CompiledQuery) -> list[Any]:
+def shown_constants(row: ConstantRow) -> list[Any]:
     """Return the constants by slot as replies show them: JSON scalars, a list for a set, dates and decimals as text."""
-    return [_shown(value) for value in query.row.values]
+    return [_shown(value) for value in row.values]
 
 
 def _shown(value: ConstantValue) -> Any:
