@@ -25,7 +25,7 @@ from grouping.settings import Settings
 
 __all__ = ["Ends", "end_record"]
 
-_AT_ONCE = 5000
+_AT_ONCE = 2000
 """Notices looked at in one unit of work."""
 
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import msgspec
 
-from grouping.group import ConstantRow, parse_constants, pending_id
+from grouping.group import ConstantRow, SelectList, parse_constants, pending_id
 from grouping.query import ChangeBased, CronBased, DigestClause, TimerBased, Trigger
 from schemas.partition import partition_of
 
@@ -244,6 +244,8 @@ class EndNotice(msgspec.Struct, frozen=True):
     """Whether `cq.end` is out, so that only the topic is left to delete."""
     timed: TimedNote = TimedNote()
     """Of a timer-based destination, which may have a last digest to come."""
+    select: SelectList | None = None
+    """For a last digest that needs the columns' types: the stream's own may be gone by then."""
     until: tuple[int, ...] = ()
     """By source partition, the offset up to which events still count; none once they are evaluated."""
 

@@ -13,7 +13,8 @@ import msgspec
 from gateway.admission import Admission
 from gateway.positions import Positions
 from gateway.records import CatalogCq, Cq, Destination, EndNotice, TriggerSpec, instant, millis
-from gateway.working_copy import CqKey, WorkingCopy
+from gateway.unit import CqKey
+from gateway.working_copy import WorkingCopy
 from grouping.catalog import Stream
 from grouping.errors import InputError, near_name
 from grouping.group import CompiledQuery, ConstantRow, GroupPlan, SelectList, canonical_constants, destination_id
@@ -168,7 +169,9 @@ class Registry:
     def _end(self, destination: Destination, at_ms: int, reason: str, until: tuple[int, ...] = ()) -> None:
         timed = self._working.ended_note(destination)
         version = self._working.ended_version(destination)
-        notice = EndNotice(destination, at_ms, reason, version, timed=timed, until=until)
+        ranked = destination.trigger.timed and destination.clause.kind == "top"
+        select = self._working.select(destination.stream_id, destination.select_id) if ranked else None
+        notice = EndNotice(destination, at_ms, reason, version, timed=timed, until=until, select=select)
         self.notices.append(notice)
         self.admission.ended(destination)
         self.changes.append((f"end/{destination.destination_id}", msgspec.json.encode(notice)))

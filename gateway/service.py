@@ -118,7 +118,7 @@ class _Service:
         self._recovery = Recovery(settings, working, self._topics, self._consumer, self._commits)
         self._upkeep = TableUpkeep(settings, working)
         self._timers = Timers(settings, working, self._topics, self._commits, now_ms)
-        self._ends = Ends(settings, working, self._topics, LastDigests(settings, working, self._timers))
+        self._ends = Ends(settings, working, self._topics, LastDigests(settings, working, self._timers, self._commits))
         positions = Positions(settings, self._topics, working, partitions[settings.topic("results")])
         self._statements = Statements(settings, working, self._topics, positions, self._upkeep)
         self._commands = Commands(
@@ -175,8 +175,8 @@ class _Service:
                         self._commands.carry_out(messages)
                 self._timers.step()
                 if time.monotonic() >= upkeep_at:
-                    self._look_after()
-                    upkeep_at = time.monotonic() + _UPKEEP_SECONDS
+                    more = self._look_after()
+                    upkeep_at = time.monotonic() + (0.0 if more else _UPKEEP_SECONDS)
                 if time.monotonic() >= status_at:
                     self._tell(metrics_url)
                     status_at = time.monotonic() + _STATUS_SECONDS
@@ -199,13 +199,15 @@ class _Service:
 
         _tried(recover, self._stop)
 
-    def _look_after(self) -> None:
+    def _look_after(self) -> bool:
+        """Do what is due now and then, and return whether there is more of it already."""
         working = self._working
         if self._store.epoch() != self._epoch:
             raise OperationalError("redis was restarted or wiped")
         self._statements.counts.step()
         working.begin()
-        if self._lifetimes.step(now_ms()):
+        expired = self._lifetimes.step(now_ms())
+        if expired:
             self._commands.commit({}, [], {}, now_ms())
         working.begin()
         records, changes = self._ends.step(now_ms(), self._epoch)
@@ -213,6 +215,7 @@ class _Service:
             self._statements.registry.changes += changes
             self._commands.commit({}, records, {}, now_ms())
         self._upkeep.step()
+        return expired
 
     def _tell(self, metrics_url: str) -> None:
         """Say how things are, where the supervisor, Prometheus and the next gateway look."""

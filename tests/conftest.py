@@ -8,7 +8,7 @@ import pytest
 
 from tests.stack.server import Stack
 
-_COSTS = ("tests/spark/", "tests/stack/", "tests/stack/test_crash.py")
+_COSTS = ("tests/spark/", "tests/stack/", "tests/stack/test_crash")
 """Later ones are dearer; what is in none of them is pure and comes first. Crashes come last: they disturb all else."""
 
 

@@ -6,7 +6,7 @@ also for readers who do not wait for commits. A cursor that has reached a tick t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -17,9 +17,11 @@ from gateway.metrics import DIGESTS, LATE_MATCHES
 from gateway.positions import topic_of
 from gateway.records import Destination
 from gateway.timers.cursor import Cursor, Cut
-from gateway.timers.digest import Frame, Row, headers_of, parts_of, shown
+from gateway.timers.digest import Frame, headers_of, parts_of, shown
+from gateway.timers.rows import Rows
 from gateway.timers.state import Settled
 from gateway.working_copy import WorkingCopy
+from grouping.group import SelectList
 from grouping.settings import Settings
 
 __all__ = ["Delivery", "Ready", "digest_records"]
@@ -32,26 +34,35 @@ class Ready(NamedTuple):
     """A digest that is to be written."""
 
     destination: Destination
-    rows: list[Row]
+    rows: Rows
     tick_ms: int
     from_ms: int
     cursor: Cursor
     """Of the destination, once the digest is out."""
 
 
-def digest_records(settings: Settings, working: WorkingCopy, ready: Ready, fired_ms: int) -> list[Outgoing]:
-    """Return a digest's records, one for each part."""
+def digest_records(
+    settings: Settings, working: WorkingCopy, ready: Ready, fired_ms: int, select: SelectList | None = None
+) -> Iterator[Outgoing]:
+    """Yield a digest's records, one for each part.
+
+    Args:
+        settings: For the topics' prefix.
+        working: The streams' names.
+        ready: The digest.
+        fired_ms: The time that it gives as its own.
+        select: The SELECT list, for TOP; looked up when it is not given.
+    """
     destination, clause = ready.destination, ready.destination.clause
-    select = working.select(destination.stream_id, destination.select_id) if clause.kind == "top" else None
+    if clause.kind == "top" and select is None:
+        select = working.select(destination.stream_id, destination.select_id)
     frame = Frame(fired_ms, ready.from_ms, ready.tick_ms)
-    name, stream = destination.destination_id, working.streams.get(destination.stream_id)
-    topic = topic_of(settings, destination)
-    source = stream.name if stream is not None else destination.stream_id
+    name, stream = destination.destination_id.encode(), working.streams.get(destination.stream_id)
+    topic, source = topic_of(settings, destination), stream.name if stream is not None else destination.stream_id
     bodies = parts_of(shown(clause, select, ready.rows), len(ready.rows), frame)
-    return [
-        Outgoing(topic, name.encode(), body, headers_of(source, destination, frame, part), destination.partition)
-        for part, body in enumerate(bodies, 1)
-    ]
+    for part, body in enumerate(bodies, 1):
+        headers = headers_of(source, destination, frame, part)
+        yield Outgoing(topic, name, body, headers, destination.partition)
 
 
 class Delivery:
@@ -78,13 +89,13 @@ class Delivery:
         records: list[Outgoing] = []
         size = 0
         for each in ready:
-            made = digest_records(self._settings, self._working, each, cut.fired_ms)
-            size += sum(len(record.value or b"") for record in made)
-            records += made
+            for record in digest_records(self._settings, self._working, each, cut.fired_ms):
+                records.append(record)
+                size += len(record.value or b"")
+                if size > _TRANSACTION_BYTES:
+                    self._commits.write_records(records)
+                    records, size = [], 0
             records.append(self._record(f"cursor/{each.destination.destination_id}", _encode(each.cursor)))
-            if size > _TRANSACTION_BYTES:
-                self._commits.write_records(records)
-                records, size = [], 0
         DIGESTS.inc(len(ready))
         LATE_MATCHES.inc(sum(row.time_ms < each.from_ms for each in ready for row in each.rows))
         self._commits.write_records([*records, self._record(key, None)])

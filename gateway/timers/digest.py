@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from functools import lru_cache
@@ -12,25 +11,18 @@ from typing import Any, NamedTuple
 import msgspec
 
 from gateway.records import Destination, instant
+from gateway.timers.rows import Row
 from grouping.group import SelectList
 from grouping.query import DigestClause
 
-__all__ = ["PART_BYTES", "Frame", "Row", "headers_of", "parts_of", "shown"]
+__all__ = ["PART_BYTES", "Frame", "headers_of", "parts_of", "shown"]
 
 PART_BYTES = 900_000
 """A part's rows, at most: Kafka's default of 1 MiB a record, less ample room. A longer row has a part of its own."""
 
+_SLACK = 1000
+
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
-
-
-class Row(NamedTuple):
-    """A match that waited."""
-
-    partition: int
-    offset: int
-    time_ms: int
-    body: bytes
-    """The JSON object."""
 
 
 class Frame(NamedTuple):
@@ -41,13 +33,13 @@ class Frame(NamedTuple):
     tick_ms: int
 
 
-def shown(clause: DigestClause, select: SelectList | None, rows: list[Row]) -> list[Row]:
+def shown(clause: DigestClause, select: SelectList | None, rows: Iterable[Row]) -> Iterable[Row]:
     """Return the rows that a digest shows, given all its matches in source order per partition.
 
     Args:
         clause: What was asked for; its columns are names of the SELECT list.
         select: The SELECT list, for the type of TOP's column; not needed otherwise.
-        rows: All matches.
+        rows: All matches; gone through once, and only what is shown is held.
     """
     match clause.kind:
         case "count":
@@ -62,34 +54,38 @@ def shown(clause: DigestClause, select: SelectList | None, rows: list[Row]) -> l
             return rows
 
 
-def _latest(columns: Sequence[str], rows: list[Row]) -> list[Row]:
+def _rank(row: Row) -> tuple[int, int, int]:
+    return (row.time_ms, row.partition, row.offset)
+
+
+def _latest(columns: Sequence[str], rows: Iterable[Row]) -> list[Row]:
     """Keep the last row per key, by record time, then partition and offset."""
-    last: dict[tuple[Any, ...], tuple[tuple[int, int, int], int]] = {}
+    last: dict[tuple[Any, ...], tuple[int, Row]] = {}
     for number, row in enumerate(rows):
         values = _decode(row.body)
         key = tuple(values[column] for column in columns)
-        rank = (row.time_ms, row.partition, row.offset)
-        if key not in last or last[key][0] < rank:
-            last[key] = (rank, number)
-    return [rows[number] for number in sorted(number for _, number in last.values())]
+        if key not in last or _rank(last[key][1]) < _rank(row):
+            last[key] = (number, row)
+    return [row for _, row in sorted(last.values(), key=lambda found: found[0])]
 
 
-def _top(most: int, column: str, kind: str, rows: list[Row]) -> list[Row]:
+def _top(most: int, column: str, kind: str, rows: Iterable[Row]) -> list[Row]:
     """Keep the largest, largest first; NULLs last, ties earliest first."""
     read = _comparable(kind)
-    ranked: list[tuple[Any, Row]] = []
+    best: list[tuple[Any, Row]] = []
     for row in rows:
         value = _decode(row.body)[column]
-        ranked.append((None if value is None else read(value), row))
-    known = [pair for pair in ranked if pair[0] is not None]
-    # Earliest first, then a stable choice of the largest.
-    known.sort(key=lambda pair: (pair[1].time_ms, pair[1].partition, pair[1].offset))
-    best = heapq.nlargest(most, known, key=lambda pair: pair[0])
-    if len(best) < most:
-        unknown = [pair for pair in ranked if pair[0] is None]
-        unknown.sort(key=lambda pair: (pair[1].time_ms, pair[1].partition, pair[1].offset))
-        best += unknown[: most - len(best)]
-    return [row for _, row in best]
+        best.append((None if value is None else read(value), row))
+        if len(best) >= 2 * most + _SLACK:
+            best = _largest(most, best)
+    return [row for _, row in _largest(most, best)]
+
+
+def _largest(most: int, rows: list[tuple[Any, Row]]) -> list[tuple[Any, Row]]:
+    rows.sort(key=lambda pair: _rank(pair[1]))
+    known = [pair for pair in rows if pair[0] is not None]
+    known.sort(key=lambda pair: pair[0], reverse=True)  # which keeps the order of ties
+    return (known + [pair for pair in rows if pair[0] is None])[:most]
 
 
 def _comparable(kind: str) -> Callable[[Any], Any]:
@@ -103,28 +99,32 @@ def _comparable(kind: str) -> Callable[[Any], Any]:
     return lambda value: value
 
 
-def parts_of(rows: Sequence[Row], count: int, frame: Frame) -> list[bytes]:
-    """Return the values of a digest's records, one at least.
+def parts_of(rows: Iterable[Row], count: int, frame: Frame) -> Iterator[bytes]:
+    """Yield the values of a digest's records, one at least.
 
     Args:
-        rows: What is shown.
+        rows: What is shown; gone through twice, since each part tells how many there are.
         count: Of all matches.
         frame: The digest's times.
     """
-    groups: list[list[bytes]] = [[]]
-    size = 0
-    for row in rows:
-        if size and size + len(row.body) > PART_BYTES:
-            groups.append([])
-            size = 0
-        groups[-1].append(row.body)
-        size += len(row.body) + 1
+    parts = sum(1 for _ in _groups(rows))
     fired, since, until = _text(frame.fired_ms), _text(frame.from_ms), _text(frame.tick_ms)
     head = b'{"fired_at":"%b","from":"%b","to":"%b","count":%d' % (fired, since, until, count)
-    return [
-        b'%b,"part":%d,"parts":%d,"rows":[%b]}' % (head, number, len(groups), b",".join(bodies))
-        for number, bodies in enumerate(groups, 1)
-    ]
+    for number, bodies in enumerate(_groups(rows), 1):
+        yield b'%b,"part":%d,"parts":%d,"rows":[%b]}' % (head, number, parts, b",".join(bodies))
+
+
+def _groups(rows: Iterable[Row]) -> Iterator[list[bytes]]:
+    """Cut rows into runs that fit a part each; an empty one where there is no row."""
+    group: list[bytes] = []
+    size = 0
+    for row in rows:
+        if group and size + len(row.body) > PART_BYTES:
+            yield group
+            group, size = [], 0
+        group.append(row.body)
+        size += len(row.body) + 1
+    yield group
 
 
 @lru_cache(maxsize=4096)

@@ -8,13 +8,17 @@ from typing import NamedTuple
 
 from gateway.records import Sight
 from gateway.timers.cursor import Cursor, windows_at
-from gateway.timers.digest import Row
 from gateway.timers.frontier import Offsets
 from gateway.timers.pending_index import Stored
 from gateway.timers.pending_log import PendingLog, Place
+from gateway.timers.rows import Row, Rows
 from grouping.pending_matches import PendingMatches
 
 __all__ = ["Gathered", "Wanted", "gather"]
+
+
+_MANY = 64
+"""Records of one destination that are held in memory at once."""
 
 
 class Wanted(NamedTuple):
@@ -34,7 +38,7 @@ class Wanted(NamedTuple):
 class Gathered(NamedTuple):
     """The answer."""
 
-    rows: list[Row]
+    rows: Rows
     """This tick's matches, each once, in source order per partition."""
     left_ms: int | None
     """The earliest time among those that are left for later ticks."""
@@ -55,33 +59,39 @@ def gather(log: PendingLog, questions: Iterable[Wanted]) -> list[Gathered]:
 
 
 def _places(question: Wanted) -> list[Place]:
-    """Return where the index says that matches lie which the destination has not been given."""
+    """Return where the index says that matches lie which the destination has not been given; none of very many."""
     stored, cursor = question.stored, question.cursor
     if stored is None:
         return []
+    first = bisect_left(stored.positions, cursor.next)
+    if len(stored.positions) - first > _MANY:
+        return []
     partition = stored.partition
-    held = [(partition, offset) for offset in cursor.held]
-    return held + [(partition, place) for place in stored.positions[bisect_left(stored.positions, cursor.next) :]]
+    return [(partition, offset) for offset in (*cursor.held, *stored.positions[first:])]
 
 
 def _in_order(
     log: PendingLog, question: Wanted, places: list[Place], records: dict[Place, PendingMatches]
 ) -> Iterator[tuple[int, PendingMatches]]:
-    """Yield the records of a question in the order of the log, also those whose positions were not kept."""
+    """Yield the records of a question in the order of the log; of very many, and of old ones, one at a time."""
     stored, cursor = question.stored, question.cursor
-    held, rest = places[: len(cursor.held)], places[len(cursor.held) :]
-    yield from ((place[1], records[place]) for place in held if place in records)
-    if stored is not None and stored.older is not None and cursor.next < stored.positions[0]:
-        first, last = max(stored.older, cursor.next), stored.positions[0] - 1
-        for place, record in log.scan(stored.partition, first, last):
+    if stored is None:
+        return
+    older = stored.older is not None and cursor.next < stored.positions[0]
+    if places and not older:
+        yield from ((place[1], records[place]) for place in places if place in records)
+    elif stored.positions:
+        for place, record in log.load([(stored.partition, offset) for offset in cursor.held]).items():
+            yield place[1], record
+        first = max(stored.older if stored.older is not None else stored.positions[0], cursor.next)
+        for place, record in log.scan(stored.partition, first, stored.positions[-1]):
             if question.store in record.spans and place[1] not in cursor.held:
                 yield place[1], record
-    yield from ((place[1], records[place]) for place in rest if place in records)
 
 
 def _answer(question: Wanted, records: Iterator[tuple[int, PendingMatches]]) -> Gathered:
     cursor, before_ms, covered = question.cursor, question.before_ms, question.covered
-    rows: list[Row] = []
+    rows = Rows()
     held: list[int] = []
     left_ms: int | None = None
     marks: dict[int, int] = {}

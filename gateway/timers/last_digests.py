@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gateway.commit import Commits
 from gateway.kafka import Outgoing
 from gateway.records import EndNotice
 from gateway.timers.deliver import digest_records
@@ -14,14 +15,17 @@ from grouping.settings import Settings
 
 __all__ = ["LastDigests"]
 
+_UNIT_BYTES = 1 << 20
+
 
 class LastDigests:
     """What timers have to do with ends of destinations."""
 
-    def __init__(self, settings: Settings, working: WorkingCopy, timers: Timers) -> None:
+    def __init__(self, settings: Settings, working: WorkingCopy, timers: Timers, commits: Commits) -> None:
         self._settings = settings
         self._working = working
         self._timers = timers
+        self._commits = commits
         self._clear: dict[str, int] = {}
         """Destinations to which nothing is written any more: how often everything had been taken in by then."""
 
@@ -56,7 +60,18 @@ class LastDigests:
         del self._clear[name]
         ready = self._timers.last_digest(notice)
         self._timers.let_go(_store(notice))
-        return [] if ready is None else digest_records(self._settings, self._working, ready, notice.ended_ms)
+        if ready is None:
+            return []
+        records: list[Outgoing] = []
+        size = 0
+        for record in digest_records(self._settings, self._working, ready, notice.ended_ms, notice.select):
+            records.append(record)
+            size += len(record.value or b"")
+            if size > _UNIT_BYTES:
+                # Too much for a unit of work; written again after a crash they are the same.
+                self._commits.write_records(records)
+                records, size = [], 0
+        return records
 
     def forget(self, notice: EndNotice) -> list[Outgoing]:
         """Let go of a destination for good, within the unit of work, and return the records that say so."""

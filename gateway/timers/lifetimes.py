@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from gateway.registry import Registry
 from gateway.timers.timers import Timers
-from gateway.working_copy import CqKey, WorkingCopy
+from gateway.unit import CqKey
+from gateway.working_copy import WorkingCopy
 from grouping.redis_store import mapped
 
 __all__ = ["Lifetimes"]
 
-_CHUNK = 5000
+_CHUNK = 2000
 
 
 class Lifetimes:

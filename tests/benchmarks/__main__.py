@@ -6,13 +6,14 @@ import argparse
 import logging
 from pathlib import Path
 
-from tests.benchmarks import footprint, latency, registration, throughput
+from tests.benchmarks import footprint, latency, registration, throughput, timers
 
 BENCHMARKS = {
     "throughput": throughput,
     "latency": latency,
     "registration": registration,
     "footprint": footprint,
+    "timers": timers,
 }
 
 

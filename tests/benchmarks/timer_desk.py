@@ -26,7 +26,8 @@ from gateway.timers.last_digests import LastDigests
 from gateway.timers.lifetimes import Lifetimes
 from gateway.timers.pending_index import store_key
 from gateway.timers.timers import Timers
-from gateway.working_copy import CqKey, WorkingCopy
+from gateway.unit import CqKey
+from gateway.working_copy import WorkingCopy
 from grouping.catalog import Catalog, Stream, StreamColumn
 from grouping.compiler import compile_select
 from grouping.errors import OperationalError
@@ -66,7 +67,7 @@ class Desk:
         consumer = CommandConsumer(settings, settings.topic("commands"), 4)
         commits = Commits(settings, self.working, consumer)
         self.timers = Timers(settings, self.working, topics, commits, lambda: self.now_ms)
-        self._ends = Ends(settings, self.working, topics, LastDigests(settings, self.working, self.timers))
+        self._ends = Ends(settings, self.working, topics, LastDigests(settings, self.working, self.timers, commits))
         positions = Positions(settings, topics, self.working, settings.results.partitions)
         self._statements = Statements(settings, self.working, topics, positions, TableUpkeep(settings, self.working))
         self._commands = Commands(

@@ -21,8 +21,8 @@ def _ended(lab: Lab, made: Any) -> Any:
 def test_start_and_expire_of_a_change_based_cq(lab: Lab) -> None:
     """It sees the record times [START, EXPIRE); then it is gone, its end says so, and its name is free."""
     source = lab.stream()
-    start_ms = now_ms() + 1500
-    expire_ms = start_ms + 2000
+    start_ms = now_ms() + 4000
+    expire_ms = start_ms + 4000
     clauses = f"DO PUBLISH SHARED START '{_at(start_ms)}' EXPIRE '{_at(expire_ms)}'"
     made = lab.where(source, "window", "symbol = 'A'", columns="qty", clauses=clauses)
     flow = Flow(lab, source)

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from gateway.records import Destination, Holder, TimedNote, TriggerSpec, union
 from gateway.timers.cursor import Cursor, windows_at
-from gateway.timers.digest import PART_BYTES, Frame, Row, parts_of, shown
+from gateway.timers.digest import PART_BYTES, Frame, parts_of, shown
 from gateway.timers.frontier import Frontier
 from gateway.timers.gather import Wanted, gather
 from gateway.timers.grid import next_tick, previous_tick
 from gateway.timers.pending_index import PendingIndex
 from gateway.timers.pending_log import Place
+from gateway.timers.rows import Row, Rows
 from gateway.timers.schedule import Missed, digest_from, is_tick, tick_after, tick_to_fire
 from grouping.expression import Column
 from grouping.group import SelectItem, SelectList
@@ -243,6 +244,16 @@ def test_many_positions_are_found_again_by_reading_on() -> None:
     assert stored.first is None
 
 
+def test_very_many_rows_lie_in_a_file() -> None:
+    """Rows beyond what is held in memory are read back as they came, as often as wanted."""
+    rows = Rows()
+    made = [Row(number % 3, number, 5, b"x" * 100_000) for number in range(400)]
+    for row in made:
+        rows.append(row)
+    assert len(rows) == len(made)
+    assert list(rows) == list(rows) == made
+
+
 def _rows(*values: object, column: str = "v") -> list[Row]:
     return [Row(0, number, number, json.dumps({column: value}).encode()) for number, value in enumerate(values)]
 
@@ -279,7 +290,7 @@ def test_latest_keeps_the_last_row_by_record_time() -> None:
 def test_parts_hold_every_row_in_order(sizes: list[int]) -> None:
     """A digest is cut into parts that fit a record; together they hold each row once, and say how many there are."""
     rows = [Row(0, number, 5, json.dumps("x" * size).encode()) for number, size in enumerate(sizes)]
-    parts = parts_of(rows, len(rows), Frame(30, 10, 20))
+    parts = list(parts_of(rows, len(rows), Frame(30, 10, 20)))
     read = [json.loads(part) for part in parts]
     assert [len(text) for part in read for text in part["rows"]] == sizes
     assert [part["part"] for part in read] == list(range(1, len(parts) + 1))
