@@ -9,7 +9,8 @@ from gateway.answers import NextTick, trigger_result
 from gateway.records import instant
 from gateway.streams import describe_stream
 from gateway.table_upkeep import TableUpkeep
-from gateway.working_copy import CqKey, WorkingCopy
+from gateway.unit import CqKey
+from gateway.working_copy import WorkingCopy
 from grouping.access_path import AccessPath
 from grouping.catalog import Catalog
 from grouping.group import GroupPlan

@@ -15,7 +15,8 @@ from confluent_kafka import Message
 from gateway.commit import Commits, Journal, Remembered
 from gateway.kafka import CommandConsumer, LogReader, Topics
 from gateway.records import CatalogCq, TimedNote
-from gateway.working_copy import CqKey, WorkingCopy
+from gateway.unit import CqKey
+from gateway.working_copy import WorkingCopy
 from grouping.catalog import Stream
 from grouping.group import GroupPlan, SelectList
 from grouping.redis_store import mapped

@@ -17,7 +17,8 @@ from gateway.streams import create_stream, describe_stream, drop_stream
 from gateway.table_upkeep import TableUpkeep
 from gateway.timers.digest_columns import with_digest_columns
 from gateway.timers.grid import next_tick
-from gateway.working_copy import CqKey, WorkingCopy
+from gateway.unit import CqKey
+from gateway.working_copy import WorkingCopy
 from grouping.catalog import Catalog
 from grouping.command import parse
 from grouping.compiler import compile_select

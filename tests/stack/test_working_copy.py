@@ -10,7 +10,8 @@ from pydantic import SecretStr
 
 from gateway.records import Cq, Destination, Window, union
 from gateway.table_upkeep import TableUpkeep
-from gateway.working_copy import CqKey, WorkingCopy
+from gateway.unit import CqKey
+from gateway.working_copy import WorkingCopy
 from grouping.catalog import Stream
 from grouping.constant_table import Segment
 from grouping.expression import Column

@@ -1,0 +1,314 @@
+"""A unit of work on the registry, in memory: which CQs come and go, and what follows from it. No I/O.
+
+What a unit needs is loaded before, and what it changed is written after, by `WorkingCopy`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from gateway.records import Cq, Destination, Holder, Sight, TimedNote, Window, feed_of
+from grouping.catalog import Stream
+from grouping.constant_table import Block, Entry, Segment
+from grouping.group import GroupPlan, SelectList
+
+__all__ = ["CqKey", "Unit"]
+
+
+class CqKey(NamedTuple):
+    """A CQ's identity."""
+
+    subscriber: str
+    name: str
+    """Folded, since names are not case-sensitive."""
+
+    @classmethod
+    def of(cls, subscriber: str, name: str) -> CqKey:
+        """Make the key of a name as it was written."""
+        return cls(subscriber, name.casefold())
+
+
+class Unit:
+    """The registry as one unit of work sees it: what was there, and its own changes."""
+
+    def __init__(self) -> None:
+        self.streams: dict[str, Stream] = {}
+        """Live streams by id."""
+        self.versions: dict[str, int] = {}
+        """Current version of each stream's constant tables."""
+        self.parts: dict[str, dict[str, int]] = {}
+        """By stream: how many CQs use a group (`g_…`) or a SELECT list (`s…`)."""
+        self.dedicated: set[str] = set()
+        """Live dedicated destinations."""
+        self.leaving: dict[str, Destination] = {}
+        """Destinations without members whose last events are not evaluated yet."""
+        self.epoch = 0
+        """The confirmed epoch of the tables."""
+        self.joined: list[tuple[str, str]] = []
+        """Stores of matches and timer-based destinations that began to read them, for the timers to take up."""
+        self.next_numbers: dict[str, int] = {}
+        """By stream: the first number that no destination ever had."""
+        self.free_numbers: dict[str, list[int]] = {}
+        """By stream: numbers of destinations that are gone."""
+        self.begin()
+
+    def begin(self) -> None:
+        """Start a unit of work, forgetting what was loaded for the one before."""
+        self.cqs: dict[CqKey, Cq | None] = {}
+        self.stored_cqs: set[CqKey] = set()
+        self.subscribed_counts: dict[str, int] = {}
+        self.changed_cqs: set[CqKey] = set()
+        self.holders: dict[str, Holder | None] = {}
+        self.touched: dict[str, tuple[Destination, list[Window]]] = {}
+        self.stream_changes: dict[str, bool] = {}
+        self.fields: dict[tuple[str, str], bytes | None] = {}
+        self.new_parts: dict[tuple[str, str], GroupPlan | SelectList] = {}
+        self.changed_parts: set[tuple[str, str]] = set()
+        self._numbers_before: dict[str, int | None] = {}
+        self._last_entries: dict[str, list[Entry]] = {}
+        self._retired: dict[str, str] = {}
+        self.taken_numbers: list[tuple[str, int]] = []
+        self.freed_numbers: list[tuple[str, int]] = []
+        """Where matches were counted of destinations that this unit ends, with their streams."""
+        self._ended_notes: dict[str, TimedNote] = {}
+        self._bumped: set[str] = set()
+        self.new_readers: set[str] = set()
+
+    def cq(self, key: CqKey) -> Cq | None:
+        """Return a CQ; it must have been loaded."""
+        return self.cqs[key]
+
+    def holder(self, destination_id: str) -> Holder | None:
+        """Return a destination with its members; it must have been loaded."""
+        return self.holders[destination_id]
+
+    def put(self, key: CqKey, cq: Cq, destination: Destination, *parts: GroupPlan | SelectList) -> Destination | None:
+        """Let a CQ join its destination, which is made when it is the first; one of the same name leaves its own.
+
+        Args:
+            key: The CQ's identity; it must have been loaded, and its destination too.
+            cq: The CQ.
+            destination: Where its results go.
+            parts: Its group's plan and its SELECT list; not needed when another CQ has them already.
+
+        Returns:
+            The destination of the one that was replaced, when nobody is left there.
+        """
+        stream_id = destination.stream_id
+        for joined in {destination, feed_of(destination)}:
+            holder = self._touch(joined)
+            if holder is None:
+                self._take_over(joined)
+                holder = self.holders[joined.destination_id] = Holder(joined, self._take_number(stream_id))
+                if joined.trigger.timed:
+                    self.new_readers.add(joined.destination_id)
+                    begin = cq.created_ms if cq.start_ms is None else cq.start_ms
+                    store = feed_of(joined)
+                    holder.timed = TimedNote(
+                        born_ms=cq.created_ms, from_ms=begin, store=store.destination_id, partition=store.partition
+                    )
+                if joined.mode == "dedicated":
+                    self.dedicated.add(joined.destination_id)
+            holder.count(cq, 1)
+        counts = self.parts.setdefault(stream_id, {})
+        for part in parts:
+            if (part_id := _part_id(part)) not in counts:
+                self.new_parts[stream_id, part_id] = part
+        for part_id in (destination.group_id, destination.select_id):
+            counts[part_id] = counts.get(part_id, 0) + 1
+            self.changed_parts.add((stream_id, part_id))
+        old = self.cqs[key]
+        ended = self._leave(old) if old is not None else None
+        self._set(key, cq)
+        return ended
+
+    def remove(self, key: CqKey, until: tuple[int, ...] = ()) -> Destination | None:
+        """Let a CQ go.
+
+        Args:
+            key: The CQ's identity.
+            until: By source partition, the offset up to which events still count for it, where it is the last member;
+                none when it goes at once.
+
+        Returns:
+            Its destination, when nobody is left there.
+        """
+        cq = self.cqs[key]
+        assert cq is not None, "the caller has looked"
+        ended = self._leave(cq, until)
+        self._set(key, None)
+        return ended
+
+    def retire(self, destination: Destination) -> int:
+        """Take a leaving destination from the constant table, and return the version that is without it."""
+        name = destination.destination_id
+        self.leaving.pop(name, None)
+        self.set_field("leaving", name, None)
+        self._retired[name] = destination.stream_id
+        return self.versions.get(destination.stream_id, 0) + 1
+
+    def _take_over(self, destination: Destination) -> None:
+        """Let a destination have members again that was about to leave."""
+        name = destination.destination_id
+        if self.leaving.pop(name, None) is not None:
+            self.set_field("leaving", name, None)
+            if self._last_entries.pop(name, None) is None:
+                self._retired[name] = destination.stream_id
+
+    def _set(self, key: CqKey, cq: Cq | None) -> None:
+        if key.subscriber in self.subscribed_counts:
+            self.subscribed_counts[key.subscriber] += (cq is not None) - (self.cqs[key] is not None)
+        self.cqs[key] = cq
+        self.changed_cqs.add(key)
+
+    def _leave(self, cq: Cq, until: tuple[int, ...] = ()) -> Destination | None:
+        own = self.holders[cq.destination_id]
+        assert own is not None, "a CQ has a destination"
+        destination = own.destination
+        for left in {destination, feed_of(destination)}:
+            holder = self._touch(left)
+            assert holder is not None, "a destination stays as long as it has members"
+            seen = holder.seen
+            holder.count(cq, -1)
+            if not holder.members:
+                if until and self.touched[left.destination_id][1]:
+                    self.leaving[left.destination_id] = left
+                    self.set_field("leaving", left.destination_id, msgspec.msgpack.encode(left))
+                    self._last_entries[left.destination_id] = _entries(holder, seen, until)
+                self._ended_notes[left.destination_id] = holder.timed
+                self.holders[left.destination_id] = None
+                self.freed_numbers.append((left.stream_id, holder.number))
+                self.dedicated.discard(left.destination_id)
+        counts = self.parts[destination.stream_id]
+        for part_id in (destination.group_id, destination.select_id):
+            counts[part_id] -= 1
+            if not counts[part_id]:
+                del counts[part_id]
+            self.changed_parts.add((destination.stream_id, part_id))
+        return None if own.members else destination
+
+    def _touch(self, destination: Destination) -> Holder | None:
+        """Return the holder, and remember what it saw before the unit."""
+        name = destination.destination_id
+        holder = self.holders[name]
+        if name not in self.touched:
+            self.touched[name] = (destination, holder.seen if holder is not None else [])
+            self._numbers_before[name] = holder.number if holder is not None else None
+        return holder
+
+    def _take_number(self, stream_id: str) -> int:
+        if free := self.free_numbers.get(stream_id):
+            self.taken_numbers.append((stream_id, free[-1]))
+            return free.pop()
+        number = self.next_numbers.get(stream_id, 0)
+        self.next_numbers[stream_id] = number + 1
+        return number
+
+    def add_stream(self, stream: Stream) -> None:
+        """Make a stream live."""
+        self.streams[stream.stream_id] = stream
+        self.versions[stream.stream_id] = 0
+        self.parts[stream.stream_id] = {}
+        self.stream_changes[stream.stream_id] = True
+
+    def remove_stream(self, stream_id: str) -> None:
+        """Let a stream go, that no CQ uses."""
+        by_stream: tuple[dict[str, Any], ...] = (
+            self.streams,
+            self.versions,
+            self.parts,
+            self.next_numbers,
+            self.free_numbers,
+        )
+        for each in by_stream:
+            each.pop(stream_id, None)
+        self.stream_changes[stream_id] = False
+
+    def set_field(self, name: str, field: str, value: bytes | None) -> None:
+        """Write (or with None remove) a field of a plain hash with the unit."""
+        self.fields[name, field] = value
+
+    def segments(self) -> dict[str, Segment]:
+        """Return what the unit changes in the constant tables, by stream."""
+        removed: dict[str, list[str]] = {}
+        added: dict[str, list[Entry]] = {}
+        for name, (destination, before) in self.touched.items():
+            holder = self.holders[name]
+            after = holder.seen if holder is not None else []
+            same = holder is None or holder.number == self._numbers_before[name]
+            if (before == after and same) or feed_of(destination) is not destination:
+                continue
+            if before:
+                removed.setdefault(destination.stream_id, []).append(name)
+            entries = _entries(holder, after) if holder is not None else self._last_entries.get(name, [])
+            added.setdefault(destination.stream_id, []).extend(entries)
+        for name, stream_id in self._retired.items():
+            removed.setdefault(stream_id, []).append(name)
+        touched = (removed.keys() | added.keys() | self._bumped) & self.streams.keys()
+        return {name: Segment.of(removed.get(name, ()), added.get(name, ())) for name in touched}
+
+    def ended_version(self, destination: Destination) -> int:
+        """Return the first version whose batches cannot write to a destination that this unit ends."""
+        names = (destination.destination_id, feed_of(destination).destination_id)
+        return self.versions[destination.stream_id] + any(self.touched[name][1] for name in names)
+
+    def ended_note(self, destination: Destination) -> TimedNote:
+        """Return what a timer-based destination that this unit ends has seen, up to its end."""
+        note = self._ended_notes[destination.destination_id]
+        if not note.history:
+            return note
+        last: Sight = (self.epoch, self.ended_version(destination), [])
+        return msgspec.structs.replace(note, history=(*note.history, last))
+
+    def note_sights(self, now_ms: int) -> dict[str, TimedNote | None]:
+        """Bring what timer-based destinations see up to the unit's version, and return what changed (None: ended).
+
+        A stored match is shared by all ticks that read it; which of them saw it follows from the version that met the
+        event. So a change of that makes a version even where the store of matches itself stays as it is.
+
+        Args:
+            now_ms: The present, epoch milliseconds.
+        """
+        changed: dict[str, TimedNote | None] = {}
+        for name, (destination, before) in self.touched.items():
+            if not destination.trigger.timed:
+                continue
+            holder = self.holders[name]
+            after = holder.seen if holder is not None else []
+            if before == after and (holder is None or holder.timed.history or not after):
+                continue
+            self._bumped.add(destination.stream_id)
+            changed[name] = None
+            if holder is not None:
+                sight = (self.epoch, self.versions[destination.stream_id] + 1, after)
+                history = (*holder.timed.history, sight)
+                holder.timed = msgspec.structs.replace(holder.timed, history=history, changed_ms=now_ms)
+                changed[name] = holder.timed
+        return changed
+
+    def set_timed(self, name: str, note: TimedNote) -> None:
+        """Give a destination back what the catalog says that it has seen; it must have been loaded."""
+        holder = self.holders[name]
+        if holder is not None and holder.timed != note:
+            self._touch(holder.destination)
+            holder.timed = note
+
+    def unused_parts(self) -> list[tuple[str, str]]:
+        """Return the plans and SELECT lists, with their streams, that this unit leaves without a CQ."""
+        return [
+            (stream_id, name) for stream_id, name in self.changed_parts if name not in self.parts.get(stream_id, {})
+        ]
+
+
+def _part_id(part: GroupPlan | SelectList) -> str:
+    return part.group_id if isinstance(part, GroupPlan) else part.select_id
+
+
+def _entries(holder: Holder, windows: list[Window], until: tuple[int, ...] = ()) -> list[Entry]:
+    destination = holder.destination
+    row = destination.row
+    block = Block(destination.group_id, row.types, destination.select_id, destination.mode, until)
+    name, number, partition = destination.destination_id, holder.number, destination.partition
+    return [Entry(block, name, row, number, partition, start, expire) for start, expire in windows]

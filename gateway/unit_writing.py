@@ -1,0 +1,175 @@
+"""A unit of work as Redis commands, queued on the pipeline that becomes one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from gateway.records import feed_of
+from gateway.unit import CqKey, Unit
+
+__all__ = ["shelf", "write_unit"]
+
+Key = Callable[..., str]
+"""Makes a key under the prefix."""
+
+_OF_STREAM = (
+    "segments",
+    "groups",
+    "selects",
+    "parts",
+    "unused",
+    "free",
+    "matches",
+    "match-counts",
+    "pins",
+    "committed",
+    "statistics",
+)
+"""Keys that go with their stream."""
+
+_encode = msgspec.msgpack.encode
+
+
+def write_unit(unit: Unit, pipeline: Any, key: Key) -> None:
+    """Queue everything that a unit changed; the versions of the streams that it touches go up by one."""
+    _write_cqs(unit, pipeline, key)
+    _write_holders(unit, pipeline, key)
+    _write_timed(unit, pipeline, key)
+    _write_parts(unit, pipeline, key)
+    _write_tables(unit, pipeline, key)
+    _write_streams(unit, pipeline, key)
+    _write_fields(unit, pipeline, key)
+
+
+def _write_tables(unit: Unit, pipeline: Any, key: Key) -> None:
+    for stream_id, segment in unit.segments().items():
+        version = unit.versions[stream_id]
+        unit.versions[stream_id] = version + 1
+        pipeline.hset(key("segments", stream_id), f"{version}-{version + 1}", segment.encode())
+        pipeline.hset(key("version"), stream_id, version + 1)
+
+
+def _write_streams(unit: Unit, pipeline: Any, key: Key) -> None:
+    for stream_id, live in unit.stream_changes.items():
+        if live:
+            pipeline.hset(key("streams"), stream_id, msgspec.json.encode(unit.streams[stream_id]))
+            pipeline.hset(key("version"), stream_id, unit.versions[stream_id])
+        else:
+            for name in ("streams", "version", "numbers"):
+                pipeline.hdel(key(name), stream_id)
+            for name in _OF_STREAM:
+                pipeline.unlink(key(name, stream_id))
+
+
+def _write_fields(unit: Unit, pipeline: Any, key: Key) -> None:
+    kept: dict[str, dict[str, bytes]] = {}
+    gone: dict[str, list[str]] = {}
+    for (name, field), body in unit.fields.items():
+        if body is None:
+            gone.setdefault(name, []).append(field)
+        else:
+            kept.setdefault(name, {})[field] = body
+    for name, mapping in kept.items():
+        pipeline.hset(key(name), mapping=mapping)
+    for name, fields in gone.items():
+        pipeline.hdel(key(name), *fields)
+
+
+def _write_cqs(unit: Unit, pipeline: Any, key: Key) -> None:
+    kept: dict[str, dict[str, bytes]] = {}
+    gone: dict[str, list[str]] = {}
+    for one in unit.changed_cqs:
+        cq = unit.cqs[one]
+        if cq is None:
+            gone.setdefault(one.subscriber, []).append(one.name)
+        else:
+            kept.setdefault(one.subscriber, {})[one.name] = _encode(cq)
+    expiries = {_member(one): cq.expire_ms for one in unit.changed_cqs if (cq := unit.cqs[one]) and cq.expire_ms}
+    over = [_member(one) for one in unit.changed_cqs if _member(one) not in expiries]
+    if expiries:
+        pipeline.zadd(key("expiries"), expiries)
+    if over:
+        pipeline.zrem(key("expiries"), *over)
+    for subscriber, mapping in kept.items():
+        pipeline.hset(key("cqs", subscriber), mapping=mapping)
+    for subscriber, names in gone.items():
+        pipeline.hdel(key("cqs", subscriber), *names)
+
+
+def _write_holders(unit: Unit, pipeline: Any, key: Key) -> None:
+    holders = {name: holder for name in unit.touched if (holder := unit.holders[name]) is not None}
+    gone = [name for name in unit.touched if unit.holders[name] is None]
+    if holders:
+        pipeline.hset(key("destinations"), mapping={name: _encode(holder) for name, holder in holders.items()})
+    if gone:
+        pipeline.hdel(key("destinations"), *gone)
+        pipeline.srem(key("dedicated"), *gone)
+    if new := [name for name, holder in holders.items() if holder.destination.mode == "dedicated"]:
+        pipeline.sadd(key("dedicated"), *new)
+    taken: dict[str, list[int]] = {}
+    for stream_id, number in unit.taken_numbers:
+        taken.setdefault(stream_id, []).append(number)
+    for stream_id, some in taken.items():
+        pipeline.srem(key("free", stream_id), *some)
+    freed: dict[str, list[int]] = {}
+    for stream_id, number in unit.freed_numbers:
+        if stream_id in unit.streams:
+            freed.setdefault(stream_id, []).append(number)
+    for stream_id, some in freed.items():
+        unit.free_numbers.setdefault(stream_id, []).extend(some)
+        pipeline.sadd(key("free", stream_id), *some)
+    numbers = {
+        destination.stream_id: unit.next_numbers[destination.stream_id]
+        for destination, _ in unit.touched.values()
+        if destination.stream_id in unit.next_numbers
+    }
+    if numbers:
+        pipeline.hset(key("numbers"), mapping=numbers)
+
+
+def _write_timed(unit: Unit, pipeline: Any, key: Key) -> None:
+    """Keep who reads which store of matches, and have the timers look at those whose sight changed."""
+    looks: dict[str, dict[str, int]] = {}
+    for name, (destination, before) in unit.touched.items():
+        if not destination.trigger.timed:
+            continue
+        holder, store = unit.holders[name], feed_of(destination).destination_id
+        if holder is None:
+            pipeline.srem(key("readers", store), name)
+            pipeline.zrem(key("timers", destination.stream_id), name)
+            continue
+        if name in unit.new_readers:
+            pipeline.sadd(key("readers", store), name)
+            unit.joined.append((store, name))
+        worth = before or destination.clause.even_if_empty or holder.timed.history[1:]
+        if holder.seen and holder.seen != before and worth:
+            looks.setdefault(destination.stream_id, {})[name] = 0
+    for stream_id, scores in looks.items():
+        pipeline.zadd(key("timers", stream_id), scores, nx=True)
+
+
+def _write_parts(unit: Unit, pipeline: Any, key: Key) -> None:
+    for (stream_id, part_id), part in unit.new_parts.items():
+        pipeline.hset(key(shelf(part_id), stream_id), part_id, msgspec.json.encode(part))
+        pipeline.zrem(key("unused", stream_id), part_id)
+    for stream_id, part_id in unit.changed_parts:
+        if stream_id not in unit.streams:
+            continue
+        if count := unit.parts[stream_id].get(part_id):
+            pipeline.hset(key("parts", stream_id), part_id, count)
+        else:
+            # A batch that is replayed may still ask for the plan: `Compactor` removes it later.
+            pipeline.hdel(key("parts", stream_id), part_id)
+            pipeline.zadd(key("unused", stream_id), {part_id: unit.versions[stream_id] + 1})
+
+
+def _member(key: CqKey) -> str:
+    return "\x00".join(key)
+
+
+def shelf(part_id: str) -> str:
+    """Return the name of the hash in which a plan or a SELECT list is kept."""
+    return "groups" if part_id.startswith("g_") else "selects"
