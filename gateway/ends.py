@@ -123,18 +123,18 @@ def end_record(settings: Settings, notice: EndNotice) -> Outgoing:
     """Return the record that tells readers that nothing follows."""
     destination = notice.destination
     name = destination.destination_id
-    value = {"ended_at": instant(notice.ended_ms), "reason": notice.reason}
-    headers = {
-        "ce_specversion": "1.0",
-        "ce_type": "cq.end",
-        "ce_source": destination.stream_id,
-        "ce_id": f"{name}/end/{notice.ended_ms}",
-        "ce_time": instant(notice.ended_ms),
-    }
+    at = instant(notice.ended_ms).encode()
+    headers = (
+        ("ce_specversion", b"1.0"),
+        ("ce_type", b"cq.end"),
+        ("ce_source", destination.stream_id.encode()),
+        ("ce_id", f"{name}/end/{notice.ended_ms}".encode()),
+        ("ce_time", at),
+    )
     return Outgoing(
         topic_of(settings, destination),
         name.encode(),
-        msgspec.json.encode(value),
-        tuple((key, text.encode()) for key, text in headers.items()),
+        b'{"ended_at":"%b","reason":"%b"}' % (at, notice.reason.encode()),
+        headers,
         destination.partition,
     )

@@ -228,7 +228,7 @@ class Holder(msgspec.Struct, array_like=True):
         for key in self.windows:
             start, expire = key.split(",")
             windows.append((int(start) if start else None, int(expire) if expire else None))
-        return union(windows)
+        return union(windows) if len(windows) > 1 else windows
 
 
 class EndNotice(msgspec.Struct, frozen=True):
