@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import pickle
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -42,7 +41,11 @@ _WAIT_SECONDS = 0.2
 _stores: dict[str, TableStore] = {}
 _settling = Settling()
 _tables: dict[str, ConstantTables] = {}
-"""By stream id. Like the stores they live as long as the worker, which runs one task at a time."""
+"""By stream id. A worker runs one task at a time, so nothing is locked."""
+_used_at: dict[str, float] = {}
+"""When each stream's tables were last used, monotonic seconds."""
+_IDLE_SECONDS = 600.0
+"""Tables that no task has used for so long go: their stream may be dropped, and loading them again is quick."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,8 @@ class Evaluation:
         batch_id = _batch_id()
         tables: tuple[TableVersion, Snapshot] | None = None
         counts = _MatchCounts()
-        watch = _watches.setdefault(stream.stream_id, _Watch(stream))
+        _forget_idle(stream.stream_id, time.monotonic())
+        watch = _watches.get(stream.stream_id) or _watches.setdefault(stream.stream_id, _Watch(stream))
         for batch in batches:
             if not batch.num_rows:
                 continue
@@ -122,6 +126,14 @@ def _unpacked(stream: bytes, settings: bytes) -> tuple[Stream, Settings]:
     return msgspec.json.decode(stream, type=Stream), pickle.loads(settings)
 
 
+def _forget_idle(used: str, now: float) -> None:
+    """Let go of what is kept for streams that are not used any more."""
+    _used_at[used] = now
+    for stream_id in [name for name, at in _used_at.items() if now - at > _IDLE_SECONDS]:
+        for kept in (_used_at, _tables, _watches):
+            kept.pop(stream_id, None)
+
+
 def _batch_id() -> int:
     context = TaskContext.get()
     batch_id = context.getLocalProperty(_BATCH_ID) if context is not None else None
@@ -157,21 +169,19 @@ class _MatchCounts:
     """A task's matches per destination number. For DESCRIBE only: a replayed task counts again."""
 
     def __init__(self) -> None:
-        self._counts: Counter[int] = Counter()
+        self._met: list[np.ndarray] = []
         self._last_ms = 0
 
     def add(self, numbers: np.ndarray, time_ms: np.ndarray) -> None:
         numbers = numbers[numbers != NO_NUMBER]
         if numbers.size:
-            found, counts = np.unique(numbers, return_counts=True)
-            self._counts.update(dict(zip(found.tolist(), counts.tolist(), strict=True)))
+            self._met.append(numbers)
             self._last_ms = max(self._last_ms, int(time_ms.max()))
 
     def publish(self, stream_id: str, settings: Settings) -> None:
-        if not self._counts:
+        if not self._met:
             return
-        numbers = np.fromiter(self._counts.keys(), np.int32, len(self._counts))
-        counts = np.fromiter(self._counts.values(), np.int32, len(self._counts))
+        numbers, counts = np.unique(np.concatenate(self._met), return_counts=True)
         try:
             _store(settings).count_matches(stream_id, numbers, counts, self._last_ms)
         except OperationalError as error:
