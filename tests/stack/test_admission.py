@@ -9,7 +9,8 @@ from pydantic import SecretStr
 
 from gateway.admission import Admission
 from gateway.records import Cq, Destination
-from gateway.working_copy import CqKey, WorkingCopy
+from gateway.unit import CqKey
+from gateway.working_copy import WorkingCopy
 from grouping.access_path import choose_index
 from grouping.catalog import Stream
 from grouping.errors import InputError
