@@ -261,7 +261,7 @@ class Timers:
                 ready.append(Ready(holder.destination, answer.rows, tick, since_ms, moved))
             elif moved != cursor:
                 cursors[name] = moved
-            following = self._following(holder, tick, answer, frontier.settled_ms)
+            following = self._following(holder, tick, answer, max(frontier.settled_ms, cursor.tick_ms))
             if following is None:
                 idle.append(name)
             else:
@@ -291,9 +291,9 @@ class Timers:
         return Cursor(tick, covered, reached, held)
 
     @staticmethod
-    def _following(holder: Holder, tick: int | None, answer: Gathered, settled_ms: int) -> int | None:
+    def _following(holder: Holder, tick: int | None, answer: Gathered, served_ms: int) -> int | None:
         """Return the tick for which a destination is armed next: the first that has something, if any has."""
-        after_ms = max(settled_ms, tick or 0)
+        after_ms = max(served_ms, tick or 0)
         if tick is None and holder.timed.history[1:]:
             after_ms = max(after_ms, holder.timed.changed_ms)  # RESUME: what waited comes at the first tick after it
         if holder.destination.clause.even_if_empty:
