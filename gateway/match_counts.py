@@ -38,7 +38,7 @@ class MatchCounts:
 
     def save(self) -> None:
         """Write what has changed where the next gateway finds it."""
-        for stream_id in self._changed & self._working.streams.keys():
+        for stream_id in self._changed & self._counts.keys() & self._working.streams.keys():
             body = msgspec.msgpack.encode((self._counts[stream_id].tobytes(), self._last_ms[stream_id].tobytes()))
             with mapped():
                 self._working.redis.set(self._working.key("match-counts", stream_id), body)
