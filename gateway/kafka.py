@@ -43,6 +43,7 @@ _NOT_YET = (
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.UNKNOWN_TOPIC_OR_PART,
 )
+_NO_LEADERS = KafkaError._NOENT  # noqa: SLF001
 _END_OF_PARTITION = KafkaError._PARTITION_EOF  # noqa: SLF001
 
 
@@ -156,6 +157,21 @@ class Topics:
     def ends(self, places: Sequence[tuple[str, int]], *, committed: bool = False) -> dict[tuple[str, int], int]:
         """Return the end offset of each (topic, partition); of committed records only, when asked so."""
         return self._offsets(places, OffsetSpec.latest(), committed)
+
+    def known_ends(self, places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """Return the ends of committed records; topics that do not exist (any more) are left out, at no wait."""
+        latest: OffsetSpec = OffsetSpec.latest()
+        wanted = {TopicPartition(topic, partition): latest for topic, partition in places}
+        with _mapped("asking for offsets"):
+            try:
+                found = self._list_offsets(wanted, IsolationLevel.READ_COMMITTED)
+            except KafkaException as error:
+                if _code(error) not in (*_NOT_YET, _NO_LEADERS):
+                    raise
+                there = self._admin.list_topics(timeout=_ANSWER_SECONDS).topics
+                wanted = {place: spec for place, spec in wanted.items() if place.topic in there}
+                found = self._list_offsets(wanted, IsolationLevel.READ_COMMITTED) if wanted else {}
+        return {(place.topic, place.partition): info.offset for place, info in found.items()}
 
     def beginnings(self, places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
         """Return the first offset still there of each (topic, partition)."""

@@ -234,5 +234,5 @@ class _Service:
         with mapped():
             body = self._working.redis.get(self._working.key("committed", stream_id))
         offsets = json.loads(body)["offsets"] if body else self._working.streams[stream_id].start_offsets
-        ends = self._topics.ends([(topic, int(number)) for number in offsets])
+        ends = self._topics.known_ends([(topic, int(number)) for number in offsets])
         return sum(max(end - int(offsets[str(number)]), 0) for (_, number), end in ends.items())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from gateway.kafka import KafkaUnavailable, Topics
+from gateway.kafka import Topics
 from gateway.metrics import LATE_TICKS
 from gateway.records import PENDING_PARTITIONS
 from gateway.timers.frontier import Frontier
@@ -44,8 +44,6 @@ class Probes:
         self._due: dict[str, int] = {}
         self._candidate: tuple[dict[str, dict[str, int]], dict[int, int]] | None = None
         self._probed_ms = 0
-        self._gone: set[str] = set()
-        self._looked_ms = 0
         self.completed = 0
         """How often all that was committed has been taken in, since the probes began."""
 
@@ -86,7 +84,7 @@ class Probes:
         committed = self._committed([stream.stream_id for stream in streams])
         places = [(self._log, number) for number in range(PENDING_PARTITIONS)]
         places += {(stream.topic, int(number)) for stream in streams for number in stream.start_offsets}
-        ends = self._ends(places, now_ms)
+        ends = self._topics.known_ends(places)
         if self._candidate is None:
             self._candidate = committed, {number: ends[self._log, number] for number in range(PENDING_PARTITIONS)}
         for stream in streams:
@@ -95,21 +93,10 @@ class Probes:
                 frontier.settled_ms = now_ms
             self._note_absence(stream.stream_id, frontier, now_ms)
             if now_ms > frontier.settled_ms:
+                # A source that was deleted holds up nothing: what it had and was not evaluated is gone.
                 known = {number: ends.get((stream.topic, int(number))) for number in stream.start_offsets}
                 frontier.probe(now_ms, {number: end for number, end in known.items() if end is not None})
         self._probed_ms = now_ms
-
-    def _ends(self, places: list[tuple[str, int]], now_ms: int) -> dict[tuple[str, int], int]:
-        """Return the ends of those topics that exist: a source that was deleted holds up nothing but itself."""
-        if now_ms >= self._looked_ms + _ABSENT_MS:
-            self._looked_ms, self._gone = now_ms, set()
-        try:
-            return self._topics.ends([place for place in places if place[0] not in self._gone], committed=True)
-        except KafkaUnavailable:
-            self._gone = {topic for topic, _ in places} - self._topics.names()
-            if not self._gone:
-                raise
-            return self._topics.ends([place for place in places if place[0] not in self._gone], committed=True)
 
     def _note_absence(self, stream_id: str, frontier: Frontier, now_ms: int) -> None:
         """Ticks that came due while nobody looked are missed ones."""
