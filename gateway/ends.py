@@ -127,7 +127,7 @@ def end_record(settings: Settings, notice: EndNotice) -> Outgoing:
     headers = (
         ("ce_specversion", b"1.0"),
         ("ce_type", b"cq.end"),
-        ("ce_source", destination.stream_id.encode()),
+        ("ce_source", notice.source.encode()),
         ("ce_id", f"{name}/end/{notice.ended_ms}".encode()),
         ("ce_time", at),
     )

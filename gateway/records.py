@@ -240,6 +240,8 @@ class EndNotice(msgspec.Struct, frozen=True):
     """``expired``, ``dropped`` or ``replaced``."""
     version: int
     """No batch that was pinned before this version may still be under way when `cq.end` is written."""
+    source: str
+    """The stream's name, which may be gone by then."""
     written: bool = False
     """Whether `cq.end` is out, so that only the topic is left to delete."""
     timed: TimedNote = TimedNote()

@@ -171,7 +171,8 @@ class Registry:
         version = self._working.ended_version(destination)
         ranked = destination.trigger.timed and destination.clause.kind == "top"
         select = self._working.select(destination.stream_id, destination.select_id) if ranked else None
-        notice = EndNotice(destination, at_ms, reason, version, timed=timed, until=until, select=select)
+        source = self._working.streams[destination.stream_id].name
+        notice = EndNotice(destination, at_ms, reason, version, source, timed=timed, until=until, select=select)
         self.notices.append(notice)
         self.admission.ended(destination)
         self.changes.append((f"end/{destination.destination_id}", msgspec.json.encode(notice)))

@@ -66,6 +66,7 @@ def test_end_after_the_last_member(lab: Lab) -> None:
         lab.results.until(lambda found=found: found and found[-1].kind == "cq.end", f"cq.end of {mode}")
         end = found[-1]
         assert {"ended_at", "reason"} == set(end.row) and "dropped" == end.row["reason"]
+        assert source.name == end.headers["ce_source"]
         assert replies[mode].fields["replied_at"] and end.headers["ce_id"].startswith(
             f"{one['destination']['id']}/end/"
         )
