@@ -1,0 +1,33 @@
+"""The README's table of settings, made from the settings themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic import BaseModel, SecretStr
+
+from grouping.settings import Settings
+
+__all__ = ["settings_table"]
+
+
+def settings_table() -> str:
+    """Return the table, one row a setting: its environment variable, its default, what it is.
+
+    Example:
+        >>> print(settings_table().splitlines()[2])
+        | `CQ_PREFIX` | `cq.` | what the gateway's topics and Redis keys begin with |
+    """
+    rows = ["| variable | default | |", "|---|---|---|"]
+    rows += [f"| `{name}` | {default} | {text} |" for name, default, text in _rows(Settings, "CQ")]
+    return "\n".join(rows)
+
+
+def _rows(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str, str]]:
+    for name, field in model.model_fields.items():
+        path, default = f"{prefix}_{name.upper()}", field.default
+        if isinstance(default, BaseModel):
+            yield from _rows(type(default), path)
+            continue
+        shown = default.get_secret_value() if isinstance(default, SecretStr) else default
+        yield path, f"`{shown}`" if shown not in ("", None) else "", field.description or ""
