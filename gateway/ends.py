@@ -15,7 +15,7 @@ import msgspec
 
 from gateway.kafka import Outgoing, Topics
 from gateway.positions import topic_of
-from gateway.records import Destination, EndNotice, instant
+from gateway.records import EndNotice, instant
 from gateway.registry import CatalogChange
 from gateway.table_upkeep import oldest_pin
 from gateway.timers.last_digests import LastDigests
@@ -38,12 +38,16 @@ class Ends:
         self._topics = topics
         self._last_digests = last_digests
         self._open: dict[str, EndNotice] = {}
+        self._lingering: dict[str, EndNotice] = {}
+        """Those whose `cq.end` is out, so that only the topic is left to delete."""
 
     def reload(self) -> None:
         """Read the notices from the working copy."""
         with mapped():
             bodies = self._working.redis.hgetall(self._working.key("ends"))
-        self._open = {name.decode(): msgspec.json.decode(body, type=EndNotice) for name, body in bodies.items()}
+        notices = {name.decode(): msgspec.json.decode(body, type=EndNotice) for name, body in bodies.items()}
+        self._open = {name: notice for name, notice in notices.items() if not notice.written}
+        self._lingering = {name: notice for name, notice in notices.items() if notice.written}
         self._last_digests.reload(self._open.values())
 
     def note(self, notices: Iterable[EndNotice]) -> None:
@@ -54,12 +58,15 @@ class Ends:
     def _keep(self, notice: EndNotice) -> CatalogChange:
         name = notice.destination.destination_id
         body = msgspec.json.encode(notice)
-        self._open[name] = notice
+        for shelf in (self._open, self._lingering):
+            shelf.pop(name, None)
+        (self._lingering if notice.written else self._open)[name] = notice
         self._working.set_field("ends", name, body)
         return (f"end/{name}", body)
 
     def _forget(self, name: str) -> CatalogChange:
-        del self._open[name]
+        self._open.pop(name, None)
+        self._lingering.pop(name, None)
         self._working.set_field("ends", name, None)
         return (f"end/{name}", None)
 
@@ -68,7 +75,6 @@ class Ends:
         records: list[Outgoing] = []
         changes: list[CatalogChange] = []
         pins: dict[str, tuple[int, int] | None] = {}
-        linger_ms = round(self._settings.results.linger_seconds * 1000)
         some = dict(islice(self._open.items(), _AT_ONCE))
         self._working.load((), [notice.destination for notice in some.values()])
         for name, notice in some.items():
@@ -86,20 +92,39 @@ class Ends:
             if stream_id not in pins:
                 pins[stream_id] = oldest_pin(self._working, stream_id)
             pin = pins[stream_id]
-            if not notice.written and (pin is None or pin >= (epoch, notice.version)):
-                last = self._last_digests.of(notice)
-                if last is None:
-                    continue
-                records += last
-                if not taken_over:
-                    records += [end_record(self._settings, notice), *self._last_digests.forget(notice)]
-                if notice.destination.mode != "shared" and not taken_over:
-                    changes.append(self._keep(msgspec.structs.replace(notice, written=True)))
-                else:
-                    changes.append(self._forget(name))
-            elif notice.written and now_ms >= notice.ended_ms + linger_ms and self._is_over(notice.destination):
+            if pin is not None and pin < (epoch, notice.version):
+                continue
+            last = self._last_digests.of(notice)
+            if last is None:
+                continue
+            records += last
+            if not taken_over:
+                records += [end_record(self._settings, notice), *self._last_digests.forget(notice)]
+            if notice.destination.mode != "shared" and not taken_over:
+                changes.append(self._keep(msgspec.structs.replace(notice, written=True)))
+            else:
                 changes.append(self._forget(name))
-        return records, changes
+        return records, changes + self._delete_topics(now_ms)
+
+    def _delete_topics(self, now_ms: int) -> list[CatalogChange]:
+        """Delete the topics that have stayed long enough, unless somebody took them over or still writes to them."""
+        since_ms = now_ms - round(self._settings.results.linger_seconds * 1000)
+        due = {name: notice for name, notice in self._lingering.items() if notice.ended_ms <= since_ms}
+        if not due:
+            return []
+        in_use = {topic_of(self._settings, notice.destination) for notice in self._open.values()}
+        self._working.load((), [notice.destination for notice in due.values()])
+        changes, topics = [], set()
+        for name, notice in due.items():
+            destination, topic = notice.destination, topic_of(self._settings, notice.destination)
+            others = self._working.parts.get(destination.stream_id, {})
+            if destination.mode == "virtual" and (topic in in_use or destination.group_id in others):
+                continue
+            if self._working.holder(name) is None:
+                topics.add(topic)
+            changes.append(self._forget(name))
+        self._topics.delete(topics)
+        return changes
 
     def _evaluated(self, stream_id: str, until: tuple[int, ...]) -> bool:
         """Tell whether the events below those offsets are evaluated and their results written."""
@@ -110,13 +135,6 @@ class Ends:
             body = self._working.redis.get(self._working.key("committed", stream_id))
         offsets = json.loads(body)["offsets"] if body else stream.start_offsets
         return all(int(offsets.get(str(number), 0)) >= offset for number, offset in enumerate(until))
-
-    def _is_over(self, destination: Destination) -> bool:
-        """Delete the topic; False while others of a virtual destination's group may still write to it."""
-        if destination.mode == "virtual" and destination.group_id in self._working.parts.get(destination.stream_id, {}):
-            return False
-        self._topics.delete([topic_of(self._settings, destination)])
-        return True
 
 
 def end_record(settings: Settings, notice: EndNotice) -> Outgoing:
