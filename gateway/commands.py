@@ -207,7 +207,12 @@ class Commands:
         existing = {each.destination_id for each in wanted} & self._working.dedicated
         self._positions.prepare(new, existing)
         for request, prepared in run:
-            self._one(request, prepared, seen, now_ms)
+            try:
+                self._one(request, prepared, seen, now_ms)
+            except OperationalError:
+                raise
+            except Exception as error:
+                raise _Poison(request) from error
 
     def _one(
         self,
@@ -242,10 +247,6 @@ class Commands:
             )
         except InputError as error:
             reply = _rejection(command.command_id, command.subscriber, error, now_ms)
-        except OperationalError:
-            raise
-        except Exception as error:
-            raise _Poison(request) from error
         if reply.code != "unavailable":
             self._first_replies[request.remember] = reply
             self._to_remember[len(self._records)] = request.remember
