@@ -7,6 +7,7 @@ and from `cq.pending` itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -147,17 +148,12 @@ class TimerState:
         with mapped():
             self._redis.hset(self._working.key("settled-ticks"), stream_id, _encode(note))
 
-    def forget_cursors(self, names: Sequence[str]) -> None:
-        """Forget destinations that have ended."""
-        if names:
-            with mapped():
-                self._redis.hdel(self._working.key("cursors"), *names)
-
 
 _NEW = Cursor()
 _CHUNK = 5000
+_Any = TypeVar("_Any")
 
 
-def _chunks(mapping: Mapping[str, object]) -> Iterable[dict]:  # type: ignore[type-arg]  # values of any one kind
+def _chunks(mapping: Mapping[str, _Any]) -> Iterable[dict[str, _Any]]:
     items = list(mapping.items())
     return (dict(items[first : first + _CHUNK]) for first in range(0, len(items), _CHUNK))
