@@ -6,10 +6,11 @@ import argparse
 import logging
 from pathlib import Path
 
-from tests.benchmarks import footprint, latency, registration, throughput, timers
+from tests.benchmarks import footprint, kinds, latency, registration, throughput, timers
 
 BENCHMARKS = {
     "throughput": throughput,
+    "kinds": kinds,
     "latency": latency,
     "registration": registration,
     "footprint": footprint,

@@ -13,7 +13,7 @@ from spark_jobs.garbage import give_back, settle
 from tests.benchmarks import quotes
 from tests.benchmarks.ground import open_ground
 from tests.benchmarks.report import Report
-from tests.benchmarks.tables import Tables
+from tests.benchmarks.tables import Contents, Tables
 
 __all__ = ["add_options", "main"]
 
@@ -29,8 +29,8 @@ def main(options: argparse.Namespace, folder: Path) -> None:
     with open_ground() as ground:
         tables, store = Tables(ground.settings), TableStore(ground.settings)
         small, large = quotes.stream("s_small"), quotes.stream("s_large")
-        tables.put(small, quotes.SELECTION, quotes.quote_rows(quotes.SYMBOLS))
-        tables.put(large, quotes.SELECTION, quotes.quote_rows(options.rows))
+        tables.put(Contents(small).add(quotes.SELECTION, quotes.quote_rows(quotes.SYMBOLS)))
+        tables.put(Contents(large).add(quotes.SELECTION, quotes.quote_rows(options.rows)))
         # What the first load brings along (modules, memory pools) is not the rows'.
         warm = ConstantTables(small.stream_id)
         warm.at(TableVersion(1, 1), store)

@@ -1,8 +1,9 @@
-"""Constant tables of any size, put into the store in one piece: what the gateway would hold after as many CREATEs."""
+"""Constant tables of any size, made in one piece: what the gateway would hold after as many CREATEs."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
 import msgspec
 import numpy as np
@@ -11,14 +12,111 @@ from redis import Redis
 
 from grouping.catalog import Catalog, Stream
 from grouping.compiler import compile_select
-from grouping.constant_table import Block, Segment
+from grouping.constant_table import Block, Entry, Segment
+from grouping.group import GroupPlan, SelectList
+from grouping.prepared import Preparer
 from grouping.settings import Settings
 
-__all__ = ["Tables"]
+__all__ = ["Contents", "Tables"]
+
+_RESULTS_PARTITIONS = Settings().results.partitions
+
+
+class Contents:
+    """The tables of one stream, in memory; a worker can read them from here as from the store."""
+
+    def __init__(self, stream: Stream) -> None:
+        """Begin with none."""
+        self.stream = stream
+        self.rows = 0
+        self._plans: dict[str, GroupPlan] = {}
+        self._selects: dict[str, SelectList] = {}
+        self._blocks: dict[Block, list[pa.Table]] = {}
+        self._random = np.random.default_rng(0)
+
+    def add(self, select: str, constants: dict[str, pa.Array], mode: str = "shared") -> Contents:
+        """Add a query with many rows of constants.
+
+        Args:
+            select: The query, its own constants only telling their types.
+            constants: By slot (``c0``, …) the constants of all rows.
+            mode: Where matches go.
+        """
+        query = compile_select(select, Catalog([self.stream]))
+        self._know(query.plan, query.select)
+        block = Block(query.plan.group_id, query.row.types, query.select.select_id, mode)
+        self._blocks.setdefault(block, []).append(self._table(constants))
+        return self
+
+    def add_each(self, selects: Iterable[str]) -> Contents:
+        """Add queries of any shapes, each with its own constants."""
+        preparer = Preparer(Catalog([self.stream]))
+        entries = []
+        for select in selects:
+            _, query = preparer.create(f"CREATE CQ a AS {select}")
+            self._know(query.plan, query.select)
+            block = Block(query.plan.group_id, query.row.types, query.select.select_id, "shared")
+            name = f"d_{self._random.bytes(12).hex()}"
+            entries.append(Entry(block, name, query.row, self.rows, self.rows % _RESULTS_PARTITIONS))
+            self.rows += 1
+        for block, table in Segment.of((), entries).added.items():
+            self._blocks.setdefault(block, []).append(table)
+        return self
+
+    def _know(self, plan: GroupPlan, select: SelectList) -> None:
+        self._plans[plan.group_id] = plan
+        self._selects[select.select_id] = select
+
+    def _table(self, constants: dict[str, pa.Array]) -> pa.Table:
+        count, first = len(constants["c0"]), self.rows
+        self.rows += count
+        ids = [None, pa.py_buffer(self._random.bytes(12 * count))]
+        return pa.table(
+            {
+                "destination": pa.FixedSizeBinaryArray.from_buffers(pa.binary(12), count, ids),
+                "number": pa.array(np.arange(first, first + count, dtype=np.int32)),
+                "partition": pa.array(self._random.integers(0, _RESULTS_PARTITIONS, count, dtype=np.int32)),
+                "start_ms": pa.nulls(count, pa.int64()),
+                "expire_ms": pa.nulls(count, pa.int64()),
+                **constants,
+            }
+        )
+
+    @property
+    def virtual_groups(self) -> set[str]:
+        """The groups whose matches go to topics of their own."""
+        return {block.group_id for block in self._blocks if block.mode == "virtual"}
+
+    def segments(self, stream_id: str, since: int, until: int) -> list[bytes]:
+        """Return all rows as one segment, of version 1."""
+        blocks = {block: pa.concat_tables(tables) for block, tables in self._blocks.items()}
+        return [Segment(pa.array([], pa.binary(12)), blocks).encode()]
+
+    def plans(self, stream_id: str, ids: list[str]) -> dict[str, GroupPlan]:
+        """Return the plans of groups."""
+        return {group: self._plans[group] for group in ids}
+
+    def selects(self, stream_id: str, ids: list[str]) -> dict[str, SelectList]:
+        """Return SELECT lists."""
+        return {select: self._selects[select] for select in ids}
+
+    def write(self, settings: Settings, redis: Redis) -> None:
+        """Make this all that there is on the stream, which becomes live."""
+        name, key = self.stream.stream_id, settings.key
+        pipeline = redis.pipeline()
+        for group, plan in self._plans.items():
+            pipeline.hset(key("groups", name), group, msgspec.json.encode(plan))
+        for select_id, select in self._selects.items():
+            pipeline.hset(key("selects", name), select_id, msgspec.json.encode(select))
+        pipeline.delete(key("segments", name))
+        pipeline.hset(key("segments", name), "0-1", self.segments(name, 0, 1)[0])
+        pipeline.hset(key("version"), name, 1)
+        pipeline.hset(key("streams"), name, msgspec.json.encode(self.stream))
+        pipeline.execute()
 
 
 class Tables:
-    """Writes what the evaluator reads of a stream."""
+    """Writes what the evaluator reads of streams into the store."""
 
     def __init__(self, settings: Settings) -> None:
         """Connect, and confirm an epoch of the tables."""
@@ -27,51 +125,6 @@ class Tables:
         run_id = self._redis.info("server")["run_id"]
         self._redis.set(settings.key("epoch"), json.dumps({"epoch": 1, "run_id": run_id}))
 
-    def put(self, stream: Stream, select: str, constants: dict[str, pa.Array], mode: str = "shared") -> None:
-        """Make a query with many rows of constants all that there is on a stream.
-
-        Args:
-            stream: Which one; it becomes live.
-            select: The query, its own constants only telling their types.
-            constants: By slot (``c0``, …) the constants of all rows.
-            mode: Where matches go.
-        """
-        self.put_all(stream, [(select, constants)], mode)
-
-    def put_all(self, stream: Stream, queries: list[tuple[str, dict[str, pa.Array]]], mode: str = "shared") -> None:
-        """Make some queries, each with its rows of constants, all that there is on a stream."""
-        catalog = Catalog([stream])
-        blocks: dict[Block, pa.Table] = {}
-        pipeline = self._redis.pipeline()
-        first = 0
-        for select, constants in queries:
-            query = compile_select(select, catalog)
-            count = len(constants["c0"])
-            block = Block(query.plan.group_id, query.row.types, query.select.select_id, mode)
-            table = _rows(count, first, self._settings.results.partitions, constants)
-            blocks[block] = pa.concat_tables([blocks[block], table]) if block in blocks else table
-            first += count
-            key = self._settings.key
-            pipeline.hset(key("groups", stream.stream_id), query.plan.group_id, msgspec.json.encode(query.plan))
-            pipeline.hset(key("selects", stream.stream_id), query.select.select_id, msgspec.json.encode(query.select))
-        pipeline.delete(self._settings.key("segments", stream.stream_id))
-        body = Segment(pa.array([], pa.binary(12)), blocks).encode()
-        pipeline.hset(self._settings.key("segments", stream.stream_id), "0-1", body)
-        pipeline.hset(self._settings.key("version"), stream.stream_id, 1)
-        pipeline.hset(self._settings.key("streams"), stream.stream_id, msgspec.json.encode(stream))
-        pipeline.execute()
-
-
-def _rows(count: int, first: int, partitions: int, constants: dict[str, pa.Array]) -> pa.Table:
-    random = np.random.default_rng(first)
-    ids = pa.FixedSizeBinaryArray.from_buffers(pa.binary(12), count, [None, pa.py_buffer(random.bytes(12 * count))])
-    return pa.table(
-        {
-            "destination": ids,
-            "number": pa.array(np.arange(first, first + count, dtype=np.int32)),
-            "partition": pa.array(random.integers(0, partitions, count, dtype=np.int32)),
-            "start_ms": pa.nulls(count, pa.int64()),
-            "expire_ms": pa.nulls(count, pa.int64()),
-            **constants,
-        }
-    )
+    def put(self, contents: Contents) -> None:
+        """Make these all that there is on their stream."""
+        contents.write(self._settings, self._redis)

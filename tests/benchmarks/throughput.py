@@ -7,17 +7,16 @@ over the rounds. The first round warms up and does not count.
 from __future__ import annotations
 
 import argparse
-import statistics
 from pathlib import Path
 
-from spark_jobs.session import kill_jvm, open_session
 from spark_jobs.worker import Evaluation
 from tests.benchmarks import quotes
+from tests.benchmarks.contest import bench_session, in_turns, report_ratio, report_sides
 from tests.benchmarks.copies import headers_copy, plain_copy
 from tests.benchmarks.ground import Ground, open_ground
-from tests.benchmarks.pipeline import Run, Side, run
+from tests.benchmarks.pipeline import Run, Side
 from tests.benchmarks.report import Report
-from tests.benchmarks.tables import Tables
+from tests.benchmarks.tables import Contents, Tables
 
 __all__ = ["add_options", "main"]
 
@@ -38,15 +37,9 @@ def main(options: argparse.Namespace, folder: Path) -> None:
         runs = _measure(ground, options.cqs, options.events, options.rounds)
     report = Report("throughput")
     many, few = f"{options.cqs:,} CQs", f"{FEW:,} CQs"
-    for name, made in runs.items():
-        report.add(name, statistics.median(one.rate for one in made), "events/s")
-    for name, made in runs.items():
-        report.add(f"{name}, CPU", statistics.median(sum(one.cpu.values()) for one in made), "µs/event")
+    report_sides(report, runs)
     for other, target in ((PLAIN, "0.65"), (HEADERS, "0.8"), (few, "0.9")):
-        pairs = list(zip(runs[many], runs[other], strict=True))
-        report.add(f"{many} ÷ {other}", statistics.median(mine.rate / its.rate for mine, its in pairs), "", target)
-        by_cpu = [sum(its.cpu.values()) / sum(mine.cpu.values()) for mine, its in pairs]
-        report.add(f"{many} ÷ {other}, by CPU per event", statistics.median(by_cpu))
+        report_ratio(report, runs, many, other, target)
     report.write(folder, vars(options))
     report.bars(folder, "events/s")
 
@@ -66,16 +59,7 @@ def _measure(ground: Ground, cqs: int, events: int, rounds: int) -> dict[str, li
     }
     for count in (FEW, cqs):
         stream = quotes.stream(f"s_{count}")
-        tables.put(stream, quotes.SELECTION, quotes.quote_rows(count))
+        tables.put(Contents(stream).add(quotes.SELECTION, quotes.quote_rows(count)))
         sides[f"{count:,} CQs"] = (stream, Evaluation.of(stream, settings))
-    spark = open_session(settings, {"spark.sql.streaming.numRecentProgressUpdates": "1000"})
-    made: dict[str, list[Run]] = {name: [] for name in sides}
-    try:
-        for number in range(rounds + 1):
-            for name, (stream, side) in sides.items():
-                done = run(spark, stream, side, quotes.PARTITIONS, events, settings)
-                print(f"round {number}  {name:<20} {done.rate:>10,.0f} events/s", flush=True)
-                made[name] += [done] if number else []
-    finally:
-        kill_jvm()
-    return made
+    with bench_session(settings) as spark:
+        return dict(in_turns(spark, sides, quotes.PARTITIONS, events, rounds, settings))

@@ -1,0 +1,73 @@
+"""What `mapInArrow` runs for a batch, in this process: decode, match, split; without Spark, Kafka and Redis."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from grouping.redis_store import TableVersion
+from grouping.settings import Settings
+from spark_jobs.constant_cache import ConstantTables, Snapshot
+from spark_jobs.decode import decode
+from spark_jobs.evaluate import matches
+from spark_jobs.load import Loads
+from spark_jobs.residual import evaluate_expression
+from spark_jobs.split import split
+from tests.benchmarks.tables import Contents
+
+__all__ = ["Spent", "Worker"]
+
+
+@dataclass(slots=True)
+class Spent:
+    """CPU seconds by step, of this process."""
+
+    decode: float = 0.0
+    match: float = 0.0
+    output: float = 0.0
+    events: int = 0
+    results: int = 0
+
+    @property
+    def micros(self) -> dict[str, float]:
+        """CPU time per event, µs."""
+        steps = {"decode": self.decode, "match": self.match, "output": self.output}
+        return {name: seconds / self.events * 1e6 for name, seconds in steps.items()}
+
+
+@dataclass(slots=True)
+class Worker:
+    """A worker with the tables of one stream."""
+
+    contents: Contents
+    settings: Settings = field(default_factory=Settings)
+    loads: Loads = field(default_factory=Loads)
+    snapshot: Snapshot = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Load the tables as a worker does."""
+        tables = ConstantTables(self.contents.stream.stream_id)
+        self.snapshot = tables.at(TableVersion(1, 1), self.contents)
+
+    def run(self, batches: Sequence[pa.RecordBatch]) -> Spent:
+        """Evaluate batches, and return what each step took."""
+        stream, spent = self.contents.stream, Spent()
+        for batch in batches:
+            began = time.process_time()
+            events, _ = decode(batch, stream, self.settings)
+            for column in stream.columns:
+                events.values(column.name)
+            decoded = time.process_time()
+            found = list(matches(self.snapshot, events, loads=self.loads))
+            matched = time.process_time()
+            for part in found:
+                for records in split(events, part, stream, self.settings, evaluate_expression):
+                    spent.results += records.num_rows
+            spent.decode += decoded - began
+            spent.match += matched - decoded
+            spent.output += time.process_time() - matched
+            spent.events += events.count
+        return spent

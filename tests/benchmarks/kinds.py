@@ -1,0 +1,86 @@
+"""Events per second from Kafka to Kafka with each kind of query, against copies of the same topic."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from grouping.catalog import Stream
+from spark_jobs.worker import Evaluation
+from tests.benchmarks import market
+from tests.benchmarks.contest import bench_session, in_turns, report_ratio
+from tests.benchmarks.copies import headers_copy, plain_copy
+from tests.benchmarks.ground import Ground, open_ground
+from tests.benchmarks.pipeline import Side
+from tests.benchmarks.report import Report
+from tests.benchmarks.tables import Tables
+from tests.benchmarks.workloads import WORKLOADS, Workload
+
+__all__ = ["add_options", "main"]
+
+PLAIN, HEADERS = "plain copy", "copy with headers"
+_BATCHES = 4
+"""Micro-batches of a run; the first one does not count."""
+_SLOW = 100
+"""Of a slow kind, so many times fewer events."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the sizes."""
+    parser.add_argument("--kinds", nargs="+", choices=WORKLOADS, default=list(WORKLOADS), help="which ones")
+    parser.add_argument("--kind-events", type=int, default=400_000, help="events of one run")
+    parser.add_argument("--kind-rounds", type=int, default=1, help="rounds that count")
+    parser.add_argument("--full", action="store_true", help="as many CQs as the targets are about")
+
+
+def main(options: argparse.Namespace, folder: Path) -> None:
+    """Measure and report."""
+    report = Report("kinds")
+    with open_ground() as ground:
+        settings = ground.settings
+        ground.make_topic("copy", market.PARTITIONS, retention_bytes="200000000", segment_bytes="50000000")
+        results = settings.topic("results")
+        ground.make_topic(results, settings.results.partitions, retention_bytes="50000000", segment_bytes="25000000")
+        with bench_session(settings) as spark:
+            for name in options.kinds:
+                kind = WORKLOADS[name]
+                cqs = kind.full if options.full else kind.quick
+                events = options.kind_events // (_SLOW if kind.slow else 1)
+                _measure(report, ground, spark, name, kind, cqs, events, options.kind_rounds)
+    report.write(folder, vars(options))
+
+
+def _measure(
+    report: Report,
+    ground: Ground,
+    spark: SparkSession,
+    name: str,
+    kind: Workload,
+    cqs: int,
+    events: int,
+    rounds: int,
+) -> None:
+    evaluator = ground.settings.evaluator.model_copy(update={"events_per_batch": events // _BATCHES})
+    settings = ground.settings.model_copy(update={"evaluator": evaluator})
+    ground.make_topic(name, market.PARTITIONS)
+    market.publish(settings.kafka.bootstrap, name, events, kind.symbols(cqs))
+    stream = market.stream(f"s_{name}", name)
+    contents = kind.contents(stream, cqs)
+    for group in contents.virtual_groups:
+        ground.make_topic(settings.topic(f"results.{group}"), market.PARTITIONS, retention_bytes="50000000")
+    Tables(settings).put(contents)
+    title = f"{cqs:,} × {kind.title}"
+    sides: dict[str, tuple[Stream, Side]] = {title: (stream, Evaluation.of(stream, settings))}
+    if not kind.slow:
+        plain, headed = market.stream("s_plain", name), market.stream("s_headers", name)
+        sides = {PLAIN: (plain, plain_copy("copy")), HEADERS: (headed, headers_copy("copy", headed)), **sides}
+    made = in_turns(spark, sides, market.PARTITIONS, events, rounds, settings)
+    report.add(title, statistics.median(one.rate for one in made[title]), "events/s")
+    report.add(f"{title}, CPU", statistics.median(sum(one.cpu.values()) for one in made[title]), "µs/event")
+    for other in (PLAIN, HEADERS) if not kind.slow else ():
+        target = f">= {kind.target}" if kind.target and other == PLAIN else ""
+        report_ratio(report, made, title, other, target)
+    ground.delete_topic(name)
