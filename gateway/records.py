@@ -7,11 +7,13 @@ from functools import lru_cache
 
 import msgspec
 
+from grouping.cq_text import CqText
 from grouping.group import ConstantRow, SelectList, parse_constants, pending_id
 from grouping.query import ChangeBased, CronBased, DigestClause, TimerBased, Trigger
 from schemas.partition import partition_of
 
 __all__ = [
+    "ALWAYS",
     "CatalogCq",
     "Cq",
     "Destination",
@@ -111,7 +113,7 @@ class Destination(msgspec.Struct, frozen=True, array_like=True):
         return DigestClause(*self.digest)  # type: ignore[arg-type]  # the kind was checked when it was parsed
 
 
-_ALWAYS = ","
+ALWAYS = ","
 """The window without bounds, as a holder's key."""
 
 PENDING_PARTITIONS = 16
@@ -145,7 +147,7 @@ class Cq(msgspec.Struct, frozen=True, array_like=True):
     """A live CQ of one subscriber."""
 
     name: str
-    text: str
+    text: CqText
     destination_id: str
     created_ms: int
     offset: int | tuple[int, ...]
@@ -191,7 +193,7 @@ class TimedNote(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Holder(msgspec.Struct, array_like=True):
-    """A destination with its members, as Redis keeps it."""
+    """A destination with its members."""
 
     destination: Destination
     number: int
@@ -222,7 +224,7 @@ class Holder(msgspec.Struct, array_like=True):
     @property
     def seen(self) -> list[Window]:
         """The record times that at least one live, unpaused member sees, as disjoint windows."""
-        if _ALWAYS in self.windows:
+        if ALWAYS in self.windows:
             return [(None, None)]
         windows = []
         for key in self.windows:

@@ -16,6 +16,7 @@ from gateway.records import CatalogCq, Cq, Destination, EndNotice, TriggerSpec, 
 from gateway.unit import CqKey
 from gateway.working_copy import WorkingCopy
 from grouping.catalog import Stream
+from grouping.cq_text import CqText
 from grouping.errors import InputError, near_name
 from grouping.group import CompiledQuery, ConstantRow, GroupPlan, SelectList, canonical_constants, destination_id
 from grouping.query import AlterCq, CreateCq, DigestClause
@@ -86,7 +87,7 @@ class Registry:
         return msgspec.structs.replace(destination, mode=mode, partition=partition)
 
     def create(
-        self, key: CqKey, text: str, statement: CreateCq, query: CompiledQuery, wanted: Destination, now_ms: int
+        self, key: CqKey, text: CqText, statement: CreateCq, query: CompiledQuery, wanted: Destination, now_ms: int
     ) -> Cq:
         """Create or replace a CQ and return it.
 

@@ -22,6 +22,7 @@ from gateway.working_copy import WorkingCopy
 from grouping.catalog import Catalog
 from grouping.command import parse
 from grouping.compiler import compile_select
+from grouping.cq_text import CqText
 from grouping.errors import InputError
 from grouping.explain import explain
 from grouping.group import CompiledQuery
@@ -53,10 +54,11 @@ _CREATE_CQ = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?CQ\s", re.IGNORECASE)
 
 
 class Prepared(NamedTuple):
-    """A command's text after parsing and compiling, before anything was looked up for it."""
+    """A command after parsing and compiling, before anything was looked up for it."""
 
-    text: str
     statement: Statement
+    text: CqText | None = None
+    """A CREATE's."""
     query: CompiledQuery | None = None
     wanted: Destination | None = None
     """A CREATE's destination, as far as it is known now."""
@@ -102,12 +104,13 @@ class Statements:
                 detail=f"Its text has {size} bytes, and the limit is {limit}.",
             )
         if not _CREATE_CQ.match(text) and not isinstance(statement := parse(text), CreateCq):
-            return Prepared(text, statement)
-        create, query = self._preparer.create(text)
+            return Prepared(statement)
+        cut = CqText.cut(text)
+        create, query = self._preparer.create(cut)
         create = with_digest_columns(create, query)
         if create.publish.mode == "virtual":
             check_virtual(query)
-        return Prepared(text, create, query, self.registry.wanted(create, query, now_ms))
+        return Prepared(create, cut, query, self.registry.wanted(create, query, now_ms))
 
     def needs(self, subscriber: str, prepared: Prepared) -> CqKey | None:
         """Return the CQ that a statement is about."""
@@ -132,6 +135,7 @@ class Statements:
         key = CqKey.of(subscriber, getattr(statement, "name", ""))
         match statement:
             case CreateCq():
+                assert prepared.text is not None
                 assert prepared.query is not None
                 assert prepared.wanted is not None
                 cq = registry.create(key, prepared.text, statement, prepared.query, prepared.wanted, now_ms)
@@ -194,7 +198,7 @@ class Statements:
         assert holder is not None, "a CQ has a destination"
         matches, last_ms = self.counts.of(holder.destination.stream_id, holder.number)
         return self._cq(cq, now_ms) | {
-            "text": cq.text,
+            "text": str(cq.text),
             "status": "paused" if cq.paused else "active",
             "created_at": instant(cq.created_ms),
             "matches": matches,

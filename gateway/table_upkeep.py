@@ -1,4 +1,4 @@
-"""Upkeep of the constant tables: neighbouring segments are merged, unused plans go.
+"""Upkeep of the constant tables: neighbouring segments are merged, unused parts go.
 
 Segments form a log-structured merge: each commit adds a small one, and a segment is merged with its newer neighbours
 once those are together half its size, so that an entry is rewritten O(log n) times. Nothing above the oldest pinned
@@ -12,6 +12,7 @@ import json
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gateway.unit_writing import SHELVES
 from gateway.working_copy import WorkingCopy
 from grouping.constant_table import Segment
 from grouping.redis_store import connect, mapped
@@ -37,7 +38,7 @@ class TableUpkeep:
         self._distinct: dict[str, tuple[int, dict[str, int]]] = {}
 
     def step(self) -> None:
-        """Merge what is worth merging and remove plans that no batch can ask for any more."""
+        """Merge what is worth merging and remove parts that no batch can ask for any more."""
         for stream_id in list(self._working.streams):
             floor = self._floor(stream_id)
             self._merge(stream_id, floor)
@@ -95,8 +96,8 @@ class TableUpkeep:
             gone = [name for name in doomed if name not in self._working.parts[stream_id] and name not in needed]
             if gone:
                 pipeline = self._redis.pipeline(transaction=True)
-                pipeline.hdel(self._working.key("groups", stream_id), *gone)
-                pipeline.hdel(self._working.key("selects", stream_id), *gone)
+                for name in SHELVES:
+                    pipeline.hdel(self._working.key(name, stream_id), *gone)
                 pipeline.zrem(key, *gone)
                 pipeline.execute()
 

@@ -12,9 +12,13 @@ import msgspec
 from gateway.records import Cq, Destination, Holder, Sight, TimedNote, Window, feed_of
 from grouping.catalog import Stream
 from grouping.constant_table import Block, Entry, Segment
+from grouping.cq_text import TextTemplate
 from grouping.group import GroupPlan, SelectList
 
-__all__ = ["CqKey", "Unit"]
+__all__ = ["CqKey", "Part", "Unit"]
+
+Part = GroupPlan | SelectList | TextTemplate
+"""What many CQs have in common, kept once for each stream as long as one of them lives."""
 
 
 class CqKey(NamedTuple):
@@ -39,7 +43,7 @@ class Unit:
         self.versions: dict[str, int] = {}
         """Current version of each stream's constant tables."""
         self.parts: dict[str, dict[str, int]] = {}
-        """By stream: how many CQs use a group (`g_…`) or a SELECT list (`s…`)."""
+        """By stream: how many CQs use a group (`g_…`), a SELECT list (`s…`) or a template of their text (`t_…`)."""
         self.dedicated: set[str] = set()
         """Live dedicated destinations."""
         self.leaving: dict[str, Destination] = {}
@@ -64,7 +68,7 @@ class Unit:
         self.touched: dict[str, tuple[Destination, list[Window]]] = {}
         self.stream_changes: dict[str, bool] = {}
         self.fields: dict[tuple[str, str], bytes | None] = {}
-        self.new_parts: dict[tuple[str, str], GroupPlan | SelectList] = {}
+        self.new_parts: dict[tuple[str, str], Part] = {}
         self.changed_parts: set[tuple[str, str]] = set()
         self._numbers_before: dict[str, int | None] = {}
         self._last_entries: dict[str, list[Entry]] = {}
@@ -113,10 +117,10 @@ class Unit:
                     self.dedicated.add(joined.destination_id)
             holder.count(cq, 1)
         counts = self.parts.setdefault(stream_id, {})
-        for part in parts:
+        for part in (*parts, cq.text.template) if cq.text.is_template else parts:
             if (part_id := _part_id(part)) not in counts:
                 self.new_parts[stream_id, part_id] = part
-        for part_id in (destination.group_id, destination.select_id):
+        for part_id in _used_parts(cq, destination):
             counts[part_id] = counts.get(part_id, 0) + 1
             self.changed_parts.add((stream_id, part_id))
         old = self.cqs[key]
@@ -182,7 +186,7 @@ class Unit:
                 self.freed_numbers.append((left.stream_id, holder.number))
                 self.dedicated.discard(left.destination_id)
         counts = self.parts[destination.stream_id]
-        for part_id in (destination.group_id, destination.select_id):
+        for part_id in _used_parts(cq, destination):
             counts[part_id] -= 1
             if not counts[part_id]:
                 del counts[part_id]
@@ -298,12 +302,25 @@ class Unit:
     def unused_parts(self) -> list[tuple[str, str]]:
         """Return the plans and SELECT lists, with their streams, that this unit leaves without a CQ."""
         return [
-            (stream_id, name) for stream_id, name in self.changed_parts if name not in self.parts.get(stream_id, {})
+            (stream_id, name)
+            for stream_id, name in self.changed_parts
+            if name not in self.parts.get(stream_id, {}) and not name.startswith("t_")
         ]
 
 
-def _part_id(part: GroupPlan | SelectList) -> str:
-    return part.group_id if isinstance(part, GroupPlan) else part.select_id
+def _part_id(part: Part) -> str:
+    match part:
+        case GroupPlan():
+            return part.group_id
+        case SelectList():
+            return part.select_id
+        case TextTemplate():
+            return part.template_id
+
+
+def _used_parts(cq: Cq, destination: Destination) -> tuple[str, ...]:
+    used = (destination.group_id, destination.select_id)
+    return (*used, cq.text.template.template_id) if cq.text.is_template else used
 
 
 def _entries(holder: Holder, windows: list[Window], until: tuple[int, ...] = ()) -> list[Entry]:

@@ -8,17 +8,20 @@ from typing import Any
 import msgspec
 
 from gateway.records import feed_of
+from gateway.stored import pack_cq, pack_holder, raw_id
 from gateway.unit import CqKey, Unit
 
-__all__ = ["shelf", "write_unit"]
+__all__ = ["SHELVES", "shelf", "write_unit"]
 
 Key = Callable[..., str]
 """Makes a key under the prefix."""
 
+SHELVES = ("groups", "selects", "texts")
+"""The hashes of parts, each of a stream."""
+
 _OF_STREAM = (
     "segments",
-    "groups",
-    "selects",
+    *SHELVES,
     "parts",
     "unused",
     "free",
@@ -29,8 +32,6 @@ _OF_STREAM = (
     "statistics",
 )
 """Keys that go with their stream."""
-
-_encode = msgspec.msgpack.encode
 
 
 def write_unit(unit: Unit, pipeline: Any, key: Key) -> None:
@@ -86,7 +87,7 @@ def _write_cqs(unit: Unit, pipeline: Any, key: Key) -> None:
         if cq is None:
             gone.setdefault(one.subscriber, []).append(one.name)
         else:
-            kept.setdefault(one.subscriber, {})[one.name] = _encode(cq)
+            kept.setdefault(one.subscriber, {})[one.name] = pack_cq(one.name, cq)
     expiries = {_member(one): cq.expire_ms for one in unit.changed_cqs if (cq := unit.cqs[one]) and cq.expire_ms}
     over = [_member(one) for one in unit.changed_cqs if _member(one) not in expiries]
     if expiries:
@@ -103,9 +104,9 @@ def _write_holders(unit: Unit, pipeline: Any, key: Key) -> None:
     holders = {name: holder for name in unit.touched if (holder := unit.holders[name]) is not None}
     gone = [name for name in unit.touched if unit.holders[name] is None]
     if holders:
-        pipeline.hset(key("destinations"), mapping={name: _encode(holder) for name, holder in holders.items()})
+        pipeline.hset(key("destinations"), mapping={raw_id(name): pack_holder(each) for name, each in holders.items()})
     if gone:
-        pipeline.hdel(key("destinations"), *gone)
+        pipeline.hdel(key("destinations"), *map(raw_id, gone))
         pipeline.srem(key("dedicated"), *gone)
     if new := [name for name, holder in holders.items() if holder.destination.mode == "dedicated"]:
         pipeline.sadd(key("dedicated"), *new)
@@ -161,7 +162,7 @@ def _write_parts(unit: Unit, pipeline: Any, key: Key) -> None:
         if count := unit.parts[stream_id].get(part_id):
             pipeline.hset(key("parts", stream_id), part_id, count)
         else:
-            # A batch that is replayed may still ask for the plan: `Compactor` removes it later.
+            # A batch that is replayed may still ask for the plan: `TableUpkeep` removes it later.
             pipeline.hdel(key("parts", stream_id), part_id)
             pipeline.zadd(key("unused", stream_id), {part_id: unit.versions[stream_id] + 1})
 
@@ -171,5 +172,5 @@ def _member(key: CqKey) -> str:
 
 
 def shelf(part_id: str) -> str:
-    """Return the name of the hash in which a plan or a SELECT list is kept."""
-    return "groups" if part_id.startswith("g_") else "selects"
+    """Return the name of the hash in which a part is kept."""
+    return {"g_": "groups", "t_": "texts"}.get(part_id[:2], "selects")

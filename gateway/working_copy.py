@@ -12,23 +12,23 @@ from typing import TypeVar
 
 import msgspec
 
-from gateway.records import Cq, Destination, Holder, feed_of
-from gateway.unit import CqKey, Unit
+from gateway.records import Destination, feed_of
+from gateway.stored import StoredCq, decode_cq, raw_id, unpack_cq, unpack_holder
+from gateway.unit import CqKey, Part, Unit
 from gateway.unit_writing import shelf, write_unit
 from grouping.catalog import Stream
+from grouping.cq_text import TextTemplate
 from grouping.group import GroupPlan, SelectList
 from grouping.redis_store import connect, mapped
 from grouping.settings import Settings
 
 __all__ = ["WorkingCopy"]
 
-_Part = TypeVar("_Part", GroupPlan, SelectList)
+_Part = TypeVar("_Part", GroupPlan, SelectList, TextTemplate)
 
 _KNOWN_PARTS = 10_000
-"""So many plans and SELECT lists are kept in memory between units; they never change."""
+"""So many parts are kept in memory between units; they never change."""
 
-_decode_cq = msgspec.msgpack.Decoder(Cq).decode
-_decode_holder = msgspec.msgpack.Decoder(Holder).decode
 _decode_destination = msgspec.msgpack.Decoder(Destination).decode
 
 
@@ -39,7 +39,7 @@ class WorkingCopy(Unit):
         super().__init__()
         self._settings = settings
         self.redis = connect(settings)
-        self._known_parts: dict[tuple[str, str], GroupPlan | SelectList] = {}
+        self._known_parts: dict[tuple[str, str], Part] = {}
 
     def key(self, *parts: str) -> str:
         """Return a Redis key under the prefix."""
@@ -85,20 +85,52 @@ class WorkingCopy(Unit):
             for subscriber, keys in by_subscriber.items():
                 pipeline.hmget(self.key("cqs", subscriber), [key.name for key in keys])
             answers = pipeline.execute() if by_subscriber else []
-        found: list[str] = []
+        found: dict[CqKey, StoredCq] = {}
         for keys, bodies in zip(by_subscriber.values(), answers, strict=True):
             for key, body in zip(keys, bodies, strict=True):
-                cq = _decode_cq(body) if body is not None else None
-                self.cqs[key] = cq
-                if cq is not None:
-                    self.stored_cqs.add(key)
-                    found.append(cq.destination_id)
+                if body is None:
+                    self.cqs[key] = None
+                else:
+                    found[key] = decode_cq(body)
         wanted = [destination.destination_id for destination in destinations]
         wanted += [feed_of(destination).destination_id for destination in destinations if destination.trigger.timed]
-        self.load_holders([*found, *wanted])
-        holders = (self.holders[name] for name in found)
-        timed = (holder.destination for holder in holders if holder is not None and holder.destination.trigger.timed)
-        self.load_holders([feed_of(destination).destination_id for destination in timed])
+        self.load_holders([*(stored.destination_id for stored in found.values()), *wanted])
+        self._unpack(found)
+
+    def _unpack(self, found: Mapping[CqKey, StoredCq]) -> None:
+        """Take in CQs whose destinations are loaded, with the stores of matches that these read."""
+        stores: list[str] = []
+        texts: dict[str, set[str]] = {}
+        for stored in found.values():
+            holder = self.holders[stored.destination_id]
+            assert holder is not None, "a CQ has a destination"
+            if holder.destination.trigger.timed:
+                stores.append(feed_of(holder.destination).destination_id)
+            if stored.template_id is not None:
+                texts.setdefault(holder.destination.stream_id, set()).add(stored.template_id)
+        self.load_holders(stores)
+        templates: dict[str | None, TextTemplate] = {}
+        for stream_id, names in texts.items():
+            templates.update(self._templates(stream_id, names))
+        for key, stored in found.items():
+            self.cqs[key] = unpack_cq(key.name, stored, templates.get(stored.template_id))
+            self.stored_cqs.add(key)
+
+    def _templates(self, stream_id: str, names: Iterable[str]) -> dict[str, TextTemplate]:
+        found: dict[str, TextTemplate] = {}
+        new = []
+        for name in names:
+            part = self._known_parts.get((stream_id, name))
+            if isinstance(part, TextTemplate):
+                found[name] = part
+            else:
+                new.append(name)
+        if new:
+            with mapped():
+                bodies = self.redis.hmget(self.key(shelf(new[0]), stream_id), new)
+            for name, body in zip(new, bodies, strict=True):
+                found[name] = self._keep_part(stream_id, name, msgspec.json.decode(body, type=TextTemplate))
+        return found
 
     def load_holders(self, names: Iterable[str]) -> None:
         """Read those destinations into the unit."""
@@ -106,9 +138,9 @@ class WorkingCopy(Unit):
         if not new:
             return
         with mapped():
-            bodies = self.redis.hmget(self.key("destinations"), new)
+            bodies = self.redis.hmget(self.key("destinations"), [raw_id(name) for name in new])
         for name, body in zip(new, bodies, strict=True):
-            self.holders[name] = _decode_holder(body) if body is not None else None
+            self.holders[name] = unpack_holder(name, body) if body is not None else None
 
     def plan(self, stream_id: str, group_id: str) -> GroupPlan:
         """Return the plan of a live group."""
@@ -127,11 +159,14 @@ class WorkingCopy(Unit):
         if part is None:
             with mapped():
                 body = self.redis.hget(self.key(shelf(part_id), stream_id), part_id)
-            part = msgspec.json.decode(body, type=kind)
-            if len(self._known_parts) > _KNOWN_PARTS:
-                self._known_parts.clear()
-            self._known_parts[stream_id, part_id] = part
+            part = self._keep_part(stream_id, part_id, msgspec.json.decode(body, type=kind))
         assert isinstance(part, kind)
+        return part
+
+    def _keep_part(self, stream_id: str, part_id: str, part: _Part) -> _Part:
+        if len(self._known_parts) > _KNOWN_PARTS:
+            self._known_parts.clear()
+        self._known_parts[stream_id, part_id] = part
         return part
 
     def subscribed(self, subscriber: str) -> int:

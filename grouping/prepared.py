@@ -1,9 +1,9 @@
 """The fast path: a CREATE CQ of a shape that was seen before is compiled by reading its literals only.
 
-The template is the text with its string and number literals, and the CQ's name, cut out. What the first text of a
-template was compiled to tells which literal goes into which slot, and how it is read there. Whatever could come out
-differently from the whole path (a literal that is no lifted constant, a set that shrinks to one value, a number of
-another type where types matter, anything refused) takes the whole path instead.
+The template is the text with its string and number literals, and the CQ's name, cut out (cq_text.py). What the first
+text of a template was compiled to tells which literal goes into which slot, and how it is read there. Whatever could
+come out differently from the whole path (a literal that is no lifted constant, a set that shrinks to one value, a
+number of another type where types matter, anything refused) takes the whole path instead.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from grouping.catalog import Catalog, Stream
 from grouping.command import parse
 from grouping.compiler import Draft, compile_draft, finish
 from grouping.constants import READERS, as_set, lift
+from grouping.cq_text import LITERAL, CqText
 from grouping.errors import InputError
 from grouping.group import CompiledQuery, ConstantRow, ConstantValue, SelectList
 from grouping.query import CreateCq
@@ -24,19 +25,9 @@ from grouping.signature import order
 
 __all__ = ["Preparer"]
 
-_HEAD = re.compile(
-    r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?CQ\s+"
-    r'("?)((?<=")[a-z0-9_][a-z0-9_ .:/-]{0,200}|[a-z_][a-z0-9_]{0,200})\1\s+(?=SELECT\b|AS\b)',
-    re.I | re.A,
-)
-"""A plain name, or a quoted one of harmless characters: the SDK quotes all names."""
-_LITERAL = re.compile(r"('[^']*(?:''[^']*)*'|(?<![\w.])(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.]))")
 _OPAQUE = re.compile(r"""["`\[{$#]|--|/\*""")
 """What may hide a quote from the scan for literals: such a text is never a template."""
-_NO_NAMES = frozenset(("AS", "FROM", "SELECT", "WHERE", "WITH"))
 _COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"))
-_LONGEST = 4096
-"""Characters of a text that becomes a template at most."""
 _SHAPES = 10_000
 _VARIANTS = 100
 
@@ -51,7 +42,7 @@ class _Place(NamedTuple):
     """Where a constant comes from: a literal, read in some way, or always the same."""
 
     ordinal: int
-    """Which literal of the text; -1 for a constant that is always the same."""
+    """Which literal of the text, the first being the name; -1 for a constant that is always the same."""
     reader: str
     sign: str
     literal_type: str
@@ -93,7 +84,7 @@ class _Shape(NamedTuple):
 
     stream: Stream
     start: int
-    """Where the SELECT begins, from the end of the head."""
+    """Where the SELECT begins, from the end of the CQ's name."""
     query: CompiledQuery
     places: tuple[tuple[_Place, ...] | _Place, ...]
     """By slot; several for a set."""
@@ -111,30 +102,26 @@ class Preparer:
         self._catalog = catalog
         self._shapes: dict[tuple[str, ...], _Shape] = {}
 
-    def create(self, text: str) -> tuple[CreateCq, CompiledQuery]:
+    def create(self, text: CqText) -> tuple[CreateCq, CompiledQuery]:
         """Return the command that a CREATE CQ is, and its SELECT compiled.
 
         Raises:
             InputError: As `command.parse` and `compiler.compile_select` do; ``unknown-statement`` for another one.
         """
-        head = _HEAD.match(text)
-        if head is None or len(text) > _LONGEST or head[2].upper() in _NO_NAMES:
-            command, draft = self._compile(text)
+        if not text.is_template:
+            command, draft = self._compile(str(text))
             return command, finish(draft)
-        pieces = _LITERAL.split(text[head.end() :])
-        literals = pieces[1::2]
-        template = (text[: head.start(2)], text[head.end(2) : head.end()], *pieces[::2])
-        shape = self._shapes.get(template)
+        shape = self._shapes.get(text.pieces)
         if shape is not None:
             # A stream that was dropped, or made anew, takes its shapes with it.
             if self._catalog.find(shape.stream.name) is shape.stream:
                 try:
-                    return _read(shape, text, head, literals)
+                    return _read(shape, text)
                 except (_Fallback, InputError):
                     pass
             else:
-                del self._shapes[template]
-        return self._prepare(text, head, template, literals)
+                del self._shapes[text.pieces]
+        return self._prepare(text)
 
     def _compile(self, text: str) -> tuple[CreateCq, Draft]:
         command = parse(text)
@@ -142,24 +129,25 @@ class Preparer:
             raise InputError("this is no CREATE CQ", code="unknown-statement", detail="A CREATE CQ is wanted here.")
         return command, compile_draft(command.select, self._catalog)
 
-    def _prepare(
-        self, text: str, head: re.Match[str], template: tuple[str, ...], literals: list[str]
-    ) -> tuple[CreateCq, CompiledQuery]:
+    def _prepare(self, text: CqText) -> tuple[CreateCq, CompiledQuery]:
         """Take the whole path, and keep what it made of the template."""
-        command, draft = self._compile(text)
+        whole, template = str(text), text.pieces
+        command, draft = self._compile(whole)
         query = finish(draft)
-        start = text.find(command.select, head.end())
-        if start < 0 or any(_OPAQUE.search(piece) for piece in template[2:]):
+        begin = len(template[0]) + len(text.literals[0])
+        start = whole.find(command.select, begin)
+        # The quote that may follow the name is none to hide behind.
+        if start < 0 or any(_OPAQUE.search(piece) for piece in (template[1].removeprefix('"'), *template[2:])):
             return command, query
         shape = self._shapes.get(template)
         if shape is None:
-            shape = _shape(draft, query, start - head.end(), _positions(text, head.end(), start))
+            shape = _shape(draft, query, start - begin, _positions(whole, begin, start))
         elif len(shape.variants) >= _VARIANTS:
             shape.variants.clear()
-        kept = tuple(literals[ordinal] for ordinal in shape.kept)
-        shape.variants[kept] = _Variant(command, query.select, len(text) - start - len(command.select))
+        kept = tuple(text.literals[ordinal] for ordinal in shape.kept)
+        shape.variants[kept] = _Variant(command, query.select, len(whole) - start - len(command.select))
         try:
-            same = _read(shape, text, head, literals) == (command, query)
+            same = _read(shape, text) == (command, query)
         except (_Fallback, InputError):
             same = False
         if not same:
@@ -172,8 +160,8 @@ class Preparer:
 
 
 def _positions(text: str, offset: int, start: int) -> dict[int, int]:
-    """Return which literal begins at each position of the SELECT."""
-    return {match.start() - start: i for i, match in enumerate(_LITERAL.finditer(text, offset))}
+    """Return which literal begins at each position of the SELECT; the first of all is the name."""
+    return {match.start() - start: i for i, match in enumerate(LITERAL.finditer(text, offset), 1)}
 
 
 def _shape(draft: Draft, query: CompiledQuery, start: int, positions: dict[int, int]) -> _Shape:
@@ -186,7 +174,7 @@ def _shape(draft: Draft, query: CompiledQuery, start: int, positions: dict[int, 
         else:
             places.append(_place(constant, positions, exact=exact))
     used = {place.ordinal for slot in places for place in (slot if isinstance(slot[0], _Place) else (slot,))}
-    kept = tuple(ordinal for ordinal in range(len(positions)) if ordinal not in used)
+    kept = tuple(ordinal for ordinal in positions.values() if ordinal not in used)
     ordered = draft.conjuncts if draft.ties else ()
     return _Shape(draft.stream, start, query, tuple(places), kept, {}, ordered)
 
@@ -215,13 +203,14 @@ def _place(constant: Constant, positions: dict[int, int], *, exact: bool) -> _Pl
     return _Place(positions[constant.position], constant.reader, sign, kind, fixed)
 
 
-def _read(shape: _Shape, text: str, head: re.Match[str], literals: list[str]) -> tuple[CreateCq, CompiledQuery]:
+def _read(shape: _Shape, text: CqText) -> tuple[CreateCq, CompiledQuery]:
     """Return what the whole path would.
 
     Raises:
         _Fallback: Where that is not sure.
         InputError: Where a literal cannot be read; the whole path says it best.
     """
+    literals = text.literals
     variant = shape.variants.get(tuple([literals[ordinal] for ordinal in shape.kept]))
     if variant is None:
         raise _Fallback
@@ -239,8 +228,9 @@ def _read(shape: _Shape, text: str, head: re.Match[str], literals: list[str]) ->
         values.append(value)
     row = _reordered(shape.ordered, types, values) if shape.ordered else ConstantRow(tuple(types), tuple(values))
     like = variant.command
-    select = text[head.end() + shape.start : len(text) - variant.tail]
-    command = CreateCq(head[2], select, like.or_replace, like.publish, like.trigger, like.start, like.expire)
+    whole, name = str(text), literals[0]
+    select = whole[len(text.pieces[0]) + len(name) + shape.start : len(whole) - variant.tail]
+    command = CreateCq(name, select, like.or_replace, like.publish, like.trigger, like.start, like.expire)
     return command, CompiledQuery(shape.query.plan, row, variant.select)
 
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from gateway.records import Holder
+from gateway.stored import raw_id, unpack_holder
 from gateway.timers.cursor import Cursor
 from gateway.working_copy import WorkingCopy
 from grouping.redis_store import mapped
@@ -19,7 +20,6 @@ from grouping.redis_store import mapped
 __all__ = ["Settled", "TimerState"]
 
 _encode = msgspec.msgpack.encode
-_decode_holder = msgspec.msgpack.Decoder(Holder).decode
 _decode_cursor = msgspec.msgpack.Decoder(Cursor).decode
 
 
@@ -42,8 +42,8 @@ class TimerState:
         if not names:
             return []
         with mapped():
-            bodies = self._redis.hmget(self._working.key("destinations"), names)
-        return [None if body is None else _decode_holder(body) for body in bodies]
+            bodies = self._redis.hmget(self._working.key("destinations"), [raw_id(name) for name in names])
+        return [None if body is None else unpack_holder(name, body) for name, body in zip(names, bodies, strict=True)]
 
     def cursors(self, names: Sequence[str]) -> list[Cursor]:
         """Return how far destinations were served; the beginning for those that never were."""

@@ -30,6 +30,7 @@ from gateway.unit import CqKey
 from gateway.working_copy import WorkingCopy
 from grouping.catalog import Catalog, Stream, StreamColumn
 from grouping.compiler import compile_select
+from grouping.cq_text import CqText
 from grouping.errors import OperationalError
 from grouping.group import CompiledQuery, canonical_constants, destination_id
 from grouping.pending_matches import pack_pending
@@ -118,7 +119,7 @@ class Desk:
             places = [self.destination(number, triggers[number]) for number in chunk]
             self.working.load((CqKey("bench", f"c{number}") for number in chunk), places)
             for number, place in zip(chunk, places, strict=True):
-                cq = Cq(f"c{number}", "", place.destination_id, self.now_ms, 0, None, expire_ms)
+                cq = Cq(f"c{number}", CqText.cut(""), place.destination_id, self.now_ms, 0, None, expire_ms)
                 self.working.put(CqKey("bench", cq.name), cq, place, *parts)
             self._commit()
             self.timers.step()

@@ -13,6 +13,7 @@ from gateway.unit import CqKey
 from gateway.working_copy import WorkingCopy
 from grouping.access_path import choose_index
 from grouping.catalog import Stream
+from grouping.cq_text import CqText
 from grouping.errors import InputError
 from grouping.expression import Call, Column, Expression, Slot
 from grouping.group import CompiledQuery, ConstantRow, GroupPlan, SelectItem, SelectList
@@ -126,7 +127,7 @@ def test_what_workers_have_seen_counts_once(settings: Settings, working: Working
     admission = Admission(settings, working)
     _tell(settings, working)
     assert 90 == _admitted(admission, _BOUND, [-1.0] * 90)
-    cq = Cq("a", "", "d_" + "0" * 24, 0, 0)
+    cq = Cq("a", CqText.cut(""), "d_" + "0" * 24, 0, 0)
     destination = Destination(cq.destination_id, "s_1", "g_bound", "s00", '["DOUBLE",1.0]', "shared", 0)
     working.load([CqKey("alice", "a")], [destination])
     working.put(CqKey("alice", "a"), cq, destination, _BOUND, _SELECT)
@@ -152,7 +153,9 @@ def test_a_residual_over_its_budget_is_refused(settings: Settings, working: Work
         name = f"d_{number:024x}"
         destination = Destination(name, "s_1", "g_like", "s00", f'["STRING","{number}"]', "shared", 0)
         working.load([CqKey("alice", str(number))], [destination])
-        working.put(CqKey("alice", str(number)), Cq(str(number), "", name, 0, 0), destination, _LIKE, _SELECT)
+        working.put(
+            CqKey("alice", str(number)), Cq(str(number), CqText.cut(""), name, 0, 0), destination, _LIKE, _SELECT
+        )
     working.commit({})
     for mode in ("shared", "virtual"):
         with pytest.raises(InputError, match="too expensive") as caught:

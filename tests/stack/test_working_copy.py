@@ -14,6 +14,7 @@ from gateway.unit import CqKey
 from gateway.working_copy import WorkingCopy
 from grouping.catalog import Stream
 from grouping.constant_table import Segment
+from grouping.cq_text import CqText
 from grouping.expression import Column
 from grouping.group import GroupPlan, SelectItem, SelectList
 from grouping.redis_store import TableStore
@@ -83,7 +84,7 @@ def _change(working: WorkingCopy, live: dict[CqKey, Cq], rng: random.Random) -> 
         return
     start = rng.choice([None, 10, 20])
     expire = rng.choice([None, 30, 40])
-    cq = Cq(key.name, "", destination.destination_id, 0, 0, start, expire, rng.random() < 0.2)
+    cq = Cq(key.name, CqText.cut(""), destination.destination_id, 0, 0, start, expire, rng.random() < 0.2)
     working.put(key, cq, destination, GroupPlan(destination.group_id, "s_1", "", ()), _SELECT)
     live[key] = cq
 
@@ -96,7 +97,7 @@ def test_a_leaving_destination_stays_until_it_is_retired(settings: Settings) -> 
     key, destination = CqKey.of("alice", "a"), _destination(1)
     plan = GroupPlan(destination.group_id, "s_1", "", ())
     working.load([key], [destination])
-    working.put(key, Cq("a", "", destination.destination_id, 0, 0), destination, plan, _SELECT)
+    working.put(key, Cq("a", CqText.cut(""), destination.destination_id, 0, 0), destination, plan, _SELECT)
     working.commit({})
     working.load([key])
     assert destination == working.remove(key, until=(7,))

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grouping.compiler import compile_select
+from grouping.cq_text import CqText
 from grouping.errors import InputError
 from grouping.expression import walk
 from grouping.prepared import Preparer
@@ -172,7 +173,7 @@ def test_fast_path_is_the_whole_path(choose: random.Random) -> None:
 
 def outcome(preparer: Preparer, text: str) -> object:
     try:
-        return repr(preparer.create(text))
+        return repr(preparer.create(CqText.cut(text)))
     except InputError as error:
         return error.code, error.message, error.detail, error.hint
 
@@ -180,9 +181,10 @@ def outcome(preparer: Preparer, text: str) -> object:
 def test_known_shapes_take_the_fast_path() -> None:
     """The second text of a shape is not parsed again."""
     preparer = Preparer(catalog())
-    preparer.create("CREATE CQ a AS SELECT symbol FROM quotes WHERE symbol = 'a' AND price < 5")
+    preparer.create(CqText.cut("CREATE CQ a AS SELECT symbol FROM quotes WHERE symbol = 'a' AND price < 5"))
     preparer._compile = None  # type: ignore[assignment,method-assign]  # would raise if it were called
-    _, query = preparer.create("CREATE CQ b AS SELECT symbol FROM quotes WHERE symbol = 'it''s' AND price < 7.5")
+    text = "CREATE CQ b AS SELECT symbol FROM quotes WHERE symbol = 'it''s' AND price < 7.5"
+    _, query = preparer.create(CqText.cut(text))
     assert ("it's", 7.5) == query.row.values
 
 
@@ -191,12 +193,12 @@ def test_dropped_stream_takes_its_shapes_along() -> None:
     streams = catalog()
     preparer = Preparer(streams)
     text = "CREATE CQ a AS SELECT symbol FROM quotes WHERE symbol = 'a'"
-    before = preparer.create(text)[1]
+    before = preparer.create(CqText.cut(text))[1]
     streams.remove(QUOTES)
     assert ("unknown-stream",) == outcome(preparer, text)[:1]  # type: ignore[index]
     anew = type(QUOTES)("s_9", "quotes", QUOTES.columns, "quotes", "json", {"0": 0}, "2026-11-22T00:00:00Z")
     streams.add(anew)
-    after = preparer.create(text)[1]
+    after = preparer.create(CqText.cut(text))[1]
     assert ("s_1", "s_9") == (before.plan.stream_id, after.plan.stream_id)
 
 

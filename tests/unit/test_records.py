@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from gateway.records import Cq, Destination, Holder, TriggerSpec, Window, union
 from gateway.timers.grid import next_tick
+from grouping.cq_text import CqText
 from grouping.query import CronBased, TimerBased
 
 _times = st.integers(-5, 20)
@@ -35,7 +36,7 @@ def test_union_holds_the_same_times_in_disjoint_windows(windows: list[Window]) -
 
 
 def _cq(window: Window, paused: bool) -> Cq:
-    return Cq("a", "", "d_1", 0, 0, *window, paused)
+    return Cq("a", CqText.cut(""), "d_1", 0, 0, *window, paused)
 
 
 @given(st.lists(st.tuples(_windows(), st.booleans()), max_size=8), st.randoms(use_true_random=False))
