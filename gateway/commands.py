@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from confluent_kafka import Message
@@ -18,11 +17,12 @@ from gateway.ends import Ends
 from gateway.kafka import LogReader, Outgoing, Topics
 from gateway.metrics import COMMANDS, DEAD_LETTERS
 from gateway.positions import Positions
+from gateway.replies import Replies
 from gateway.statements import Prepared, Statements
 from gateway.working_copy import WorkingCopy
 from grouping.errors import InputError, OperationalError
 from grouping.settings import Settings
-from schemas.codec import Command, Encoding, MalformedCommand, Reply, decode_command, decode_reply, encode_reply
+from schemas.codec import Command, MalformedCommand, Reply, decode_command, decode_reply
 
 __all__ = ["Commands"]
 
@@ -65,7 +65,7 @@ class Commands:
         self._ends = ends
         self._clock = clock
         self._log_reader = LogReader(settings)
-        self._replies = settings.topic("replies")
+        self._replies_topic = settings.topic("replies")
 
     def carry_out(self, messages: Sequence[Message]) -> None:
         """Carry out a batch of records and commit it.
@@ -75,10 +75,8 @@ class Commands:
         """
         now_ms = self._clock()
         self._positions.begin()
-        self._records: list[Outgoing] = []
-        self._to_remember: dict[int, bytes] = {}
-        self._first_replies: dict[bytes, Reply] = {}
-        requests = [request for message in messages if (request := self._decode(message, now_ms)) is not None]
+        self._replies = Replies(self._replies_topic, now_ms)
+        requests = [request for message in messages if (request := self._decode(message)) is not None]
         self._run_unless_poisoned(requests, now_ms)
         offsets: dict[int, int] = {}
         for message in messages:
@@ -86,7 +84,8 @@ class Commands:
             assert partition is not None
             assert offset is not None
             offsets[partition] = offset + 1
-        self.commit(offsets, self._records, self._to_remember, now_ms)
+        self.commit(offsets, self._replies.records, self._replies.to_remember, now_ms)
+        self._replies.count()
         self._topics.delete(self._positions.unneeded())
 
     def commit(
@@ -96,13 +95,13 @@ class Commands:
         self._statements.counts.forget(self._working.freed_numbers)
         changes, notices = self._statements.registry.finish(now_ms)
         catalog = self._settings.topic("catalog")
-        records += [Outgoing(catalog, key.encode("utf-8", "surrogatepass"), value, (), 0) for key, value in changes]
+        records += [Outgoing(catalog, key, value, (), 0) for key, value in changes]
         self._ends.note(notices)
         self._commits.write(offsets, records, to_remember, now_ms)
 
     # -- decoding ------------------------------------------------------------------------------------------------------
 
-    def _decode(self, message: Message, now_ms: int) -> _Request | None:
+    def _decode(self, message: Message) -> _Request | None:
         key, value = message.key(), message.value()
         key = key.encode() if isinstance(key, str) else key
         try:
@@ -110,7 +109,7 @@ class Commands:
             if not key:
                 raise MalformedCommand("The record has no key.", encoding=command.encoding)
         except MalformedCommand as error:
-            self._refuse_malformed(message, key, error, now_ms)
+            self._refuse_malformed(message, key, error)
             return None
         if command.subscriber.encode("utf-8", "surrogatepass") != key:
             refusal = InputError(
@@ -119,11 +118,11 @@ class Commands:
                 detail=f'The key is "{_clip(_text(key))}".',
                 hint="Send the command with the subscriber's name as the record's key.",
             )
-            self._answer(key, command.encoding, _rejection(command.command_id, _text(key), refusal, now_ms))
+            self._replies.add(key, command.encoding, self._replies.reject(command.command_id, _text(key), refusal))
             return None
         return _Request(message, key, command, Remembered.key(key, command.command_id))
 
-    def _refuse_malformed(self, message: Message, key: bytes | None, error: MalformedCommand, now_ms: int) -> None:
+    def _refuse_malformed(self, message: Message, key: bytes | None, error: MalformedCommand) -> None:
         if key:
             refusal = InputError(
                 "the record is no command",
@@ -131,7 +130,7 @@ class Commands:
                 detail=error.detail,
                 hint="Send an object with command_id, subscriber and text.",
             )
-            self._answer(key, error.encoding, _rejection(error.command_id, _text(key), refusal, now_ms))
+            self._replies.add(key, error.encoding, self._replies.reject(error.command_id, _text(key), refusal))
         else:
             COMMANDS.labels("malformed-command").inc()
         DEAD_LETTERS.labels("malformed-command").inc()
@@ -139,14 +138,14 @@ class Commands:
         headers = (("code", b"malformed-command"), ("detail", error.detail.encode()), ("source", source.encode()))
         value = message.value()
         body = value.encode() if isinstance(value, str) else value
-        self._records.append(Outgoing(self._settings.topic("deadletters"), key, body, headers))
+        self._replies.records.append(Outgoing(self._settings.topic("deadletters"), key, body, headers))
 
     # -- carrying out --------------------------------------------------------------------------------------------------
 
     def _run_unless_poisoned(self, requests: list[_Request], now_ms: int) -> None:
         """Carry out requests; one that meets a fault of ours is answered alone, and the unit made anew without it."""
         poisoned: set[bytes] = set()
-        answered = len(self._records)
+        answered = len(self._replies.records)
         while True:
             try:
                 self._run_all([each for each in requests if each.remember not in poisoned], now_ms)
@@ -154,22 +153,21 @@ class Commands:
             except _Poison as poison:
                 log.exception("a command met a fault of the gateway")
                 poisoned.add(poison.request.remember)
-                del self._records[answered:]
-                self._to_remember.clear()
-                self._first_replies.clear()
+                self._replies.cut_back(answered)
                 self._working.open()
                 self._statements.reload()
         for request in requests:
             if request.remember in poisoned:
-                reply = _rejection(request.command.command_id, request.command.subscriber, _FAULT, now_ms)
-                self._answer(request.key, request.command.encoding, reply)
+                command = request.command
+                reply = self._replies.reject(command.command_id, command.subscriber, _FAULT)
+                self._replies.add(request.key, command.encoding, reply)
 
     def _run_all(self, requests: list[_Request], now_ms: int) -> None:
         seen = self._commits.remembered.find([request.remember for request in requests], now_ms)
         run: list[tuple[_Request, Prepared | InputError]] = []
         for request in requests:
             try:
-                if request.remember in seen or request.remember in self._first_replies:
+                if request.remember in seen or request.remember in self._replies.first:
                     prepared: Prepared | InputError = _REPEAT
                 else:
                     prepared = self._statements.prepare(request.command.text, now_ms)
@@ -221,12 +219,12 @@ class Commands:
         seen: dict[bytes, tuple[int, int]],
         now_ms: int,
     ) -> None:
-        command, encoding = request.command, request.command.encoding
-        first = self._first_replies.get(request.remember)
+        command, replies = request.command, self._replies
+        first = replies.first.get(request.remember)
         if first is None and request.remember in seen:
             first = self._reply_at(*seen[request.remember])
         if first is not None:
-            self._answer(request.key, encoding, first)
+            replies.add(request.key, command.encoding, first)
             return
         if prepared is _REPEAT:
             # Its first reply is no longer to be had, so the command counts as new.
@@ -234,23 +232,13 @@ class Commands:
         try:
             if isinstance(prepared, InputError):
                 raise prepared
-            position = f"{request.message.partition()}/{request.message.offset()}"
-            result = self._statements.carry_out(command.subscriber, prepared, position, now_ms)
-            reply = Reply(
-                command_id=command.command_id,
-                subscriber=command.subscriber,
-                status="accepted",
-                code="ok",
-                message=_DONE.get(type(prepared.statement).__name__, "done"),
-                result=result,
-                replied_at=datetime.fromtimestamp(now_ms / 1000, UTC),
-            )
+            place = (request.message.partition(), request.message.offset())
+            result = self._statements.carry_out(command.subscriber, prepared, place, now_ms)
+            message = _DONE.get(type(prepared.statement).__name__, "done")
+            reply = replies.accept(command.command_id, command.subscriber, message, result)
         except InputError as error:
-            reply = _rejection(command.command_id, command.subscriber, error, now_ms)
-        if reply.code != "unavailable":
-            self._first_replies[request.remember] = reply
-            self._to_remember[len(self._records)] = request.remember
-        self._answer(request.key, encoding, reply)
+            reply = replies.reject(command.command_id, command.subscriber, error)
+        replies.add(request.key, command.encoding, reply, request.remember)
 
     def _prepare_again(self, command: Command, now_ms: int) -> Prepared | InputError:
         try:
@@ -262,17 +250,12 @@ class Commands:
         return prepared
 
     def _reply_at(self, partition: int, offset: int) -> Reply | None:
-        message = self._log_reader.at(self._replies, partition, offset)
+        message = self._log_reader.at(self._replies_topic, partition, offset)
         if message is None:
             return None
         value = message.value()
         assert isinstance(value, bytes)
         return decode_reply(value)
-
-    def _answer(self, key: bytes, encoding: Encoding, reply: Reply) -> None:
-        COMMANDS.labels(reply.code).inc()
-        headers = (("command_id", reply.command_id.encode("utf-8", "surrogatepass")),) if reply.command_id else ()
-        self._records.append(Outgoing(self._replies, key, encode_reply(reply, encoding), headers))
 
 
 class _Poison(Exception):
@@ -302,19 +285,6 @@ _DONE = {
     "PauseCq": "paused",
     "ResumeCq": "resumed",
 }
-
-
-def _rejection(command_id: str | None, subscriber: str, error: InputError, now_ms: int) -> Reply:
-    return Reply(
-        command_id=command_id,
-        subscriber=subscriber,
-        status="rejected",
-        code=error.code,
-        message=error.message,
-        detail=error.detail,
-        hint=error.hint,
-        replied_at=datetime.fromtimestamp(now_ms / 1000, UTC),
-    )
 
 
 def _text(key: bytes) -> str:

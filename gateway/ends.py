@@ -62,13 +62,13 @@ class Ends:
             shelf.pop(name, None)
         (self._lingering if notice.written else self._open)[name] = notice
         self._working.set_field("ends", name, body)
-        return (f"end/{name}", body)
+        return (f"end/{name}".encode(), body)
 
     def _forget(self, name: str) -> CatalogChange:
         self._open.pop(name, None)
         self._lingering.pop(name, None)
         self._working.set_field("ends", name, None)
-        return (f"end/{name}", None)
+        return (f"end/{name}".encode(), None)
 
     def step(self, now_ms: int, epoch: int) -> tuple[list[Outgoing], list[CatalogChange]]:
         """Return what is to be written now, as part of the unit of work: `cq.end` records and changed notices."""

@@ -26,6 +26,7 @@ __all__ = [
     "Window",
     "feed_of",
     "instant",
+    "joined_with",
     "millis",
     "union",
 ]
@@ -120,6 +121,11 @@ PENDING_PARTITIONS = 16
 """Of `cq.pending`; fixed, since the place of stored matches follows from it."""
 
 
+def joined_with(destination: Destination) -> tuple[Destination, ...]:
+    """Return the destinations that a CQ of one is a member of: that one, and the store that its ticks read."""
+    return (destination, _store_of(destination)) if destination.trigger.timed else (destination,)
+
+
 def feed_of(destination: Destination) -> Destination:
     """Return what the constant table feeds for a destination: itself, or the store of matches that its ticks read.
 
@@ -131,7 +137,7 @@ def feed_of(destination: Destination) -> Destination:
 
 @lru_cache(maxsize=20_000)
 def _store_of(destination: Destination) -> Destination:
-    name = pending_id(destination.group_id, destination.row, destination.select_id)
+    name = pending_id(destination.group_id, destination.constants, destination.select_id)
     return Destination(
         name,
         destination.stream_id,
@@ -209,7 +215,8 @@ class Holder(msgspec.Struct, array_like=True):
         if cq.paused:
             self.paused += by
             return
-        key = ",".join("" if bound is None else str(bound) for bound in cq.window)
+        start, expire = cq.window
+        key = ALWAYS if start is expire is None else f"{_bound(start)},{_bound(expire)}"
         left = self.windows.get(key, 0) + by
         if left:
             self.windows[key] = left
@@ -231,6 +238,10 @@ class Holder(msgspec.Struct, array_like=True):
             start, expire = key.split(",")
             windows.append((int(start) if start else None, int(expire) if expire else None))
         return union(windows) if len(windows) > 1 else windows
+
+
+def _bound(epoch_ms: int | None) -> str:
+    return "" if epoch_ms is None else str(epoch_ms)
 
 
 class EndNotice(msgspec.Struct, frozen=True):

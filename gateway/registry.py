@@ -18,23 +18,23 @@ from gateway.working_copy import WorkingCopy
 from grouping.catalog import Stream
 from grouping.cq_text import CqText
 from grouping.errors import InputError, near_name
-from grouping.group import CompiledQuery, ConstantRow, GroupPlan, SelectList, canonical_constants, destination_id
+from grouping.group import CompiledQuery, GroupPlan, SelectList, canonical_constants, destination_id
 from grouping.query import AlterCq, CreateCq, DigestClause
 from grouping.settings import Settings
 from schemas.partition import partition_of
 
 __all__ = ["CatalogChange", "Registry", "catalog_key"]
 
-CatalogChange = tuple[str, bytes | None]
+CatalogChange = tuple[bytes, bytes | None]
 """Key and value of a record of `cq.catalog`; None is a tombstone."""
 
 _PAUSES = 99
 """So many earlier pauses of a virtual CQ are remembered: readers that lag further behind see what they hid."""
 
 
-def catalog_key(key: CqKey) -> str:
+def catalog_key(key: CqKey) -> bytes:
     """Return the key of a CQ's record on `cq.catalog`; JSON, since both names may hold any character."""
-    return "cq/" + msgspec.json.encode(key).decode()
+    return b"cq/" + msgspec.json.encode(key)
 
 
 class Registry:
@@ -57,12 +57,13 @@ class Registry:
         trigger = TriggerSpec.of(statement.trigger, now_ms if start_ms is None else start_ms)
         clause, word = statement.publish.digest or DigestClause(), statement.publish.mode or ""
         plan = query.plan
-        return self._place((plan.stream_id, plan.group_id), query.row, query.select.select_id, trigger, clause, word)
+        constants = canonical_constants(query.row)
+        return self._place((plan.stream_id, plan.group_id), constants, query.select.select_id, trigger, clause, word)
 
     def _place(
         self,
         group: tuple[str, str],
-        row: ConstantRow,
+        constants: str,
         select_id: str,
         trigger: TriggerSpec,
         clause: DigestClause,
@@ -70,21 +71,20 @@ class Registry:
     ) -> Destination:
         stream_id, group_id = group
         phase_ms = trigger.phase_ms if trigger.every_ms else None
-        name = destination_id(group_id, row, select_id, trigger.trigger, phase_ms, clause, word or None)
+        name = destination_id(group_id, constants, select_id, trigger.trigger, phase_ms, clause, word or None)
         digest = (clause.kind, clause.columns, clause.rows, clause.even_if_empty)
-        constants = canonical_constants(row)
-        return self._placed(Destination(name, stream_id, group_id, select_id, constants, "", 0, trigger, digest, word))
+        mode = self._mode(word)
+        partition = self._partition(name, mode)
+        return Destination(name, stream_id, group_id, select_id, constants, mode, partition, trigger, digest, word)
 
-    def _placed(self, destination: Destination) -> Destination:
-        """Give a destination its mode and partition: the word's, or dedicated while there is room, then shared."""
-        mode = destination.word
-        if not mode:
-            room = self._settings.results.dedicated_limit - len(self._working.dedicated)
-            mode = "dedicated" if room > 0 else "shared"
-        partition = 0
-        if mode == "shared":
-            partition = partition_of(destination.destination_id.encode(), self._positions.shared_partitions)
-        return msgspec.structs.replace(destination, mode=mode, partition=partition)
+    def _mode(self, word: str) -> str:
+        """Return the mode of a new destination: the word's, or dedicated while there is room, then shared."""
+        if word:
+            return word
+        return "dedicated" if self._settings.results.dedicated_limit > len(self._working.dedicated) else "shared"
+
+    def _partition(self, destination_id: str, mode: str) -> int:
+        return partition_of(destination_id.encode(), self._positions.shared_partitions) if mode == "shared" else 0
 
     def create(
         self, key: CqKey, text: CqText, statement: CreateCq, query: CompiledQuery, wanted: Destination, now_ms: int
@@ -136,15 +136,17 @@ class Registry:
         if holder is not None:
             return holder.destination
         limit = self._settings.results.dedicated_limit
-        placed = self._placed(wanted)
-        if placed.mode == "dedicated" and len(self._working.dedicated) >= limit:
+        mode = self._mode(wanted.word)
+        if mode == "dedicated" and len(self._working.dedicated) >= limit:
             raise InputError(
                 "there are too many dedicated destinations",
                 code="quota-exceeded",
                 detail=f"There are {len(self._working.dedicated)}, and the limit is {limit}.",
                 hint="Publish SHARED, or leave the word out.",
             )
-        return placed
+        if mode == wanted.mode:
+            return wanted
+        return msgspec.structs.replace(wanted, mode=mode, partition=self._partition(wanted.destination_id, mode))
 
     def _begin(self, destination: Destination) -> int | tuple[int, ...]:
         if destination.mode == "virtual":
@@ -165,7 +167,7 @@ class Registry:
     def _note_part(self, stream_id: str, part: GroupPlan | SelectList) -> None:
         name = part.group_id if isinstance(part, GroupPlan) else part.select_id
         if name not in self._working.parts.get(stream_id, {}):
-            self.changes.append((f"part/{stream_id}/{name}", msgspec.json.encode(part)))
+            self.changes.append((f"part/{stream_id}/{name}".encode(), msgspec.json.encode(part)))
 
     def _end(self, destination: Destination, at_ms: int, reason: str, until: tuple[int, ...] = ()) -> None:
         timed = self._working.ended_note(destination)
@@ -176,7 +178,7 @@ class Registry:
         notice = EndNotice(destination, at_ms, reason, version, source, timed=timed, until=until, select=select)
         self.notices.append(notice)
         self.admission.ended(destination)
-        self.changes.append((f"end/{destination.destination_id}", msgspec.json.encode(notice)))
+        self.changes.append((f"end/{destination.destination_id}".encode(), msgspec.json.encode(notice)))
 
     # -- afterwards ----------------------------------------------------------------------------------------------------
 
@@ -244,7 +246,7 @@ class Registry:
         if trigger != old.trigger:
             self._check_digest(old, trigger)
             group = (old.stream_id, old.group_id)
-            wanted = self._place(group, old.row, old.select_id, trigger, old.clause, old.word)
+            wanted = self._place(group, old.constants, old.select_id, trigger, old.clause, old.word)
             self._working.load((), [wanted])
             destination = self._existing_or(wanted)
             offset = self._begin(destination)
@@ -272,13 +274,13 @@ class Registry:
 
     def note_stream(self, stream: Stream, *, gone: bool = False) -> None:
         """Note a stream that was created or dropped for the catalog."""
-        self.changes.append((f"stream/{stream.stream_id}", None if gone else msgspec.json.encode(stream)))
+        self.changes.append((f"stream/{stream.stream_id}".encode(), None if gone else msgspec.json.encode(stream)))
 
     def finish(self, now_ms: int) -> tuple[list[CatalogChange], list[EndNotice]]:
         """Return what the unit is to write to the catalog and which destinations it ended, and begin the next one."""
-        unused = ((f"part/{stream_id}/{name}", None) for stream_id, name in self._working.unused_parts())
+        unused = ((f"part/{stream_id}/{name}".encode(), None) for stream_id, name in self._working.unused_parts())
         sights = (
-            (f"timed/{name}", None if note is None else msgspec.json.encode(note))
+            (f"timed/{name}".encode(), None if note is None else msgspec.json.encode(note))
             for name, note in self._working.note_sights(now_ms).items()
         )
         changes, notices = [*self.changes, *sights, *unused], self.notices

@@ -49,6 +49,9 @@ __all__ = ["Prepared", "Statements"]
 
 Result = dict[str, object]
 
+Place = tuple[int | None, int | None]
+"""Partition and offset of a record."""
+
 _CREATE_CQ = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?CQ\s", re.IGNORECASE)
 """The command that comes in thousands: it need not be parsed to be known."""
 
@@ -103,9 +106,9 @@ class Statements:
                 code="command-too-large",
                 detail=f"Its text has {size} bytes, and the limit is {limit}.",
             )
-        if not _CREATE_CQ.match(text) and not isinstance(statement := parse(text), CreateCq):
-            return Prepared(statement)
         cut = CqText.cut(text)
+        if not (cut.is_cut or _CREATE_CQ.match(text)) and not isinstance(statement := parse(text), CreateCq):
+            return Prepared(statement)
         create, query = self._preparer.create(cut)
         create = with_digest_columns(create, query)
         if create.publish.mode == "virtual":
@@ -119,13 +122,13 @@ class Statements:
             return None
         return CqKey.of(subscriber, name)
 
-    def carry_out(self, subscriber: str, prepared: Prepared, position: str, now_ms: int) -> Result:
+    def carry_out(self, subscriber: str, prepared: Prepared, place: Place, now_ms: int) -> Result:
         """Carry out a statement and return its result.
 
         Args:
             subscriber: Who asks.
             prepared: What; the CQ that it `needs` and its wanted destination must be loaded.
-            position: The command's own place on its topic.
+            place: The command's own place on its topic.
             now_ms: The time of acceptance.
 
         Raises:
@@ -150,7 +153,13 @@ class Statements:
                 return self._cq(registry.alter(key, statement, now_ms), now_ms)
             case CreateStream():
                 stream = create_stream(
-                    self._settings, self._working, self.catalog, self._topics, statement, position, now_ms
+                    self._settings,
+                    self._working,
+                    self.catalog,
+                    self._topics,
+                    statement,
+                    f"{place[0]}/{place[1]}",
+                    now_ms,
                 )
                 registry.note_stream(stream)
                 self._preparer = Preparer(self.catalog)

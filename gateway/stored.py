@@ -15,7 +15,7 @@ import msgspec
 
 from gateway.records import ALWAYS, Cq, Destination, Holder, TimedNote, TriggerSpec
 from grouping.constant_table import MODES
-from grouping.cq_text import CqText, TextTemplate
+from grouping.cq_text import WHOLE, CqText, TextTemplate
 
 __all__ = ["StoredCq", "decode_cq", "pack_cq", "pack_holder", "raw_id", "unpack_cq", "unpack_holder"]
 
@@ -45,9 +45,9 @@ class StoredCq(msgspec.Struct, array_like=True, frozen=True):
         return f"d_{self.destination.hex()}"
 
     @property
-    def template_id(self) -> str | None:
-        """The template of its text, None where that is not cut."""
-        return f"t_{self.template.hex()}" if self.template else None
+    def template_id(self) -> str:
+        """The template of its text, empty where that is not cut."""
+        return f"t_{self.template.hex()}" if self.template else ""
 
 
 class _StoredHolder(msgspec.Struct, array_like=True, frozen=True):
@@ -83,7 +83,7 @@ def raw_id(destination_id: str) -> bytes:
 def pack_cq(folded: str, cq: Cq) -> bytes:
     """Return the value of a CQ, its key being the folded name."""
     first, *literals = cq.text.literals
-    template = bytes.fromhex(cq.text.template.template_id[2:]) if cq.text.is_template else b""
+    template = bytes.fromhex(cq.text.template.template_id[2:])
     fields: tuple[Any, ...] = (
         template,
         ("" if first == cq.name and template else first, *literals),
@@ -97,12 +97,12 @@ def pack_cq(folded: str, cq: Cq) -> bytes:
     return _encode(fields)
 
 
-def unpack_cq(folded: str, stored: StoredCq, template: TextTemplate | None) -> Cq:
+def unpack_cq(folded: str, stored: StoredCq, template: TextTemplate) -> Cq:
     """Return the CQ of a value that was decoded, with the template that it names."""
-    name = stored.name or folded
-    text = CqText(("", ""), stored.literals)
-    if template is not None:
-        text = CqText(template.pieces, (stored.literals[0] or name, *stored.literals[1:]))
+    name, literals = stored.name or folded, stored.literals
+    if template is not WHOLE and not literals[0]:
+        literals = (name, *literals[1:])
+    text = CqText(template, literals)
     return Cq(
         name,
         text,

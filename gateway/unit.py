@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from gateway.records import Cq, Destination, Holder, Sight, TimedNote, Window, feed_of
+from gateway.records import Cq, Destination, Holder, Sight, TimedNote, Window, feed_of, joined_with
 from grouping.catalog import Stream
 from grouping.constant_table import Block, Entry, Segment
 from grouping.cq_text import TextTemplate
@@ -101,7 +101,7 @@ class Unit:
             The destination of the one that was replaced, when nobody is left there.
         """
         stream_id = destination.stream_id
-        for joined in {destination, feed_of(destination)}:
+        for joined in joined_with(destination):
             holder = self._touch(joined)
             if holder is None:
                 self._take_over(joined)
@@ -117,10 +117,11 @@ class Unit:
                     self.dedicated.add(joined.destination_id)
             holder.count(cq, 1)
         counts = self.parts.setdefault(stream_id, {})
-        for part in (*parts, cq.text.template) if cq.text.is_template else parts:
-            if (part_id := _part_id(part)) not in counts:
-                self.new_parts[stream_id, part_id] = part
         for part_id in _used_parts(cq, destination):
+            if part_id not in counts:
+                found = {_part_id(part): part for part in (*parts, cq.text.template)}
+                if part_id in found:
+                    self.new_parts[stream_id, part_id] = found[part_id]
             counts[part_id] = counts.get(part_id, 0) + 1
             self.changed_parts.add((stream_id, part_id))
         old = self.cqs[key]
@@ -171,7 +172,7 @@ class Unit:
         own = self.holders[cq.destination_id]
         assert own is not None, "a CQ has a destination"
         destination = own.destination
-        for left in {destination, feed_of(destination)}:
+        for left in joined_with(destination):
             holder = self._touch(left)
             assert holder is not None, "a destination stays as long as it has members"
             seen = holder.seen
@@ -320,7 +321,7 @@ def _part_id(part: Part) -> str:
 
 def _used_parts(cq: Cq, destination: Destination) -> tuple[str, ...]:
     used = (destination.group_id, destination.select_id)
-    return (*used, cq.text.template.template_id) if cq.text.is_template else used
+    return (*used, cq.text.template.template_id) if cq.text.is_cut else used
 
 
 def _entries(holder: Holder, windows: list[Window], until: tuple[int, ...] = ()) -> list[Entry]:

@@ -89,7 +89,7 @@ def _write_cqs(unit: Unit, pipeline: Any, key: Key) -> None:
         else:
             kept.setdefault(one.subscriber, {})[one.name] = pack_cq(one.name, cq)
     expiries = {_member(one): cq.expire_ms for one in unit.changed_cqs if (cq := unit.cqs[one]) and cq.expire_ms}
-    over = [_member(one) for one in unit.changed_cqs if _member(one) not in expiries]
+    over = [_member(one) for one in unit.changed_cqs & unit.stored_cqs if _member(one) not in expiries]
     if expiries:
         pipeline.zadd(key("expiries"), expiries)
     if over:

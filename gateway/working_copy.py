@@ -17,7 +17,7 @@ from gateway.stored import StoredCq, decode_cq, raw_id, unpack_cq, unpack_holder
 from gateway.unit import CqKey, Part, Unit
 from gateway.unit_writing import shelf, write_unit
 from grouping.catalog import Stream
-from grouping.cq_text import TextTemplate
+from grouping.cq_text import WHOLE, TextTemplate
 from grouping.group import GroupPlan, SelectList
 from grouping.redis_store import connect, mapped
 from grouping.settings import Settings
@@ -106,14 +106,14 @@ class WorkingCopy(Unit):
             assert holder is not None, "a CQ has a destination"
             if holder.destination.trigger.timed:
                 stores.append(feed_of(holder.destination).destination_id)
-            if stored.template_id is not None:
+            if stored.template:
                 texts.setdefault(holder.destination.stream_id, set()).add(stored.template_id)
         self.load_holders(stores)
-        templates: dict[str | None, TextTemplate] = {}
+        templates = {"": WHOLE}
         for stream_id, names in texts.items():
-            templates.update(self._templates(stream_id, names))
+            templates |= self._templates(stream_id, names)
         for key, stored in found.items():
-            self.cqs[key] = unpack_cq(key.name, stored, templates.get(stored.template_id))
+            self.cqs[key] = unpack_cq(key.name, stored, templates[stored.template_id])
             self.stored_cqs.add(key)
 
     def _templates(self, stream_id: str, names: Iterable[str]) -> dict[str, TextTemplate]:

@@ -82,15 +82,18 @@ def _stored(kind: str, value: object) -> object:
 
 
 def _to_batch(block: Block, entries: Sequence[Entry]) -> pa.RecordBatch:
+    ids = bytes.fromhex("".join([entry.destination[2:] for entry in entries]))
     columns: dict[str, pa.Array] = {
-        "destination": pa.array([bytes.fromhex(entry.destination[2:]) for entry in entries], pa.binary(12)),
+        "destination": pa.Array.from_buffers(pa.binary(12), len(entries), [None, pa.py_buffer(ids)]),
         "number": pa.array([entry.number for entry in entries], pa.int32()),
         "partition": pa.array([entry.partition for entry in entries], pa.int32()),
         "start_ms": pa.array([entry.start_ms for entry in entries], pa.int64()),
         "expire_ms": pa.array([entry.expire_ms for entry in entries], pa.int64()),
     }
     for slot, kind in enumerate(block.types):
-        values = [_stored(kind, entry.row.values[slot]) for entry in entries]
+        values: list[object] = [entry.row.values[slot] for entry in entries]
+        if kind not in _SCALARS:
+            values = [_stored(kind, value) for value in values]
         columns[f"c{slot}"] = pa.array(values, storage_type(kind))
     return pa.RecordBatch.from_pydict(columns)
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import msgspec
 
-__all__ = ["LITERAL", "CqText", "TextTemplate"]
+__all__ = ["LITERAL", "WHOLE", "CqText", "TextTemplate"]
 
 _HEAD = re.compile(
     r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?CQ\s+"
@@ -31,7 +31,12 @@ class TextTemplate(msgspec.Struct, frozen=True):
     """What texts of one kind have in common."""
 
     template_id: str
+    """Empty for that of texts that are not cut."""
     pieces: tuple[str, ...]
+
+
+WHOLE = TextTemplate("", ("", ""))
+"""Of a text that is one literal."""
 
 
 class CqText(msgspec.Struct, frozen=True, array_like=True):
@@ -43,33 +48,29 @@ class CqText(msgspec.Struct, frozen=True, array_like=True):
         (('a', '5'), 'CREATE CQ a AS SELECT b FROM s WHERE c > 5')
     """
 
-    pieces: tuple[str, ...]
+    template: TextTemplate
     literals: tuple[str, ...]
     """One fewer than pieces: first the CQ's name as it is written, then strings with their quotes, and numbers."""
 
     @classmethod
     def cut(cls, text: str) -> CqText:
-        """Cut a text; one that cannot be a template (see `is_template`) is one literal."""
+        """Cut a text; one that is not plainly a CREATE CQ is one literal."""
         head = _HEAD.match(text) if len(text) <= _LONGEST else None
         if head is None or head[2].upper() in _NO_NAMES:
-            return cls(("", ""), (text,))
-        parts = LITERAL.split(text[head.end(2) :])
-        return cls((text[: head.start(2)], *parts[::2]), (head[2], *parts[1::2]))
+            return cls(WHOLE, (text,))
+        start, end = head.span(2)
+        parts = LITERAL.split(text[end:])
+        return cls(_template((text[:start], *parts[::2])), (head[2], *parts[1::2]))
 
     @property
-    def is_template(self) -> bool:
-        """Whether the pieces are a CREATE CQ's; what they mean is not known by that."""
-        return self.pieces[0] != ""
-
-    @property
-    def template(self) -> TextTemplate:
-        """The pieces, and the id by which they are stored."""
-        return _template(self.pieces)
+    def is_cut(self) -> bool:
+        """Whether the template is that of a CREATE CQ; what it means is not known by that."""
+        return bool(self.template.template_id)
 
     def __str__(self) -> str:
         """The text, as it was before it was cut."""
         parts = [""] * (2 * len(self.literals) + 1)
-        parts[::2] = self.pieces
+        parts[::2] = self.template.pieces
         parts[1::2] = self.literals
         return "".join(parts)
 

@@ -6,7 +6,6 @@ import hashlib
 import math
 from datetime import date, datetime
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any, cast
 
 import msgspec
@@ -91,6 +90,11 @@ def group_id(stream_id: str, signature: str) -> str:
     return _digest("g_", stream_id, signature)
 
 
+_rows: dict[str, ConstantRow] = {}
+"""Rows by their text: what was written a moment ago is asked for several times in the same unit of work."""
+_MOST_ROWS = 20_000
+
+
 def canonical_constants(row: ConstantRow) -> str:
     """Return the row's constants as one text: equal exactly when the rows are.
 
@@ -102,7 +106,14 @@ def canonical_constants(row: ConstantRow) -> str:
     for kind, value in zip(row.types, row.values, strict=True):
         # JSON has no infinity (a literal beyond DOUBLE's range): null would make it one with NULL.
         flat += (kind, repr(value) if isinstance(value, float) and math.isinf(value) else value)
-    return msgspec.json.encode(flat).decode()
+    return _noted(msgspec.json.encode(flat).decode(), row)
+
+
+def _noted(text: str, row: ConstantRow) -> str:
+    if len(_rows) >= _MOST_ROWS:
+        _rows.clear()
+    _rows[text] = row
+    return text
 
 
 _PYTHON_TYPES: dict[str, object] = {
@@ -124,7 +135,6 @@ def _parse_value(kind: str, value: object) -> ConstantValue:
     return cast(ConstantValue, msgspec.convert(value, _PYTHON_TYPES.get(kind, Decimal | None)))
 
 
-@lru_cache(maxsize=10_000)
 def parse_constants(text: str) -> ConstantRow:
     """Return the row that `canonical_constants` wrote.
 
@@ -132,9 +142,13 @@ def parse_constants(text: str) -> ConstantRow:
         >>> parse_constants('["STRING","INTC","DOUBLE",100.0]').values
         ('INTC', 100.0)
     """
-    flat = msgspec.json.decode(text)
-    types = tuple(flat[0::2])
-    return ConstantRow(types, tuple(map(_parse_value, types, flat[1::2])))
+    row = _rows.get(text)
+    if row is None:
+        flat = msgspec.json.decode(text)
+        types = tuple(flat[0::2])
+        row = ConstantRow(types, tuple(map(_parse_value, types, flat[1::2])))
+        _noted(text, row)
+    return row
 
 
 def _trigger_text(trigger: Trigger, phase_ms: int | None) -> str:
@@ -149,7 +163,7 @@ def _trigger_text(trigger: Trigger, phase_ms: int | None) -> str:
 
 def destination_id(
     group: str,
-    row: ConstantRow,
+    constants: str,
     select: str,
     trigger: Trigger,
     phase_ms: int | None,
@@ -160,7 +174,7 @@ def destination_id(
 
     Args:
         group: The group's id.
-        row: The constants.
+        constants: As `canonical_constants` writes them.
         select: The id of the SELECT list.
         trigger: When results leave.
         phase_ms: Of a TimerBased trigger, START (or acceptance) modulo the interval, epoch milliseconds.
@@ -168,9 +182,9 @@ def destination_id(
         mode: The word after PUBLISH, None when there is none.
     """
     clause = f"{digest.kind} {digest.rows} {digest.even_if_empty} {msgspec.json.encode(digest.columns).decode()}"
-    return _digest("d_", group, canonical_constants(row), select, _trigger_text(trigger, phase_ms), clause, mode or "")
+    return _digest("d_", group, constants, select, _trigger_text(trigger, phase_ms), clause, mode or "")
 
 
-def pending_id(group: str, row: ConstantRow, select: str) -> str:
+def pending_id(group: str, constants: str, select: str) -> str:
     """Return the id under which matches wait for ticks: one per constant row and SELECT list (NiagaraCQ §3.6.2)."""
-    return _digest("p_", group, canonical_constants(row), select)
+    return _digest("p_", group, constants, select)

@@ -108,10 +108,10 @@ class Preparer:
         Raises:
             InputError: As `command.parse` and `compiler.compile_select` do; ``unknown-statement`` for another one.
         """
-        if not text.is_template:
+        if not text.is_cut:
             command, draft = self._compile(str(text))
             return command, finish(draft)
-        shape = self._shapes.get(text.pieces)
+        shape = self._shapes.get(text.template.pieces)
         if shape is not None:
             # A stream that was dropped, or made anew, takes its shapes with it.
             if self._catalog.find(shape.stream.name) is shape.stream:
@@ -120,7 +120,7 @@ class Preparer:
                 except (_Fallback, InputError):
                     pass
             else:
-                del self._shapes[text.pieces]
+                del self._shapes[text.template.pieces]
         return self._prepare(text)
 
     def _compile(self, text: str) -> tuple[CreateCq, Draft]:
@@ -131,7 +131,7 @@ class Preparer:
 
     def _prepare(self, text: CqText) -> tuple[CreateCq, CompiledQuery]:
         """Take the whole path, and keep what it made of the template."""
-        whole, template = str(text), text.pieces
+        whole, template = str(text), text.template.pieces
         command, draft = self._compile(whole)
         query = finish(draft)
         begin = len(template[0]) + len(text.literals[0])
@@ -229,7 +229,7 @@ def _read(shape: _Shape, text: CqText) -> tuple[CreateCq, CompiledQuery]:
     row = _reordered(shape.ordered, types, values) if shape.ordered else ConstantRow(tuple(types), tuple(values))
     like = variant.command
     whole, name = str(text), literals[0]
-    select = whole[len(text.pieces[0]) + len(name) + shape.start : len(whole) - variant.tail]
+    select = whole[len(text.template.pieces[0]) + len(name) + shape.start : len(whole) - variant.tail]
     command = CreateCq(name, select, like.or_replace, like.publish, like.trigger, like.start, like.expire)
     return command, CompiledQuery(shape.query.plan, row, variant.select)
 

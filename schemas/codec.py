@@ -146,11 +146,13 @@ def encode_reply(reply: Reply, encoding: Encoding) -> bytes:
         >>> decode_reply(encode_reply(reply, "avro")) == reply
         True
     """
-    replied_at = reply.replied_at.astimezone(UTC)
-    replied_at = replied_at.replace(microsecond=replied_at.microsecond // 1000 * 1000)
+    at = reply.replied_at
+    if at.tzinfo is not UTC or at.microsecond % 1000:
+        at = at.astimezone(UTC).replace(microsecond=at.microsecond // 1000 * 1000)
+        reply = msgspec.structs.replace(reply, replied_at=at)
     if encoding == "json":
-        return _JSON.encode(msgspec.structs.replace(reply, replied_at=replied_at))
-    fields = msgspec.structs.asdict(reply) | {"replied_at": replied_at}
+        return _JSON.encode(reply)
+    fields = msgspec.structs.asdict(reply)
     if reply.result is not None:
         fields["result"] = _JSON.encode(reply.result).decode()
     return _REPLY_AVRO.encode(fields)

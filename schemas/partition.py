@@ -7,6 +7,7 @@ Keyed topics are partitioned by murmur2 of the key (contract §1), so that a cli
 from __future__ import annotations
 
 from functools import lru_cache
+from struct import unpack_from
 
 _SEED = 0x9747B28C
 _MULTIPLIER = 0x5BD1E995
@@ -20,12 +21,11 @@ def murmur2(data: bytes) -> int:
     Source: `org.apache.kafka.common.utils.Utils.murmur2`, whose signed result this equals modulo 2^32.
     """
     length = len(data)
-    value = (_SEED ^ length) & _MASK
     whole = length & ~3
-    for start in range(0, whole, 4):
-        block = int.from_bytes(data[start : start + 4], "little") * _MULTIPLIER & _MASK
-        block ^= block >> _ROTATION
-        value = (value * _MULTIPLIER & _MASK) ^ (block * _MULTIPLIER & _MASK)
+    value = _SEED ^ length
+    for block in unpack_from(f"<{whole >> 2}I", data):
+        mixed = block * _MULTIPLIER & _MASK
+        value = (value * _MULTIPLIER ^ (mixed ^ mixed >> _ROTATION) * _MULTIPLIER) & _MASK
     if whole < length:
         value = (value ^ int.from_bytes(data[whole:], "little")) * _MULTIPLIER & _MASK
     value ^= value >> 13

@@ -100,13 +100,13 @@ class Desk:
     def destination(self, number: int, trigger: TriggerSpec) -> Destination:
         """Return where matches of ``k = number`` go at those ticks."""
         query = self._query
-        row = query.row.__class__(query.row.types, (number,))
+        constants = canonical_constants(query.row.__class__(query.row.types, (number,)))
         group, select = query.plan.group_id, query.select.select_id
         asked = trigger.trigger if trigger.timed else ChangeBased()
-        name = destination_id(group, row, select, asked, trigger.phase_ms, DigestClause(), "shared")
+        name = destination_id(group, constants, select, asked, trigger.phase_ms, DigestClause(), "shared")
         partition = partition_of(name.encode(), self.settings.results.partitions)
         return Destination(
-            name, self._stream.stream_id, group, select, canonical_constants(row), "shared", partition, trigger,
+            name, self._stream.stream_id, group, select, constants, "shared", partition, trigger,
             word="shared",
         )  # fmt: skip
 

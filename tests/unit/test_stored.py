@@ -27,7 +27,7 @@ def test_a_cut_text_is_the_text(text: str) -> None:
     """Whatever the text, its pieces and literals put together are that text again."""
     cut = CqText.cut(text)
     assert text == str(cut)
-    assert len(cut.pieces) == len(cut.literals) + 1
+    assert len(cut.template.pieces) == len(cut.literals) + 1
 
 
 @given(_names, _texts, _times, _times, st.booleans(), st.lists(st.tuples(st.integers(0, 9), _times), max_size=2))
@@ -38,8 +38,8 @@ def test_a_cq_is_kept_whole(
     cut = CqText.cut(text)
     cq = Cq(name, cut, _NAME, 1_764_000_000_000, (1, 2), start, expire, paused, tuple(pauses))
     stored = decode_cq(pack_cq(name.casefold(), cq))
-    assert (cut.template.template_id if cut.is_template else None) == stored.template_id
-    assert cq == unpack_cq(name.casefold(), stored, cut.template if stored.template_id else None)
+    assert cut.template.template_id == stored.template_id
+    assert cq == unpack_cq(name.casefold(), stored, cut.template)
 
 
 @given(

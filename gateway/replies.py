@@ -1,0 +1,86 @@
+"""The replies of one unit of work: one for each command, in their order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any
+
+from gateway.kafka import Outgoing
+from gateway.metrics import COMMANDS
+from grouping.errors import InputError
+from schemas.codec import Encoding, Reply, encode_reply
+
+__all__ = ["Replies"]
+
+
+class Replies:
+    """Gathers the records of a unit of work that are not the catalog's: replies, and letters about dead commands."""
+
+    def __init__(self, topic: str, now_ms: int) -> None:
+        """Begin without any.
+
+        Args:
+            topic: The topic of replies.
+            now_ms: When the commands are answered, epoch milliseconds.
+        """
+        self._topic = topic
+        self._at = datetime.fromtimestamp(now_ms / 1000, UTC)
+        self._codes: Counter[str] = Counter()
+        self.records: list[Outgoing] = []
+        self.to_remember: dict[int, bytes] = {}
+        """Number of a record to the key of the command id that it is the first reply to."""
+        self.first: dict[bytes, Reply] = {}
+        """The same replies, by that key."""
+
+    def accept(self, command_id: str, subscriber: str, message: str, result: dict[str, Any]) -> Reply:
+        """Return the reply to a command that was carried out."""
+        return Reply(
+            command_id=command_id,
+            subscriber=subscriber,
+            status="accepted",
+            code="ok",
+            message=message,
+            result=result,
+            replied_at=self._at,
+        )
+
+    def reject(self, command_id: str | None, subscriber: str, error: InputError) -> Reply:
+        """Return the reply to a command that cannot be carried out."""
+        return Reply(
+            command_id=command_id,
+            subscriber=subscriber,
+            status="rejected",
+            code=error.code,
+            message=error.message,
+            detail=error.detail,
+            hint=error.hint,
+            replied_at=self._at,
+        )
+
+    def add(self, key: bytes, encoding: Encoding, reply: Reply, remember: bytes | None = None) -> None:
+        """Answer a command.
+
+        Args:
+            key: The key of its record.
+            encoding: Of the command, and hence of the reply.
+            reply: The answer.
+            remember: The key of its id, where this is the first reply to it; `unavailable` is not remembered.
+        """
+        if remember is not None and reply.code != "unavailable":
+            self.first[remember] = reply
+            self.to_remember[len(self.records)] = remember
+        self._codes[reply.code] += 1
+        headers = (("command_id", reply.command_id.encode("utf-8", "surrogatepass")),) if reply.command_id else ()
+        self.records.append(Outgoing(self._topic, key, encode_reply(reply, encoding), headers))
+
+    def cut_back(self, count: int) -> None:
+        """Take back all records but the first ones: what they answer is carried out anew."""
+        del self.records[count:]
+        self.to_remember.clear()
+        self.first.clear()
+
+    def count(self) -> None:
+        """Tell the metrics, once the unit is written."""
+        for code, number in self._codes.items():
+            COMMANDS.labels(code).inc(number)
