@@ -26,7 +26,7 @@ def decode(batch: pa.RecordBatch, stream: Stream, settings: Settings) -> tuple[E
     """Decode a batch of source records.
 
     Args:
-        batch: Columns key, value, topic, partition, offset and timestamp of Spark's Kafka source.
+        batch: Columns key, value, partition, offset and timestamp of Spark's Kafka source.
         stream: What the records should be.
         settings: For the topic of the dead letters.
 
@@ -38,7 +38,9 @@ def decode(batch: pa.RecordBatch, stream: Stream, settings: Settings) -> tuple[E
         return Events(stream, batch, read), None
     good = np.ones(batch.num_rows, bool)
     good[list(wrong)] = False
-    return Events(stream, batch.filter(pa.array(good)), read), dead_letters(batch, wrong, "undecodable", settings)
+    return Events(stream, batch.filter(pa.array(good)), read), dead_letters(
+        batch, wrong, "undecodable", stream, settings
+    )
 
 
 Reader = Callable[[pa.Array], tuple[Callable[[StreamColumn], list[object]], dict[int, str]]]

@@ -59,6 +59,7 @@ class Events:
             source: The good records as Spark's Kafka source gives them, for dead letters and the record's own fields.
             read: Gives a column's values, NULL as None: str, bool, int, float, Decimal, date or UTC datetime.
         """
+        self.stream = stream
         self.source = source
         self.count: int = source.num_rows
         self._declared = {column.name: column for column in stream.columns}

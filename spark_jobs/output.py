@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from grouping.catalog import Stream
 from grouping.settings import Settings
 
 __all__ = ["HEADERS", "MAX_RECORD_BYTES", "OUTPUT", "dead_letters"]
@@ -35,7 +36,7 @@ _DETAIL_CHARACTERS = 1_000
 
 
 def dead_letters(
-    source: pa.RecordBatch | pa.Table, details: Mapping[int, str], code: str, settings: Settings
+    source: pa.RecordBatch, details: Mapping[int, str], code: str, stream: Stream, settings: Settings
 ) -> pa.RecordBatch:
     """Return the dead letters of some rows of the source, in the form of contract §1.
 
@@ -43,12 +44,13 @@ def dead_letters(
         source: Records as Spark's Kafka source gives them.
         details: By row of the source, what is wrong with it.
         code: The header ``code``.
+        stream: Theirs, which names the topic.
         settings: For the topic's prefix.
 
     Returns:
         Rows of `OUTPUT`. A record that is too large for a dead letter is named by it and left out of it.
     """
-    rows = source.select(["key", "value", "topic", "partition", "offset"]).take(pa.array(details, pa.int64()))
+    rows = source.select(["key", "value", "partition", "offset"]).take(pa.array(details, pa.int64()))
     keys, values, headers = [], [], []
     for record, detail in zip(rows.to_pylist(), details.values(), strict=True):
         size = len(record["key"] or b"") + len(record["value"] or b"")
@@ -60,7 +62,7 @@ def dead_letters(
             [
                 {"key": "code", "value": code.encode()},
                 {"key": "detail", "value": text[:_DETAIL_CHARACTERS].encode("utf-8", "backslashreplace")},
-                {"key": "source", "value": f"{record['topic']}/{record['partition']}/{record['offset']}".encode()},
+                {"key": "source", "value": f"{stream.topic}/{record['partition']}/{record['offset']}".encode()},
             ]
         )
     count = len(details)

@@ -133,4 +133,4 @@ def _too_large(events: Events, pool: ValuePool, sizes: NDArray[np.int64], settin
         int(event): f"The result has {sizes[index]} bytes; a digest can hold {MAX_ROW_BYTES}."
         for index, event in zip(large.tolist(), pool.event[large].tolist(), strict=True)
     }
-    return dead_letters(events.source, details, "result-too-large", settings)
+    return dead_letters(events.source, details, "result-too-large", events.stream, settings)

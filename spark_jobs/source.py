@@ -35,7 +35,7 @@ def kafka_options(settings: Settings) -> dict[str, str]:
 
 
 def read_stream(spark: SparkSession, stream: Stream, partitions: Iterable[int], settings: Settings) -> DataFrame:
-    """Return the stream's records: key, value, topic, partition, offset, timestamp.
+    """Return the stream's records: key, value, partition, offset, timestamp.
 
     Only committed ones, from the offsets that CREATE STREAM fixed, in bounded batches. One task reads one partition
     (no ``minPartitions``), so that results of a partition are written in its order.
@@ -51,9 +51,11 @@ def read_stream(spark: SparkSession, stream: Stream, partitions: Iterable[int], 
         "subscribe": stream.topic,
         "startingOffsets": json.dumps({stream.topic: offsets}),
         "kafka.isolation.level": "read_committed",
+        # Spark asks the broker for the topic's bounds at every poll: two round trips for 500 records by default.
+        "kafka.max.poll.records": "10000",
         "maxOffsetsPerTrigger": str(settings.evaluator.events_per_batch),
         # Deleted events are reported by `progress`, and the stream goes on (contract §4).
         "failOnDataLoss": "false",
     }
     source = spark.readStream.format("kafka").options(**options).load()
-    return source.select("key", "value", "topic", "partition", "offset", "timestamp")
+    return source.select("key", "value", "partition", "offset", "timestamp")

@@ -148,7 +148,7 @@ class _Writer:
                 f"The result for {keys[index].as_py().decode()}{others} has {sizes[index]} bytes; "
                 f"a record can hold {MAX_RECORD_BYTES}."
             )
-        return dead_letters(self._events.source, details, "result-too-large", self._settings)
+        return dead_letters(self._events.source, details, "result-too-large", self._stream, self._settings)
 
 
 def _chunks(rows: Rows, sizes: Rows) -> Iterator[Rows]:

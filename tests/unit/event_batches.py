@@ -31,7 +31,6 @@ def batch(
         {
             "key": pa.array(keys or [b"k"] * count, pa.binary()),
             "value": pa.array(values, pa.binary()),
-            "topic": pa.array(["source"] * count, pa.string()),
             "partition": pa.array(partitions or [3] * count, pa.int32()),
             "offset": pa.array(range(FIRST_OFFSET, FIRST_OFFSET + count), pa.int64()),
             "timestamp": pa.array([(TIME_MS + row) * 1000 for row in range(count)], pa.timestamp("us", "UTC")),
