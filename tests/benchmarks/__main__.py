@@ -6,11 +6,12 @@ import argparse
 import logging
 from pathlib import Path
 
-from tests.benchmarks import footprint, kinds, latency, registration, throughput, timers
+from tests.benchmarks import footprint, kinds, latency, paper, registration, throughput, timers
 
 BENCHMARKS = {
     "throughput": throughput,
     "kinds": kinds,
+    "paper": paper,
     "latency": latency,
     "registration": registration,
     "footprint": footprint,

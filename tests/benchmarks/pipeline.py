@@ -20,7 +20,7 @@ from grouping.settings import Settings
 from spark_jobs.sink import OUTPUT_SCHEMA, checkpoint_location, write_stream
 from spark_jobs.source import read_stream
 
-__all__ = ["Run", "Side", "run"]
+__all__ = ["Run", "Side", "cpu_seconds", "run"]
 
 _LOOK_SECONDS = 0.1
 _PROGRAMS = (("kafka.Kafka", "kafka"), ("valkey.conf", "valkey"), ("-m", "workers"))
@@ -51,7 +51,7 @@ def run(spark: SparkSession, stream: Stream, side: Side, partitions: int, events
     """
     shutil.rmtree(Path(checkpoint_location(stream.stream_id, settings)), ignore_errors=True)
     rows = read_stream(spark, stream, range(partitions), settings).mapInArrow(side, OUTPUT_SCHEMA)
-    before = _cpu()
+    before = cpu_seconds()
     query = write_stream(rows, stream.stream_id, settings)
     deadline = time.monotonic() + _LONGEST_SECONDS
     try:
@@ -67,11 +67,11 @@ def run(spark: SparkSession, stream: Stream, side: Side, partitions: int, events
         query.stop()
     measured = found[1:]
     seconds = sum(batch["durationMs"]["triggerExecution"] for batch in measured) / 1000
-    cpu = {name: (spent - before.get(name, 0.0)) * 1e6 / events for name, spent in _cpu().items()}
+    cpu = {name: (spent - before.get(name, 0.0)) * 1e6 / events for name, spent in cpu_seconds().items()}
     return Run(sum(batch["numInputRows"] for batch in measured), seconds, cpu)
 
 
-def _cpu() -> dict[str, float]:
+def cpu_seconds() -> dict[str, float]:
     """Return the CPU seconds of Spark, its Python workers and the servers so far."""
     spent: Counter[str] = Counter()
     for process in psutil.Process().children(recursive=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import chain, combinations, islice
+from itertools import chain, combinations
 from random import Random
 
 from tests.benchmarks.market import TOP_PRICE, TOP_VOLUME, VENUES, symbol
@@ -55,8 +55,7 @@ def shaped_queries(count: int, shapes: int, symbols: int | None) -> Iterator[str
         symbols: The first conjunct is ``symbol = ?`` with each of these in turn; None for queries without one.
     """
     random = Random(3)
-    chosen = list(islice(combinations(_CONJUNCTS, 3), shapes))
-    random.shuffle(chosen)
+    chosen = random.sample(list(combinations(_CONJUNCTS, 3)), shapes)
     for number in range(count):
         conjuncts = (make(random) for make in chosen[number % shapes])
         key = () if symbols is None else (f"symbol = '{symbol(number * 7919 % symbols)}'",)
