@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from grouping.constant_table import MODES, Block, Segment
 from grouping.errors import OperationalError
 from grouping.group import GroupPlan, SelectList
+from spark_jobs.bundle import Bundle, Key, bundled
 from spark_jobs.constant_part import ConstantPart, added
 from spark_jobs.constant_rows import ConstantRows, destinations
 from spark_jobs.table_shape import TableShape
@@ -56,6 +57,11 @@ class ConstantTable:
     parts: tuple[ConstantPart, ...]
     """From the largest and oldest to the smallest and newest."""
 
+    @property
+    def rows(self) -> int:
+        """How many entries there are, those struck out and not yet swept included."""
+        return sum(len(part.rows) for part in self.parts)
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -67,16 +73,19 @@ class Snapshot:
     """By variant: index into `selects`."""
     mode_of: NDArray[np.int8]
     """By variant: index into `grouping.constant_table.MODES`."""
+    bundles: tuple[Bundle, ...] = ()
+    """The parts that have no index of their own."""
 
     @property
     def rows(self) -> int:
         """How many entries there are, those struck out and not yet swept included."""
-        return sum(len(part.rows) for table in self.tables for part in table.parts)
+        return sum(table.rows for table in self.tables)
 
     @property
     def nbytes(self) -> int:
         """Memory of rows and indexes in bytes."""
-        return sum(part.nbytes for table in self.tables for part in table.parts)
+        parts = sum(part.nbytes for table in self.tables for part in table.parts)
+        return parts + sum(bundle.nbytes for bundle in self.bundles)
 
 
 _Key = tuple[str, tuple[str, ...], bool, tuple[int, ...]]
@@ -97,6 +106,7 @@ class ConstantTables:
         self._plans: dict[str, GroupPlan] = {}
         self._selects: dict[str, SelectList] = {}
         self._variants: dict[tuple[str, str], int] = {}
+        self._bundles: dict[Key, Bundle] = {}
         self._snapshot: Snapshot | None = None
 
     def at(self, version: Version, reader: TableReader) -> Snapshot:
@@ -182,10 +192,13 @@ class ConstantTables:
         return ConstantTable(shape, added(shape, table.parts if table else (), rows))
 
     def _publish(self) -> Snapshot:
+        small = (part for table in self._tables.values() for part in table.parts if part.lookup is None)
+        self._bundles = bundled(small, self._bundles)
         index = {select: position for position, select in enumerate(self._selects)}
         return Snapshot(
             tuple(self._tables.values()),
             tuple(self._selects.values()),
             np.array([index[select] for select, _ in self._variants], np.int32),
             np.array([MODES.index(mode) for _, mode in self._variants], np.int8),
+            tuple(self._bundles.values()),
         )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_jobs.bundle import is_bundled
 from spark_jobs.constant_rows import ConstantRows
 from spark_jobs.table_shape import TableShape
-from spark_jobs.union_lookup import lookup_of
+from spark_jobs.union_lookup import AnyLookup, lookup_of
 
 __all__ = ["ConstantPart", "added"]
 
@@ -26,7 +27,8 @@ class ConstantPart:
         """Index the rows."""
         self.shape = shape
         self.rows = rows
-        self.lookup = lookup_of(shape.plan.conjuncts, shape.path, shape.types, rows.constants, len(rows))
+        self.lookup = None if is_bundled(shape, rows) else _indexed(shape, rows)
+        """The part's own index; None when it is looked up in a bundle."""
         self.alive: NDArray[np.bool_] | None = None
         """By row; None while all count."""
         self.version = 0
@@ -55,7 +57,12 @@ class ConstantPart:
     @property
     def nbytes(self) -> int:
         """Memory in bytes."""
-        return self.rows.nbytes + self.lookup.nbytes + (0 if self.alive is None else self.alive.nbytes)
+        own = 0 if self.lookup is None else self.lookup.nbytes
+        return self.rows.nbytes + own + (0 if self.alive is None else self.alive.nbytes)
+
+
+def _indexed(shape: TableShape, rows: ConstantRows) -> AnyLookup:
+    return lookup_of(shape.plan.conjuncts, shape.path, shape.types, rows.constants, len(rows))
 
 
 def added(shape: TableShape, parts: tuple[ConstantPart, ...], rows: ConstantRows) -> tuple[ConstantPart, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from spark_jobs.index import Ints
 
-__all__ = ["ConstantRows", "DESTINATION", "destinations"]
+__all__ = ["ConstantRows", "DESTINATION", "concatenated", "destinations"]
 
 DESTINATION = np.dtype([("high", ">u8"), ("low", ">u4")])
 """The 12 bytes of a destination's id, in two numbers that order as the bytes do."""
@@ -24,6 +24,14 @@ def destinations(ids: pa.Array) -> NDArray[np.void]:
 
 
 _NONE: NDArray[np.void] = np.empty(0, DESTINATION)
+
+
+def concatenated(arrays: Sequence[pa.Array]) -> pa.Array:
+    """Concatenate constants; dictionaries are joined and keep only the values in use."""
+    if not any(pa.types.is_dictionary(array.type) for array in arrays):
+        return pa.concat_arrays(arrays)
+    plain = [array.dictionary_decode() if pa.types.is_dictionary(array.type) else array for array in arrays]
+    return pa.concat_arrays(plain).dictionary_encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +73,24 @@ class ConstantRows:
     @classmethod
     def concat(cls, parts: Sequence[ConstantRows]) -> ConstantRows:
         """Merge rows of one table."""
-        high = np.concatenate([part.high for part in parts])
-        rows = cls(
-            high,
+        slots = range(len(parts[0].constants))
+        constants = tuple(concatenated([part.constants[slot] for part in parts]) for slot in slots)
+        rows = replace(cls.appended(parts), constants=constants)
+        return rows.take(np.argsort(rows.high, kind="stable"))
+
+    @classmethod
+    def appended(cls, parts: Sequence[ConstantRows]) -> ConstantRows:
+        """Return rows of any tables one after the other, not sorted, without their constants."""
+        return cls(
+            np.concatenate([part.high for part in parts]),
             np.concatenate([part.low for part in parts]),
             np.concatenate([part.number for part in parts]),
             np.concatenate([part.partition for part in parts]),
             np.concatenate([part.variant for part in parts]),
             _joined([part.starts for part in parts], parts, np.iinfo(np.int64).min),
             _joined([part.expires for part in parts], parts, np.iinfo(np.int64).max),
-            tuple(_concat([part.constants[slot] for part in parts]) for slot in range(len(parts[0].constants))),
+            (),
         )
-        return rows.take(np.argsort(high, kind="stable"))
 
     def take(self, positions: NDArray[np.integer]) -> ConstantRows:
         """Return the rows at these positions, in their order."""
@@ -107,6 +121,20 @@ class ConstantRows:
             hits.append(position[self.low[position] == low[here]])
         return np.concatenate(hits).astype(np.int64) if hits else np.empty(0, np.int64)
 
+    @property
+    def windowed(self) -> bool:
+        """Whether some entry counts for a time only."""
+        return self.starts is not None or self.expires is not None
+
+    def counts_at(self, rows: NDArray[np.integer], time_ms: Ints) -> NDArray[np.bool_]:
+        """Tell for some rows whether each counts at the time beside it."""
+        inside = np.ones(rows.size, np.bool_)
+        if self.starts is not None:
+            inside &= time_ms >= self.starts[rows]
+        if self.expires is not None:
+            inside &= time_ms < self.expires[rows]
+        return inside
+
     def ids(self, rows: NDArray[np.integer]) -> pa.FixedSizeBinaryArray:
         """Return the destinations of some rows."""
         ids = np.empty(rows.size, DESTINATION)
@@ -127,13 +155,6 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
 
 def _packed(values: pa.Array) -> pa.Array:
     return values.dictionary_encode() if pa.types.is_string(values.type) else values
-
-
-def _concat(arrays: Sequence[pa.Array]) -> pa.Array:
-    """Concatenate; dictionaries are joined and keep only the values in use."""
-    if not pa.types.is_dictionary(arrays[0].type):
-        return pa.concat_arrays(arrays)
-    return pa.chunked_array([array.dictionary_decode() for array in arrays]).combine_chunks().dictionary_encode()
 
 
 def _window(times: pa.Array, always: int) -> Ints | None:

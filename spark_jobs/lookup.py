@@ -16,7 +16,7 @@ from spark_jobs.index import CompositeIndex, EqualityIndex, IntervalIndex, Ints,
 from spark_jobs.key_codes import JointCodes, KeyCodes
 from spark_jobs.keys import key_space
 
-__all__ = ["Candidates", "Lookup"]
+__all__ = ["Candidates", "Lookup", "comparison"]
 
 _FEW = 4
 """Of so many values at most one is looked up by itself."""
@@ -89,11 +89,11 @@ class Lookup:
         rows = np.arange(count, dtype=np.int32)
         codes: NDArray[np.int32] | None = None
         if path.equal:
-            terms = [_comparison(conjuncts[i]) for i in path.equal]
+            terms = [comparison(conjuncts[i]) for i in path.equal]
             keys = [KeyCodes(col.name, col.type, types[slot], constants[slot]) for _, col, slot in terms]
             self._codes, codes = JointCodes.of(keys, [constants[slot] for _, _, slot in terms])
         elif path.set_member is not None:
-            _, column, slot = _comparison(conjuncts[path.set_member])
+            _, column, slot = comparison(conjuncts[path.set_member])
             rows = constants[slot].value_parent_indices().to_numpy().astype(np.int32)
             elements = constants[slot].flatten()
             members = KeyCodes(column.name, column.type, types[slot][4:-1], elements)
@@ -101,7 +101,7 @@ class Lookup:
             # An element that a set names twice, in two spellings, is one.
             _, once = np.unique(rows.astype(np.int64) << 32 | codes.view(np.uint32), return_index=True)
             rows, codes = rows[once], codes[once]
-        bounds = [_comparison(conjuncts[i]) for i in (path.lower, path.upper) if i is not None]
+        bounds = [comparison(conjuncts[i]) for i in (path.lower, path.upper) if i is not None]
         self._index = self._build(bounds, types, constants, rows, codes)
 
     def _build(
@@ -190,7 +190,8 @@ class Lookup:
         return own + (0 if self._codes is None else self._codes.nbytes)
 
 
-def _comparison(conjunct: Expression) -> tuple[str, Column, int]:
+def comparison(conjunct: Expression) -> tuple[str, Column, int]:
+    """Return operator, column and slot of a conjunct that is a key."""
     match conjunct:
         case Call(op, (Column() as column, Slot(index))):
             return op, column, index

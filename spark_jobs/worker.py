@@ -20,10 +20,11 @@ from grouping.redis_store import TableStore, TableVersion
 from grouping.settings import Settings
 from spark_jobs.constant_cache import ConstantTables, Snapshot
 from spark_jobs.decode import decode
-from spark_jobs.evaluate import NO_NUMBER, matches
+from spark_jobs.evaluate import matches
 from spark_jobs.events import Events
 from spark_jobs.garbage import Settling
 from spark_jobs.index_choice import IndexChoice
+from spark_jobs.met import NO_NUMBER
 from spark_jobs.pending import pending_records
 from spark_jobs.residual import evaluate_expression
 from spark_jobs.split import split

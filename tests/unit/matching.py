@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from hashlib import blake2b
 
@@ -17,6 +17,7 @@ from grouping.group import ConstantRow, GroupPlan, SelectItem, SelectList
 from spark_jobs.constant_cache import ConstantTables, Snapshot
 from spark_jobs.events import arrow_type
 from spark_jobs.matches import Matches
+from spark_jobs.union_lookup import lookup_of
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,14 @@ class Version:
 
 
 class Events:
-    """A batch of events as columns."""
+    """A batch of events as columns, of partition 0 and from offset 0 on."""
 
     def __init__(self, columns: dict[str, tuple[str, list[object]]], times: Sequence[int] | None = None) -> None:
         self._columns = {name: pa.array(values, arrow_type(kind)) for name, (kind, values) in columns.items()}
         self.count = len(next(iter(self._columns.values())))
         self.time_ms = np.array(times if times is not None else [0] * self.count, np.int64)
+        self.partitions = np.zeros(self.count, np.int32)
+        self.offsets = np.arange(self.count)
 
     def column(self, name: str) -> pa.Array:
         """Return a column."""
@@ -84,9 +87,10 @@ def entry(
     mode: str = "shared",
     select: str = "s_1",
     window: tuple[int | None, int | None] = (None, None),
+    until: tuple[int, ...] = (),
 ) -> Entry:
     """Return an entry whose number is its name."""
-    block = Block(group, types, select, mode)
+    block = Block(group, types, select, mode, until)
     number = name if isinstance(name, int) else 0
     return Entry(block, destination(name), ConstantRow(types, values), number, 3, *window)  # type: ignore[arg-type]
 
@@ -96,6 +100,16 @@ def snapshot(conjuncts: Sequence[Expression], entries: Sequence[Entry]) -> Snaps
     store = Store()
     store.known_plans["g_1"] = GroupPlan("g_1", "s", "", tuple(conjuncts))
     return ConstantTables("s").at(store.commit((), entries), store)
+
+
+def apart(tables: Snapshot) -> Snapshot:
+    """Return the same tables, each part with an index of its own however small it is."""
+    for table in tables.tables:
+        for part in table.parts:
+            part.lookup = lookup_of(
+                part.shape.plan.conjuncts, part.shape.path, part.shape.types, part.rows.constants, len(part.rows)
+            )
+    return replace(tables, bundles=())
 
 
 def found(matches: Matches) -> list[tuple[int, str]]:

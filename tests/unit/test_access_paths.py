@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 
 from grouping.access_path import access_paths, choose_index
 from grouping.expression import Call, Expression
+from spark_jobs.bundle import bundled
 from spark_jobs.constant_cache import ConstantTable, Snapshot
 from spark_jobs.constant_part import ConstantPart
 from spark_jobs.evaluate import match
 from spark_jobs.table_shape import TableShape
-from tests.unit.matching import Events, compare, destination, entry, found, holds, snapshot
+from tests.unit.matching import Events, apart, compare, destination, entry, found, holds, snapshot
 
 _OPS = st.sampled_from(["=", "=", "<", "<=", ">", ">=", "<>"])
 _COLUMNS = {"a": "INT", "b": "BIGINT", "c": "DOUBLE"}
@@ -61,6 +62,7 @@ def test_every_path_equals_brute_force(shape: list, data: st.DataObject) -> None
     virtual = snapshot(plan, [entry(number, types, row, mode="virtual") for number, row in enumerate(rows)])
     for path in access_paths(plan):
         assert expected == found(match(_by(base, path), Events(events))), path
+        assert expected == found(match(apart(_by(base, path)), Events(events))), path
         assert sorted({event for event, _ in expected}) == sorted(match(_by(virtual, path), Events(events)).event)
 
 
@@ -89,7 +91,8 @@ def _by(tables: Snapshot, path: object) -> Snapshot:
         path,  # type: ignore[arg-type]
     )
     parts = tuple(ConstantPart(shape, part.live_rows()) for part in table.parts)
-    return Snapshot((ConstantTable(shape, parts),), tables.selects, tables.select_of, tables.mode_of)
+    bundles = tuple(bundled([part for part in parts if part.lookup is None], {}).values())
+    return Snapshot((ConstantTable(shape, parts),), tables.selects, tables.select_of, tables.mode_of, bundles)
 
 
 def test_an_or_of_keys_is_a_union() -> None:

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grouping.expression import Call, Column, Slot
-from spark_jobs.evaluate import NO_NUMBER, match, matches
-from tests.unit.matching import Events, compare, destination, entry, found, holds, snapshot
+from spark_jobs.evaluate import match, matches
+from spark_jobs.met import NO_NUMBER
+from tests.unit.matching import Events, apart, compare, destination, entry, found, holds, snapshot
 from tests.unit.matching_kinds import KINDS
 
 _SHAPES = [
@@ -59,8 +60,10 @@ def test_comparisons_equal_brute_force(case: tuple) -> None:
     conjuncts, types, rows, columns = case
     plan = [compare(column, op, kind, slot) for slot, (column, op, kind) in enumerate(conjuncts)]
     entries = [entry(name, types, row) for name, row in enumerate(rows)]
-    result = match(snapshot(plan, entries), Events(columns))
-    assert _expected(conjuncts, rows, columns) == found(result)
+    tables, events = snapshot(plan, entries), Events(columns)
+    expected = _expected(conjuncts, rows, columns)
+    assert expected == found(match(tables, events))
+    assert expected == found(match(apart(tables), events))
 
 
 @settings(max_examples=150, deadline=None)
@@ -83,7 +86,9 @@ def test_sets_equal_brute_force(kind: tuple[str, str], negated: bool, data: st.D
             else holds("in", value, items)
         )
     )
-    assert expected == found(match(snapshot(plan, entries), Events({"a": (kind[0], events)})))
+    tables, batch = snapshot(plan, entries), Events({"a": (kind[0], events)})
+    assert expected == found(match(tables, batch))
+    assert expected == found(match(apart(tables), batch))
 
 
 def test_in_of_ten_thousand_elements() -> None:
@@ -103,8 +108,10 @@ def test_equality_with_two_bounds() -> None:
     types = ("STRING", "BIGINT", "BIGINT")
     rows = [("a", 1, 3), ("a", 2, 2), ("b", 1, 3), ("b", -(2**63), 2**63 - 1), (None, 1, 3), ("a", None, 3)]
     events = Events({"s": ("STRING", ["a", "b", "b", "c", None]), "p": ("INT", [3, 1, 2, 2, 2])})
-    result = match(snapshot(plan, [entry(n, types, row) for n, row in enumerate(rows)]), events)
-    assert sorted([(0, destination(0)), (1, destination(3)), (2, destination(2)), (2, destination(3))]) == found(result)
+    tables = snapshot(plan, [entry(n, types, row) for n, row in enumerate(rows)])
+    expected = sorted([(0, destination(0)), (1, destination(3)), (2, destination(2)), (2, destination(3))])
+    assert expected == found(match(tables, events))
+    assert expected == found(match(apart(tables), events))
 
 
 def test_windows_are_on_the_record_time() -> None:
@@ -115,9 +122,11 @@ def test_windows_are_on_the_record_time() -> None:
         entry(2, ("BIGINT",), (1,)),
     ]
     events = Events({"a": ("INT", [1, 1, 1])}, times=[9, 10, 20])
-    result = match(snapshot([compare("a", "=", "INT", 0)], entries), events)
+    tables = snapshot([compare("a", "=", "INT", 0)], entries)
     seen = [(0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (2, 0), (2, 2)]
-    assert sorted((event, destination(n)) for event, n in seen) == found(result)
+    expected = sorted((event, destination(n)) for event, n in seen)
+    assert expected == found(match(tables, events))
+    assert expected == found(match(apart(tables), events))
 
 
 def test_no_predicate_is_every_event() -> None:

@@ -1,0 +1,107 @@
+"""The look-up of a bundle in a batch: candidates of all its tables, and those of them that match."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.bundle import Bundle, SharedConjunct
+from spark_jobs.event_column import EventColumns
+from spark_jobs.faults import FAULTS, report_fault
+from spark_jobs.index import Ints, Pairs
+from spark_jobs.load import Loads
+from spark_jobs.met import Met
+from spark_jobs.residual import holds
+from spark_jobs.table_lookup import RESIDUAL_PAIRS
+from spark_jobs.table_shape import TableShape
+
+__all__ = ["BundleLookup"]
+
+
+class BundleLookup:
+    """The candidates of the tables of a bundle, for the whole batch; like `TableLookup`."""
+
+    def __init__(self, bundle: Bundle, events: EventColumns, loads: Loads, groups: dict[str, int]) -> None:
+        """Look a bundle up.
+
+        Args:
+            bundle: The tables.
+            events: The batch.
+            loads: Where to count what each table costs.
+            groups: The numbers of group ids; those that are missing are added.
+        """
+        self._bundle = bundle
+        self._events, self._found = bundle.find(events)
+        self._loads = [loads.of(member.shape) for member in bundle.members]
+        self._group = np.array(
+            [groups.setdefault(member.shape.plan.group_id, len(groups)) for member in bundle.members], np.int32
+        )
+        self._candidates = np.zeros(len(bundle.members), np.int64)
+        self._seconds = 0.0
+
+    @property
+    def shapes(self) -> list[TableShape]:
+        """The tables, as they are reported when the look-up fails as a whole."""
+        return [member.shape for member in self._bundle.members]
+
+    def add_counts(self, counts: Ints) -> None:
+        """Add to each event's count the candidates that it will be expanded to."""
+        counts[self._events] += self._found.counts()
+
+    def took(self, seconds: float) -> None:
+        """Count time that it cost, to each table by the candidates that it had."""
+        share = self._candidates + 1.0
+        share *= seconds / share.sum()
+        for load, own in zip(self._loads, share.tolist(), strict=True):
+            load.seconds += own
+
+    def meet(self, events: EventColumns, first: int, last: int) -> Iterator[Met]:
+        """Yield what the events in [first, last) meet."""
+        part = slice(*np.searchsorted(self._events, (first, last)))
+        mine = self._events[part]
+        for places, candidates in self._found[part].pairs(RESIDUAL_PAIRS):
+            self._count("candidates", candidates)
+            found, rows = self._checked(events, (mine[places], candidates))
+            if found.size:
+                self._count("matches", rows)
+                yield Met.of(found, self._bundle.rows, rows, self._group[self._bundle.owner[rows]])
+
+    def _count(self, what: str, rows: NDArray[np.int32]) -> None:
+        """Add pairs to the loads of their tables."""
+        counts = np.bincount(self._bundle.owner[rows], minlength=len(self._loads))
+        met = np.flatnonzero(counts)
+        if what == "candidates":
+            self._candidates += counts
+        for number, count in zip(met.tolist(), counts[met].tolist(), strict=True):
+            load = self._loads[number]
+            setattr(load, what, getattr(load, what) + count)
+
+    def _checked(self, events: EventColumns, pairs: Pairs) -> Pairs:
+        """Return the pairs whose entry is alive, whose event counts for it, and whose conjuncts all hold."""
+        found, rows = pairs
+        bundle = self._bundle
+        true = np.ones(rows.size, np.bool_) if bundle.alive is None else bundle.alive[rows]
+        if bundle.rows.windowed:
+            true &= bundle.rows.counts_at(rows, events.source.time_ms[found])
+        if bundle.ends is not None:
+            partitions = np.minimum(events.source.partitions[found], bundle.ends.shape[1] - 1)
+            true &= events.source.offsets[found] < bundle.ends[bundle.owner[rows], partitions]
+        for conjunct in bundle.conjuncts:
+            wanted = np.flatnonzero(true & conjunct.members[bundle.owner[rows]])
+            if wanted.size:
+                true[wanted] = self._holds(conjunct, events, found[wanted], rows[wanted])
+        return found[true], rows[true]
+
+    def _holds(
+        self, conjunct: SharedConjunct, events: EventColumns, found: Ints, rows: NDArray[np.int32]
+    ) -> NDArray[np.bool_]:
+        """Tell for which pairs a conjunct is TRUE; for none where it cannot be evaluated."""
+        places = rows + conjunct.shift[self._bundle.owner[rows]]
+        try:
+            return holds((conjunct.conjunct,), events, found, conjunct.types, conjunct.constants, places)
+        except FAULTS:
+            for number in np.flatnonzero(conjunct.members).tolist():
+                report_fault(self._bundle.members[number].shape)
+            return np.zeros(rows.size, np.bool_)
