@@ -100,7 +100,7 @@ class Bundle:
         self.versions = tuple(member.version for member in members)
         sizes = [len(member.rows) for member in members]
         starts = np.concatenate(([0], np.cumsum(sizes)))
-        self.owner = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        self.owner = np.repeat(np.arange(len(sizes)), sizes)
         """By row: the index of its member."""
         self.rows = ConstantRows.appended([member.rows for member in members])
         """All rows without their constants, one member's after the other's."""

@@ -82,26 +82,32 @@ class BundleLookup:
         """Return the pairs whose entry is alive, whose event counts for it, and whose conjuncts all hold."""
         found, rows = pairs
         bundle = self._bundle
+        owner = bundle.owner[rows]
         true = np.ones(rows.size, np.bool_) if bundle.alive is None else bundle.alive[rows]
         if bundle.rows.windowed:
             true &= bundle.rows.counts_at(rows, events.source.time_ms[found])
         if bundle.ends is not None:
             partitions = np.minimum(events.source.partitions[found], bundle.ends.shape[1] - 1)
-            true &= events.source.offsets[found] < bundle.ends[bundle.owner[rows], partitions]
+            true &= events.source.offsets[found] < bundle.ends[owner, partitions]
         for conjunct in bundle.conjuncts:
-            wanted = np.flatnonzero(true & conjunct.members[bundle.owner[rows]])
+            wanted = np.flatnonzero(conjunct.members[owner] & true)
             if wanted.size:
-                true[wanted] = self._holds(conjunct, events, found[wanted], rows[wanted])
+                places = rows[wanted] + conjunct.shift[owner[wanted]]
+                true[wanted] = self._holds(conjunct, events, found[wanted], places)
         return found[true], rows[true]
 
-    def _holds(
-        self, conjunct: SharedConjunct, events: EventColumns, found: Ints, rows: NDArray[np.int32]
-    ) -> NDArray[np.bool_]:
-        """Tell for which pairs a conjunct is TRUE; for none where it cannot be evaluated."""
-        places = rows + conjunct.shift[self._bundle.owner[rows]]
+    def _holds(self, conjunct: SharedConjunct, events: EventColumns, found: Ints, places: Ints) -> NDArray[np.bool_]:
+        """Tell for which pairs a conjunct is TRUE; for none where it cannot be evaluated.
+
+        Args:
+            conjunct: What to check.
+            events: The batch.
+            found: The event of each pair.
+            places: Its row among those of the tables that have the conjunct.
+        """
         try:
             return holds((conjunct.conjunct,), events, found, conjunct.types, conjunct.constants, places)
         except FAULTS:
             for number in np.flatnonzero(conjunct.members).tolist():
                 report_fault(self._bundle.members[number].shape)
-            return np.zeros(rows.size, np.bool_)
+            return np.zeros(found.size, np.bool_)

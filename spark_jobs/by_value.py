@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from grouping.errors import InputError, InternalError
 
@@ -25,11 +28,27 @@ def each_distinct(
 
     def apply(columns: Sequence[pl.Series]) -> pl.Series:
         size = max(len(column) for column in columns)
-        rows = list(zip(*(column.to_list() * (size if len(column) < size else 1) for column in columns), strict=True))
+        distinct, codes = _distinct(
+            [column if len(column) == size else column.new_from_index(0, size) for column in columns]
+        )
         try:
-            converted = {row: None if None in row else convert(*row) for row in set(rows)}
-            return pl.Series([converted[row] for row in rows], dtype=dtype)
+            converted = [None if None in row else convert(*row) for row in distinct]
+            return pl.Series(converted, dtype=dtype).gather(codes)
         except (ArithmeticError, InputError, TypeError, ValueError) as exc:
             raise InternalError("a function met a value that it does not know") from exc
 
     return pl.map_batches(list(exprs), apply, return_dtype=dtype)
+
+
+def _distinct(columns: Sequence[pl.Series]) -> tuple[list[tuple[Any, ...]], NDArray[np.int64]]:
+    """Return the distinct combinations of the rows' values, and for each row which one it has."""
+    encoded = [column.to_arrow().dictionary_encode(null_encoding="encode") for column in columns]
+    codes = encoded[0].indices.to_numpy().astype(np.int64)
+    if len(encoded) == 1:
+        return [(value,) for value in encoded[0].dictionary.to_pylist()], codes
+    for other in encoded[1:]:
+        codes = codes * len(other.dictionary) + other.indices.to_numpy()
+    _, first, which = np.unique(codes, return_index=True, return_inverse=True)
+    places = pa.array(first)
+    values = [each.dictionary.take(each.indices.take(places)).to_pylist() for each in encoded]
+    return list(zip(*values, strict=True)), which

@@ -114,6 +114,14 @@ class EventColumns:
         """Take a batch; its columns are shared by all groups."""
         self.source = source
         self._columns: dict[str, EventColumn] = {}
+        self._series: dict[str, pl.Series] = {}
+
+    def series(self, name: str) -> pl.Series:
+        """Return a column's values for Polars, which takes some of them much faster than Arrow does."""
+        found = self._series.get(name)
+        if found is None:
+            found = self._series[name] = pl.Series(name, self.source.column(name))
+        return found
 
     def __getitem__(self, name: str) -> EventColumn:
         found = self._columns.get(name)

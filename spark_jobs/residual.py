@@ -107,7 +107,7 @@ class _Frame:
         self._rows = rows
 
     def evaluate(self, compiled: Compiled) -> pl.Series:
-        columns = [pl.Series(name, self._event(name)) for name in compiled.columns]
+        columns = [self._event(name) for name in compiled.columns]
         columns += [pl.Series(f":c{slot}", self._constant(slot)) for slot in compiled.slots]
         for pair in compiled.keys:
             columns += self._keys(pair)
@@ -116,8 +116,8 @@ class _Frame:
         frame = pl.DataFrame([pl.Series(":row", np.zeros(self._positions.size, np.int8)), *columns])
         return frame.with_columns(compiled.expression.alias(":result"))[":result"]
 
-    def _event(self, name: str) -> pa.Array:
-        return self._events.source.column(name).take(pa.array(self._positions))
+    def _event(self, name: str) -> pl.Series:
+        return self._events.series(name).gather(self._positions)
 
     def _constant(self, slot: int) -> pa.Array:
         values = self._constants[slot].take(pa.array(self._rows))

@@ -53,7 +53,7 @@ class IntervalIndex:
         kind = np.int32 if top < np.iinfo(np.int32).max else np.int64
         self._starts, self._ends = starts.astype(kind), ends.astype(kind)
         self._sorted: tuple[int, NDArray[np.signedinteger], NDArray[np.signedinteger]] | None = None
-        self._lists = NCLS(starts, ends, self.rows.astype(np.int64)) if kept.size else None
+        self._lists = NCLS(self._starts, self._ends, self.rows) if kept.size else None
 
     def ranks(self, values: Ints, order: NDArray[np.intp] | None = None) -> Ints:
         """Return where values stand among the bounds; `order` as in `search`."""
@@ -71,6 +71,7 @@ class IntervalIndex:
         """Return all (event, row) pairs of these ranks."""
         if self._lists is None:
             return np.empty(0, np.intp), np.empty(0, np.int32)
+        ranks = ranks.astype(self._starts.dtype, copy=False)
         found, rows = self._lists.all_overlaps_both(ranks, ranks + 1, events)
         return found, rows.astype(np.int32)
 
@@ -91,10 +92,10 @@ class IntervalIndex:
 
     @property
     def nbytes(self) -> int:
-        """Memory in bytes; ncls keeps three int64 and two int32 an interval."""
+        """Memory in bytes; ncls keeps four numbers an interval, as wide as the ranks."""
         own = self._bounds.nbytes + self._starts.nbytes + self._ends.nbytes + self.rows.nbytes
         cached = 0 if self._sorted is None else self._sorted[1].nbytes + self._sorted[2].nbytes
-        return own + cached + 32 * self.rows.size
+        return own + cached + 4 * self._starts.itemsize * self.rows.size
 
 
 class Stabs:

@@ -35,7 +35,7 @@ _CONJUNCTS: tuple[Callable[[Random], str], ...] = (
     lambda r: f"round(price) > {_price(r)}",
     lambda r: f"coalesce(volume, 0) < {_volume(r)}",
     lambda r: f"sqrt(price) > {r.uniform(6, 8):.3f}",
-    lambda r: f"NOT (volume > {_volume(r)} AND venue = '{r.choice(VENUES)}')",
+    lambda r: f"NOT (volume > {_volume(r)} OR venue = '{r.choice(VENUES)}')",
     lambda r: f"CASE WHEN price > {_price(r)} THEN volume ELSE 0 END > {_volume(r, 0.1, 0.3)}",
     lambda r: f"concat(venue, symbol) > '{r.choice(VENUES[3:8])}'",
     lambda r: f"greatest(price, {_price(r, 0.1, 0.2)}) < {_price(r)}",
