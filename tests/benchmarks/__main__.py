@@ -6,12 +6,14 @@ import argparse
 import logging
 from pathlib import Path
 
-from tests.benchmarks import footprint, kinds, latency, paper, registration, throughput, timers
+from tests.benchmarks import footprint, greedy, kinds, latency, paper, registration, residual, throughput, timers
 
 BENCHMARKS = {
     "throughput": throughput,
     "kinds": kinds,
     "paper": paper,
+    "residual": residual,
+    "greedy": greedy,
     "latency": latency,
     "registration": registration,
     "footprint": footprint,

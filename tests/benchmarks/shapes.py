@@ -8,7 +8,7 @@ from random import Random
 
 from tests.benchmarks.market import TOP_PRICE, TOP_VOLUME, VENUES, symbol
 
-__all__ = ["shaped_queries"]
+__all__ = ["shaped_queries", "single_conjuncts"]
 
 
 def _price(random: Random, low: float = 0.3, high: float = 0.7) -> str:
@@ -42,6 +42,13 @@ _CONJUNCTS: tuple[Callable[[Random], str], ...] = (
     lambda r: f"nullif(venue, '{r.choice(VENUES)}') IS NOT NULL",
     lambda r: f"venue NOT IN ({', '.join(repr(venue) for venue in r.sample(VENUES, 4))})",
 )
+
+
+def single_conjuncts(count: int) -> Iterator[list[str]]:
+    """Yield for each kind of conjunct so many SELECTs that have it alone."""
+    random = Random(3)
+    for make in _CONJUNCTS:
+        yield [f"SELECT symbol, price FROM quotes WHERE {make(random)}" for _ in range(count)]
 
 
 def shaped_queries(count: int, shapes: int, symbols: int | None) -> Iterator[str]:
