@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -12,7 +12,17 @@ from confluent_kafka import Producer
 
 from grouping.catalog import Stream, StreamColumn
 
-__all__ = ["PARTITIONS", "TOP_PRICE", "TOP_VOLUME", "VENUES", "publish", "source_batches", "stream", "symbol"]
+__all__ = [
+    "PARTITIONS",
+    "TOP_PRICE",
+    "TOP_VOLUME",
+    "VENUES",
+    "as_source",
+    "publish",
+    "source_batches",
+    "stream",
+    "symbol",
+]
 
 TOP_PRICE = 100.0
 TOP_VOLUME = 10_000
@@ -52,20 +62,24 @@ def publish(bootstrap: str, topic: str, count: int, symbols: int) -> None:
 
 
 def source_batches(count: int, symbols: int, size: int = 20_000) -> list[pa.RecordBatch]:
-    """Return quotes in batches as Spark's Kafka source gives them to a worker, of one partition."""
-    keys, values = zip(*_records(count, symbols), strict=True)
-    now = datetime.now(UTC)
-    whole = pa.record_batch(
+    """Return quotes in batches as Spark's Kafka source gives them to a worker."""
+    whole = as_source([value for _, value in _records(count, symbols)])
+    return [whole.slice(start, size) for start in range(0, count, size)]
+
+
+def as_source(values: Sequence[bytes]) -> pa.RecordBatch:
+    """Return values as Spark's Kafka source gives them to a worker, of one partition and without keys."""
+    count = len(values)
+    return pa.record_batch(
         {
-            "key": pa.array(keys, pa.binary()),
+            "key": pa.nulls(count, pa.binary()),
             "value": pa.array(values, pa.binary()),
             "topic": pa.repeat(pa.scalar("quotes"), count),
             "partition": pa.repeat(pa.scalar(0, pa.int32()), count),
             "offset": pa.array(range(count), pa.int64()),
-            "timestamp": pa.repeat(pa.scalar(now, pa.timestamp("us", "UTC")), count),
+            "timestamp": pa.repeat(pa.scalar(datetime.now(UTC), pa.timestamp("us", "UTC")), count),
         }
     )
-    return [whole.slice(start, size) for start in range(0, count, size)]
 
 
 def _records(count: int, symbols: int) -> Iterator[tuple[str, bytes]]:

@@ -21,7 +21,8 @@ from spark_jobs.split import split
 from tests.benchmarks import curves, paper_spark
 from tests.benchmarks.alone import compiled, run_alone
 from tests.benchmarks.in_process import Worker
-from tests.benchmarks.paper_queries import CHANGED, FIRED, Setting, delta, mixed, selections, stream, thresholds
+from tests.benchmarks.market import as_source
+from tests.benchmarks.paper_queries import CHANGED, FIRED, Setting, delta_values, mixed, selections, stream, thresholds
 from tests.benchmarks.report import Report
 from tests.benchmarks.tables import Contents
 
@@ -116,7 +117,7 @@ def _measure(settings: list[Setting], changed: int, x: int) -> Point:
     for setting in settings:
         contents.add_each(setting.texts())
     worker = Worker(contents)
-    events, _ = decode(delta(changed), contents.stream, Settings())
+    events, _ = decode(as_source(delta_values(changed)), contents.stream, Settings())
     for name in ("symbol", "current_price", "change_ratio"):
         events.column(name)
     predicates = compiled(settings)

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import msgspec
 import numpy as np
-import pyarrow as pa
 
 from grouping.catalog import Stream, StreamColumn
 
@@ -19,7 +17,6 @@ __all__ = [
     "CHANGED",
     "FIRED",
     "Setting",
-    "delta",
     "delta_values",
     "mixed",
     "selections",
@@ -67,23 +64,8 @@ def symbol(number: int) -> str:
     return f"S{number:04d}"
 
 
-def delta(changed: int) -> pa.RecordBatch:
-    """Return changed quotes of so many symbols, as Spark's Kafka source gives them to a worker."""
-    values = delta_values(changed)
-    return pa.record_batch(
-        {
-            "key": pa.nulls(changed, pa.binary()),
-            "value": pa.array(values, pa.binary()),
-            "topic": pa.repeat(pa.scalar("quotes"), changed),
-            "partition": pa.repeat(pa.scalar(0, pa.int32()), changed),
-            "offset": pa.array(range(changed), pa.int64()),
-            "timestamp": pa.repeat(pa.scalar(datetime.now(UTC), pa.timestamp("us", "UTC")), changed),
-        }
-    )
-
-
 def delta_values(changed: int) -> list[bytes]:
-    """Return the same as the values of records."""
+    """Return changed quotes of so many symbols, as the values of records."""
     random = np.random.default_rng(1)
     industries = random.integers(0, _INDUSTRIES, changed).tolist()
     prices = random.uniform(0, _TOP_PRICE, changed).tolist()

@@ -13,6 +13,7 @@ from redis import Redis
 from grouping.catalog import Catalog, Stream
 from grouping.compiler import compile_select
 from grouping.constant_table import Block, Entry, Segment
+from grouping.cq_text import CqText
 from grouping.group import GroupPlan, SelectList
 from grouping.prepared import Preparer
 from grouping.settings import Settings
@@ -53,7 +54,7 @@ class Contents:
         preparer = Preparer(Catalog([self.stream]))
         entries = []
         for select in selects:
-            _, query = preparer.create(f"CREATE CQ a AS {select}")
+            _, query = preparer.create(CqText.cut(f"CREATE CQ a AS {select}"))
             self._know(query.plan, query.select)
             block = Block(query.plan.group_id, query.row.types, query.select.select_id, "shared")
             name = f"d_{self._random.bytes(12).hex()}"
