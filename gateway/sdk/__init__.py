@@ -31,6 +31,7 @@ from gateway.sdk.errors import (
     TransportError,
     Unavailable,
 )
+from gateway.sdk.pipeline import Tally
 from gateway.sdk.results import ContinuousQuery, Destination, Digest, End, Match, Pause, Reply, Trigger
 from gateway.sdk.subscription import Subscription
 
@@ -58,6 +59,7 @@ __all__ = [
     "ResultsGone",
     "SomeRejected",
     "Subscription",
+    "Tally",
     "TransportError",
     "Trigger",
     "Unavailable",

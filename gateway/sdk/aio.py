@@ -14,7 +14,8 @@ from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
 from gateway.sdk import operations, statements
-from gateway.sdk.operations import Operation, Outcome, Pipeline, Progress, accepted
+from gateway.sdk.operations import Operation, accepted
+from gateway.sdk.pipeline import Item, Outcome, Pipeline, Progress, Rejected, Tally, checked, counted
 from gateway.sdk.results import ContinuousQuery, Digest, End, Match, Reply
 from gateway.sdk.session import Session
 from gateway.sdk.subscription import Subscription
@@ -151,17 +152,29 @@ class AsyncClient:
 
     async def create_many(
         self,
-        items: Iterable[str | tuple[str, str]],
+        items: Iterable[Item],
         *,
         progress: Progress | None = None,
         timeout: float = 60.0,
         check: bool = True,
     ) -> list[Outcome]:
         """Carry out many statements, thousands under way at once, in their order. See `Client.create_many`."""
-        pipeline = Pipeline(self._session.exchange, items, timeout=timeout, progress=progress)
-        while not pipeline.advance():
-            await self._thread.run(self._session.exchange.step, _STEP)
-        return pipeline.outcomes(check=check)
+        outcomes: list[Outcome] = []
+        await self._drive(Pipeline(self._session.exchange, items, outcomes.append, timeout=timeout, progress=progress))
+        return checked(outcomes, check)
+
+    async def create_all(
+        self,
+        items: Iterable[Item],
+        *,
+        progress: Progress | None = None,
+        rejected: Rejected | None = None,
+        timeout: float = 60.0,
+    ) -> Tally:
+        """Carry out statements by the million. See `Client.create_all`."""
+        tally, exchange = Tally(), self._session.exchange
+        await self._drive(Pipeline(exchange, items, counted(tally, rejected), timeout=timeout, progress=progress))
+        return tally
 
     async def alter(self, name: str, changes: str) -> ContinuousQuery:
         """Change a CQ's clauses, such as `EVERY '1 hour', EXPIRE AFTER '2 days'`."""
@@ -231,6 +244,10 @@ class AsyncClient:
     ) -> None:
         """Close."""
         await self.aclose()
+
+    async def _drive(self, pipeline: Pipeline) -> None:
+        while not pipeline.advance():
+            await self._thread.run(self._session.exchange.step, _STEP)
 
     async def _run(self, operation: Operation[T]) -> T:
         try:

@@ -8,7 +8,8 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from gateway.sdk import operations, statements
-from gateway.sdk.operations import Operation, Outcome, Pipeline, Progress, accepted
+from gateway.sdk.operations import Operation, accepted
+from gateway.sdk.pipeline import Item, Outcome, Pipeline, Progress, Rejected, Tally, checked, counted
 from gateway.sdk.results import ContinuousQuery, Reply
 from gateway.sdk.session import Session
 from gateway.sdk.subscription import Subscription
@@ -76,7 +77,7 @@ class Client:
 
     def create_many(
         self,
-        items: Iterable[str | tuple[str, str]],
+        items: Iterable[Item],
         *,
         progress: Progress | None = None,
         timeout: float = 60.0,
@@ -96,10 +97,32 @@ class Client:
         Raises:
             SomeRejected: Some were rejected; it carries all outcomes.
         """
-        pipeline = Pipeline(self._session.exchange, items, timeout=timeout, progress=progress)
-        while not pipeline.advance():
-            self._session.exchange.step(_STEP)
-        return pipeline.outcomes(check=check)
+        outcomes: list[Outcome] = []
+        self._drive(Pipeline(self._session.exchange, items, outcomes.append, timeout=timeout, progress=progress))
+        return checked(outcomes, check)
+
+    def create_all(
+        self,
+        items: Iterable[Item],
+        *,
+        progress: Progress | None = None,
+        rejected: Rejected | None = None,
+        timeout: float = 60.0,
+    ) -> Tally:
+        """Carry out statements by the million: as `create_many`, but nothing of those accepted is kept.
+
+        Args:
+            items: Statements, or pairs of a CQ's name and its SELECT; taken as they are sent.
+            progress: Told now and then how many have been answered.
+            rejected: Told of each rejection, with its item's place among the items.
+            timeout: Seconds to wait for a command's reply, from its sending.
+
+        Example:
+            tally = client.create_all((f"q{n}", f"SELECT symbol FROM quotes WHERE price < {n}") for n in range(10**6))
+        """
+        tally, exchange = Tally(), self._session.exchange
+        self._drive(Pipeline(exchange, items, counted(tally, rejected), timeout=timeout, progress=progress))
+        return tally
 
     def alter(self, name: str, changes: str) -> ContinuousQuery:
         """Change a CQ's clauses, such as `EVERY '1 hour', EXPIRE AFTER '2 days'`."""
@@ -194,6 +217,10 @@ class Client:
     ) -> None:
         """Close."""
         self.close()
+
+    def _drive(self, pipeline: Pipeline) -> None:
+        while not pipeline.advance():
+            self._session.exchange.step(_STEP)
 
     def _run(self, operation: Operation[T]) -> T:
         try:

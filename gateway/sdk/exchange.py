@@ -37,7 +37,8 @@ class Exchange:
         self._replies = prefix + "replies"
         self._key = subscriber.encode()
         self._outbox = Outbox(subscriber, clock=clock)
-        self._sender = Sender(bootstrap, extra)
+        # Its reports come out of `serve`, hence with the lock held.
+        self._sender = Sender(bootstrap, extra, failed=self._outbox.lose)
         self._inbox = Inbox(bootstrap, extra)
         self._lock = threading.Lock()
         self._listening = False
@@ -85,9 +86,8 @@ class Exchange:
             self._outbox.tick()
             self._send()
             self._sender.serve(0)
-            for record in self._inbox.fetch(seconds if len(self._outbox) else 0):
-                if self._outbox.waits_for(record.headers.get("command_id", "")):
-                    self._outbox.answer(record.value)
+            for value in self._inbox.values(seconds if len(self._outbox) else 0, self._key):
+                self._outbox.answer(value)
 
     def close(self) -> None:
         """Close both connections; commands without a reply may still be carried out."""
@@ -108,19 +108,12 @@ class Exchange:
     def _send(self) -> None:
         for pending in self._outbox.unsent():
             try:
-                queued = self._sender.send(self._topic, pending.record, key=self._key, failed=self._failed(pending))
+                queued = self._sender.send(self._topic, pending.record, key=self._key)
             except TransportError as exc:
                 self._outbox.refuse(pending, exc)
                 continue
             if not queued:
                 return
-
-    def _failed(self, pending: Pending) -> Callable[[TransportError], None]:
-        def refuse(error: TransportError) -> None:
-            # Out of `serve`, hence with the lock held.
-            self._outbox.refuse(pending, error)
-
-        return refuse
 
     def _check_open(self) -> None:
         if self._closed:

@@ -19,6 +19,12 @@ _RETRY_SECONDS = 1.0
 _TICK_SECONDS = 0.2
 """How often deadlines are looked at: with tens of thousands under way, not for each reply."""
 
+
+class _Id(msgspec.Struct):
+    command_id: str
+
+
+_decode_id = msgspec.json.Decoder(_Id).decode
 _decode_reply = msgspec.json.Decoder(Reply).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -107,10 +113,6 @@ class Outbox:
                 yield pending
             self._unsent.popleft()
 
-    def waits_for(self, command_id: str) -> bool:
-        """Whether a reply to this command is still wanted."""
-        return command_id in self._pending
-
     def answer(self, value: bytes) -> None:
         """Take in the value of a reply; one that is not ours, or not JSON, changes nothing."""
         try:
@@ -132,6 +134,12 @@ class Outbox:
         """Record that Kafka will not take a command."""
         pending.error = error
         self._pending.pop(pending.command_id, None)
+
+    def lose(self, record: bytes, error: TransportError) -> None:
+        """Record that a command's record, queued before, will never be written."""
+        pending = self._pending.get(_decode_id(record).command_id)
+        if pending is not None:
+            self.refuse(pending, error)
 
     def tick(self) -> None:
         """Give up what is past its deadline, and queue again what is overdue; cheap to call often."""

@@ -23,6 +23,7 @@ class Publisher:
         self._bootstrap = bootstrap
         self._extra = extra
         self._sender: Sender | None = None
+        self._troubles: list[TransportError] = []
         self._lock = threading.Lock()
 
     def publish(self, topic: str, rows: Iterable[Mapping[str, Any]], *, key: str | None, timeout: float) -> int:
@@ -37,22 +38,26 @@ class Publisher:
         Raises:
             TransportError: Some rows were not written.
         """
-        troubles: list[TransportError] = []
         count = 0
         with self._lock:
+            self._troubles.clear()
             if self._sender is None:
-                self._sender = Sender(self._bootstrap, self._extra)
+                self._sender = Sender(self._bootstrap, self._extra, failed=self._note)
             for row in rows:
                 record_key = None if key is None else str(row[key]).encode()
-                while not self._sender.send(topic, _encode(row), key=record_key, failed=troubles.append):
+                while not self._sender.send(topic, _encode(row), key=record_key):
                     self._sender.serve(0.1)
                 count += 1
             unwritten = self._sender.flush(timeout)
+            troubles = self._troubles[:1]
         if troubles:
             raise troubles[0]
         if unwritten:
             raise TransportError(f'{unwritten} rows for "{topic}" were not written within {timeout:g} s')
         return count
+
+    def _note(self, _: bytes, error: TransportError) -> None:
+        self._troubles.append(error)
 
     def close(self) -> None:
         """Close the connection."""

@@ -92,8 +92,15 @@ class Reply(msgspec.Struct, frozen=True):
     message: str
     detail: str | None = None
     hint: str | None = None
-    result: dict[str, Any] | None = None
+    body: msgspec.Raw = msgspec.field(name="result", default=msgspec.Raw(b"null"))
+    """The statement's result as it came, JSON: of a million replies hardly any is looked into."""
     replied_at: datetime | None = None
+
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """The statement's result."""
+        found: dict[str, Any] | None = msgspec.json.decode(self.body)
+        return found
 
     @property
     def accepted(self) -> bool:
@@ -103,7 +110,7 @@ class Reply(msgspec.Struct, frozen=True):
     @property
     def query(self) -> ContinuousQuery:
         """The CQ that an accepted CREATE or DESCRIBE CQ tells of; of other statements there is none."""
-        query = msgspec.convert(self.result, ContinuousQuery)
+        query = msgspec.json.decode(self.body, type=ContinuousQuery)
         return query if query.created_at is not None else msgspec.structs.replace(query, created_at=self.replied_at)
 
 

@@ -38,7 +38,17 @@ def _note(error: KafkaError) -> None:
 class Sender:
     """A producer that keeps order and sends nothing twice."""
 
-    def __init__(self, bootstrap: str, extra: Mapping[str, str]) -> None:
+    def __init__(
+        self, bootstrap: str, extra: Mapping[str, str], *, failed: Callable[[bytes, TransportError], None]
+    ) -> None:
+        """Make the producer.
+
+        Args:
+            bootstrap: Kafka's servers.
+            extra: Further options.
+            failed: Called, out of `serve` or `flush`, with the value of a record that will never be written.
+        """
+        self._failed = failed
         options = {
             **_QUIET,
             **extra,
@@ -48,38 +58,36 @@ class Sender:
             "linger.ms": 2,
             "queue.buffering.max.messages": 200_000,
             "error_cb": _note,
+            "on_delivery": self._undelivered,
+            "delivery.report.only.error": True,
         }
         self._producer = Producer(options)
 
-    def send(
-        self, topic: str, value: bytes, *, key: bytes | None, failed: Callable[[TransportError], None] | None = None
-    ) -> bool:
+    def send(self, topic: str, value: bytes, *, key: bytes | None) -> bool:
         """Queue a record; False when the queue is full: `serve` and try again.
 
         Args:
             topic: Where to.
             value: The record's value.
             key: The record's key; None spreads records over partitions.
-            failed: Called, out of `serve` or `flush`, when the record will never be written.
 
         Raises:
             TransportError: The record cannot be sent at all, for one because it is too large.
         """
-
-        def delivered(error: KafkaError | None, _message: Message) -> None:
-            if error is not None and failed is not None:
-                failed(mapped(error, f'writing to "{topic}"'))
-
         try:
-            self._producer.produce(topic, value, key=key, on_delivery=delivered)
+            self._producer.produce(topic, value, key)
         except BufferError:
             return False
         except KafkaException as exc:
             raise thrown(exc, f'writing to "{topic}"') from exc
         return True
 
+    def _undelivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self._failed(message.value() or b"", mapped(error, f'writing to "{message.topic()}"'))
+
     def serve(self, seconds: float) -> None:
-        """Let delivery reports come in."""
+        """Let reports of failed deliveries come in."""
         self._producer.poll(seconds)
 
     def flush(self, seconds: float) -> int:
@@ -173,6 +181,14 @@ class Inbox:
             ResultsGone: A topic was deleted, or records were and `skip_lost` is False.
             TransportError: Kafka refuses.
         """
+        return [_freed(message) for message in self._next(seconds, most, skip_lost)]
+
+    def values(self, seconds: float, key: bytes, *, most: int = 5000) -> list[bytes]:
+        """Return the values of the next records that have that key, waiting as `fetch` does."""
+        found = (message.value() for message in self._next(seconds, most, True) if message.key() == key)
+        return [value for value in found if value is not None]
+
+    def _next(self, seconds: float, most: int, skip_lost: bool) -> list[Message]:
         with self._lock:
             if self._closed:
                 raise Closed("the consumer was closed")
@@ -191,13 +207,13 @@ class Inbox:
                 self._closed = True
                 self._consumer.close()
 
-    def _sound(self, messages: Iterable[Message], skip_lost: bool) -> list[Fields]:
-        """Free the records; what is wrong is raised when no sound record would be lost with it."""
+    def _sound(self, messages: Iterable[Message], skip_lost: bool) -> list[Message]:
+        """Leave out what is no record; what is wrong is raised when no sound record would be lost with it."""
         sound = []
         for message in messages:
             error = message.error()
             if error is None:
-                sound.append(_freed(message))
+                sound.append(message)
             elif deleted(error) and skip_lost:
                 where = TopicPartition(message.topic() or "", message.partition() or 0, OFFSET_BEGINNING)
                 log.warning("results were deleted before they were read", extra={"topic": where.topic})

@@ -31,6 +31,7 @@ class RoteGateway:
         for topic in ("cq.commands", "cq.replies", "cq.results", "quotes"):
             self._producer.list_topics(topic, timeout=10)
         self.commands: list[dict[str, Any]] = []
+        self._seen: set[str] = set()
         self.published: list[dict[str, Any]] = []
         self._consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "rote"})
         self._consumer.assign(
@@ -73,7 +74,8 @@ class RoteGateway:
                 continue
             assert partition_of(message.key() or b"", _PARTITIONS) == message.partition()
             self.commands.append(fields)
-            again = [each["command_id"] for each in self.commands].count(fields["command_id"]) > 1
+            again = fields["command_id"] in self._seen
+            self._seen.add(fields["command_id"])
             if "mute" not in fields["text"] or again:
                 self._reply(fields)
             self._producer.poll(0)
@@ -137,6 +139,21 @@ def test_thousands_are_pipelined_and_every_reply_is_checked(rote: RoteGateway) -
     assert 3000 == told[-1]
 
 
+def test_any_number_in_one_call_keeps_only_rejections(rote: RoteGateway) -> None:
+    """Items are taken as they are sent, all are counted, and each rejection is told with its item's place."""
+    items = (("taken" if number % 1000 == 7 else f"c{number}", "SELECT 1") for number in range(22_000))
+    told: list[int] = []
+    refused: list[int] = []
+    with connect(rote.bootstrap, "alice") as client:
+        tally = client.create_all(items, progress=told.append, rejected=lambda place, _: refused.append(place))
+    places = list(range(7, 22_000, 1000))
+    assert (22_000 - 22, 22) == (tally.accepted, tally.rejected)
+    assert places == refused == list(tally.rejections)
+    assert "cq-exists" == tally.rejections[7].code
+    assert told == sorted(told) and 22_000 == told[-1]
+    assert [] == list(items)
+
+
 def test_pages_are_followed_to_the_end(rote: RoteGateway) -> None:
     """A listing is whole, whatever the pages."""
     with connect(rote.bootstrap, "alice") as client:
@@ -190,6 +207,8 @@ def test_the_asyncio_twin_does_the_same(rote: RoteGateway) -> None:
                 await client.create("taken", "SELECT 1")
             outcomes = await client.create_many([f"CREATE CQ b{number}" for number in range(200)])
             assert (20, 200) == (len(created), len(outcomes))
+            tally = await client.create_all([("c1", "SELECT 1"), "CREATE CQ taken AS SELECT 1"])
+            assert (1, [1]) == (tally.accepted, list(tally.rejections))
             async with await client.subscribe("a") as results:
                 rote.result(1)
                 rote.result(2)

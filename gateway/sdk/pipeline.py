@@ -1,0 +1,118 @@
+"""Many commands under way at once, in their order, each with its reply; both clients drive them alike."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+from gateway.sdk import statements
+from gateway.sdk.errors import CommandRejected, SomeRejected
+from gateway.sdk.exchange import MOST_UNDER_WAY, Exchange
+from gateway.sdk.outbox import Pending
+from gateway.sdk.results import Reply
+
+__all__ = ["Item", "Outcome", "Pipeline", "Progress", "Rejected", "Tally", "checked", "counted"]
+
+Item = str | tuple[str, str]
+"""A statement, or a CQ's name and its SELECT."""
+
+Outcome = Reply | CommandRejected
+"""What became of one command of many."""
+
+Progress = Callable[[int], None]
+"""Told now and then how many commands have been answered."""
+
+Rejected = Callable[[int, CommandRejected], None]
+"""Told of each rejection, with the item's place among the items, from 0."""
+
+_CHUNK = 500
+_KEPT = 1000
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of any number of commands."""
+
+    accepted: int = 0
+    rejected: int = 0
+    rejections: dict[int, CommandRejected] = field(default_factory=dict)
+    """The first thousand, by the item's place among the items, from 0."""
+
+
+class Pipeline:
+    """Commands under way; a client advances it and steps the exchange in between. Memory is that of those under way."""
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        items: Iterable[Item],
+        take: Callable[[Outcome], None],
+        *,
+        timeout: float,
+        progress: Progress | None,
+    ) -> None:
+        """Begin with none.
+
+        Args:
+            exchange: Where they are sent.
+            items: The commands, taken as there is room.
+            take: Told of each outcome, in the order of the items.
+            timeout: Seconds to wait for a command's reply, from its sending.
+            progress: Told now and then how many outcomes there are.
+        """
+        self._exchange = exchange
+        self._texts: Iterator[str] = (item if isinstance(item, str) else statements.create_cq(*item) for item in items)
+        self._take = take
+        self._timeout = timeout
+        self._progress = progress
+        self._waiting: deque[Pending] = deque()
+        self._answered = 0
+        self._exhausted = False
+
+    def advance(self) -> bool:
+        """Take in what is answered and submit what there is room for; True when all is answered.
+
+        Raises:
+            TransportError: A command's outcome is not known; those after it may be carried out.
+        """
+        before = self._answered
+        while self._waiting and self._waiting[0].done:
+            self._take(self._waiting.popleft().outcome())
+            self._answered += 1
+        if self._progress is not None and self._answered > before:
+            self._progress(self._answered)
+        while not self._exhausted and len(self._waiting) < MOST_UNDER_WAY:
+            texts = list(islice(self._texts, _CHUNK))
+            self._exhausted = not texts
+            self._waiting.extend(self._exchange.submit(texts, timeout=self._timeout))
+        return self._exhausted and not self._waiting
+
+
+def counted(tally: Tally, rejected: Rejected | None) -> Callable[[Outcome], None]:
+    """Return what counts outcomes into a tally, and tells of the rejections."""
+
+    def take(outcome: Outcome) -> None:
+        if not isinstance(outcome, CommandRejected):
+            tally.accepted += 1
+            return
+        place = tally.accepted + tally.rejected
+        tally.rejected += 1
+        if tally.rejected <= _KEPT:
+            tally.rejections[place] = outcome
+        if rejected is not None:
+            rejected(place, outcome)
+
+    return take
+
+
+def checked(outcomes: list[Outcome], check: bool) -> list[Outcome]:
+    """Return outcomes.
+
+    Raises:
+        SomeRejected: `check` is set and some were rejected; it carries all outcomes.
+    """
+    if check and any(isinstance(outcome, CommandRejected) for outcome in outcomes):
+        raise SomeRejected(outcomes)
+    return outcomes
