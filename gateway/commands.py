@@ -66,6 +66,7 @@ class Commands:
         self._clock = clock
         self._log_reader = LogReader(settings)
         self._replies_topic = settings.topic("replies")
+        self._reply_partitions = topics.partitions(self._replies_topic) or 1
 
     def carry_out(self, messages: Sequence[Message]) -> None:
         """Carry out a batch of records and commit it.
@@ -75,7 +76,7 @@ class Commands:
         """
         now_ms = self._clock()
         self._positions.begin()
-        self._replies = Replies(self._replies_topic, now_ms)
+        self._replies = Replies(self._replies_topic, self._reply_partitions, now_ms)
         requests = [request for message in messages if (request := self._decode(message)) is not None]
         self._run_unless_poisoned(requests, now_ms)
         offsets: dict[int, int] = {}
@@ -232,8 +233,8 @@ class Commands:
         try:
             if isinstance(prepared, InputError):
                 raise prepared
-            place = (request.message.partition(), request.message.offset())
-            result = self._statements.carry_out(command.subscriber, prepared, place, now_ms)
+            position = f"{request.message.partition()}/{request.message.offset()}" if prepared.on_streams else ""
+            result = self._statements.carry_out(command.subscriber, prepared, position, now_ms)
             message = _DONE.get(type(prepared.statement).__name__, "done")
             reply = replies.accept(command.command_id, command.subscriber, message, result)
         except InputError as error:

@@ -49,9 +49,6 @@ __all__ = ["Prepared", "Statements"]
 
 Result = dict[str, object]
 
-Place = tuple[int | None, int | None]
-"""Partition and offset of a record."""
-
 _CREATE_CQ = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?CQ\s", re.IGNORECASE)
 """The command that comes in thousands: it need not be parsed to be known."""
 
@@ -122,13 +119,13 @@ class Statements:
             return None
         return CqKey.of(subscriber, name)
 
-    def carry_out(self, subscriber: str, prepared: Prepared, place: Place, now_ms: int) -> Result:
+    def carry_out(self, subscriber: str, prepared: Prepared, position: str, now_ms: int) -> Result:
         """Carry out a statement and return its result.
 
         Args:
             subscriber: Who asks.
             prepared: What; the CQ that it `needs` and its wanted destination must be loaded.
-            place: The command's own place on its topic.
+            position: The command's own place on its topic; only CREATE STREAM asks for it.
             now_ms: The time of acceptance.
 
         Raises:
@@ -158,7 +155,7 @@ class Statements:
                     self.catalog,
                     self._topics,
                     statement,
-                    f"{place[0]}/{place[1]}",
+                    position,
                     now_ms,
                 )
                 registry.note_stream(stream)

@@ -20,8 +20,14 @@ _HEAD = re.compile(
     re.I | re.A,
 )
 """A plain name, or a quoted one of harmless characters: the SDK quotes all names."""
-LITERAL = re.compile(r"('[^']*(?:''[^']*)*'|(?<![\w.])(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.]))")
-"""A string or a number without its sign."""
+_REST = r"(?:[eE][+-]?[0-9]+)?(?![\w.])"
+LITERAL = re.compile(
+    r"('[^']*(?:''[^']*)*'"
+    rf"|[0-9](?<![\w.][0-9])[0-9]*(?:\.[0-9]*)?{_REST}"
+    rf"|\.[0-9](?<![\w.]\.[0-9])[0-9]*{_REST})"
+)
+"""A string, or a number without its sign. What may not stand before is looked at behind the first character: an
+expression that begins with a set of characters is searched for twice as fast."""
 _NO_NAMES = frozenset(("AS", "FROM", "SELECT", "WHERE", "WITH"))
 _LONGEST = 4096
 """Characters of a text that is cut at most."""

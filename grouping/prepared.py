@@ -12,6 +12,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from grouping.bound import Bound, Constant, Term
 from grouping.catalog import Catalog, Stream
 from grouping.command import parse
@@ -75,16 +77,12 @@ class _Variant(NamedTuple):
 
     command: CreateCq
     select: SelectList
-    tail: int
-    """Characters after the SELECT."""
 
 
 class _Shape(NamedTuple):
     """A template, prepared."""
 
     stream: Stream
-    start: int
-    """Where the SELECT begins, from the end of the CQ's name."""
     query: CompiledQuery
     places: tuple[tuple[_Place, ...] | _Place, ...]
     """By slot; several for a set."""
@@ -103,14 +101,14 @@ class Preparer:
         self._shapes: dict[tuple[str, ...], _Shape] = {}
 
     def create(self, text: CqText) -> tuple[CreateCq, CompiledQuery]:
-        """Return the command that a CREATE CQ is, and its SELECT compiled.
+        """Return the command that a CREATE CQ is, and its SELECT, which is empty there, compiled.
 
         Raises:
             InputError: As `command.parse` and `compiler.compile_select` do; ``unknown-statement`` for another one.
         """
         if not text.is_cut:
             command, draft = self._compile(str(text))
-            return command, finish(draft)
+            return _without_select(command), finish(draft)
         shape = self._shapes.get(text.template.pieces)
         if shape is not None:
             # A stream that was dropped, or made anew, takes its shapes with it.
@@ -132,20 +130,20 @@ class Preparer:
     def _prepare(self, text: CqText) -> tuple[CreateCq, CompiledQuery]:
         """Take the whole path, and keep what it made of the template."""
         whole, template = str(text), text.template.pieces
-        command, draft = self._compile(whole)
-        query = finish(draft)
+        parsed, draft = self._compile(whole)
+        command, query = _without_select(parsed), finish(draft)
         begin = len(template[0]) + len(text.literals[0])
-        start = whole.find(command.select, begin)
+        start = whole.find(parsed.select, begin)
         # The quote that may follow the name is none to hide behind.
         if start < 0 or any(_OPAQUE.search(piece) for piece in (template[1].removeprefix('"'), *template[2:])):
             return command, query
         shape = self._shapes.get(template)
         if shape is None:
-            shape = _shape(draft, query, start - begin, _positions(whole, begin, start))
+            shape = _shape(draft, query, _positions(whole, begin, start))
         elif len(shape.variants) >= _VARIANTS:
             shape.variants.clear()
         kept = tuple(text.literals[ordinal] for ordinal in shape.kept)
-        shape.variants[kept] = _Variant(command, query.select, len(whole) - start - len(command.select))
+        shape.variants[kept] = _Variant(command, query.select)
         try:
             same = _read(shape, text) == (command, query)
         except (_Fallback, InputError):
@@ -159,12 +157,16 @@ class Preparer:
         return command, query
 
 
+def _without_select(command: CreateCq) -> CreateCq:
+    return msgspec.structs.replace(command, select="")
+
+
 def _positions(text: str, offset: int, start: int) -> dict[int, int]:
     """Return which literal begins at each position of the SELECT; the first of all is the name."""
     return {match.start() - start: i for i, match in enumerate(LITERAL.finditer(text, offset), 1)}
 
 
-def _shape(draft: Draft, query: CompiledQuery, start: int, positions: dict[int, int]) -> _Shape:
+def _shape(draft: Draft, query: CompiledQuery, positions: dict[int, int]) -> _Shape:
     loose = set(_compared(draft.conjuncts))
     places: list[tuple[_Place, ...] | _Place] = []
     for constant in draft.constants:
@@ -176,7 +178,7 @@ def _shape(draft: Draft, query: CompiledQuery, start: int, positions: dict[int, 
     used = {place.ordinal for slot in places for place in (slot if isinstance(slot[0], _Place) else (slot,))}
     kept = tuple(ordinal for ordinal in positions.values() if ordinal not in used)
     ordered = draft.conjuncts if draft.ties else ()
-    return _Shape(draft.stream, start, query, tuple(places), kept, {}, ordered)
+    return _Shape(draft.stream, query, tuple(places), kept, {}, ordered)
 
 
 def _compared(conjuncts: Sequence[Bound]) -> list[int]:
@@ -228,9 +230,7 @@ def _read(shape: _Shape, text: CqText) -> tuple[CreateCq, CompiledQuery]:
         values.append(value)
     row = _reordered(shape.ordered, types, values) if shape.ordered else ConstantRow(tuple(types), tuple(values))
     like = variant.command
-    whole, name = str(text), literals[0]
-    select = whole[len(text.template.pieces[0]) + len(name) + shape.start : len(whole) - variant.tail]
-    command = CreateCq(name, select, like.or_replace, like.publish, like.trigger, like.start, like.expire)
+    command = CreateCq(literals[0], "", like.or_replace, like.publish, like.trigger, like.start, like.expire)
     return command, CompiledQuery(shape.query.plan, row, variant.select)
 
 

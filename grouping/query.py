@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
+
+import msgspec
 
 __all__ = [
     "AlterCq",
@@ -73,16 +75,15 @@ class Publish:
     digest: DigestClause | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CreateCq:
-    """CREATE [OR REPLACE] CQ."""
+class CreateCq(msgspec.Struct, frozen=True):
+    """CREATE [OR REPLACE] CQ; there are thousands of it for one of any other statement."""
 
     name: str
     select: str
-    """The SELECT's own text."""
+    """The SELECT's own text; empty once it is compiled."""
     or_replace: bool = False
-    publish: Publish = field(default_factory=Publish)
-    trigger: Trigger = field(default_factory=ChangeBased)
+    publish: Publish = msgspec.field(default_factory=Publish)
+    trigger: Trigger = msgspec.field(default_factory=ChangeBased)
     start: datetime | None = None
     expire: datetime | timedelta | None = None
     """An instant, or (EXPIRE AFTER) a length of time from acceptance."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
+
 from grouping.errors import InputError, near_name
 from grouping.group import CompiledQuery
 from grouping.query import CreateCq
@@ -33,4 +35,4 @@ def with_digest_columns(statement: CreateCq, query: CompiledQuery) -> CreateCq:
             )
         columns.append(name)
     publish = replace(statement.publish, digest=replace(digest, columns=tuple(dict.fromkeys(columns))))
-    return replace(statement, publish=publish)
+    return msgspec.structs.replace(statement, publish=publish)

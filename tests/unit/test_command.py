@@ -1,6 +1,6 @@
-from __future__ import annotations
+"""Statements are read as written, or refused in house form."""
 
-from dataclasses import fields
+from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings
@@ -21,7 +21,7 @@ WORDS = (
 
 def render(statement: Statement) -> str:
     """Return a statement with one line for each field that is not None."""
-    values = {field.name: getattr(statement, field.name) for field in fields(statement)}
+    values = {name: getattr(statement, name) for name in type(statement).__match_args__}
     lines = [f"{name}: {value!r}" for name, value in values.items() if value is not None]
     return "\n".join([type(statement).__name__, *lines])
 
