@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 import pyarrow as pa
-from confluent_kafka import Message
 
 from gateway.kafka import CommandConsumer, Outgoing, TransactionalWriter
 from gateway.working_copy import WorkingCopy
@@ -76,7 +75,7 @@ class Remembered:
         pipeline = self._working.redis.pipeline(transaction=False)
         if places:
             name = self._working.key("ids", str(now_ms // self._period_ms))
-            pipeline.hset(name, mapping={key: f"{part}/{offset}" for key, (part, offset) in places.items()})
+            pipeline.hset(name, mapping={key: b"%d/%d" % (part, offset) for key, (part, offset) in places.items()})
             pipeline.pexpire(name, 2 * self._period_ms)
         for key, value in also.items():
             pipeline.set(self._working.key(key), value)
@@ -139,31 +138,32 @@ class Commits:
 
     def publish(self, journal: Journal, now_ms: int) -> None:
         """Write a journal to Kafka and remember where its replies came to lie."""
-        catalog = self._settings.topic("catalog")
-        places: dict[bytes, tuple[int, int]] = {}
-        ends: dict[int, int] = {}
-        position = -1
-
-        def written(number: int, message: Message) -> None:
-            nonlocal position
-            partition, offset = message.partition(), message.offset()
-            assert partition is not None, "a delivered record has its place"
-            assert offset is not None, "a delivered record has its place"
-            if message.topic() == catalog:
-                position = max(position, offset)
-            elif number in journal.replies:
-                places[journal.replies[number]] = (partition, offset)
-                ends[partition] = max(ends.get(partition, 0), offset + 1)
-
+        catalog, replies = self._settings.topic("catalog"), self._settings.topic("replies")
+        rows: dict[int, list[int]] = {}
+        last = -1
+        for number, record in enumerate(journal.records):
+            if record.topic == replies:
+                rows.setdefault(record.partition, []).append(number)
+            elif record.topic == catalog:
+                last = number  # The catalog has one partition: its last record tells how far it goes.
         reads = (self._consumer, journal.offsets) if journal.offsets else None
+        offsets: dict[int, int] = {}
         if journal.records or reads:
-            # The catalog has one partition: its last record tells how far it goes.
-            last = max((number for number, record in enumerate(journal.records) if record.topic == catalog), default=-1)
-            self._writer.write(journal.records, reads, written, journal.replies.keys() | {last})
+            watched = {row[at] for row in rows.values() for at in (0, -1)} | {last}
+            offsets = self._writer.write(journal.records, reads, watched)
+        places: dict[bytes, tuple[int, int]] = {}
         also = {"settled": str(journal.number)}
-        also |= {f"replies-read:{partition}": str(end) for partition, end in ends.items()}
-        if position >= 0:
-            also["position"] = json.dumps({"format": 1, "next": position + 1})
+        for partition, row in rows.items():
+            first = offsets[row[0]]
+            if offsets[row[-1]] != first + len(row) - 1:
+                # Recovery reads where they are.
+                raise OperationalError("somebody else writes to the topic of replies", detail=f"It is {replies}.")
+            also[f"replies-read:{partition}"] = str(first + len(row))
+            for offset, number in enumerate(row, first):
+                if (name := journal.replies.get(number)) is not None:
+                    places[name] = (partition, offset)
+        if last >= 0:
+            also["position"] = json.dumps({"format": 1, "next": offsets[last] + 1})
         self.remembered.settle(places, also, now_ms)
 
 

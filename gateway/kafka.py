@@ -225,64 +225,51 @@ class TransactionalWriter:
         self,
         records: Iterable[Outgoing],
         reads: tuple[CommandConsumer, Mapping[int, int]] | None = None,
-        written: Callable[[int, Message], None] | None = None,
         watched: Collection[int] = (),
-    ) -> None:
+    ) -> dict[int, int]:
         """Write records in one transaction.
 
         Args:
             records: What to write.
             reads: The consumer, and by partition the offset after the last command that the records answer.
-            written: Called with a record's number and its message, that now has its offset.
-            watched: For the records of these numbers.
+            watched: Numbers of records.
+
+        Returns:
+            The offsets that those records got.
 
         Raises:
             Fenced: Another gateway has taken over.
             KafkaUnavailable: Nothing was written.
         """
         producer = self._producer
-        errors: list[KafkaError] = []
-
-        def noted(error: KafkaError | None, _: Message) -> None:
-            if error is not None:
-                errors.append(error)
+        offsets: dict[int, int] = {}
 
         def report(number: int) -> Callable[[KafkaError | None, Message], None]:
-            if written is None or number not in watched:
-                return noted
-
-            def delivered(error: KafkaError | None, message: Message) -> None:
-                if error is not None:
-                    errors.append(error)
-                elif written is not None:
-                    written(number, message)
+            def delivered(_: KafkaError | None, message: Message) -> None:
+                offsets[number] = message.offset() or 0
 
             return delivered
 
         with _mapped("writing a commit"):
             producer.begin_transaction()
             try:
-                for number, record in enumerate(records):
-                    producer.produce(
-                        record.topic,
-                        record.value,
-                        record.key,
-                        record.partition,
-                        on_delivery=report(number),
-                        headers=list(record.headers) or None,
-                    )
-                    if number % 1000 == 999:  # noqa: PLR2004  # let the driver call back now and then
-                        producer.poll(0)
+                # A record that cannot be written fails the transaction, so that most need no report of their own.
+                for number, (topic, key, value, headers, partition) in enumerate(records):
+                    if number in watched:
+                        producer.produce(topic, value, key, partition, report(number), headers=list(headers) or None)
+                    elif headers:
+                        producer.produce(topic, value, key, partition, headers=list(headers))
+                    else:
+                        producer.produce(topic, value, key, partition)
                 if reads is not None:
-                    consumer, offsets = reads
-                    producer.send_offsets_to_transaction(consumer.positions(offsets), consumer.membership(), 30)
+                    consumer, ends = reads
+                    producer.send_offsets_to_transaction(consumer.positions(ends), consumer.membership(), 30)
                 producer.flush(_ANSWER_SECONDS)
-                if errors:
-                    raise KafkaException(errors[0])
                 producer.commit_transaction(_ANSWER_SECONDS)
             except KafkaException:
                 producer.abort_transaction(_ANSWER_SECONDS)
                 raise
+        return offsets
 
 
 class CommandConsumer:

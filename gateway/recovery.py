@@ -198,18 +198,28 @@ class Recovery:
         beginnings = self._topics.beginnings([(topic, number) for number in range(partitions)])
         offsets = {number: max(int(note or 0), beginnings[topic, number]) for number, note in enumerate(notes)}
         reader = LogReader(self._settings)
-        places: dict[bytes, tuple[int, int]] = {}
-        ends: dict[str, str] = {}
+        chunk: list[Message] = []
         try:
             for message in reader.since(topic, offsets):
-                partition, offset = message.partition() or 0, message.offset() or 0
-                ends[f"replies-read:{partition}"] = str(offset + 1)
-                headers, key = message.headers(), message.key()
-                if headers and key:
-                    name = Remembered.key(_bytes(key), _bytes(headers[0][1]).decode("utf-8", "surrogatepass"))
-                    places.setdefault(name, (partition, offset))
+                chunk.append(message)
+                if len(chunk) == _CHUNK:
+                    self._note_replies(chunk, now_ms)
+                    chunk = []
+            self._note_replies(chunk, now_ms)
         finally:
             reader.close()
+
+    def _note_replies(self, chunk: list[Message], now_ms: int) -> None:
+        """Remember the places of replies, except for ids whose first reply is known."""
+        places: dict[bytes, tuple[int, int]] = {}
+        ends: dict[str, str] = {}
+        for message in chunk:
+            partition, offset = message.partition() or 0, message.offset() or 0
+            ends[f"replies-read:{partition}"] = str(offset + 1)
+            headers, key = message.headers(), message.key()
+            if headers and key:
+                name = Remembered.key(_bytes(key), _bytes(headers[0][1]).decode("utf-8", "surrogatepass"))
+                places.setdefault(name, (partition, offset))
         known = self._commits.remembered.find(list(places), now_ms)
         fresh = {name: place for name, place in places.items() if name not in known}
         self._commits.remembered.settle(fresh, ends, now_ms)

@@ -10,6 +10,7 @@ from gateway.kafka import Outgoing
 from gateway.metrics import COMMANDS
 from grouping.errors import InputError
 from schemas.codec import Encoding, Reply, encode_reply
+from schemas.partition import partition_of
 
 __all__ = ["Replies"]
 
@@ -17,14 +18,16 @@ __all__ = ["Replies"]
 class Replies:
     """Gathers the records of a unit of work that are not the catalog's: replies, and letters about dead commands."""
 
-    def __init__(self, topic: str, now_ms: int) -> None:
+    def __init__(self, topic: str, partitions: int, now_ms: int) -> None:
         """Begin without any.
 
         Args:
             topic: The topic of replies.
+            partitions: How many it has.
             now_ms: When the commands are answered, epoch milliseconds.
         """
         self._topic = topic
+        self._partitions = partitions
         self._at = datetime.fromtimestamp(now_ms / 1000, UTC)
         self._codes: Counter[str] = Counter()
         self.records: list[Outgoing] = []
@@ -72,7 +75,8 @@ class Replies:
             self.to_remember[len(self.records)] = remember
         self._codes[reply.code] += 1
         headers = (("command_id", reply.command_id.encode("utf-8", "surrogatepass")),) if reply.command_id else ()
-        self.records.append(Outgoing(self._topic, key, encode_reply(reply, encoding), headers))
+        partition = partition_of(key, self._partitions)
+        self.records.append(Outgoing(self._topic, key, encode_reply(reply, encoding), headers, partition))
 
     def cut_back(self, count: int) -> None:
         """Take back all records but the first ones: what they answer is carried out anew."""
