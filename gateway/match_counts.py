@@ -16,6 +16,9 @@ from grouping.redis_store import mapped
 
 __all__ = ["MatchCounts"]
 
+_BYTES_A_CALL = 1_000_000
+"""Bytes written for each call of `save`, on average and for each stream."""
+
 
 class MatchCounts:
     """Matches by stream and destination number."""
@@ -25,6 +28,8 @@ class MatchCounts:
         self._counts: dict[str, np.ndarray] = {}
         self._last_ms: dict[str, np.ndarray] = {}
         self._changed: set[str] = set()
+        self._saved_up: dict[str, int] = {}
+        """By stream: bytes that may be written."""
 
     def open(self) -> None:
         """Read what was saved."""
@@ -36,13 +41,24 @@ class MatchCounts:
                 counts, last_ms = (np.frombuffer(part, np.int64).copy() for part in msgspec.msgpack.decode(body))
                 self._counts[stream_id], self._last_ms[stream_id] = counts, last_ms
 
-    def save(self) -> None:
-        """Write what has changed where the next gateway finds it."""
+    def save(self, *, all_of_it: bool = False) -> None:
+        """Write what has changed where the next gateway finds it.
+
+        Args:
+            all_of_it: Whether to write large arrays too. Otherwise they wait for some calls: with a million CQs each
+                writing is 16 MB, also of the append-only file.
+        """
         for stream_id in self._changed & self._counts.keys() & self._working.streams.keys():
-            body = msgspec.msgpack.encode((self._counts[stream_id].tobytes(), self._last_ms[stream_id].tobytes()))
+            counts, last_ms = self._counts[stream_id], self._last_ms[stream_id]
+            self._saved_up[stream_id] = self._saved_up.get(stream_id, 0) + _BYTES_A_CALL
+            if self._saved_up[stream_id] < counts.nbytes + last_ms.nbytes and not all_of_it:
+                continue
+            body = msgspec.msgpack.encode((counts.tobytes(), last_ms.tobytes()))
             with mapped():
                 self._working.redis.set(self._working.key("match-counts", stream_id), body)
-        self._changed.clear()
+            self._changed.discard(stream_id)
+            del self._saved_up[stream_id]
+        self._changed &= self._counts.keys() & self._working.streams.keys()
 
     def step(self) -> None:
         """Take in what the workers have pushed."""

@@ -10,6 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -163,7 +164,7 @@ class _Service:
         self._recover()
         # Records of a unit hold no cycles, and there are tens of thousands: looking for some took a sixth of the time.
         gc.freeze()
-        gc.set_threshold(100_000, 20, 20)
+        gc.set_threshold(500_000, 20, 20)
         server, _ = start_http_server(self._settings.metrics_port, "127.0.0.1")
         metrics_url = f"http://127.0.0.1:{server.server_port}/metrics"
         upkeep_at = status_at = 0.0
@@ -186,12 +187,15 @@ class _Service:
                 log.warning("a server failed, recovering", extra={"error": str(error), "detail": error.detail})
                 self._recover(rebuild=isinstance(error, StoreLost))
         server.shutdown()
+        with suppress(OperationalError):
+            self._statements.counts.save(all_of_it=True)
         self._consumer.close()
 
     def _recover(self, *, rebuild: bool = False) -> None:
         """Make Redis and Kafka agree, as soon as both answer."""
 
         def recover() -> None:
+            self._upkeep.forget()
             self._epoch = self._recovery.run(now_ms(), rebuild=rebuild)
             self._statements.reload()
             self._timers.recover()

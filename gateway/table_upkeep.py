@@ -2,12 +2,15 @@
 
 Segments form a log-structured merge: each commit adds a small one, and a segment is merged with its newer neighbours
 once those are together half its size, so that an entry is rewritten O(log n) times. Nothing above the oldest pinned
-version is merged, since a batch that is under way, or replayed, still loads up to exactly there.
+version is merged, since a batch that is under way, or replayed, still loads up to exactly there. A merge of a million
+rows takes a second: it is made in a thread, while commands are carried out, and written by the gateway's own.
 """
 
 from __future__ import annotations
 
 import json
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,19 +32,38 @@ _MANY = 256
 Span = tuple[int, int]
 
 
+class _Merge(NamedTuple):
+    """Neighbouring segments of a stream that are being merged."""
+
+    stream_id: str
+    spans: list[Span]
+    body: Future[bytes]
+
+
 class TableUpkeep:
-    """Looks after the constant tables of all streams, on a connection of its own."""
+    """Looks after the constant tables of all streams, on connections of its own."""
 
     def __init__(self, settings: Settings, working: WorkingCopy) -> None:
         self._redis = connect(settings)
+        self._thread_redis = connect(settings)
         self._working = working
         self._distinct: dict[str, tuple[int, dict[str, int]]] = {}
+        self._thread = ThreadPoolExecutor(1, "merge")
+        self._merge: _Merge | None = None
+
+    def forget(self) -> None:
+        """Let go of a merge under way: the tables are not those that it began with."""
+        self._merge = None
 
     def step(self) -> None:
-        """Merge what is worth merging and remove parts that no batch can ask for any more."""
+        """Merge what is worth merging, one thing at a time, and remove parts that no batch can ask for any more."""
+        if self._merge is not None and self._merge.body.done():
+            self._replace(self._merge)
+            self._merge = None
         for stream_id in list(self._working.streams):
             floor = self._floor(stream_id)
-            self._merge(stream_id, floor)
+            if self._merge is None:
+                self._merge = self._begin(stream_id, floor)
             self._remove_unused(stream_id, floor)
 
     def _floor(self, stream_id: str) -> int:
@@ -63,28 +85,41 @@ class TableUpkeep:
         spans = (field.decode().split("-") for field in fields)
         return sorted((int(since), int(until)) for since, until in spans)
 
-    def _merge(self, stream_id: str, floor: int) -> None:
+    def _begin(self, stream_id: str, floor: int) -> _Merge | None:
+        """Begin to merge a stream's segments below a version, where there is anything to merge."""
         spans = [span for span in self._spans(stream_id) if span[1] <= floor]
         if len(spans) < _FEW:
-            return
+            return None
         key = self._working.key("segments", stream_id)
         with mapped():
-            sizes = [int(self._redis.hstrlen(key, _field(span))) for span in spans]
+            pipeline = self._redis.pipeline(transaction=False)
+            for span in spans:
+                pipeline.hstrlen(key, _field(span))
+            sizes = pipeline.execute()
         first = len(spans) - 1
         newer = sizes[first]
         while first and sizes[first - 1] <= 2 * newer:
             first -= 1
             newer += sizes[first]
         chosen = spans[min(first, len(spans) - _FEW) :]
-        fields = [_field(span) for span in chosen]
+        return _Merge(stream_id, chosen, self._thread.submit(self._merged, key, chosen))
+
+    def _merged(self, key: str, spans: list[Span]) -> bytes:
+        """Return some segments as one; in the thread."""
         with mapped():
-            bodies = self._redis.hmget(key, fields)
-        segments = [Segment.decode(body) for body in bodies]
-        merged = Segment.merge(segments, oldest=chosen[0][0] == 0)
+            bodies = self._thread_redis.hmget(key, [_field(span) for span in spans])
+        return Segment.merge([Segment.decode(body) for body in bodies], oldest=spans[0][0] == 0).encode()
+
+    def _replace(self, merge: _Merge) -> None:
+        """Put the merged segment in the place of those that it was made of."""
+        if merge.stream_id not in self._working.streams:
+            return
+        body, spans = merge.body.result(), merge.spans
+        key = self._working.key("segments", merge.stream_id)
         with mapped():
             pipeline = self._redis.pipeline(transaction=True)
-            pipeline.hdel(key, *fields)
-            pipeline.hset(key, _field((chosen[0][0], chosen[-1][1])), merged.encode())
+            pipeline.hdel(key, *map(_field, spans))
+            pipeline.hset(key, _field((spans[0][0], spans[-1][1])), body)
             pipeline.execute()
 
     def _remove_unused(self, stream_id: str, floor: int) -> None:
@@ -114,20 +149,28 @@ class TableUpkeep:
         with mapped():
             bodies = self._redis.hmget(key, [_field(span) for span in self._spans(stream_id)] or ["-"])
         segments = [Segment.decode(body) for body in bodies if body is not None]
-        rows: dict[str, set[tuple[object, ...]]] = {}
+        alike: dict[tuple[str, tuple[str, ...]], list[pa.Table]] = {}
         for block, table in Segment.merge(segments, oldest=True).added.items():
-            if block.until:
-                continue  # its last member has left
-            columns = [name for name in table.column_names if name.startswith("c")]
-            flat = [
-                pc.binary_join(pc.cast(table[name], pa.list_(pa.string())), "\x00").to_pylist()
-                if str(table[name].type).startswith("list")
-                else table[name].to_pylist()
-                for name in columns
-            ]
-            keys = zip(*flat, strict=True) if flat else [()]
-            rows.setdefault(block.group_id, set()).update((block.types, *key) for key in keys)
-        return {group_id: len(distinct) for group_id, distinct in rows.items()}
+            if not block.until:  # else its last member has left
+                alike.setdefault((block.group_id, block.types), []).append(_constants(table))
+        found: dict[str, int] = {}
+        for (group_id, _), tables in alike.items():
+            rows = pa.concat_tables(tables)
+            distinct = rows.group_by(rows.column_names).aggregate([]).num_rows if rows.column_names else 1
+            found[group_id] = found.get(group_id, 0) + distinct
+        return found
+
+
+def _constants(table: pa.Table) -> pa.Table:
+    """Return the constants alone, sets as texts: lists are no keys to group by."""
+    names = [name for name in table.column_names if name.startswith("c")]
+    columns = [
+        pc.binary_join(pc.cast(table[name], pa.list_(pa.string())), "\x00")
+        if str(table[name].type).startswith("list")
+        else table[name]
+        for name in names
+    ]
+    return pa.table(columns, names)
 
 
 def oldest_pin(working: WorkingCopy, stream_id: str) -> tuple[int, int] | None:
