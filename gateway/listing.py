@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
 from gateway.answers import NextTick, trigger_result
+from gateway.names import Names
 from gateway.records import instant
 from gateway.streams import describe_stream
 from gateway.table_upkeep import TableUpkeep
@@ -19,6 +21,7 @@ from grouping.query import Show
 __all__ = ["show"]
 
 _MOST = 1000
+_AT_ONCE = 500
 
 
 def show(
@@ -41,13 +44,42 @@ def show(
             }
             return _page(statement, "groups", groups, lambda name: _group(working, upkeep, groups[name], name, index))
         case "cqs":
-            names = working.names(subscriber)
-            return _page(statement, "cqs", names, lambda name: _cq(working, CqKey(subscriber, name), next_tick))
+            return _cqs(statement, subscriber, working, _wanted(statement, working.names(subscriber)), next_tick)
         case "timers":
-            names = working.names(subscriber)
-            working.load(CqKey(subscriber, name) for name in names)
-            timed = [name for name in names if _timed(working, CqKey(subscriber, name))]
-            return _page(statement, "timers", timed, lambda name: _cq(working, CqKey(subscriber, name), next_tick))
+            names = _timed(working, subscriber, _wanted(statement, working.names(subscriber)))
+            return _cqs(statement, subscriber, working, names, next_tick)
+
+
+def _wanted(statement: Show, names: Names) -> Iterator[str]:
+    """Yield the folded names behind AFTER that LIKE selects, in order."""
+    matches = _like(statement.like) if statement.like is not None else None
+    behind = names.after("" if statement.after is None else statement.after.casefold())
+    return behind if matches is None else filter(matches, behind)
+
+
+def _timed(working: WorkingCopy, subscriber: str, names: Iterator[str]) -> Iterator[str]:
+    """Yield the names of CQs that are timer-based, some hundred being read at a time."""
+    while some := list(islice(names, _AT_ONCE)):
+        working.load(CqKey(subscriber, name) for name in some)
+        for name in some:
+            cq = working.cq(CqKey(subscriber, name))
+            holder = working.holder(cq.destination_id) if cq is not None else None
+            if holder is not None and holder.destination.trigger.timed:
+                yield name
+
+
+def _cqs(
+    statement: Show, subscriber: str, working: WorkingCopy, names: Iterator[str], next_tick: NextTick
+) -> dict[str, object]:
+    limit = _limit(statement)
+    chosen = [CqKey(subscriber, name) for name in islice(names, limit + 1)]
+    working.load(chosen)
+    page = [_cq(working, key, next_tick) for key in chosen[:limit]]
+    return {statement.what: page, "next": page[-1]["cq"] if len(chosen) > limit and page else None}
+
+
+def _limit(statement: Show) -> int:
+    return _MOST if statement.limit is None else min(statement.limit, _MOST)
 
 
 def _page(
@@ -60,10 +92,9 @@ def _page(
     if statement.after is not None:
         after = statement.after.casefold()
         wanted = [name for name in wanted if name.casefold() > after]
-    limit = _MOST if statement.limit is None else min(statement.limit, _MOST)
+    limit = _limit(statement)
     page = [item(name) for name in wanted[:limit]]
-    more = len(wanted) > limit and page
-    return {what: page, "next": page[-1][what[:-1] if what != "timers" else "cq"] if more else None}
+    return {what: page, "next": page[-1][what[:-1]] if len(wanted) > limit and page else None}
 
 
 def _like(pattern: str) -> Callable[[str], bool]:
@@ -72,14 +103,7 @@ def _like(pattern: str) -> Callable[[str], bool]:
     return lambda name: compiled.fullmatch(name.casefold()) is not None
 
 
-def _timed(working: WorkingCopy, key: CqKey) -> bool:
-    cq = working.cq(key)
-    holder = working.holder(cq.destination_id) if cq is not None else None
-    return holder is not None and holder.destination.trigger.timed
-
-
 def _cq(working: WorkingCopy, key: CqKey, next_tick: NextTick) -> dict[str, object]:
-    working.load([key])
     cq = working.cq(key)
     assert cq is not None, "its name was listed"
     holder = working.holder(cq.destination_id)

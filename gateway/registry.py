@@ -32,6 +32,11 @@ _PAUSES = 99
 """So many earlier pauses of a virtual CQ are remembered: readers that lag further behind see what they hid."""
 
 
+_ALL = DigestClause()
+_NEAR = 1_000
+"""So many names before and behind a misspelt one are compared with it."""
+
+
 def catalog_key(key: CqKey) -> bytes:
     """Return the key of a CQ's record on `cq.catalog`; JSON, since both names may hold any character."""
     return b"cq/" + msgspec.json.encode(key)
@@ -55,7 +60,7 @@ class Registry:
         """Return the destination that a CREATE asks for; its mode and partition hold if there is none yet."""
         start_ms = millis(statement.start) if statement.start else None
         trigger = TriggerSpec.of(statement.trigger, now_ms if start_ms is None else start_ms)
-        clause, word = statement.publish.digest or DigestClause(), statement.publish.mode or ""
+        clause, word = statement.publish.digest or _ALL, statement.publish.mode or ""
         plan = query.plan
         constants = canonical_constants(query.row)
         return self._place((plan.stream_id, plan.group_id), constants, query.select.select_id, trigger, clause, word)
@@ -195,7 +200,7 @@ class Registry:
                 f'CQ "{name}" does not exist',
                 code="unknown-cq",
                 detail=f'Subscriber "{key.subscriber}" has {len(names)} CQs, none of that name.',
-                hint=near_name(name, names[:10_000]) or "SHOW CQS lists your own.",
+                hint=near_name(name, names.near(key.name, _NEAR)) or "SHOW CQS lists your own.",
             )
         return cq
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from gateway.names import Names
 from gateway.records import Cq, Destination, Holder, Sight, TimedNote, Window, feed_of, joined_with
 from grouping.catalog import Stream
 from grouping.constant_table import Block, Entry, Segment
@@ -56,6 +57,8 @@ class Unit:
         """By stream: the first number that no destination ever had."""
         self.free_numbers: dict[str, list[int]] = {}
         """By stream: numbers of destinations that are gone."""
+        self.listed: dict[str, Names] = {}
+        """Names of the subscribers that asked for them lately, kept up to date."""
         self.begin()
 
     def begin(self) -> None:
@@ -163,8 +166,11 @@ class Unit:
                 self._retired[name] = destination.stream_id
 
     def _set(self, key: CqKey, cq: Cq | None) -> None:
-        if key.subscriber in self.subscribed_counts:
-            self.subscribed_counts[key.subscriber] += (cq is not None) - (self.cqs[key] is not None)
+        change = (cq is not None) - (self.cqs[key] is not None)
+        if change and key.subscriber in self.subscribed_counts:
+            self.subscribed_counts[key.subscriber] += change
+        if change and (names := self.listed.get(key.subscriber)) is not None:
+            (names.add if change > 0 else names.discard)(key.name)
         self.cqs[key] = cq
         self.changed_cqs.add(key)
 
@@ -243,7 +249,7 @@ class Unit:
             holder = self.holders[name]
             after = holder.seen if holder is not None else []
             same = holder is None or holder.number == self._numbers_before[name]
-            if (before == after and same) or feed_of(destination) is not destination:
+            if (before == after and same) or destination.trigger.timed:
                 continue
             if before:
                 removed.setdefault(destination.stream_id, []).append(name)

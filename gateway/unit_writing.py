@@ -82,14 +82,18 @@ def _write_fields(unit: Unit, pipeline: Any, key: Key) -> None:
 def _write_cqs(unit: Unit, pipeline: Any, key: Key) -> None:
     kept: dict[str, dict[str, bytes]] = {}
     gone: dict[str, list[str]] = {}
+    expiries: dict[str, int] = {}
+    over: list[str] = []
     for one in unit.changed_cqs:
         cq = unit.cqs[one]
         if cq is None:
             gone.setdefault(one.subscriber, []).append(one.name)
         else:
             kept.setdefault(one.subscriber, {})[one.name] = pack_cq(one.name, cq)
-    expiries = {_member(one): cq.expire_ms for one in unit.changed_cqs if (cq := unit.cqs[one]) and cq.expire_ms}
-    over = [_member(one) for one in unit.changed_cqs & unit.stored_cqs if _member(one) not in expiries]
+        if cq is not None and cq.expire_ms is not None:
+            expiries[_member(one)] = cq.expire_ms
+        elif one in unit.stored_cqs:
+            over.append(_member(one))
     if expiries:
         pipeline.zadd(key("expiries"), expiries)
     if over:

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
+from gateway.names import Names
 from gateway.records import Destination, feed_of
 from gateway.stored import StoredCq, decode_cq, raw_id, unpack_cq, unpack_holder
 from gateway.unit import CqKey, Part, Unit
@@ -32,6 +33,10 @@ _KNOWN_PARTS = 10_000
 _decode_destination = msgspec.msgpack.Decoder(Destination).decode
 
 
+_LISTED_NAMES = 2_000_000
+"""So many names are kept in memory, of the subscribers that asked for theirs last."""
+
+
 class WorkingCopy(Unit):
     """Records of CQs, destinations and streams, read and written through one unit of work."""
 
@@ -47,6 +52,7 @@ class WorkingCopy(Unit):
 
     def open(self) -> None:
         """Read what is kept in memory: streams, versions, how often plans are used."""
+        self.listed.clear()
         with mapped():
             bodies = self.redis.hgetall(self.key("streams"))
             versions = self.redis.hgetall(self.key("version"))
@@ -72,6 +78,7 @@ class WorkingCopy(Unit):
                     self.redis.unlink(name)
         self.streams, self.versions, self.parts, self.dedicated, self.leaving = {}, {}, {}, set(), {}
         self.next_numbers, self.free_numbers = {}, {}
+        self.listed.clear()
         self.begin()
 
     def load(self, cqs: Iterable[CqKey], destinations: Iterable[Destination] = ()) -> None:
@@ -179,14 +186,23 @@ class WorkingCopy(Unit):
                     self.subscribed_counts[subscriber] += (self.cqs[key] is not None) - (key in self.stored_cqs)
         return self.subscribed_counts[subscriber]
 
-    def names(self, subscriber: str) -> list[str]:
-        """Return the folded names of a subscriber's CQs in order, changes of this unit included."""
-        with mapped():
-            names = {name.decode("utf-8", "surrogatepass") for name in self.redis.hkeys(self.key("cqs", subscriber))}
-        for key in self.changed_cqs:
-            if key.subscriber == subscriber:
-                (names.discard if self.cqs[key] is None else names.add)(key.name)
-        return sorted(names)
+    def names(self, subscriber: str) -> Names:
+        """Return the names of a subscriber's CQs, changes of this unit included."""
+        names = self.listed.pop(subscriber, None)
+        if names is None:
+            with mapped():
+                found = {
+                    name.decode("utf-8", "surrogatepass") for name in self.redis.hkeys(self.key("cqs", subscriber))
+                }
+            for key in self.changed_cqs:
+                if key.subscriber == subscriber:
+                    (found.discard if self.cqs[key] is None else found.add)(key.name)
+            names = Names(found)
+            room = _LISTED_NAMES - len(names)
+            while self.listed and sum(map(len, self.listed.values())) > room:
+                del self.listed[next(iter(self.listed))]
+        self.listed[subscriber] = names
+        return names
 
     def commit(self, also: Mapping[str, bytes | str | int]) -> str:
         """Write the unit and further keys (under the prefix) in one transaction, and begin the next unit.

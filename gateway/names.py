@@ -1,0 +1,74 @@
+"""The names of a subscriber's CQs in order, for those who list them or misspell one: there may be a million."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable, Iterator
+from heapq import merge
+
+__all__ = ["Names"]
+
+_FEW = 5_000
+"""So many changes are kept beside the sorted names before they are merged in."""
+
+
+class Names:
+    """Folded names; adding, removing, and finding a place among them take no time to speak of.
+
+    Example:
+        >>> names = Names(["b", "a"])
+        >>> names.add("c")
+        >>> names.discard("a")
+        >>> list(names.after("")), len(names)
+        (['b', 'c'], 2)
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._sorted = sorted(names)
+        self._added: list[str] = []
+        self._removed: set[str] = set()
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._sorted) + len(self._added) - len(self._removed)
+
+    def add(self, name: str) -> None:
+        """Add a name that is not there."""
+        if name in self._removed:
+            self._removed.remove(name)
+        else:
+            insort(self._added, name)
+            self._merge_if_many()
+
+    def discard(self, name: str) -> None:
+        """Remove a name that is there."""
+        at = bisect_left(self._added, name)
+        if at < len(self._added) and self._added[at] == name:
+            del self._added[at]
+        else:
+            self._removed.add(name)
+            self._merge_if_many()
+
+    def after(self, name: str) -> Iterator[str]:
+        """Yield the names behind a place in order; they must not change meanwhile."""
+        for one in merge(_behind(self._sorted, name), _behind(self._added, name)):
+            if one not in self._removed:
+                yield one
+
+    def near(self, name: str, most: int) -> list[str]:
+        """Return names that stand around a place, about so many before it and behind it each."""
+        found = []
+        for names in (self._sorted, self._added):
+            at = bisect_left(names, name)
+            found += names[max(at - most, 0) : at + most]
+        return [one for one in found if one not in self._removed]
+
+    def _merge_if_many(self) -> None:
+        if len(self._added) + len(self._removed) >= _FEW:
+            left = [name for name in self._sorted if name not in self._removed] if self._removed else self._sorted
+            self._sorted = sorted(left + self._added)
+            self._added, self._removed = [], set()
+
+
+def _behind(names: list[str], name: str) -> Iterator[str]:
+    return (names[at] for at in range(bisect_right(names, name), len(names)))
