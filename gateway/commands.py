@@ -95,9 +95,9 @@ class Commands:
         """Write the unit of work as it stands, with its catalog records and the ends that it brought."""
         self._statements.counts.forget(self._working.freed_numbers)
         changes, notices = self._statements.registry.finish(now_ms)
+        changes += self._ends.note(notices)
         catalog = self._settings.topic("catalog")
         records += [Outgoing(catalog, key, value, (), 0) for key, value in changes]
-        self._ends.note(notices)
         self._commits.write(offsets, records, to_remember, now_ms)
 
     # -- decoding ------------------------------------------------------------------------------------------------------

@@ -8,16 +8,17 @@ topic stays for readers who are late, and because a sink that meets a deleted to
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
+from gateway.end_notices import EndNotices
 from gateway.kafka import Outgoing, Topics
 from gateway.positions import topic_of
 from gateway.records import EndNotice, instant
 from gateway.registry import CatalogChange
 from gateway.table_upkeep import oldest_pin
+from gateway.timers.frontier import covers
 from gateway.timers.last_digests import LastDigests
 from gateway.working_copy import WorkingCopy
 from grouping.redis_store import mapped
@@ -25,96 +26,102 @@ from grouping.settings import Settings
 
 __all__ = ["Ends", "end_record"]
 
-_AT_ONCE = 2000
+_AT_ONCE = 5000
 """Notices looked at in one unit of work."""
+_UNIT_BYTES = 32 << 20
+"""Of last digests in one unit of work, about."""
 
 
 class Ends:
-    """Notices of ends that are not yet carried out."""
+    """Carries out the ends of destinations, some thousands in a unit of work."""
 
     def __init__(self, settings: Settings, working: WorkingCopy, topics: Topics, last_digests: LastDigests) -> None:
         self._settings = settings
         self._working = working
         self._topics = topics
         self._last_digests = last_digests
-        self._open: dict[str, EndNotice] = {}
-        self._lingering: dict[str, EndNotice] = {}
-        """Those whose `cq.end` is out, so that only the topic is left to delete."""
+        self._notices = EndNotices(working)
 
     def reload(self) -> None:
         """Read the notices from the working copy."""
-        with mapped():
-            bodies = self._working.redis.hgetall(self._working.key("ends"))
-        notices = {name.decode(): msgspec.json.decode(body, type=EndNotice) for name, body in bodies.items()}
-        self._open = {name: notice for name, notice in notices.items() if not notice.written}
-        self._lingering = {name: notice for name, notice in notices.items() if notice.written}
-        self._last_digests.reload(self._open.values())
+        self._notices.reload()
+        self._last_digests.reload(self._notices.open.values())
 
-    def note(self, notices: Iterable[EndNotice]) -> None:
-        """Take up ends that the unit of work brings; they are written with it."""
-        for notice in notices:
-            self._keep(notice)
-
-    def _keep(self, notice: EndNotice) -> CatalogChange:
-        name = notice.destination.destination_id
-        body = msgspec.json.encode(notice)
-        for shelf in (self._open, self._lingering):
-            shelf.pop(name, None)
-        (self._lingering if notice.written else self._open)[name] = notice
-        self._working.set_field("ends", name, body)
-        return (f"end/{name}".encode(), body)
-
-    def _forget(self, name: str) -> CatalogChange:
-        self._open.pop(name, None)
-        self._lingering.pop(name, None)
-        self._working.set_field("ends", name, None)
-        return (f"end/{name}".encode(), None)
+    def note(self, notices: list[EndNotice]) -> list[CatalogChange]:
+        """Take up ends that the unit of work brings, and return what the catalog is told."""
+        self._last_digests.hold(notices)
+        return self._notices.add(notices)
 
     def step(self, now_ms: int, epoch: int) -> tuple[list[Outgoing], list[CatalogChange]]:
-        """Return what is to be written now, as part of the unit of work: `cq.end` records and changed notices."""
+        """Return what is to be written now, as part of the unit of work: last digests, `cq.end` and changed notices."""
+        some = list(self._notices.next(_AT_ONCE))
+        self._working.load_holders(notice.destination.destination_id for notice in some)
         records: list[Outgoing] = []
-        changes: list[CatalogChange] = []
+        over: list[EndNotice] = []
+        size = 0
+        for notice, last in self._last_digests.of(self._due(some, epoch)):
+            over.append(notice)
+            records += last
+            if not self._taken_over(notice):
+                records.append(end_record(self._settings, notice))
+            size += sum(len(record.value or b"") for record in last)
+            if size > _UNIT_BYTES:
+                break
+        records += self._last_digests.forget(over)
+        for notice in over:
+            if notice.destination.mode != "shared" and not self._taken_over(notice):
+                self._notices.replace(msgspec.structs.replace(notice, written=True))
+            else:
+                self._notices.remove(notice.destination.destination_id)
+        self._delete_topics(now_ms)
+        return records, self._notices.changes()
+
+    def _taken_over(self, notice: EndNotice) -> bool:
+        """Tell whether somebody took the destination up again; it must have been loaded."""
+        return self._working.holder(notice.destination.destination_id) is not None
+
+    def _due(self, notices: Iterable[EndNotice], epoch: int) -> Iterator[EndNotice]:
+        """Yield those to whose destinations nothing is written any more."""
         pins: dict[str, tuple[int, int] | None] = {}
-        some = dict(islice(self._open.items(), _AT_ONCE))
-        self._working.load((), [notice.destination for notice in some.values()])
-        for name, notice in some.items():
-            taken_over = self._working.holder(name) is not None
-            if taken_over and not self._last_digests.owes(notice):
-                # Somebody took the destination over before it came to its end.
-                changes.append(self._forget(name))
-                continue
+        committed: dict[str, Mapping[str, int] | None] = {}
+        for notice in notices:
             stream_id = notice.destination.stream_id
+            if self._taken_over(notice) and not self._last_digests.owes(notice):
+                self._notices.remove(notice.destination.destination_id)
+                continue
             if notice.until:
-                if self._evaluated(stream_id, notice.until):
+                if stream_id not in committed:
+                    committed[stream_id] = self._committed(stream_id)
+                reached = committed[stream_id]
+                if reached is None or covers(reached, {str(part): end for part, end in enumerate(notice.until)}):
                     version = self._working.retire(notice.destination)
-                    changes.append(self._keep(msgspec.structs.replace(notice, until=(), version=version)))
+                    self._notices.replace(msgspec.structs.replace(notice, until=(), version=version))
                 continue
             if stream_id not in pins:
                 pins[stream_id] = oldest_pin(self._working, stream_id)
             pin = pins[stream_id]
-            if pin is not None and pin < (epoch, notice.version):
-                continue
-            last = self._last_digests.of(notice)
-            if last is None:
-                continue
-            records += last
-            if not taken_over:
-                records += [end_record(self._settings, notice), *self._last_digests.forget(notice)]
-            if notice.destination.mode != "shared" and not taken_over:
-                changes.append(self._keep(msgspec.structs.replace(notice, written=True)))
-            else:
-                changes.append(self._forget(name))
-        return records, changes + self._delete_topics(now_ms)
+            if pin is None or pin >= (epoch, notice.version):
+                yield notice
 
-    def _delete_topics(self, now_ms: int) -> list[CatalogChange]:
+    def _committed(self, stream_id: str) -> Mapping[str, int] | None:
+        """Return by source partition how far a stream is evaluated; None for one that is gone, and holds up nothing."""
+        stream = self._working.streams.get(stream_id)
+        if stream is None:
+            return None
+        with mapped():
+            body = self._working.redis.get(self._working.key("committed", stream_id))
+        offsets = json.loads(body)["offsets"] if body else stream.start_offsets
+        return {number: int(offset) for number, offset in offsets.items()}
+
+    def _delete_topics(self, now_ms: int) -> None:
         """Delete the topics that have stayed long enough, unless somebody took them over or still writes to them."""
         since_ms = now_ms - round(self._settings.results.linger_seconds * 1000)
-        due = {name: notice for name, notice in self._lingering.items() if notice.ended_ms <= since_ms}
+        due = {name: notice for name, notice in self._notices.lingering.items() if notice.ended_ms <= since_ms}
         if not due:
-            return []
-        in_use = {topic_of(self._settings, notice.destination) for notice in self._open.values()}
+            return
+        in_use = {topic_of(self._settings, notice.destination) for notice in self._notices.open.values()}
         self._working.load((), [notice.destination for notice in due.values()])
-        changes, topics = [], set()
+        topics = set()
         for name, notice in due.items():
             destination, topic = notice.destination, topic_of(self._settings, notice.destination)
             others = self._working.parts.get(destination.stream_id, {})
@@ -122,19 +129,8 @@ class Ends:
                 continue
             if self._working.holder(name) is None:
                 topics.add(topic)
-            changes.append(self._forget(name))
+            self._notices.remove(name)
         self._topics.delete(topics)
-        return changes
-
-    def _evaluated(self, stream_id: str, until: tuple[int, ...]) -> bool:
-        """Tell whether the events below those offsets are evaluated and their results written."""
-        stream = self._working.streams.get(stream_id)
-        if stream is None:
-            return True
-        with mapped():
-            body = self._working.redis.get(self._working.key("committed", stream_id))
-        offsets = json.loads(body)["offsets"] if body else stream.start_offsets
-        return all(int(offsets.get(str(number), 0)) >= offset for number, offset in enumerate(until))
 
 
 def end_record(settings: Settings, notice: EndNotice) -> Outgoing:

@@ -196,6 +196,8 @@ class TimedNote(msgspec.Struct, array_like=True, frozen=True):
     store: str = ""
     """Where its matches are stored, and the partition of `cq.pending` that this is in: as `feed_of` gives them."""
     partition: int = 0
+    owed_ms: int = 0
+    """EXPIRE of the last CQ that was not paused, while paused ones share the destination; 0 when there was none."""
 
 
 class Holder(msgspec.Struct, array_like=True):

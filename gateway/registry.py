@@ -6,6 +6,7 @@ behind. What changed is also noted for `cq.catalog`, from which a lost Redis is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 import msgspec
@@ -13,6 +14,7 @@ import msgspec
 from gateway.admission import Admission
 from gateway.positions import Positions
 from gateway.records import CatalogCq, Cq, Destination, EndNotice, TriggerSpec, instant, millis
+from gateway.timers.cursor import sights_since
 from gateway.unit import CqKey
 from gateway.working_copy import WorkingCopy
 from grouping.catalog import Stream
@@ -183,7 +185,6 @@ class Registry:
         notice = EndNotice(destination, at_ms, reason, version, source, timed=timed, until=until, select=select)
         self.notices.append(notice)
         self.admission.ended(destination)
-        self.changes.append((f"end/{destination.destination_id}".encode(), msgspec.json.encode(notice)))
 
     # -- afterwards ----------------------------------------------------------------------------------------------------
 
@@ -211,6 +212,8 @@ class Registry:
         lasting = reason == "dropped" and destination.mode != "virtual" and not destination.trigger.timed
         until = self._positions.source_ends(destination.stream_id) if lasting else ()
         ended = self._working.remove(key, until)
+        if reason == "expired" and destination.trigger.timed:
+            self._working.owe(destination.destination_id, now_ms)
         self.changes.append((catalog_key(key), None))
         if ended is not None:
             self._end(ended, now_ms, reason, until)
@@ -270,6 +273,17 @@ class Registry:
                 detail="VIRTUAL and EVERY cannot be combined.",
                 hint="Create the CQ anew without VIRTUAL.",
             )
+
+    def shorten(self, needed: Mapping[str, tuple[int, int]]) -> None:
+        """Forget what timer-based destinations saw before the epochs and versions of the tables that still matter."""
+        self._working.load_holders(needed)
+        for name, table in needed.items():
+            holder = self._working.holder(name)
+            if holder is not None:
+                history = sights_since(holder.timed.history, table)
+                note = msgspec.structs.replace(holder.timed, history=history)
+                self._working.set_timed(name, note)
+                self.changes.append((f"timed/{name}".encode(), msgspec.json.encode(note)))
 
     def destination_of(self, cq: Cq) -> Destination:
         """Return where a CQ's results go."""

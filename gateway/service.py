@@ -141,6 +141,7 @@ class _Service:
         settings = self._settings
         large = {"max.message.bytes": str(LARGEST_RECORD)}
         keep = {"retention.ms": "-1", **large}
+        often = {"segment.bytes": str(64 << 20), "min.cleanable.dirty.ratio": "0.2"}  # both are read whole on start
         remembered = {"retention.ms": str(round(settings.commands.remember_days * 86_400_000)), **large}
         wanted = {
             "commands": (settings.commands.partitions, remembered),
@@ -149,7 +150,8 @@ class _Service:
             "deadletters": (1, remembered),
             "catalog": (1, {"cleanup.policy": "compact", **keep}),
             "pending": (PENDING_PARTITIONS, keep),
-            "ticks": (1, {"cleanup.policy": "compact", **keep}),
+            "ticks": (1, {"cleanup.policy": "compact", **often, **keep}),
+            "positions": (1, {"cleanup.policy": "compact", **often, **keep}),
         }
         found = {}
         for name, (partitions, config) in wanted.items():
@@ -210,8 +212,10 @@ class _Service:
             raise OperationalError("redis was restarted or wiped")
         self._statements.counts.step()
         working.begin()
+        shortened = self._timers.shortened()
+        self._statements.registry.shorten(shortened)
         expired = self._lifetimes.step(now_ms())
-        if expired:
+        if expired or shortened:
             self._commands.commit({}, [], {}, now_ms())
         working.begin()
         records, changes = self._ends.step(now_ms(), self._epoch)
@@ -219,7 +223,7 @@ class _Service:
             self._statements.registry.changes += changes
             self._commands.commit({}, records, {}, now_ms())
         self._upkeep.step()
-        return expired
+        return expired or bool(records)
 
     def _tell(self, metrics_url: str) -> None:
         """Say how things are, where the supervisor, Prometheus and the next gateway look."""

@@ -80,6 +80,7 @@ class Unit:
         self.freed_numbers: list[tuple[str, int]] = []
         """Where matches were counted of destinations that this unit ends, with their streams."""
         self._ended_notes: dict[str, TimedNote] = {}
+        self._owed: dict[str, int] = {}
         self._bumped: set[str] = set()
         self.new_readers: set[str] = set()
 
@@ -148,6 +149,10 @@ class Unit:
         ended = self._leave(cq, until)
         self._set(key, None)
         return ended
+
+    def owe(self, destination_id: str, expire_ms: int) -> None:
+        """Have a destination send what is pending once more, should the CQ that expires leave paused ones only."""
+        self._owed[destination_id] = expire_ms
 
     def retire(self, destination: Destination) -> int:
         """Take a leaving destination from the constant table, and return the version that is without it."""
@@ -262,8 +267,8 @@ class Unit:
 
     def ended_version(self, destination: Destination) -> int:
         """Return the first version whose batches cannot write to a destination that this unit ends."""
-        names = (destination.destination_id, feed_of(destination).destination_id)
-        return self.versions[destination.stream_id] + any(self.touched[name][1] for name in names)
+        seen = self.touched[destination.destination_id][1] or self.touched[feed_of(destination).destination_id][1]
+        return self.versions[destination.stream_id] + bool(seen)
 
     def ended_note(self, destination: Destination) -> TimedNote:
         """Return what a timer-based destination that this unit ends has seen, up to its end."""
@@ -295,7 +300,10 @@ class Unit:
             if holder is not None:
                 sight = (self.epoch, self.versions[destination.stream_id] + 1, after)
                 history = (*holder.timed.history, sight)
-                holder.timed = msgspec.structs.replace(holder.timed, history=history, changed_ms=now_ms)
+                owed_ms = 0 if after else self._owed.get(name, 0)
+                holder.timed = msgspec.structs.replace(
+                    holder.timed, history=history, changed_ms=now_ms, owed_ms=owed_ms
+                )
                 changed[name] = holder.timed
         return changed
 

@@ -111,7 +111,8 @@ def _write_holders(unit: Unit, pipeline: Any, key: Key) -> None:
         pipeline.hset(key("destinations"), mapping={raw_id(name): pack_holder(each) for name, each in holders.items()})
     if gone:
         pipeline.hdel(key("destinations"), *map(raw_id, gone))
-        pipeline.srem(key("dedicated"), *gone)
+        if ended := [name for name in gone if unit.touched[name][0].mode == "dedicated"]:
+            pipeline.srem(key("dedicated"), *ended)
     if new := [name for name, holder in holders.items() if holder.destination.mode == "dedicated"]:
         pipeline.sadd(key("dedicated"), *new)
     taken: dict[str, list[int]] = {}
@@ -138,13 +139,18 @@ def _write_holders(unit: Unit, pipeline: Any, key: Key) -> None:
 def _write_timed(unit: Unit, pipeline: Any, key: Key) -> None:
     """Keep who reads which store of matches, and have the timers look at those whose sight changed."""
     looks: dict[str, dict[str, int]] = {}
+    gone: dict[str, list[str]] = {}
+    unread: set[str] = set()
     for name, (destination, before) in unit.touched.items():
         if not destination.trigger.timed:
             continue
         holder, store = unit.holders[name], feed_of(destination).destination_id
         if holder is None:
-            pipeline.srem(key("readers", store), name)
-            pipeline.zrem(key("timers", destination.stream_id), name)
+            gone.setdefault(destination.stream_id, []).append(name)
+            if unit.holders[store] is None:
+                unread.add(store)
+            else:
+                pipeline.srem(key("readers", store), name)
             continue
         if name in unit.new_readers:
             pipeline.sadd(key("readers", store), name)
@@ -152,6 +158,10 @@ def _write_timed(unit: Unit, pipeline: Any, key: Key) -> None:
         worth = before or destination.clause.even_if_empty or holder.timed.history[1:]
         if holder.seen and holder.seen != before and worth:
             looks.setdefault(destination.stream_id, {})[name] = 0
+    if unread:
+        pipeline.unlink(*(key("readers", store) for store in unread))
+    for stream_id, names in gone.items():
+        pipeline.zrem(key("timers", stream_id), *names)
     for stream_id, scores in looks.items():
         pipeline.zadd(key("timers", stream_id), scores, nx=True)
 

@@ -1,13 +1,13 @@
-"""How far a destination has been served: after each digest on `cq.ticks`, key `cursor/<destination>`."""
+"""How far a destination has been served: after each digest on `cq.ticks`, key `cursor/<life of the destination>`."""
 
 from __future__ import annotations
 
 import msgspec
 
-from gateway.records import Sight, Window
+from gateway.records import Sight, TimedNote, Window
 from gateway.timers.frontier import Offsets
 
-__all__ = ["Cursor", "Cut", "windows_at"]
+__all__ = ["Cursor", "Cut", "life_of", "sights_since", "windows_at"]
 
 
 class Cursor(msgspec.Struct, array_like=True, frozen=True):
@@ -38,6 +38,14 @@ class Cut(msgspec.Struct, array_like=True, frozen=True):
     """The time that the digests give as theirs."""
 
 
+def life_of(destination_id: str, note: TimedNote) -> str:
+    """Return the name of one life of a destination.
+
+    One that was taken up again has cursors of its own, for the last digest of the life before may still be to come.
+    """
+    return f"{destination_id}/{note.born_ms}"
+
+
 def windows_at(history: tuple[Sight, ...], epoch: int, version: int) -> list[Window]:
     """Return the record times that a destination saw at a version of the tables.
 
@@ -49,3 +57,16 @@ def windows_at(history: tuple[Sight, ...], epoch: int, version: int) -> list[Win
         if (since_epoch, since_version) <= (epoch, version):
             return windows
     return []
+
+
+def sights_since(history: tuple[Sight, ...], table: tuple[int, int]) -> tuple[Sight, ...]:
+    """Return the part of a history that matches met at a version of the tables, or later, can refer to.
+
+    Example:
+        >>> sights_since(((1, 4, []), (1, 9, [(None, None)]), (1, 12, [])), (1, 10))
+        ((1, 9, [(None, None)]), (1, 12, []))
+    """
+    first = 0
+    while first + 1 < len(history) and history[first + 1][:2] <= table:
+        first += 1
+    return history[first:]

@@ -37,8 +37,9 @@ class Ready(NamedTuple):
     rows: Rows
     tick_ms: int
     from_ms: int
+    life: str
     cursor: Cursor
-    """Of the destination, once the digest is out."""
+    """Of this life of the destination, once the digest is out."""
 
 
 def digest_records(
@@ -95,7 +96,7 @@ class Delivery:
                 if size > _TRANSACTION_BYTES:
                     self._commits.write_records(records)
                     records, size = [], 0
-            records.append(self._record(f"cursor/{each.destination.destination_id}", _encode(each.cursor)))
+            records.append(self._record(f"cursor/{each.life}", _encode(each.cursor)))
         DIGESTS.inc(len(ready))
         LATE_MATCHES.inc(sum(row.time_ms < each.from_ms for each in ready for row in each.rows))
         self._commits.write_records([*records, self._record(key, None)])

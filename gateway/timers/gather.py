@@ -19,6 +19,8 @@ __all__ = ["Gathered", "Wanted", "gather"]
 
 _MANY = 64
 """Records of one destination that are held in memory at once."""
+_AT_ONCE = 256
+"""Records of all that are held in memory at once."""
 
 
 class Wanted(NamedTuple):
@@ -44,18 +46,34 @@ class Gathered(NamedTuple):
     """The earliest time among those that are left for later ticks."""
     held: tuple[int, ...]
     """The records that hold them."""
+    oldest: tuple[int, int] | None
+    """The oldest epoch and version of the tables that met one of them."""
 
 
-def gather(log: PendingLog, questions: Iterable[Wanted]) -> list[Gathered]:
-    """Answer some destinations' questions, reading each record once.
+def gather(log: PendingLog, questions: Iterable[Wanted]) -> Iterator[Gathered]:
+    """Answer destinations' questions in their order, reading a record once for many of them.
 
     Args:
         log: Where the matches are.
-        questions: Of destinations; what they want together is held in memory.
+        questions: Of destinations; asked as the answers are taken.
     """
-    asked = [(question, _places(question)) for question in questions]
-    records = log.load(place for _, places in asked for place in places)
-    return [_answer(question, _in_order(log, question, places, records)) for question, places in asked]
+    asked: list[tuple[Wanted, list[Place]]] = []
+    together: set[Place] = set()
+    for question in questions:
+        places = _places(question)
+        further = [place for place in places if place not in together]
+        if len(together) + len(further) > _AT_ONCE and asked:
+            yield from _answers(log, asked, together)
+            asked, together, further = [], set(), places
+        asked.append((question, places))
+        together.update(further)
+    yield from _answers(log, asked, together)
+
+
+def _answers(log: PendingLog, asked: list[tuple[Wanted, list[Place]]], places: set[Place]) -> Iterator[Gathered]:
+    records = log.load(places)
+    for question, own in asked:
+        yield _answer(question, _in_order(log, question, own, records))
 
 
 def _places(question: Wanted) -> list[Place]:
@@ -94,6 +112,7 @@ def _answer(question: Wanted, records: Iterator[tuple[int, PendingMatches]]) -> 
     rows = Rows()
     held: list[int] = []
     left_ms: int | None = None
+    oldest: tuple[int, int] | None = None
     marks: dict[int, int] = {}
     for offset_in_log, record in records:
         windows = windows_at(question.history, record.epoch, record.version)
@@ -124,4 +143,6 @@ def _answer(question: Wanted, records: Iterator[tuple[int, PendingMatches]]) -> 
                 left_ms = time_ms if left_ms is None else min(left_ms, time_ms)
         if holds:
             held.append(offset_in_log)
-    return Gathered(rows, left_ms, tuple(held))
+            version = (record.epoch, record.version)
+            oldest = version if oldest is None else min(oldest, version)
+    return Gathered(rows, left_ms, tuple(held), oldest)

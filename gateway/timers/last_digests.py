@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from gateway.commit import Commits
 from gateway.kafka import Outgoing
 from gateway.records import EndNotice
-from gateway.timers.deliver import digest_records
+from gateway.timers.cursor import life_of
+from gateway.timers.deliver import Ready, digest_records
 from gateway.timers.pending_index import store_key
 from gateway.timers.timers import Timers
 from gateway.working_copy import WorkingCopy
@@ -32,36 +33,36 @@ class LastDigests:
     def reload(self, notices: Iterable[EndNotice]) -> None:
         """Take up the ends that are under way, after a crash."""
         self._clear.clear()
-        for notice in notices:
-            self.hold(notice)
+        self.hold(notices)
 
     def owes(self, notice: EndNotice) -> bool:
         """Tell whether a destination may have a last digest to come."""
-        timed = notice.destination.trigger.timed
-        return timed and not notice.written and notice.reason != "dropped"
+        return notice.destination.trigger.timed and not notice.written and notice.reason != "dropped"
 
-    def hold(self, notice: EndNotice) -> None:
-        """Keep the matches of a destination whose end has begun."""
-        if self.owes(notice):
-            self._timers.hold(_store(notice))
+    def hold(self, notices: Iterable[EndNotice]) -> None:
+        """Keep the matches of destinations whose ends have begun."""
+        for notice in notices:
+            if self.owes(notice):
+                self._timers.retention.hold(_store(notice))
 
-    def of(self, notice: EndNotice) -> list[Outgoing] | None:
-        """Return the records of a last digest, none where nothing is pending; None when it is too early to tell.
+    def of(self, notices: Iterable[EndNotice]) -> Iterator[tuple[EndNotice, list[Outgoing]]]:
+        """Yield those for which it is time, with the records of their last digests: none where nothing is pending.
 
         Args:
-            notice: Of a destination to which no batch under way writes.
+            notices: Of destinations to which no batch under way writes.
         """
-        if not self.owes(notice):
-            return []
-        name, taken_in = notice.destination.destination_id, self._timers.taken_in
-        # What is being taken in now was asked for before: the next time has all that was written by now.
-        if not taken_in or taken_in < self._clear.setdefault(name, taken_in + 2):
-            return None
-        del self._clear[name]
-        ready = self._timers.last_digest(notice)
-        self._timers.let_go(_store(notice))
-        if ready is None:
-            return []
+        owing: list[EndNotice] = []
+        taken_in = self._timers.taken_in
+        for notice in notices:
+            if not self.owes(notice):
+                yield notice, []
+            # What is being taken in now was asked for before: the next time has all that was written by now.
+            elif taken_in and taken_in >= self._clear.setdefault(notice.destination.destination_id, taken_in + 2):
+                owing.append(notice)
+        for notice, ready in zip(owing, self._timers.last_digests(owing), strict=True):
+            yield notice, [] if ready is None else self._records(notice, ready)
+
+    def _records(self, notice: EndNotice, ready: Ready) -> list[Outgoing]:
         records: list[Outgoing] = []
         size = 0
         for record in digest_records(self._settings, self._working, ready, notice.ended_ms, notice.select):
@@ -73,14 +74,19 @@ class LastDigests:
                 records, size = [], 0
         return records
 
-    def forget(self, notice: EndNotice) -> list[Outgoing]:
-        """Let go of a destination for good, within the unit of work, and return the records that say so."""
-        if not notice.destination.trigger.timed:
-            return []
-        name = notice.destination.destination_id
-        self._working.set_field("cursors", name, None)
-        self._timers.let_go(_store(notice))
-        return [Outgoing(self._settings.topic("ticks"), f"cursor/{name}".encode(), None, (), 0)]
+    def forget(self, notices: Iterable[EndNotice]) -> list[Outgoing]:
+        """Let go of destinations within the unit of work that ends them, and return the records that say so."""
+        timed = [notice for notice in notices if notice.destination.trigger.timed]
+        owed = [notice for notice in timed if self.owes(notice)]
+        for notice in owed:
+            self._clear.pop(notice.destination.destination_id, None)
+        self._timers.retention.let_go([_store(notice) for notice in owed])
+        self._timers.retention.drop_unread(_store(notice) for notice in timed)
+        lives = [life_of(notice.destination.destination_id, notice.timed) for notice in timed]
+        for life in lives:
+            self._working.set_field("cursors", life, None)
+        topic = self._settings.topic("ticks")
+        return [Outgoing(topic, f"cursor/{life}".encode(), None, (), 0) for life in lives]
 
 
 def _store(notice: EndNotice) -> bytes:

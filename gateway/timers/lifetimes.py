@@ -10,7 +10,7 @@ from grouping.redis_store import mapped
 
 __all__ = ["Lifetimes"]
 
-_CHUNK = 2000
+_CHUNK = 5000
 
 
 class Lifetimes:

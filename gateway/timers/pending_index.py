@@ -1,6 +1,6 @@
 """Which records of `cq.pending` hold matches of which store: positions of records, never matches.
 
-Kept in memory, about three hundred bytes for a store that has something pending, and made anew from the log on start.
+Kept in memory, about four hundred bytes for a store that has something pending; checkpoints bring it back on start.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 
+from gateway.records import PENDING_PARTITIONS
 from grouping.pending_matches import PendingMatches
 
 __all__ = ["PendingIndex", "Stored", "store_key"]
@@ -26,13 +27,19 @@ class Stored:
 
     __slots__ = ("earliest_ms", "fired", "idle", "older", "partition", "positions", "readers")
 
-    def __init__(self, partition: int) -> None:
+    def __init__(
+        self,
+        partition: int,
+        positions: array[int] | None = None,
+        older: int | None = None,
+        earliest_ms: int | None = None,
+    ) -> None:
         self.partition = partition
-        self.positions = array("q")
+        self.positions = array("q") if positions is None else positions
         """Offsets of records, ascending."""
-        self.older: int | None = None
+        self.older = older
         """From here to the first of the positions every record may hold some."""
-        self.earliest_ms: int | None = None
+        self.earliest_ms = earliest_ms
         """Earliest time of a match that all readers are armed for; None while they are not."""
         self.idle: set[str] = set()
         """Readers that are to be armed again with the next match."""
@@ -76,6 +83,7 @@ class PendingIndex:
 
     def __init__(self) -> None:
         self._stores: dict[bytes, Stored] = {}
+        self._by_partition: list[dict[bytes, Stored]] = [{} for _ in range(PENDING_PARTITIONS)]
 
     def __len__(self) -> int:
         return len(self._stores)
@@ -93,15 +101,26 @@ class PendingIndex:
         for store, (begin, end) in record.spans.items():
             stored = self._stores.get(store)
             if stored is None:
-                stored = self._stores[store] = Stored(partition)
+                stored = Stored(partition)
+                self.restore(store, stored)
             stored.add(offset)
             earliest = int(times[begin]) if end == begin + 1 else int(times[begin:end].min())
             if stored.idle or stored.earliest_ms is None or earliest < stored.earliest_ms:
                 yield store, stored, earliest
 
+    def restore(self, store: bytes, stored: Stored) -> None:
+        """Take up a store that is not known yet."""
+        self._stores[store] = self._by_partition[stored.partition][store] = stored
+
+    def of_partition(self, partition: int) -> Iterator[tuple[bytes, Stored]]:
+        """Return the stores of one partition of the log."""
+        return iter(self._by_partition[partition].items())
+
     def drop(self, store: bytes) -> None:
         """Forget a store."""
-        self._stores.pop(store, None)
+        stored = self._stores.pop(store, None)
+        if stored is not None:
+            del self._by_partition[stored.partition][store]
 
     def floors(self) -> dict[int, int]:
         """Return by partition the first record that is still needed; partitions that hold none are left out."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from gateway.kafka import Topics
 from gateway.metrics import LATE_TICKS
@@ -26,6 +27,14 @@ _ABSENT_MS = 10_000
 """Who did not look for so long was away (suspended, or its clock was set): the ticks since are missed ones."""
 
 
+class _Committed(NamedTuple):
+    """The last micro-batch that the evaluator has committed."""
+
+    offsets: dict[str, int]
+    table: tuple[int, int] | None
+    """Epoch and version of the constant tables that it was pinned to, where that is known."""
+
+
 class Probes:
     """Frontiers of the live streams."""
 
@@ -42,7 +51,8 @@ class Probes:
         self._frontiers: dict[str, Frontier] = {}
         self._missed: dict[str, Missed] = {}
         self._due: dict[str, int] = {}
-        self._candidate: tuple[dict[str, dict[str, int]], dict[int, int]] | None = None
+        self._candidate: tuple[dict[str, _Committed], dict[int, int]] | None = None
+        self._floors: dict[str, tuple[int, int]] = {}
         self._probed_ms = 0
         self.completed = 0
         """How often all that was committed has been taken in, since the probes began."""
@@ -73,9 +83,11 @@ class Probes:
         if self._candidate is not None:
             committed, ends = self._candidate
             if all(reached[partition] >= end for partition, end in ends.items()):
-                for stream_id, offsets in committed.items():
+                for stream_id, batch in committed.items():
                     if stream_id in self._working.streams:
-                        self.frontier(stream_id).cover(offsets)
+                        self.frontier(stream_id).cover(batch.offsets)
+                        if batch.table is not None:
+                            self._floors[stream_id] = batch.table
                 self._candidate = None
                 self.completed += 1
 
@@ -105,16 +117,20 @@ class Probes:
             before = self._missed.get(stream_id)
             self._missed[stream_id] = Missed(since_ms if before is None else before.since_ms, now_ms)
 
-    def _committed(self, stream_ids: list[str]) -> dict[str, dict[str, int]]:
+    def _committed(self, stream_ids: list[str]) -> dict[str, _Committed]:
         if not stream_ids:
             return {}
         with mapped():
             bodies = self._working.redis.mget([self._working.key("committed", name) for name in stream_ids])
-        return {
-            name: {number: int(offset) for number, offset in json.loads(body)["offsets"].items()}
-            for name, body in zip(stream_ids, bodies, strict=True)
-            if body is not None
-        }
+        return {name: _batch(body) for name, body in zip(stream_ids, bodies, strict=True) if body is not None}
+
+    def floor(self, stream_id: str) -> tuple[int, int] | None:
+        """Return an epoch and version of a stream's tables that all matches met which are not taken in yet.
+
+        Batches are pinned to versions that only grow, so it is that of the last one known to be taken in; None when
+        none is known.
+        """
+        return self._floors.get(stream_id)
 
     def due(self, stream_id: str, now_ms: int) -> int:
         """Return up to when a stream's ticks may fire; it stays so until that is settled."""
@@ -139,3 +155,10 @@ class Probes:
         """Return what is to be remembered of a stream."""
         frontier = self.frontier(stream_id)
         return Settled(frontier.settled_ms, frontier.covered)
+
+
+def _batch(body: bytes) -> _Committed:
+    told = json.loads(body)
+    epoch, _, version = told.get("pinned", "").partition(":")
+    offsets = {number: int(offset) for number, offset in told["offsets"].items()}
+    return _Committed(offsets, (int(epoch), int(version)) if version else None)

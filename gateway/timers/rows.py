@@ -32,10 +32,13 @@ class Rows:
         self._bytes = 0
         self._file: IO[bytes] | None = None
         self._count = 0
+        self.size = 0
+        """Bytes of all rows."""
 
     def append(self, row: Row) -> None:
         """Take in one more."""
         self._count += 1
+        self.size += len(row.body)
         self._rows.append(row)
         self._bytes += len(row.body)
         if self._bytes > _IN_MEMORY:

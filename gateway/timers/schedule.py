@@ -7,7 +7,16 @@ from typing import NamedTuple
 from gateway.records import Holder
 from gateway.timers.grid import next_tick, previous_tick
 
-__all__ = ["Missed", "digest_from", "is_tick", "last_instant", "tick_after", "tick_to_fire"]
+__all__ = [
+    "Missed",
+    "digest_from",
+    "following_tick",
+    "is_tick",
+    "last_instant",
+    "may_fire",
+    "tick_after",
+    "tick_to_fire",
+]
 
 
 class Missed(NamedTuple):
@@ -69,3 +78,33 @@ def digest_from(holder: Holder, tick_ms: int, missed: Missed | None, last_ms: in
         before = previous_tick(trigger, tick_ms)
     # A tick before the destination was there, or before START, is none of its own.
     return note.from_ms if before is None or before < max(note.born_ms, note.from_ms) else before
+
+
+def may_fire(holder: Holder, armed_ms: int) -> bool:
+    """Tell whether a destination that was armed for a tick (0: to be looked at) fires, or waits for a RESUME.
+
+    One whose CQs are all paused fires at ticks up to the PAUSE; and once more when it was an EXPIRE that left only
+    paused ones, for what the one that is gone had seen is not theirs to hold up.
+    """
+    if holder.windows:
+        return True
+    note = holder.timed
+    owed = next_tick(holder.destination.trigger, note.owed_ms - 1) if note.owed_ms else None
+    return 0 < armed_ms <= max(note.changed_ms, owed or 0)
+
+
+def following_tick(holder: Holder, tick: int | None, left_ms: int | None, served_ms: int) -> int | None:
+    """Return the tick for which a destination is armed next: the first that has something, if any has.
+
+    Args:
+        holder: Which destination.
+        tick: The one at which it was served, None when it was only looked at.
+        left_ms: The earliest time of what waits for later ticks, None when nothing does.
+        served_ms: Up to when its ticks have fired.
+    """
+    after_ms = max(served_ms, tick or 0)
+    if tick is None and holder.timed.changed_ms > holder.timed.born_ms:
+        after_ms = max(after_ms, holder.timed.changed_ms)  # RESUME: what waited comes at the first tick after it
+    if holder.destination.clause.even_if_empty:
+        return tick_after(holder, max(after_ms, holder.timed.born_ms))
+    return None if left_ms is None else tick_after(holder, max(after_ms, left_ms))

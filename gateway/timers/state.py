@@ -13,7 +13,7 @@ import msgspec
 
 from gateway.records import Holder
 from gateway.stored import raw_id, unpack_holder
-from gateway.timers.cursor import Cursor
+from gateway.timers.cursor import Cursor, life_of
 from gateway.working_copy import WorkingCopy
 from grouping.redis_store import mapped
 
@@ -45,20 +45,29 @@ class TimerState:
             bodies = self._redis.hmget(self._working.key("destinations"), [raw_id(name) for name in names])
         return [None if body is None else unpack_holder(name, body) for name, body in zip(names, bodies, strict=True)]
 
-    def cursors(self, names: Sequence[str]) -> list[Cursor]:
-        """Return how far destinations were served; the beginning for those that never were."""
-        if not names:
+    def cursors(self, lives: Sequence[str]) -> list[Cursor]:
+        """Return how far lives of destinations were served; the beginning for those that never were."""
+        if not lives:
             return []
         with mapped():
-            bodies = self._redis.hmget(self._working.key("cursors"), names)
+            bodies = self._redis.hmget(self._working.key("cursors"), lives)
         return [_NEW if body is None else _decode_cursor(body) for body in bodies]
 
+    def cursors_of(self, stores: Sequence[bytes]) -> list[list[Cursor]]:
+        """Return how far the destinations that read each of those stores were served."""
+        readers = self.readers(stores)
+        names = [name for some in readers for name in some]
+        holders = zip(names, self.holders(names), strict=True)
+        lives = {name: life_of(name, holder.timed) for name, holder in holders if holder is not None}
+        cursors = dict(zip(lives, self.cursors(list(lives.values())), strict=True))
+        return [[cursors[name] for name in some if name in cursors] for some in readers]
+
     def begin_cursors(self, cursors: Mapping[str, Cursor]) -> None:
-        """Keep cursors of destinations that have none yet."""
+        """Keep cursors of lives of destinations that have none yet."""
         with mapped():
             pipeline = self._redis.pipeline(transaction=False)
-            for name, cursor in cursors.items():
-                pipeline.hsetnx(self._working.key("cursors"), name, _encode(cursor))
+            for life, cursor in cursors.items():
+                pipeline.hsetnx(self._working.key("cursors"), life, _encode(cursor))
             pipeline.execute()
 
     def readers(self, stores: Sequence[bytes]) -> list[list[str]]:
@@ -97,7 +106,7 @@ class TimerState:
     def settle(
         self, stream_id: str, ticks: Mapping[str, int], idle: Iterable[str], cursors: Mapping[str, Cursor]
     ) -> None:
-        """Note that destinations were served: their next ticks, or none, and their cursors."""
+        """Note that destinations were served: their next ticks, or none, and by life the cursors that moved."""
         key, gone = self._working.key("timers", stream_id), list(idle)
         with mapped():
             pipeline = self._redis.pipeline(transaction=True)

@@ -9,6 +9,7 @@ import json
 import threading
 from collections.abc import Iterable, Sequence
 
+import msgspec
 import numpy as np
 import tenacity
 from confluent_kafka import Producer
@@ -18,8 +19,9 @@ from gateway.commit import Commits
 from gateway.ends import Ends
 from gateway.kafka import CommandConsumer, Topics
 from gateway.positions import Positions, result_config
-from gateway.records import PENDING_PARTITIONS, Cq, Destination, TriggerSpec, feed_of
+from gateway.records import PENDING_PARTITIONS, CatalogCq, Cq, Destination, Sight, TriggerSpec, feed_of
 from gateway.recovery import Recovery
+from gateway.registry import catalog_key
 from gateway.statements import Statements
 from gateway.table_upkeep import TableUpkeep
 from gateway.timers.last_digests import LastDigests
@@ -32,7 +34,7 @@ from grouping.catalog import Catalog, Stream, StreamColumn
 from grouping.compiler import compile_select
 from grouping.cq_text import CqText
 from grouping.errors import OperationalError
-from grouping.group import CompiledQuery, canonical_constants, destination_id
+from grouping.group import GroupPlan, SelectList, canonical_constants, destination_id
 from grouping.pending_matches import pack_pending
 from grouping.query import ChangeBased, DigestClause
 from grouping.redis_store import connect
@@ -61,6 +63,7 @@ class Desk:
             ("catalog", 1, {"cleanup.policy": "compact", **keep}),
             ("pending", PENDING_PARTITIONS, keep),
             ("ticks", 1, {"cleanup.policy": "compact", **keep}),
+            ("positions", 1, {"cleanup.policy": "compact", **keep}),
         ):
             topics.create({settings.topic(name): partitions}, config)
         topics.create({"t": 2})
@@ -75,23 +78,34 @@ class Desk:
             settings, self.working, topics, positions, self._statements, commits, self._ends, lambda: self.now_ms
         )
         self._lifetimes = Lifetimes(self.working, self._statements.registry, self.timers)
-        recovery = Recovery(settings, self.working, topics, consumer, commits)
+        self._recovery = Recovery(settings, self.working, topics, consumer, commits)
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(OperationalError),
             wait=tenacity.wait_fixed(0.5),
             stop=tenacity.stop_after_delay(60),
         )
-        self._epoch = retrying(recovery.run, now_ms)  # a broker that has just begun has no coordinators yet
+        self.epoch = retrying(self._recovery.run, now_ms)  # a broker that has just begun has no coordinators yet
         self._stream = Stream("s_bench", "t", (StreamColumn("k", "BIGINT"),), "t", "json", {"0": 0, "1": 0}, "")
         self.working.add_stream(self._stream)
-        self._commit()
-        self._statements.reload()
-        self.timers.recover()
+        self._registry = self._statements.registry
+        self._registry.note_stream(self._stream)
         self._query = compile_select("SELECT k FROM t WHERE k = 0", Catalog([self._stream]))
+        for part in (self._query.plan, self._query.select):
+            self._registry.changes.append((f"part/s_bench/{_part_id(part)}".encode(), msgspec.json.encode(part)))
+        self._commit()
         self._producer = Producer({"bootstrap.servers": settings.kafka.bootstrap, "linger.ms": 20})
         self._offset = 0
         self._lock = threading.Lock()
         self._evaluator = connect(settings)
+        self.recover()
+
+    def recover(self) -> None:
+        """Do what the gateway does when it starts, or meets another Redis."""
+        self.epoch = self._recovery.run(self.now_ms)
+        self._tell()
+        self._statements.reload()
+        self.timers.recover()
+        self._ends.reload()
 
     def _commit(self) -> None:
         self._commands.commit({}, [], {}, self.now_ms)
@@ -112,17 +126,33 @@ class Desk:
 
     def create(self, triggers: Sequence[TriggerSpec], expire_ms: int | None = None) -> None:
         """Have one CQ for each trigger, the constant being its number."""
-        parts = (self._query.plan, self._query.select)
-        assert isinstance(self._query, CompiledQuery)
         for first in range(0, len(triggers), _UNIT):
             chunk = range(first, min(first + _UNIT, len(triggers)))
-            places = [self.destination(number, triggers[number]) for number in chunk]
-            self.working.load((CqKey("bench", f"c{number}") for number in chunk), places)
-            for number, place in zip(chunk, places, strict=True):
-                cq = Cq(f"c{number}", CqText.cut(""), place.destination_id, self.now_ms, 0, None, expire_ms)
-                self.working.put(CqKey("bench", cq.name), cq, place, *parts)
-            self._commit()
+            self.put([(f"c{number}", number, triggers[number]) for number in chunk], expire_ms)
             self.timers.step()
+
+    def put(self, wanted: Sequence[tuple[str, int, TriggerSpec]], expire_ms: int | None = None) -> None:
+        """Have CQs of those names, constants and triggers, in one unit of work."""
+        places = [self.destination(number, trigger) for _, number, trigger in wanted]
+        keys = [CqKey("bench", name) for name, _, _ in wanted]
+        self.working.load(keys, places)
+        for key, place in zip(keys, places, strict=True):
+            cq = Cq(key.name, CqText.cut(""), place.destination_id, self.now_ms, 0, None, expire_ms)
+            self.working.put(key, cq, place, self._query.plan, self._query.select)
+            self._registry.changes.append((catalog_key(key), msgspec.json.encode(CatalogCq("bench", cq, place))))
+        self._commit()
+
+    def pause(self, name: str, paused: bool) -> None:
+        """Pause or resume a CQ."""
+        key = CqKey("bench", name)
+        self.working.load([key])
+        self._registry.pause(key, name, paused, self.now_ms)
+        self._commit()
+
+    def publish(self) -> None:
+        """Have an event on the topic that is not evaluated until a match follows."""
+        self._producer.produce("t", b"{}", partition=0)
+        self._producer.flush()
 
     def match(self, stores: Sequence[tuple[bytes, int]], times: Sequence[int]) -> None:
         """Write one match for each store (its bytes and its partition), and have them evaluated."""
@@ -135,7 +165,12 @@ class Desk:
             for begin in range(0, len(numbers), _RECORD_ITEMS):
                 self._write(partition, numbers[begin : begin + _RECORD_ITEMS], first, stores, times)
         self._producer.flush()
-        body = json.dumps({"batch": 1, "offsets": {"0": self._offset, "1": 0}})
+        self._tell()
+
+    def _tell(self) -> None:
+        """Say what the evaluator says after a micro-batch, and when Redis has begun a new life."""
+        pinned = f"{self.epoch}:{self.working.versions[self._stream.stream_id]}"
+        body = json.dumps({"batch": 1, "offsets": {"0": self._offset, "1": 0}, "pinned": pinned})
         self._evaluator.set(self.settings.key("committed", self._stream.stream_id), body)
 
     def _write(
@@ -145,7 +180,7 @@ class Desk:
         places = np.array(numbers)
         body = pack_pending(
             self._stream.stream_id,
-            (self._epoch, self.working.versions[self._stream.stream_id]),
+            (self.epoch, self.working.versions[self._stream.stream_id]),
             ids,
             (np.zeros(len(numbers), np.int32), places + first, np.array([times[number] for number in numbers])),
             np.arange(len(numbers), dtype=np.int32),
@@ -158,15 +193,28 @@ class Desk:
         feeds = (feed_of(self.destination(number, trigger)) for number in numbers)
         return [(store_key(feed.destination_id), feed.partition) for feed in feeds]
 
+    def history(self, destination_id: str) -> tuple[Sight, ...]:
+        """Return what a destination saw, as far as it is remembered."""
+        self.working.begin()
+        self.working.load_holders([destination_id])
+        holder = self.working.holder(destination_id)
+        return () if holder is None else holder.timed.history
+
     def look_after(self) -> bool:
         """Do what the gateway does a few times a second, and return whether a CQ or a destination went."""
         self.working.begin()
+        shortened = self.timers.shortened()
+        self._registry.shorten(shortened)
         gone = self._lifetimes.step(self.now_ms)
-        if gone:
+        if gone or shortened:
             self._commands.commit({}, [], {}, self.now_ms)
         self.working.begin()
-        records, changes = self._ends.step(self.now_ms, self._epoch)
+        records, changes = self._ends.step(self.now_ms, self.epoch)
         if records or changes:
-            self._statements.registry.changes += changes
+            self._registry.changes += changes
             self._commands.commit({}, records, {}, self.now_ms)
         return gone or bool(records or changes)
+
+
+def _part_id(part: GroupPlan | SelectList) -> str:
+    return part.group_id if isinstance(part, GroupPlan) else part.select_id

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 
 import pytest
 
+from tests.benchmarks.ground import Ground, open_ground
 from tests.stack.lab import Lab
 from tests.stack.server import Stack
 
@@ -24,3 +26,16 @@ def shared_lab(stack: Stack) -> Iterator[Lab]:
     lab = Lab(stack.bootstrap)
     yield lab
     lab.close()
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[Ground]:
+    """Kafka and Valkey alone, for tests that play the gateway themselves."""
+    with open_ground() as ground:
+        yield ground
+
+
+@pytest.fixture
+def ground(servers: Ground) -> Ground:
+    """The servers, under a prefix that no other test has."""
+    return Ground(servers.settings.model_copy(update={"prefix": f"t{uuid.uuid4().hex[:8]}."}))

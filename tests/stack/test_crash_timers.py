@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 import time
+from datetime import datetime
 
-import pytest
 import redis
 
 from tests.stack.lab import Lab
 from tests.stack.server import Stack
-from tests.stack.ticks import Flow, digests, numbers
+from tests.stack.ticks import Flow, digests, now_ms, numbers
 
 _EVERY = {"fast": 1000, "slow": 3000}
+_ALL = ("redis", "gateway", "evaluator", "kafka")
 
 
 def _started(lab: Lab) -> tuple[Flow, dict[str, dict]]:
@@ -29,38 +31,56 @@ def _started(lab: Lab) -> tuple[Flow, dict[str, dict]]:
     return Flow(lab, source), made
 
 
-def _check(lab: Lab, flow: Flow, made: dict[str, dict]) -> None:
-    for created in made.values():
+def _await_slow_tick(made: dict[str, dict], late_ms: int) -> None:
+    """Return so long after a tick of both classes (before it, when negative)."""
+    tick_ms = round(datetime.fromisoformat(made["slow"]["trigger"]["next_at"]).timestamp() * 1000) + late_ms
+    time.sleep((tick_ms - now_ms()) % _EVERY["slow"] / 1000)
+
+
+def _kill(stack: Stack, *roles: str) -> dict[str, int]:
+    return {role: stack.kill(role) for role in roles}
+
+
+def _come_back(stack: Stack, killed: dict[str, int]) -> None:
+    for role, pid in killed.items():
+        stack.await_restart(role, pid)
+
+
+def _check(lab: Lab, flow: Flow, made: dict[str, dict], dead: str) -> None:
+    """Check that each match so far is in exactly one digest of each timer class, and that no digest is half there."""
+    for name, created in made.items():
         flow.await_all(created, "A", timeout=120)
         came = numbers(digests(lab, created))
-        assert sorted(came) == [sent.number for sent in flow.of("A")]
+        assert sorted(came) == [sent.number for sent in flow.of("A")], f"{name}, when {dead} was killed"
         ticks = [one.headers["ce_id"] for one in digests(lab, created)]
-        assert len(ticks) == len(set(ticks))
+        assert len(ticks) == len(set(ticks)), f"{name}, when {dead} was killed"
         for digest in digests(lab, created):
-            assert len(digest.row["rows"]) == digest.row["count"]
+            assert len(digest.row["rows"]) == digest.row["count"], f"{name}, when {dead} was killed"
 
 
-@pytest.mark.parametrize("role", ["gateway", "evaluator", "redis", "kafka"])
-def test_a_role_killed_around_ticks(stack: Stack, lab: Lab, role: str) -> None:
-    """Each match is in exactly one digest of each timer class, though a role was killed while digests were due."""
+def test_roles_killed_around_ticks(stack: Stack, lab: Lab) -> None:
+    """Each match is in exactly one digest of each timer class, though one role after the other dies at a tick."""
     flow, made = _started(lab)
-    for delay in (0.4, 1.3):
-        flow.run(2.0, "A", "B")
-        time.sleep(delay)
-        pid = stack.kill(role)
-        if role != "kafka":
-            flow.run(1.0, "A", "B")
-        stack.await_restart(role, pid)
-    flow.run(2.0, "A", "B")
-    _check(lab, flow, made)
+    for role, late_ms in (("gateway", 60), ("gateway", 200), ("evaluator", -100), ("redis", 100)):
+        flow.run(1.0, "A", "B")
+        _await_slow_tick(made, late_ms)
+        killed = _kill(stack, role)
+        flow.run(0.5, "A", "B")
+        _come_back(stack, killed)
+        _check(lab, flow, made, role)
 
 
-def test_redis_wiped_while_down(stack: Stack, lab: Lab) -> None:
-    """Matches that wait, cursors and timers come back from Kafka when Redis has lost everything."""
+def test_all_killed_and_redis_lost(stack: Stack, lab: Lab) -> None:
+    """What waits, cursors and timers come back from Kafka when all roles die at a tick and Redis loses its files."""
     flow, made = _started(lab)
-    flow.run(2.5, "A", "B")
     client = redis.Redis.from_url(stack.redis_url)
-    client.flushall()
+    client.set("of the life before", 1)
+    flow.run(2.0, "A", "B")
+    _await_slow_tick(made, 80)
+    killed = _kill(stack, *_ALL)
+    shutil.rmtree(stack.data / "redis" / "appendonlydir")
+    _come_back(stack, killed)
+    assert client.get("of the life before") is None
     client.close()
-    flow.run(2.5, "A", "B")
-    _check(lab, flow, made)
+    flow.run(1.0, "A", "B")
+    _check(lab, flow, made, "everything")

@@ -1,100 +1,138 @@
-"""A cut that a crash left open: the same digests are written once more, whatever has come in since."""
+"""A cut that a crash left open, ticks that were missed, and positions that come back from their checkpoints."""
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
+from prometheus_client import REGISTRY
 
-from gateway.kafka import LogReader
 from gateway.records import TriggerSpec
+from gateway.timers import checkpoints
 from gateway.timers.deliver import Delivery
 from grouping.errors import OperationalError
-from tests.benchmarks.ground import open_ground
+from tests.benchmarks.ground import Ground
 from tests.benchmarks.timer_desk import Desk
+from tests.stack.desk import HOUR, NOW, digests, let_pass, take_in
 
-_HOUR = 3_600_000
-_NOW = 1_800_000_000_000
 _CQS = 10
-
-
-def _let_pass(desk: Desk, milliseconds: int) -> None:
-    for _ in range(0, milliseconds, 100):
-        desk.timers.step()
-        desk.now_ms += 100
-
-
-def _match(desk: Desk, stores: list[tuple[bytes, int]], time_ms: int) -> None:
-    """Have one event for each store, and let time go on until the gateway has taken them in."""
-    desk.match(stores, [time_ms] * len(stores))
-    awaited = desk.timers.taken_in + 3
-    while desk.timers.taken_in < awaited:
-        _let_pass(desk, 100)
-
-
-def _digests(desk: Desk) -> dict[str, Any]:
-    reader = LogReader(desk.settings)
-    partitions = dict.fromkeys(range(desk.settings.results.partitions), 0)
-    found: dict[str, Any] = {}
-    for message in reader.since(desk.settings.topic("results"), partitions):
-        name = dict(message.headers() or [])["ce_id"].decode()
-        assert name not in found, f"{name} was written twice"
-        found[name] = json.loads(message.value() or b"")
-    reader.close()
-    return found
+_HOURLY = TriggerSpec(HOUR, NOW % HOUR)
 
 
 def _crash(*_: object) -> None:
     raise OperationalError("the gateway dies here")
 
 
-def test_the_same_digests_after_a_crash_behind_the_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_digests_after_a_crash_behind_the_cut(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     """Matches that came in after the cut are not in its digests, though their times are before the tick."""
-    with open_ground() as ground:
-        desk = Desk(ground.settings, _NOW)
-        trigger = TriggerSpec(_HOUR, _NOW % _HOUR)
-        desk.create([trigger] * _CQS)
-        stores = desk.stores(range(_CQS), trigger)
-        _match(desk, stores, _NOW + 1)
-        desk.now_ms = _NOW + _HOUR
-        with monkeypatch.context() as patched:
-            patched.setattr(Delivery, "deliver", _crash)
-            with pytest.raises(OperationalError, match="dies here"):
-                _let_pass(desk, 60_000)
-        desk.match(stores, [_NOW + 2] * _CQS)
-        desk.now_ms += 5000
-        desk.timers.recover()
-        _let_pass(desk, 10_000)
-        first = _digests(desk)
-        assert {int(name.split("/")[1]) for name in first} == {_NOW + _HOUR}
-        assert [digest["count"] for digest in first.values()] == [1] * _CQS
-        desk.now_ms = _NOW + 2 * _HOUR
-        _let_pass(desk, 10_000)
-        both = _digests(desk)
-        assert len(both) == 2 * _CQS
-        assert {name: both[name] for name in first} == first
-        assert sum(digest["count"] for digest in both.values()) == 2 * _CQS
+    desk = Desk(ground.settings, NOW)
+    desk.create([_HOURLY] * _CQS)
+    stores = desk.stores(range(_CQS), _HOURLY)
+    take_in(desk, stores, NOW + 1)
+    desk.now_ms = NOW + HOUR
+    with monkeypatch.context() as patched:
+        patched.setattr(Delivery, "deliver", _crash)
+        with pytest.raises(OperationalError, match="dies here"):
+            let_pass(desk, 60_000)
+    desk.match(stores, [NOW + 2] * _CQS)
+    desk.now_ms += 5000
+    desk.timers.recover()
+    let_pass(desk, 10_000)
+    first = digests(desk)
+    assert {int(name.split("/")[1]) for name in first} == {NOW + HOUR}
+    assert [digest["count"] for digest in first.values()] == [1] * _CQS
+    desk.now_ms = NOW + 2 * HOUR
+    let_pass(desk, 10_000)
+    both = digests(desk)
+    assert len(both) == 2 * _CQS
+    assert {name: both[name] for name in first} == first
+    assert sum(digest["count"] for digest in both.values()) == 2 * _CQS
 
 
-def test_missed_ticks_become_one_digest() -> None:
+def test_missed_ticks_become_one_digest(ground: Ground) -> None:
     """After hours in which nobody fired, one digest comes: that of the last missed tick, from the last one before."""
-    with open_ground() as ground:
-        desk = Desk(ground.settings, _NOW)
-        trigger = TriggerSpec(_HOUR, _NOW % _HOUR)
-        desk.create([trigger] * _CQS)
-        stores = desk.stores(range(_CQS), trigger)
-        _match(desk, stores, _NOW + 1)
-        desk.now_ms = _NOW + _HOUR
-        _let_pass(desk, 5000)
-        _match(desk, stores, desk.now_ms)
-        desk.now_ms = _NOW + 5 * _HOUR + 60_000
-        _match(desk, stores, desk.now_ms - 1)
-        _let_pass(desk, 10_000)
-        found = {name.split("/")[1]: digest for name, digest in _digests(desk).items()}
-        assert sorted(found) == [str(_NOW + _HOUR), str(_NOW + 5 * _HOUR)]
-        last = found[str(_NOW + 5 * _HOUR)]
-        assert (last["from"], last["count"]) == (found[str(_NOW + _HOUR)]["to"], 1)
-        desk.now_ms = _NOW + 6 * _HOUR
-        _let_pass(desk, 5000)
-        assert len(_digests(desk)) == 3 * _CQS
+    desk = Desk(ground.settings, NOW)
+    desk.create([_HOURLY] * _CQS)
+    stores = desk.stores(range(_CQS), _HOURLY)
+    take_in(desk, stores, NOW + 1)
+    desk.now_ms = NOW + HOUR
+    let_pass(desk, 5000)
+    take_in(desk, stores, desk.now_ms)
+    desk.now_ms = NOW + 5 * HOUR + 60_000
+    take_in(desk, stores, desk.now_ms - 1)
+    let_pass(desk, 10_000)
+    found = {name.split("/")[1]: digest for name, digest in digests(desk).items()}
+    assert sorted(found) == [str(NOW + HOUR), str(NOW + 5 * HOUR)]
+    last = found[str(NOW + 5 * HOUR)]
+    assert (last["from"], last["count"]) == (found[str(NOW + HOUR)]["to"], 1)
+    desk.now_ms = NOW + 6 * HOUR
+    let_pass(desk, 5000)
+    assert len(digests(desk)) == 3 * _CQS
+
+
+@pytest.mark.parametrize("wiped", [False, True])
+def test_a_start_reads_the_log_behind_the_checkpoints_only(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch, wiped: bool
+) -> None:
+    """What waits comes back from the checkpoints and the log's tail, each match once; Redis is not needed for it."""
+    monkeypatch.setattr(checkpoints, "_TAIL_BYTES", 1)
+    desk = Desk(ground.settings, NOW)
+    desk.create([_HOURLY] * _CQS)
+    stores = desk.stores(range(_CQS), _HOURLY)
+    for _ in range(40):
+        take_in(desk, stores[:5], NOW + 1)
+    monkeypatch.setattr(checkpoints, "_TAIL_BYTES", 1 << 30)
+    take_in(desk, stores, NOW + 2)
+    if wiped:
+        desk.working.redis.delete(*desk.working.redis.keys(desk.settings.key("*")))
+    desk.recover()
+    topic = desk.settings.topic("pending")
+    ends = desk.topics.ends([(topic, number) for number in desk.timers.reached])
+    left = sum(ends[topic, number] - reached for number, reached in desk.timers.reached.items())
+    assert 0 < left < sum(ends.values()) / 2
+    let_pass(desk, 2000)
+    desk.now_ms = NOW + HOUR
+    let_pass(desk, 2000)
+    assert sorted(digest["count"] for digest in digests(desk).values()) == [1] * 5 + [41] * 5
+
+
+def test_a_destination_with_nothing_new_is_not_looked_at(ground: Ground) -> None:
+    """Only those for which something waits are armed; ticks of the others cost nothing, whatever their number."""
+    desk = Desk(ground.settings, NOW)
+    desk.create([_HOURLY] * _CQS)
+    armed = desk.working.key("timers", "s_bench")
+    take_in(desk, desk.stores([3], _HOURLY), NOW + 1)
+    assert desk.working.redis.zcard(armed) == 1
+    desk.now_ms = NOW + HOUR
+    let_pass(desk, 2000)
+    assert len(digests(desk)) == 1
+    assert desk.working.redis.zcard(armed) == 0
+
+
+def test_a_tick_waits_for_the_evaluator_so_long_and_no_longer(ground: Ground) -> None:
+    """What was published before a tick is in its digest if it is evaluated in time; what is late counts in metrics."""
+
+    def late() -> tuple[float, float]:
+        ticks, matches = (REGISTRY.get_sample_value(f"cq_late_{what}_total") for what in ("ticks", "matches"))
+        assert ticks is not None
+        assert matches is not None
+        return ticks, matches
+
+    desk = Desk(ground.settings, NOW)
+    desk.create([_HOURLY])
+    stores = desk.stores([0], _HOURLY)
+    desk.publish()
+    take_in(desk, stores, NOW + 1)
+    desk.publish()
+    desk.now_ms = NOW + HOUR
+    ticks, matches = late()
+    wait_ms = round(desk.settings.timers.wait_seconds * 1000)
+    let_pass(desk, wait_ms - 2000)
+    assert not digests(desk)
+    let_pass(desk, 4000)
+    assert [digest["count"] for digest in digests(desk).values()] == [1]
+    assert late()[0] > ticks
+    assert late()[1] == matches
+    take_in(desk, stores, NOW + 2)
+    desk.now_ms = NOW + 2 * HOUR
+    let_pass(desk, 2000)
+    assert [digest["count"] for digest in digests(desk).values()] == [1, 1]
+    assert late()[1] == matches + 1

@@ -1,0 +1,102 @@
+"""Notices of ends that are under way, kept in sheaves: those of one unit of work are one record, however many.
+
+A sheaf lies on `cq.catalog` (key ``end/<sheaf>``) and in Redis until all its notices are done with; it is written anew
+when some of them are, and gone with the last. So a million ends at one EXPIRE cost hundreds of records, not millions.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+import msgspec
+
+from gateway.records import EndNotice
+from gateway.registry import CatalogChange
+from gateway.working_copy import WorkingCopy
+from grouping.redis_store import mapped
+
+__all__ = ["EndNotices"]
+
+_SHEAF = 5000
+"""Notices in one record, at most: a few megabytes."""
+
+_encode = msgspec.json.encode
+_decode = msgspec.json.Decoder(list[EndNotice]).decode
+
+
+class EndNotices:
+    """All notices by destination; what changes is written with the unit of work."""
+
+    def __init__(self, working: WorkingCopy) -> None:
+        self._working = working
+        self.open: dict[str, EndNotice] = {}
+        """Those whose `cq.end` is still to be written; those that were looked at longest ago come first."""
+        self.lingering: dict[str, EndNotice] = {}
+        """Those whose `cq.end` is out, so that only the topic is left to delete."""
+        self._sheaves: dict[str, set[str]] = {}
+        self._sheaf_of: dict[str, str] = {}
+        self._changed: set[str] = set()
+
+    def reload(self) -> None:
+        """Read the notices from the working copy."""
+        self.open, self.lingering, self._sheaves, self._sheaf_of, self._changed = {}, {}, {}, {}, set()
+        with mapped():
+            bodies = self._working.redis.hgetall(self._working.key("ends"))
+        for sheaf, body in bodies.items():
+            self._bind(sheaf.decode(), _decode(body))
+
+    def add(self, notices: Iterable[EndNotice]) -> list[CatalogChange]:
+        """Take up the ends that a unit of work brings, and return what the catalog is told."""
+        left = iter(notices)
+        while some := list(islice(left, _SHEAF)):
+            self._bind(secrets.token_hex(8), some)
+        return self.changes()
+
+    def _bind(self, sheaf: str, notices: list[EndNotice]) -> None:
+        for notice in notices:
+            name = notice.destination.destination_id
+            self.remove(name)  # of an earlier life, which was taken over before it came to its end
+            (self.lingering if notice.written else self.open)[name] = notice
+            self._sheaf_of[name] = sheaf
+        self._sheaves[sheaf] = {notice.destination.destination_id for notice in notices}
+        self._changed.add(sheaf)
+
+    def next(self, most: int) -> Iterator[EndNotice]:
+        """Return open notices to look at; they come last the next time, so that those that wait hold up no others."""
+        names = list(islice(self.open, most))
+        for name in names:
+            notice = self.open[name] = self.open.pop(name)
+            yield notice
+
+    def replace(self, notice: EndNotice) -> None:
+        """Change what is known of an end."""
+        name = notice.destination.destination_id
+        self.open.pop(name, None)
+        self.lingering.pop(name, None)
+        (self.lingering if notice.written else self.open)[name] = notice
+        self._changed.add(self._sheaf_of[name])
+
+    def remove(self, name: str) -> None:
+        """Forget an end that is done with; nothing happens where there is none."""
+        sheaf = self._sheaf_of.pop(name, None)
+        if sheaf is None:
+            return
+        self.open.pop(name, None)
+        self.lingering.pop(name, None)
+        self._sheaves[sheaf].discard(name)
+        self._changed.add(sheaf)
+
+    def changes(self) -> list[CatalogChange]:
+        """Put the sheaves that changed into the unit of work, and return what the catalog is told."""
+        changes: list[CatalogChange] = []
+        for sheaf in self._changed:
+            names = self._sheaves[sheaf]
+            body = _encode([self.open.get(name) or self.lingering[name] for name in names]) if names else None
+            if not names:
+                del self._sheaves[sheaf]
+            self._working.set_field("ends", sheaf, body)
+            changes.append((f"end/{sheaf}".encode(), body))
+        self._changed.clear()
+        return changes

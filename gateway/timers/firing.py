@@ -1,0 +1,204 @@
+"""Ticks fire: what each destination is to get is gathered, cut, and written, and the destination armed anew."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from gateway.metrics import TICK_SECONDS
+from gateway.records import EndNotice, Holder
+from gateway.timers.cursor import Cursor, Cut, life_of, sights_since
+from gateway.timers.deliver import Delivery, Ready
+from gateway.timers.frontier import Offsets
+from gateway.timers.gather import Gathered, Wanted, gather
+from gateway.timers.intake import Intake
+from gateway.timers.pending_index import store_key
+from gateway.timers.probes import Probes
+from gateway.timers.retention import Retention
+from gateway.timers.schedule import digest_from, following_tick, is_tick, may_fire, tick_to_fire
+from gateway.timers.state import TimerState
+
+__all__ = ["Firing"]
+
+log = logging.getLogger(__name__)
+
+_CHUNK = 2500
+"""Destinations served at once, at most."""
+_BYTES = 64 << 20
+"""Of rows in the digests that are made at once, about."""
+_EVERYTHING = 1 << 62
+_HELD = 64
+"""Positions that a cursor names; from the first of more it reads the log again."""
+
+
+class _Served(NamedTuple):
+    """A destination whose time has come."""
+
+    name: str
+    holder: Holder
+    life: str
+    cursor: Cursor
+    tick: int | None
+    """None: it is only looked at, for the tick that it is to be armed for."""
+
+
+class Firing:
+    """Serves destinations, some thousands at a time."""
+
+    def __init__(
+        self,
+        state: TimerState,
+        intake: Intake,
+        probes: Probes,
+        delivery: Delivery,
+        retention: Retention,
+        clock: Callable[[], int],
+    ) -> None:
+        self._state = state
+        self._intake = intake
+        self._probes = probes
+        self._delivery = delivery
+        self._retention = retention
+        self._clock = clock
+        self.fired: list[int] = []
+        """The ticks of the digests of the last call."""
+        self.shortened: dict[str, tuple[int, int]] = {}
+        """Destinations that need less of their history than they have: from which epoch and version of the tables."""
+
+    def fire(self, stream_id: str, due_ms: int) -> bool:
+        """Serve some destinations whose ticks are settled, or that are to be looked at; False when there are none."""
+        due = self._state.due(stream_id, due_ms, _CHUNK)
+        if not due:
+            return False
+        served, idle = self._choose(stream_id, due)
+        frontier, missed = self._probes.frontier(stream_id), self._probes.missed(stream_id)
+        covered = dict(frontier.covered)
+        ready: list[Ready] = []
+        cursors: dict[str, Cursor] = {}
+        ticks: dict[str, int] = {}
+        done: list[tuple[str, Holder]] = []
+        size = 0
+        for each, answer in zip(served, gather(self._intake.log, self._questions(served, covered)), strict=True):
+            holder, tick = each.holder, each.tick
+            wanted = tick is not None and bool(answer.rows or holder.destination.clause.even_if_empty)
+            moved = self._moved(each, tick if wanted else None, covered, answer)
+            if wanted and tick is not None:
+                since_ms = digest_from(holder, tick, missed, each.cursor.tick_ms)
+                ready.append(Ready(holder.destination, answer.rows, tick, since_ms, each.life, moved))
+            if moved != each.cursor:
+                cursors[each.life] = moved
+            following = following_tick(holder, tick, answer.left_ms, max(frontier.settled_ms, each.cursor.tick_ms))
+            if following is None:
+                idle.append(each.name)
+            else:
+                ticks[each.name] = following
+            self._shorten(each, answer)
+            done.append((each.name, holder))
+            size += answer.rows.size
+            if size > _BYTES:
+                break  # the others are due still
+        if ready:
+            key, cut = self._delivery.cut(stream_id, covered, ready, self._clock())
+            self._delivery.deliver(key, cut, ready)
+            self.fired += [each.tick_ms for each in ready]
+            TICK_SECONDS.observe((self._clock() - min(self.fired)) / 1000)
+        self._state.settle(stream_id, ticks, idle, cursors)
+        self._retention.release(done, cursors)
+        return True
+
+    def _choose(self, stream_id: str, due: Sequence[tuple[str, int]]) -> tuple[list[_Served], list[str]]:
+        """Return those of the due that are served now, and those that are not to be armed any more."""
+        missed = self._probes.missed(stream_id)
+        idle: list[str] = []
+        armed: list[tuple[str, Holder, int]] = []
+        for (name, armed_ms), holder in zip(due, self._state.holders([name for name, _ in due]), strict=True):
+            if holder is None or not may_fire(holder, armed_ms):
+                idle.append(name)  # gone, or paused before its tick: RESUME has it looked at again
+            else:
+                armed.append((name, holder, armed_ms))
+        lives = [life_of(name, holder.timed) for name, holder, _ in armed]
+        served = []
+        for (name, holder, armed_ms), life, cursor in zip(armed, lives, self._state.cursors(lives), strict=True):
+            tick = None if not armed_ms else tick_to_fire(holder, armed_ms, missed)
+            if tick is not None and (tick <= cursor.tick_ms or not is_tick(holder, tick)):
+                tick = None  # served before a crash, or no tick any more: look when the next one is
+            served.append(_Served(name, holder, life, cursor, tick))
+        return served, idle
+
+    def _questions(self, served: Iterable[_Served], covered: Offsets) -> Iterator[Wanted]:
+        for each in served:
+            store = store_key(each.holder.timed.store)
+            history = each.holder.timed.history
+            yield Wanted(store, self._intake.index.get(store), each.cursor, history, each.tick, covered)
+
+    def _moved(self, each: _Served, tick: int | None, covered: Offsets, answer: Gathered) -> Cursor:
+        """Return a destination's cursor after a tick (or after a look that found nothing to send)."""
+        reached, held = self._intake.reached[each.holder.timed.partition], answer.held
+        if len(held) > _HELD:
+            reached, held = held[0], ()
+        if tick is not None:
+            return Cursor(tick, covered, reached, held)
+        return (
+            msgspec.structs.replace(each.cursor, next=max(each.cursor.next, reached), held=held)
+            if held
+            else each.cursor
+        )
+
+    def _shorten(self, each: _Served, answer: Gathered) -> None:
+        """Note what of a long history no match that is still to come can refer to."""
+        history, floor = each.holder.timed.history, self._probes.floor(each.holder.destination.stream_id)
+        if len(history) > 1 and floor is not None:
+            table = floor if answer.oldest is None else min(floor, answer.oldest)
+            if sights_since(history, table) != history:
+                self.shortened[each.name] = table
+
+    def finish(self, key: str, cut: Cut) -> None:
+        """Write the digests of a cut that a crash left unfinished: the same ones, for the cut is the same."""
+        holders = self._state.holders([name for name, _, _ in cut.digests])
+        known = [
+            (_Served(name, holder, life_of(name, holder.timed), Cursor(), tick), since_ms)
+            for (name, tick, since_ms), holder in zip(cut.digests, holders, strict=True)
+            if holder is not None and holder.timed.born_ms < tick
+        ]
+        cursors = self._state.cursors([each.life for each, _ in known])
+        left = [
+            (each._replace(cursor=cursor), since_ms)
+            for (each, since_ms), cursor in zip(known, cursors, strict=True)
+            if cursor.tick_ms < (each.tick or 0)
+        ]
+        answers = gather(self._intake.log, self._questions([each for each, _ in left], cut.covered))
+        ready = []
+        for (each, since_ms), answer in zip(left, answers, strict=True):
+            moved = self._moved(each, each.tick, cut.covered, answer)
+            ready.append(Ready(each.holder.destination, answer.rows, moved.tick_ms, since_ms, each.life, moved))
+        log.info("finishing digests of a cut", extra={"digests": len(ready)})
+        self._delivery.deliver(f"cut/{key}", cut, ready)
+        # Looked at once more: what is left for later ticks arms them.
+        names = [each.name for each, _ in left]
+        self._state.settle(cut.stream_id, dict.fromkeys(names, 0), (), {each.life: each.cursor for each in ready})
+
+    def last_digests(self, notices: Sequence[EndNotice]) -> Iterator[Ready | None]:
+        """Yield the last digests of destinations that have ended, None where nothing is pending.
+
+        They are the same whenever they are asked for: a notice tells which versions of the tables were seen.
+        """
+        index = self._intake.index
+        lives = [life_of(notice.destination.destination_id, notice.timed) for notice in notices]
+        cursors = self._state.cursors(lives)
+        stores = [store_key(notice.timed.store) for notice in notices]
+        questions = [
+            Wanted(store, index.get(store), cursor, notice.timed.history, _EVERYTHING, None)
+            for notice, store, cursor in zip(notices, stores, cursors, strict=True)
+        ]
+        answers = gather(self._intake.log, questions)
+        for notice, life, wanted, answer in zip(notices, lives, questions, answers, strict=True):
+            destination, last_ms = notice.destination, wanted.cursor.tick_ms
+            empty_too = destination.clause.even_if_empty and notice.reason == "expired"
+            if last_ms >= notice.ended_ms or not (answer.rows or empty_too):
+                yield None
+                continue
+            since_ms = digest_from(Holder(destination, 0, timed=notice.timed), notice.ended_ms, None, last_ms)
+            yield Ready(destination, answer.rows, notice.ended_ms, since_ms, life, Cursor(notice.ended_ms))

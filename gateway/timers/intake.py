@@ -1,0 +1,184 @@
+"""What waits for a tick is taken in as the evaluator writes it, and those are armed who are to get it.
+
+On start the positions of what waits come from checkpoints, and only the log's tail is read; everything that came back
+is gone through once, some thousands at a time, and armed as if it had just come in.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+
+from gateway.kafka import TailReader, Topics
+from gateway.records import PENDING_PARTITIONS
+from gateway.timers.checkpoints import Checkpoints
+from gateway.timers.cursor import Cursor, life_of
+from gateway.timers.pending_index import PendingIndex, Stored, store_key
+from gateway.timers.pending_log import PendingLog
+from gateway.timers.schedule import tick_after
+from gateway.timers.state import TimerState
+from gateway.working_copy import WorkingCopy
+from grouping.pending_matches import PendingMatches
+from grouping.settings import Settings
+
+__all__ = ["Intake"]
+
+_TAKEN = 500
+"""Records of the log taken in at once."""
+_RESTORED = 5000
+"""Stores of a checkpoint gone through at once."""
+
+
+class Intake:
+    """The log of matches that wait, and where in it whose matches lie."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        working: WorkingCopy,
+        topics: Topics,
+        state: TimerState,
+        checkpoints: Checkpoints,
+        settled_ms: Callable[[str], int],
+    ) -> None:
+        """Begin with nothing; `recover` comes first.
+
+        Args:
+            settings: Of the gateway.
+            working: Its working copy.
+            topics: The broker's offsets.
+            state: Who reads what, and the event list.
+            checkpoints: Where positions are kept.
+            settled_ms: Up to when the ticks of a stream have fired.
+        """
+        self._settings = settings
+        self._working = working
+        self._topics = topics
+        self._state = state
+        self._checkpoints = checkpoints
+        self._settled_ms = settled_ms
+        self._tail: TailReader | None = None
+        self._restored: Iterator[tuple[bytes, Stored]] = iter(())
+        self.held: Counter[bytes] = Counter()
+        """Stores of which last digests are still to come, and how many: they stay when nobody reads them any more."""
+        self.log = PendingLog(settings)
+        self.index = PendingIndex()
+        self.complete = False
+        """Whether all that the checkpoints held is armed."""
+
+    def recover(self) -> None:
+        """Take up what is known to wait, and follow the log from there."""
+        topic = self._settings.topic("pending")
+        places = [(topic, number) for number in range(PENDING_PARTITIONS)]
+        beginnings, ends = self._topics.beginnings(places), self._topics.ends(places)
+        self.index = PendingIndex()
+        known = self._checkpoints.read(self.index, {number: ends[topic, number] for _, number in places})
+        if self._tail is not None:
+            self._tail.close()
+        offsets = {number: max(beginnings[topic, number], known.get(number, 0)) for _, number in places}
+        self._tail = TailReader(self._settings, topic, offsets)
+        self._restored, self.complete = iter(list(self.index)), False
+        self._working.joined.clear()
+        self.held.clear()
+
+    @property
+    def reached(self) -> dict[int, int]:
+        """By partition: up to where the log is taken in."""
+        assert self._tail is not None, "recovered before"
+        return self._tail.reached
+
+    def step(self) -> bool:
+        """Do a bounded amount of work, and return whether there is more already."""
+        if not self.complete:
+            self._restore(list(islice(self._restored, _RESTORED)))
+            return True
+        self._join()
+        return self._take_in() == _TAKEN
+
+    def _restore(self, some: list[tuple[bytes, Stored]]) -> None:
+        """Arm the readers of stores that come from a checkpoint, whose cursors may have gone on since."""
+        if not some:
+            self.complete = True
+            return
+        armed = {}
+        cursors_of = self._state.cursors_of([store for store, _ in some])
+        for (store, stored), cursors in zip(some, cursors_of, strict=True):
+            if cursors and store not in self.held:
+                low = min(cursor.next for cursor in cursors)
+                stored.forget_before(low, {offset for cursor in cursors for offset in cursor.held})
+            if stored.first is None:
+                self.index.drop(store)
+            else:
+                armed[store] = (stored, stored.earliest_ms or 0)
+                stored.earliest_ms = None
+        self._arm(armed)
+
+    def _join(self) -> None:
+        """Take up destinations that have begun to read a store in which something is pending already."""
+        joined, self._working.joined = self._working.joined, []
+        waiting = [(stored, name) for store, name in joined if (stored := self.index.get(store_key(store))) is not None]
+        cursors = {}
+        for (stored, name), holder in zip(waiting, self._state.holders([name for _, name in waiting]), strict=True):
+            if holder is not None:
+                stored.idle.add(name)
+                stored.readers += 1
+                cursors[life_of(name, holder.timed)] = Cursor(next=self.reached[stored.partition])
+        if cursors:
+            self._state.begin_cursors(cursors)
+
+    def _take_in(self) -> int:
+        assert self._tail is not None, "recovered before"
+        messages = self._tail.read(_TAKEN)
+        armed: dict[bytes, tuple[Stored, int]] = {}
+        for message in messages:
+            partition, offset, body = message.partition(), message.offset(), message.value()
+            if partition is None or offset is None or not isinstance(body, bytes):
+                continue
+            record = PendingMatches.decode(body)
+            if record.stream_id not in self._working.streams:
+                continue
+            self.log.keep((partition, offset), record, len(body))
+            self._checkpoints.count(partition, len(body))
+            for store, stored, earliest_ms in self.index.take_in(record, partition, offset):
+                before = armed.get(store)
+                armed[store] = (stored, earliest_ms if before is None else min(earliest_ms, before[1]))
+        self._arm(armed)
+        self._checkpoints.step(self.index, self.reached)
+        return len(messages)
+
+    def _arm(self, stores: dict[bytes, tuple[Stored, int]]) -> None:
+        """Arm the readers of stores that have got matches: all of them, or those that had nothing to wait for."""
+        everyone = [
+            store
+            for store, (stored, earliest_ms) in stores.items()
+            if stored.earliest_ms is None or earliest_ms < stored.earliest_ms
+        ]
+        wanted: dict[str, int] = {}
+        for store, readers in zip(everyone, self._state.readers(everyone), strict=True):
+            stored, earliest_ms = stores[store]
+            stored.earliest_ms = earliest_ms
+            stored.readers = len(readers)
+            stored.idle.clear()
+            if not readers and store not in self.held:
+                self.index.drop(store)
+            _want(wanted, readers, earliest_ms)
+        for stored, earliest_ms in stores.values():
+            _want(wanted, stored.idle, earliest_ms)
+            stored.idle.clear()
+        names = list(wanted)
+        ticks: dict[str, dict[str, int]] = {}
+        for name, holder in zip(names, self._state.holders(names), strict=True):
+            if holder is None:
+                continue
+            stream_id = holder.destination.stream_id
+            tick = tick_after(holder, max(wanted[name], self._settled_ms(stream_id)))
+            if tick is not None:
+                ticks.setdefault(stream_id, {})[name] = tick
+        for stream_id, some in ticks.items():
+            self._state.arm(stream_id, some)
+
+
+def _want(wanted: dict[str, int], names: Iterable[str], earliest_ms: int) -> None:
+    for name in names:
+        wanted[name] = min(earliest_ms, wanted.get(name, earliest_ms))

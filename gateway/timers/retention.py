@@ -1,0 +1,97 @@
+"""What nobody needs any more goes: positions that all readers have passed, records of the log, sights long past."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from gateway.kafka import Topics
+from gateway.records import Holder
+from gateway.timers.cursor import Cursor, life_of
+from gateway.timers.intake import Intake
+from gateway.timers.pending_index import store_key
+from gateway.timers.state import TimerState
+from grouping.settings import Settings
+
+__all__ = ["Retention"]
+
+
+class Retention:
+    """Lets go of stored matches, in memory and on the log."""
+
+    def __init__(self, settings: Settings, topics: Topics, state: TimerState, intake: Intake) -> None:
+        self._settings = settings
+        self._topics = topics
+        self._state = state
+        self._intake = intake
+
+    def release(self, served: Iterable[tuple[str, Holder]], moved: Mapping[str, Cursor]) -> None:
+        """Forget positions that all readers of a store have passed; once in a while for a store that has many.
+
+        Args:
+            served: Destinations whose ticks have fired, or that were looked at.
+            moved: By life of a destination, the cursors that changed by that.
+        """
+        index = self._intake.index
+        shared: list[bytes] = []
+        for name, holder in served:
+            store = store_key(holder.timed.store)
+            stored = index.get(store)
+            if stored is None:
+                continue
+            stored.idle.add(name)
+            stored.fired += 1
+            if store in self._intake.held or stored.fired < stored.readers:
+                continue
+            stored.fired = 0
+            cursor = moved.get(life_of(name, holder.timed))
+            if stored.readers == 1 and cursor is not None:
+                self._forget(store, [cursor])
+            else:
+                shared.append(store)
+        for store, cursors in zip(shared, self._state.cursors_of(shared), strict=True):
+            self._forget(store, cursors)
+
+    def _forget(self, store: bytes, cursors: list[Cursor]) -> None:
+        stored = self._intake.index.get(store)
+        if stored is None:
+            return
+        stored.readers = len(cursors)
+        if cursors:
+            low = min(cursor.next for cursor in cursors)
+            stored.forget_before(low, {offset for cursor in cursors for offset in cursor.held})
+        if stored.first is None:
+            self._intake.index.drop(store)
+
+    # -- last digests --------------------------------------------------------------------------------------------------
+
+    def hold(self, store: bytes) -> None:
+        """Keep the stored matches of a destination that has a last digest to come."""
+        self._intake.held[store] += 1
+
+    def let_go(self, stores: Iterable[bytes]) -> None:
+        """Forget matches that were held, each as often as it was, if nobody else reads them."""
+        held = self._intake.held
+        held.subtract(stores)
+        for store in [store for store, count in held.items() if count <= 0]:
+            del held[store]
+
+    def drop_unread(self, stores: Iterable[bytes]) -> None:
+        """Forget matches of ended destinations, unless they are held or somebody else reads them."""
+        index, held = self._intake.index, self._intake.held
+        some = [store for store in dict.fromkeys(stores) if store not in held and index.get(store) is not None]
+        for store, readers in zip(some, self._state.reader_counts(some), strict=True):
+            if not readers:
+                index.drop(store)
+
+    # -- the log -------------------------------------------------------------------------------------------------------
+
+    def trim(self) -> None:
+        """Delete the records of the log that no store needs any more, and note how far `cq.ticks` is known."""
+        floors = dict(self._intake.reached) | self._intake.index.floors()
+        topic = self._settings.topic("pending")
+        beginnings = self._topics.beginnings([(topic, number) for number in floors])
+        passed = {number: floor for number, floor in floors.items() if floor > beginnings[topic, number]}
+        if passed:
+            self._topics.delete_before(topic, passed)
+        ticks = self._settings.topic("ticks")
+        self._state.note_position(self._topics.ends([(ticks, 0)], committed=True)[ticks, 0])

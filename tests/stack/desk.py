@@ -1,0 +1,49 @@
+"""The gateway's timers on real servers with a clock that is moved by hand, and what they have written."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from gateway.kafka import LogReader
+from tests.benchmarks.timer_desk import Desk
+
+__all__ = ["HOUR", "NOW", "digests", "let_pass", "take_in", "written"]
+
+HOUR = 3_600_000
+NOW = 1_800_000_000_000
+_STEP = 100
+
+
+def let_pass(desk: Desk, milliseconds: int) -> None:
+    """Let time go on, and the gateway with it."""
+    for _ in range(0, milliseconds, _STEP):
+        desk.timers.step()
+        desk.look_after()
+        desk.now_ms += _STEP
+
+
+def take_in(desk: Desk, stores: list[tuple[bytes, int]], time_ms: int) -> None:
+    """Have one event for each store, and let time go on until the gateway has taken them in."""
+    desk.match(stores, [time_ms] * len(stores))
+    awaited = desk.timers.taken_in + 3
+    while desk.timers.taken_in < awaited:
+        let_pass(desk, _STEP)
+
+
+def written(desk: Desk) -> dict[str, Any]:
+    """Return all results so far by their ids, `…/end/…` among them, in their order; each must be there once."""
+    reader = LogReader(desk.settings)
+    partitions = dict.fromkeys(range(desk.settings.results.partitions), 0)
+    found: dict[str, Any] = {}
+    for message in reader.since(desk.settings.topic("results"), partitions):
+        name = dict(message.headers() or [])["ce_id"].decode()
+        assert name not in found, f"{name} was written twice"
+        found[name] = json.loads(message.value() or b"")
+    reader.close()
+    return found
+
+
+def digests(desk: Desk) -> dict[str, Any]:
+    """Return all digests so far by their ids."""
+    return {name: body for name, body in written(desk).items() if "/end/" not in name}
