@@ -19,7 +19,7 @@ from grouping.redis_store import TableStore
 from grouping.settings import Settings
 from spark_jobs.leadership import Leadership
 from spark_jobs.predecessor import end_predecessor, note_jvm
-from spark_jobs.session import jvm_process, kill_jvm, open_session
+from spark_jobs.session import jobs_started, jvm_process, kill_jvm, open_session
 from spark_jobs.streams import Streams
 from spark_jobs.warm_up import warm_up
 from spark_jobs.watermarks import Broker
@@ -101,7 +101,7 @@ def _run(settings: Settings, status: StatusFile) -> None:
             waiting = True
         if time.monotonic() - written_at >= _STATUS_SECONDS:
             written_at = time.monotonic()
-            status.write("ready", streams=streams.status())
+            status.write("ready", streams=streams.status(), jobs=jobs_started(spark))
         time.sleep(_LOOK_SECONDS)
     raise OperationalError("the JVM of Spark has ended")
 

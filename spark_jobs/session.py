@@ -15,7 +15,7 @@ from grouping.errors import OperationalError
 from grouping.settings import Settings
 from spark_jobs.daemon import DRIVER_VARIABLE
 
-__all__ = ["jvm_process", "kill_jvm", "open_session"]
+__all__ = ["jobs_started", "jvm_process", "kill_jvm", "open_session"]
 
 _LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
 """Spark's default forks some 42 processes per micro-batch on a local file system; it stays for object stores."""
@@ -99,6 +99,11 @@ def _jars(folder: str) -> list[str]:
             hint="`make setup` fetches them.",
         )
     return found
+
+
+def jobs_started(spark: SparkSession) -> int:
+    """Return how many jobs Spark has run so far: none for what is not evaluated."""
+    return int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())  # noqa: SLF001  # the tracker forgets old ones
 
 
 def jvm_process() -> subprocess.Popen[bytes] | None:

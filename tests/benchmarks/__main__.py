@@ -6,7 +6,19 @@ import argparse
 import logging
 from pathlib import Path
 
-from tests.benchmarks import footprint, greedy, kinds, latency, paper, registration, residual, throughput, timers
+from tests.benchmarks import (
+    expiry,
+    footprint,
+    greedy,
+    kinds,
+    latency,
+    paper,
+    registration,
+    residual,
+    stored,
+    throughput,
+    timers,
+)
 
 BENCHMARKS = {
     "throughput": throughput,
@@ -18,6 +30,8 @@ BENCHMARKS = {
     "registration": registration,
     "footprint": footprint,
     "timers": timers,
+    "expiry": expiry,
+    "stored": stored,
 }
 
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from tests.stack.lab import Lab
+from tests.stack.server import Stack
 from tests.stack.ticks import Flow, digests, now_ms, numbers, tick_of
 
 
@@ -171,6 +172,31 @@ def test_drop_discards_what_is_pending(lab: Lab) -> None:
     lab.drop("dropped")
     lab.results.until(lambda: lab.results.of(made["destination"]), "the end")
     assert [one.kind for one in lab.results.of(made["destination"])] == ["cq.end"]
+
+
+def test_ticks_start_no_spark_job(stack: Stack, lab: Lab) -> None:
+    """Ticks are none of Spark's business: while digests fire it starts no job, until there is an event again."""
+    source = lab.stream()
+    made = _timed(lab, source, "empty", "DO PUBLISH SHARED EVEN IF EMPTY EVERY '1 second'", "qty >= 0")
+    flow = Flow(lab, source)
+    flow.publish("A")
+    flow.await_all(made, "A")
+    jobs = _settled_jobs(stack)
+    fired = len(digests(lab, made))
+    lab.results.until(lambda: len(digests(lab, made)) >= fired + 3, "three digests")
+    assert _settled_jobs(stack) == jobs
+    flow.publish("A")
+    flow.await_all(made, "A")
+    assert _settled_jobs(stack) > jobs
+
+
+def _settled_jobs(stack: Stack) -> int:
+    """Return how many jobs Spark has started, by a status that is written from now on."""
+    path = stack.data / "run" / "evaluator.json"
+    before = path.stat().st_mtime_ns
+    while path.stat().st_mtime_ns == before:
+        time.sleep(0.05)
+    return int(json.loads(path.read_text())["jobs"])
 
 
 def test_show_timers(lab: Lab) -> None:
