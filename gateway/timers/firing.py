@@ -115,8 +115,9 @@ class Firing:
         idle: list[str] = []
         armed: list[tuple[str, Holder, int]] = []
         for (name, armed_ms), holder in zip(due, self._state.holders([name for name, _ in due]), strict=True):
-            if holder is None or not may_fire(holder, armed_ms):
-                idle.append(name)  # gone, or paused before its tick: RESUME has it looked at again
+            if holder is None or name in self._retention.owed or not may_fire(holder, armed_ms):
+                # Gone, or paused before its tick, or not before its last digest: it is looked at again afterwards.
+                idle.append(name)
             else:
                 armed.append((name, holder, armed_ms))
         lives = [life_of(name, holder.timed) for name, holder, _ in armed]

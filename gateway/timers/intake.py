@@ -80,7 +80,6 @@ class Intake:
         self._tail = TailReader(self._settings, topic, offsets)
         self._restored, self.complete = iter(list(self.index)), False
         self._working.joined.clear()
-        self.held.clear()
 
     @property
     def reached(self) -> dict[int, int]:

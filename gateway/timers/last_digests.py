@@ -43,7 +43,7 @@ class LastDigests:
         """Keep the matches of destinations whose ends have begun."""
         for notice in notices:
             if self.owes(notice):
-                self._timers.retention.hold(_store(notice))
+                self._timers.retention.hold(notice.destination.destination_id, _store(notice))
 
     def of(self, notices: Iterable[EndNotice]) -> Iterator[tuple[EndNotice, list[Outgoing]]]:
         """Yield those for which it is time, with the records of their last digests: none where nothing is pending.
@@ -80,7 +80,7 @@ class LastDigests:
         owed = [notice for notice in timed if self.owes(notice)]
         for notice in owed:
             self._clear.pop(notice.destination.destination_id, None)
-        self._timers.retention.let_go([_store(notice) for notice in owed])
+        self._timers.retention.let_go((notice.destination, _store(notice)) for notice in owed)
         self._timers.retention.drop_unread(_store(notice) for notice in timed)
         lives = [life_of(notice.destination.destination_id, notice.timed) for notice in timed]
         for life in lives:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from gateway.kafka import Topics
-from gateway.records import Holder
+from gateway.records import Destination, Holder
 from gateway.timers.cursor import Cursor, life_of
 from gateway.timers.intake import Intake
 from gateway.timers.pending_index import store_key
@@ -23,6 +23,13 @@ class Retention:
         self._topics = topics
         self._state = state
         self._intake = intake
+        self.owed: set[str] = set()
+        """Destinations that have ended and have a last digest to come: none fires before it, should it live again."""
+
+    def reset(self) -> None:
+        """Begin anew, as after a crash: what is held is told anew."""
+        self.owed.clear()
+        self._intake.held.clear()
 
     def release(self, served: Iterable[tuple[str, Holder]], moved: Mapping[str, Cursor]) -> None:
         """Forget positions that all readers of a store have passed; once in a while for a store that has many.
@@ -64,16 +71,26 @@ class Retention:
 
     # -- last digests --------------------------------------------------------------------------------------------------
 
-    def hold(self, store: bytes) -> None:
+    def hold(self, destination_id: str, store: bytes) -> None:
         """Keep the stored matches of a destination that has a last digest to come."""
+        self.owed.add(destination_id)
         self._intake.held[store] += 1
 
-    def let_go(self, stores: Iterable[bytes]) -> None:
-        """Forget matches that were held, each as often as it was, if nobody else reads them."""
+    def let_go(self, done: Iterable[tuple[Destination, bytes]]) -> None:
+        """Forget matches that were held, each as often as it was; a destination that lives again may fire again."""
         held = self._intake.held
-        held.subtract(stores)
-        for store in [store for store, count in held.items() if count <= 0]:
-            del held[store]
+        looks: dict[str, dict[str, int]] = {}
+        for destination, store in done:
+            name = destination.destination_id
+            self.owed.discard(name)
+            looks.setdefault(destination.stream_id, {})[name] = 0
+            held[store] -= 1
+            if held[store] <= 0:
+                del held[store]
+        for stream_id, names in looks.items():
+            holders = zip(names, self._state.holders(list(names)), strict=True)
+            if living := {name: 0 for name, holder in holders if holder is not None}:
+                self._state.arm(stream_id, living)
 
     def drop_unread(self, stores: Iterable[bytes]) -> None:
         """Forget matches of ended destinations, unless they are held or somebody else reads them."""

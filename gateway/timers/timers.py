@@ -68,6 +68,7 @@ class Timers:
         """Take up what Kafka has: cursors and open cuts at once, stored matches step by step."""
         self._read_ticks()
         self._intake.recover()
+        self.retention.reset()
         self._probes.reset()
         self._firing.shortened.clear()
         self.busy = True
