@@ -14,6 +14,7 @@ import msgspec
 
 from gateway.records import EndNotice
 from gateway.registry import CatalogChange
+from gateway.timers.cursor import life_of
 from gateway.working_copy import WorkingCopy
 from grouping.redis_store import mapped
 
@@ -27,7 +28,7 @@ _decode = msgspec.json.Decoder(list[EndNotice]).decode
 
 
 class EndNotices:
-    """All notices by destination; what changes is written with the unit of work."""
+    """All notices; what changes is written with the unit of work."""
 
     def __init__(self, working: WorkingCopy) -> None:
         self._working = working
@@ -46,6 +47,7 @@ class EndNotices:
             bodies = self._working.redis.hgetall(self._working.key("ends"))
         for sheaf, body in bodies.items():
             self._bind(sheaf.decode(), _decode(body))
+        self._changed.clear()
 
     def add(self, notices: Iterable[EndNotice]) -> list[CatalogChange]:
         """Take up the ends that a unit of work brings, and return what the catalog is told."""
@@ -55,48 +57,55 @@ class EndNotices:
         return self.changes()
 
     def _bind(self, sheaf: str, notices: list[EndNotice]) -> None:
+        keys = self._sheaves[sheaf] = set()
         for notice in notices:
-            name = notice.destination.destination_id
-            self.remove(name)  # of an earlier life, which was taken over before it came to its end
-            (self.lingering if notice.written else self.open)[name] = notice
-            self._sheaf_of[name] = sheaf
-        self._sheaves[sheaf] = {notice.destination.destination_id for notice in notices}
+            self.remove(notice)  # of an earlier life, which was taken over before it came to its end
+            key = _key(notice)
+            (self.lingering if notice.written else self.open)[key] = notice
+            self._sheaf_of[key] = sheaf
+            keys.add(key)
         self._changed.add(sheaf)
 
     def next(self, most: int) -> Iterator[EndNotice]:
         """Return open notices to look at; they come last the next time, so that those that wait hold up no others."""
-        names = list(islice(self.open, most))
-        for name in names:
-            notice = self.open[name] = self.open.pop(name)
+        for key in list(islice(self.open, most)):
+            notice = self.open[key] = self.open.pop(key)
             yield notice
 
     def replace(self, notice: EndNotice) -> None:
         """Change what is known of an end."""
-        name = notice.destination.destination_id
-        self.open.pop(name, None)
-        self.lingering.pop(name, None)
-        (self.lingering if notice.written else self.open)[name] = notice
-        self._changed.add(self._sheaf_of[name])
+        key = _key(notice)
+        self.open.pop(key, None)
+        self.lingering.pop(key, None)
+        (self.lingering if notice.written else self.open)[key] = notice
+        self._changed.add(self._sheaf_of[key])
 
-    def remove(self, name: str) -> None:
+    def remove(self, notice: EndNotice) -> None:
         """Forget an end that is done with; nothing happens where there is none."""
-        sheaf = self._sheaf_of.pop(name, None)
+        key = _key(notice)
+        sheaf = self._sheaf_of.pop(key, None)
         if sheaf is None:
             return
-        self.open.pop(name, None)
-        self.lingering.pop(name, None)
-        self._sheaves[sheaf].discard(name)
+        self.open.pop(key, None)
+        self.lingering.pop(key, None)
+        self._sheaves[sheaf].discard(key)
         self._changed.add(sheaf)
 
     def changes(self) -> list[CatalogChange]:
         """Put the sheaves that changed into the unit of work, and return what the catalog is told."""
         changes: list[CatalogChange] = []
         for sheaf in self._changed:
-            names = self._sheaves[sheaf]
-            body = _encode([self.open.get(name) or self.lingering[name] for name in names]) if names else None
-            if not names:
+            keys = self._sheaves[sheaf]
+            body = _encode([self.open.get(key) or self.lingering[key] for key in keys]) if keys else None
+            if not keys:
                 del self._sheaves[sheaf]
             self._working.set_field("ends", sheaf, body)
             changes.append((f"end/{sheaf}".encode(), body))
         self._changed.clear()
         return changes
+
+
+def _key(notice: EndNotice) -> str:
+    """Return what a notice is kept under: one for each destination, and each life that may have a last digest."""
+    name = notice.destination.destination_id
+    return life_of(name, notice.timed) if notice.destination.trigger.timed else name

@@ -72,7 +72,7 @@ class Ends:
             if notice.destination.mode != "shared" and not self._taken_over(notice):
                 self._notices.replace(msgspec.structs.replace(notice, written=True))
             else:
-                self._notices.remove(notice.destination.destination_id)
+                self._notices.remove(notice)
         self._delete_topics(now_ms)
         return records, self._notices.changes()
 
@@ -87,7 +87,7 @@ class Ends:
         for notice in notices:
             stream_id = notice.destination.stream_id
             if self._taken_over(notice) and not self._last_digests.owes(notice):
-                self._notices.remove(notice.destination.destination_id)
+                self._notices.remove(notice)
                 continue
             if notice.until:
                 if stream_id not in committed:
@@ -116,20 +116,22 @@ class Ends:
     def _delete_topics(self, now_ms: int) -> None:
         """Delete the topics that have stayed long enough, unless somebody took them over or still writes to them."""
         since_ms = now_ms - round(self._settings.results.linger_seconds * 1000)
-        due = {name: notice for name, notice in self._notices.lingering.items() if notice.ended_ms <= since_ms}
+        due = [notice for notice in self._notices.lingering.values() if notice.ended_ms <= since_ms]
         if not due:
             return
-        in_use = {topic_of(self._settings, notice.destination) for notice in self._notices.open.values()}
-        self._working.load((), [notice.destination for notice in due.values()])
+        later = [notice for notice in self._notices.lingering.values() if notice.ended_ms > since_ms]
+        others = [*self._notices.open.values(), *later]
+        in_use = {topic_of(self._settings, notice.destination) for notice in others}
+        self._working.load_holders(notice.destination.destination_id for notice in due)
         topics = set()
-        for name, notice in due.items():
+        for notice in due:
             destination, topic = notice.destination, topic_of(self._settings, notice.destination)
-            others = self._working.parts.get(destination.stream_id, {})
-            if destination.mode == "virtual" and (topic in in_use or destination.group_id in others):
+            parts = self._working.parts.get(destination.stream_id, {})
+            if destination.mode == "virtual" and (topic in in_use or destination.group_id in parts):
                 continue
-            if self._working.holder(name) is None:
+            if topic not in in_use and self._working.holder(destination.destination_id) is None:
                 topics.add(topic)
-            self._notices.remove(name)
+            self._notices.remove(notice)
         self._topics.delete(topics)
 
 
