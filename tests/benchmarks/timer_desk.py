@@ -66,7 +66,8 @@ class Desk:
             ("positions", 1, {"cleanup.policy": "compact", **keep}),
         ):
             topics.create({settings.topic(name): partitions}, config)
-        topics.create({"t": 2})
+        self._source = f"{settings.prefix}t"
+        topics.create({self._source: 2})
         self.working = WorkingCopy(settings)
         consumer = CommandConsumer(settings, settings.topic("commands"), 4)
         commits = Commits(settings, self.working, consumer)
@@ -85,7 +86,8 @@ class Desk:
             stop=tenacity.stop_after_delay(60),
         )
         self.epoch = retrying(self._recovery.run, now_ms)  # a broker that has just begun has no coordinators yet
-        self._stream = Stream("s_bench", "t", (StreamColumn("k", "BIGINT"),), "t", "json", {"0": 0, "1": 0}, "")
+        columns = (StreamColumn("k", "BIGINT"),)
+        self._stream = Stream("s_bench", "t", columns, self._source, "json", {"0": 0, "1": 0}, "")
         self.working.add_stream(self._stream)
         self._registry = self._statements.registry
         self._registry.note_stream(self._stream)
@@ -151,7 +153,7 @@ class Desk:
 
     def publish(self) -> None:
         """Have an event on the topic that is not evaluated until a match follows."""
-        self._producer.produce("t", b"{}", partition=0)
+        self._producer.produce(self._source, b"{}", partition=0)
         self._producer.flush()
 
     def match(self, stores: Sequence[tuple[bytes, int]], times: Sequence[int]) -> None:
