@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.records import Destination, Holder, TimedNote, TriggerSpec, union
-from gateway.timers.cursor import Cursor, windows_at
+from gateway.timers.cursor import Cursor, sights_since, windows_at
 from gateway.timers.digest import PART_BYTES, Frame, parts_of, shown
 from gateway.timers.frontier import Frontier
 from gateway.timers.gather import Wanted, gather
@@ -19,7 +19,7 @@ from gateway.timers.grid import next_tick, previous_tick
 from gateway.timers.pending_index import PendingIndex
 from gateway.timers.pending_log import Place
 from gateway.timers.rows import Row, Rows
-from gateway.timers.schedule import Missed, digest_from, is_tick, tick_after, tick_to_fire
+from gateway.timers.schedule import Missed, digest_from, is_tick, may_fire, tick_after, tick_to_fire
 from grouping.expression import Column
 from grouping.group import SelectItem, SelectList
 from grouping.pending_matches import PendingMatches, pack_pending
@@ -222,6 +222,30 @@ def test_a_destination_sees_what_it_saw_at_the_version() -> None:
     assert [row.offset for row in rows] == [1, 3]
     assert windows_at(history, 2, 0) == [(None, None)]
     assert windows_at(history, 0, 9) == []
+
+
+_versions = st.tuples(st.integers(1, 3), st.integers(0, 9))
+
+
+@given(versions=st.sets(_versions, min_size=1), since=_versions, later=st.lists(_versions))
+def test_a_shortened_history_tells_the_same_of_later_versions(
+    versions: set[tuple[int, int]], since: tuple[int, int], later: list[tuple[int, int]]
+) -> None:
+    """What is left of a history tells of every version from the given one on what the whole of it did."""
+    history = tuple((*version, [(number, None)]) for number, version in enumerate(sorted(versions)))
+    left = sights_since(history, since)
+    for version in (since, *(max(since, one) for one in later)):
+        assert windows_at(left, *version) == windows_at(history, *version)
+    assert len([one for one in left if one[:2] <= since]) <= 1 or left == history[:1]
+
+
+def test_paused_cqs_hold_up_no_tick_that_is_owed() -> None:
+    """When all are paused, ticks fire up to the PAUSE; where an EXPIRE left them alone, up to the next one after it."""
+    holder = _holder(changed_ms=25, owed_ms=25)
+    holder.windows = {}
+    assert [may_fire(holder, armed) for armed in (0, 20, 30, 40)] == [False, True, True, False]
+    holder.timed = TimedNote(changed_ms=25)
+    assert [may_fire(holder, armed) for armed in (0, 20, 30, 40)] == [False, True, False, False]
 
 
 def test_many_positions_are_found_again_by_reading_on() -> None:
