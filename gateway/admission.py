@@ -7,7 +7,6 @@ refused for want of knowledge: without statistics a group is as small as it was 
 from __future__ import annotations
 
 from bisect import bisect_right
-from functools import lru_cache
 
 import msgspec
 
@@ -31,6 +30,7 @@ Measured by the benchmark ``residual``: 0.04 to 0.18 for 18 kinds of predicates,
 """
 _STEPS = 256
 """Versions of the constant tables for which it is known what was admitted before."""
+_KNOWN_PATHS = 10_000
 _ALL_OF = 1_000
 _ONE_IN = 16
 """Of a group's first destinations each is estimated, of the others one in so many: estimates take 20 µs."""
@@ -46,6 +46,8 @@ class Admission:
         self._working = working
         self._known: dict[str, tuple[int, StreamStatistics]] = {}
         self._admitted: dict[tuple[str, str], _Admitted] = {}
+        self._paths: dict[str, AccessPath] = {}
+        """By group: the index that it is given at first."""
 
     def statistics(self, stream_id: str, now_ms: int) -> StreamStatistics:
         """Return what workers saw of a stream lately."""
@@ -68,7 +70,7 @@ class Admission:
     def index(self, plan: GroupPlan, now_ms: int) -> AccessPath:
         """Return how a group is looked up: the index in use, or the one that it is given at first."""
         load = self.statistics(plan.stream_id, now_ms).group(plan.group_id)
-        return _by_shape(plan) if load is None else load.path
+        return self._by_shape(plan) if load is None else load.path
 
     def check(self, query: CompiledQuery, mode: str, now_ms: int) -> None:
         """Check that a group bears a new destination, and count it as admitted.
@@ -85,7 +87,7 @@ class Admission:
         known = self.statistics(plan.stream_id, now_ms)
         load = known.group(plan.group_id)
         rows = self._working.parts.get(plan.stream_id, {}).get(plan.group_id, 0)
-        path = _by_shape(plan)
+        path = self._by_shape(plan)
         if path.residual:
             candidates = rows if path.kind == "scan" else load.per_event(load.candidates) if load is not None else 0.0
             self._check_residual(plan, (candidates + 1) * _PAIR_MICROS)
@@ -104,6 +106,14 @@ class Admission:
             own = known.matches(plan.conjuncts, query.row) or 0.0
         self._check_matches(plan, observed + admitted.since(known.version) + own)
         admitted.add((self._working.epoch, self._working.versions.get(plan.stream_id, 0) + 1), own * weight)
+
+    def _by_shape(self, plan: GroupPlan) -> AccessPath:
+        path = self._paths.get(plan.group_id)
+        if path is None:
+            if len(self._paths) >= _KNOWN_PATHS:
+                self._paths.clear()
+            path = self._paths[plan.group_id] = choose_index(plan.conjuncts)
+        return path
 
     def ended(self, destination: Destination) -> None:
         """Count a destination as admitted no more."""
@@ -166,8 +176,3 @@ class _Admitted:
         """Return what was admitted after a version."""
         first = bisect_right(self._versions, version)
         return max(0.0, self._total - self._before[first]) if first < len(self._before) else 0.0
-
-
-@lru_cache(maxsize=10_000)
-def _by_shape(plan: GroupPlan) -> AccessPath:
-    return choose_index(plan.conjuncts)

@@ -135,34 +135,39 @@ class Recovery:
     def _apply(self, chunk: list[Message]) -> bool:
         """Bring catalog records into the working copy, in order; what it has already changes nothing."""
         working, new = self._working, False
-        cqs = {number: found for number, message in enumerate(chunk) if (found := _cq(message)) is not None}
-        working.load(
-            (key for key, _ in cqs.values()), [record.destination for _, record in cqs.values() if record is not None]
-        )
-        for number, message in enumerate(chunk):
-            kind, _, rest = _key(message).partition("/")
-            value = _value(message)
-            match kind:
-                case "stream" if value is None and rest in working.streams:
-                    working.remove_stream(rest)
-                    new = True
-                case "stream" if value is not None and rest not in working.streams:
-                    working.add_stream(msgspec.json.decode(value, type=Stream))
-                    new = True
-                case "part" if value is not None:
-                    name = rest.partition("/")[2]
-                    part: type[GroupPlan] | type[SelectList] = GroupPlan if name.startswith("g_") else SelectList
-                    self._parts[name] = msgspec.json.decode(value, type=part)
-                case "end":
-                    working.set_field("ends", rest, value)
-                case "timed" if value is None:
-                    self._timed.pop(rest, None)
-                case "timed" if value is not None:
-                    self._timed[rest] = msgspec.json.decode(value, type=TimedNote)
-                case "cq":
-                    new |= self._apply_cq(*cqs[number])
+        records = [_split(message) for message in chunk]
+        cqs = [_decode_cq(rest, value) for kind, rest, value in records if kind == b"cq"]
+        working.load((key for key, _ in cqs), [record.destination for _, record in cqs if record is not None])
+        next_cq = iter(cqs)
+        for kind, rest, value in records:
+            if kind == b"cq":
+                new |= self._apply_cq(*next(next_cq))
+            else:
+                new |= self._apply_other(kind.decode(), rest.decode(), value)
         working.commit({})
         return new
+
+    def _apply_other(self, kind: str, name: str, value: bytes | None) -> bool:
+        """Apply a record that is no CQ's, and return whether a stream came or went."""
+        working = self._working
+        match kind:
+            case "stream" if value is None and name in working.streams:
+                working.remove_stream(name)
+                return True
+            case "stream" if value is not None and name not in working.streams:
+                working.add_stream(msgspec.json.decode(value, type=Stream))
+                return True
+            case "part" if value is not None:
+                part_id = name.partition("/")[2]
+                part: type[GroupPlan] | type[SelectList] = GroupPlan if part_id.startswith("g_") else SelectList
+                self._parts[part_id] = msgspec.json.decode(value, type=part)
+            case "end":
+                working.set_field("ends", name, value)
+            case "timed" if value is None:
+                self._timed.pop(name, None)
+            case "timed" if value is not None:
+                self._timed[name] = msgspec.json.decode(value, type=TimedNote)
+        return False
 
     def _apply_timed(self) -> None:
         """Give timer-based destinations back what they have seen, at versions that are not replayed."""
@@ -225,22 +230,19 @@ class Recovery:
         self._commits.remembered.settle(fresh, ends, now_ms)
 
 
-def _key(message: Message) -> str:
-    return _bytes(message.key() or b"").decode("utf-8", "surrogatepass")
-
-
-def _value(message: Message) -> bytes | None:
+def _split(message: Message) -> tuple[bytes, bytes, bytes | None]:
+    """Return what a catalog record is about: its kind, the rest of its key, its value."""
+    kind, _, rest = _bytes(message.key() or b"").partition(b"/")
     value = message.value()
-    return None if value is None else _bytes(value)
+    return kind, rest, None if value is None else _bytes(value)
 
 
-def _cq(message: Message) -> tuple[CqKey, CatalogCq | None] | None:
-    kind, _, rest = _key(message).partition("/")
-    if kind != "cq":
-        return None
-    value = _value(message)
-    record = None if value is None else msgspec.json.decode(value, type=CatalogCq)
-    return msgspec.json.decode(rest, type=CqKey), record
+def _decode_cq(rest: bytes, value: bytes | None) -> tuple[CqKey, CatalogCq | None]:
+    return _KEY.decode(rest), None if value is None else _RECORD.decode(value)
+
+
+_KEY = msgspec.json.Decoder(CqKey)
+_RECORD = msgspec.json.Decoder(CatalogCq)
 
 
 def _bytes(text: bytes | str) -> bytes:

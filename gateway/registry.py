@@ -34,6 +34,7 @@ _PAUSES = 99
 """So many earlier pauses of a virtual CQ are remembered: readers that lag further behind see what they hid."""
 
 
+_encode = msgspec.json.Encoder().encode
 _ALL = DigestClause()
 _NEAR = 1_000
 """So many names before and behind a misspelt one are compared with it."""
@@ -41,7 +42,7 @@ _NEAR = 1_000
 
 def catalog_key(key: CqKey) -> bytes:
     """Return the key of a CQ's record on `cq.catalog`; JSON, since both names may hold any character."""
-    return b"cq/" + msgspec.json.encode(key)
+    return b"cq/" + _encode(key)
 
 
 class Registry:
@@ -164,17 +165,19 @@ class Registry:
         self, key: CqKey, cq: Cq, destination: Destination, now_ms: int, query: CompiledQuery | None = None
     ) -> None:
         parts = (query.plan, query.select) if query is not None else ()
-        for part in parts:
-            self._note_part(destination.stream_id, part)
+        known = self._working.parts.get(destination.stream_id, {})
+        if parts and not (destination.group_id in known and destination.select_id in known):
+            for part in parts:
+                self._note_part(destination.stream_id, part)
         ended = self._working.put(key, cq, destination, *parts)
         if ended is not None:
             self._end(ended, now_ms, "replaced")
-        self.changes.append((catalog_key(key), msgspec.json.encode(CatalogCq(key.subscriber, cq, destination))))
+        self.changes.append((catalog_key(key), _encode(CatalogCq(key.subscriber, cq, destination))))
 
     def _note_part(self, stream_id: str, part: GroupPlan | SelectList) -> None:
         name = part.group_id if isinstance(part, GroupPlan) else part.select_id
         if name not in self._working.parts.get(stream_id, {}):
-            self.changes.append((f"part/{stream_id}/{name}".encode(), msgspec.json.encode(part)))
+            self.changes.append((f"part/{stream_id}/{name}".encode(), _encode(part)))
 
     def _end(self, destination: Destination, at_ms: int, reason: str, until: tuple[int, ...] = ()) -> None:
         timed = self._working.ended_note(destination)
@@ -293,13 +296,13 @@ class Registry:
 
     def note_stream(self, stream: Stream, *, gone: bool = False) -> None:
         """Note a stream that was created or dropped for the catalog."""
-        self.changes.append((f"stream/{stream.stream_id}".encode(), None if gone else msgspec.json.encode(stream)))
+        self.changes.append((f"stream/{stream.stream_id}".encode(), None if gone else _encode(stream)))
 
     def finish(self, now_ms: int) -> tuple[list[CatalogChange], list[EndNotice]]:
         """Return what the unit is to write to the catalog and which destinations it ended, and begin the next one."""
         unused = ((f"part/{stream_id}/{name}".encode(), None) for stream_id, name in self._working.unused_parts())
         sights = (
-            (f"timed/{name}".encode(), None if note is None else msgspec.json.encode(note))
+            (f"timed/{name}".encode(), None if note is None else _encode(note))
             for name, note in self._working.note_sights(now_ms).items()
         )
         changes, notices = [*self.changes, *sights, *unused], self.notices

@@ -28,6 +28,7 @@ class Replies:
         """
         self._topic = topic
         self._partitions = partitions
+        self._places: dict[bytes, int] = {}
         self._at = datetime.fromtimestamp(now_ms / 1000, UTC)
         self._codes: Counter[str] = Counter()
         self.records: list[Outgoing] = []
@@ -75,7 +76,9 @@ class Replies:
             self.to_remember[len(self.records)] = remember
         self._codes[reply.code] += 1
         headers = (("command_id", reply.command_id.encode("utf-8", "surrogatepass")),) if reply.command_id else ()
-        partition = partition_of(key, self._partitions)
+        partition = self._places.get(key)
+        if partition is None:
+            partition = self._places[key] = partition_of(key, self._partitions)
         self.records.append(Outgoing(self._topic, key, encode_reply(reply, encoding), headers, partition))
 
     def cut_back(self, count: int) -> None:

@@ -49,6 +49,8 @@ __all__ = ["Prepared", "Statements"]
 
 Result = dict[str, object]
 
+_KNOWN_PARTS = 10_000
+
 _CREATE_CQ = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?CQ\s", re.IGNORECASE)
 """The command that comes in thousands: it need not be parsed to be known."""
 
@@ -87,6 +89,7 @@ class Statements:
         """Take the streams from the working copy anew."""
         self.counts.open()
         self.registry.finish(0)
+        self._known_parts: dict[tuple[str, str], Parts] = {}
         self.catalog = Catalog(self._working.streams.values())
         self._preparer = Preparer(self.catalog)
 
@@ -192,12 +195,17 @@ class Statements:
         return cq_result(self._settings, cq, destination, self._parts(destination), self._next_tick(now_ms))
 
     def _parts(self, destination: Destination) -> Parts:
-        working, stream_id = self._working, destination.stream_id
-        return Parts(
-            working.streams[stream_id],
-            working.plan(stream_id, destination.group_id),
-            working.select(stream_id, destination.select_id),
-        )
+        stream_id, group_id, select_id = destination.stream_id, destination.group_id, destination.select_id
+        parts = self._known_parts.get((group_id, select_id))
+        if parts is None:
+            if len(self._known_parts) >= _KNOWN_PARTS:
+                self._known_parts.clear()
+            working = self._working
+            parts = Parts(
+                working.streams[stream_id], working.plan(stream_id, group_id), working.select(stream_id, select_id)
+            )
+            self._known_parts[group_id, select_id] = parts
+        return parts
 
     def _describe(self, cq: Cq, now_ms: int) -> Result:
         holder = self._working.holder(cq.destination_id)

@@ -252,9 +252,11 @@ class Unit:
         added: dict[str, list[Entry]] = {}
         for name, (destination, before) in self.touched.items():
             holder = self.holders[name]
+            if destination.trigger.timed:
+                continue
             after = holder.seen if holder is not None else []
             same = holder is None or holder.number == self._numbers_before[name]
-            if (before == after and same) or destination.trigger.timed:
+            if before == after and same:
                 continue
             if before:
                 removed.setdefault(destination.stream_id, []).append(name)

@@ -71,7 +71,10 @@ def _shown_figure(figure: float | None) -> float | None:
 
 def shown_constants(row: ConstantRow) -> list[Any]:
     """Return the constants by slot as replies show them: JSON scalars, a list for a set, dates and decimals as text."""
-    return [_shown(value) for value in row.values]
+    return [value if type(value) in _AS_THEY_ARE else _shown(value) for value in row.values]
+
+
+_AS_THEY_ARE = frozenset((str, float, int, bool))
 
 
 def _shown(value: ConstantValue) -> Any:

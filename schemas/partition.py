@@ -6,7 +6,6 @@ Keyed topics are partitioned by murmur2 of the key (contract §1), so that a cli
 
 from __future__ import annotations
 
-from functools import lru_cache
 from struct import unpack_from
 
 _SEED = 0x9747B28C
@@ -33,7 +32,6 @@ def murmur2(data: bytes) -> int:
     return value ^ (value >> 15)
 
 
-@lru_cache(maxsize=8192)
 def partition_of(key: bytes, partitions: int) -> int:
     """The partition of a record with this key, as Kafka's Java client chooses it.
 
