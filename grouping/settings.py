@@ -27,7 +27,7 @@ class CommandSettings(BaseModel):
     """Commands and replies."""
 
     partitions: int = Field(4, description="partitions of cq.commands and of cq.replies, when the gateway makes them")
-    batch: int = Field(2000, description="commands carried out in one commit, at most")
+    batch: int = Field(5000, description="commands carried out in one commit, at most")
     remember_days: float = Field(7.0, description="how long a command id is remembered")
     text_bytes: int = Field(512 * 1024, description="longest statement")
 
