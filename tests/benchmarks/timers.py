@@ -16,6 +16,7 @@ import psutil
 
 from gateway.metrics import DIGESTS
 from gateway.records import TriggerSpec
+from gateway.service import collect_seldom
 from tests.benchmarks.ground import open_ground
 from tests.benchmarks.report import Figure, Report
 from tests.benchmarks.timer_desk import Desk
@@ -63,6 +64,7 @@ def _at_once(count: int) -> list[Figure]:
     with open_ground() as ground:
         desk = Desk(ground.settings, _NOW)
         trigger = TriggerSpec(_HOUR, _NOW % _HOUR)
+        collect_seldom()
         desk.create([trigger] * count)
         numbers = range(0, count, _PENDING_EVERY)
         desk.match(desk.stores(numbers, trigger), [_NOW + 1] * len(numbers))
@@ -100,6 +102,7 @@ def _steady(count: int, seconds: float) -> list[Figure]:
         desk = Desk(ground.settings, _now_ms())
         periods = [round(math.exp(rng.uniform(math.log(60_000), math.log(30 * 24 * _HOUR)))) for _ in range(count)]
         triggers = [TriggerSpec(every, rng.randrange(every)) for every in periods]
+        collect_seldom()
         desk.create(triggers)
         stores = desk.stores(range(count), triggers[0])
         idle = _serve(desk, _IDLE_SECONDS, [])
@@ -150,6 +153,7 @@ def _expire(count: int) -> list[Figure]:
     """CQs with one EXPIRE: gone with their ends in units of bounded work, the gateway alone."""
     with open_ground() as ground:
         desk = Desk(ground.settings, _NOW)
+        collect_seldom()
         desk.create([TriggerSpec()] * count, _NOW + _HOUR)
         desk.now_ms = _NOW + _HOUR + 1
         desk.timers.step()
