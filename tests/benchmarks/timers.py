@@ -28,6 +28,8 @@ _NOW = 1_800_000_000_000
 _PENDING_EVERY = 5
 """At one instant, one CQ of so many has something pending."""
 _IDLE_SECONDS = 10.0
+_UNIT = 5000
+"""CQs that are put there at once."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -97,20 +99,18 @@ def _settle(desk: Desk, until_ms: int) -> None:
 
 def _steady(count: int, seconds: float) -> list[Figure]:
     """Periods log-uniform from a minute to thirty days, phases as CREATE gives them; nothing, then 1,000 matches/s."""
-    rng = random.Random(1)
     with open_ground() as ground:
         desk = Desk(ground.settings, _now_ms())
-        periods = [round(math.exp(rng.uniform(math.log(60_000), math.log(30 * 24 * _HOUR)))) for _ in range(count)]
-        triggers = [TriggerSpec(every, rng.randrange(every)) for every in periods]
         collect_seldom()
-        desk.create(triggers)
-        stores = desk.stores(range(count), triggers[0])
+        for first in range(0, count, _UNIT):
+            desk.put([(f"c{number}", number, _any_trigger(number)) for number in range(first, first + _UNIT)])
+            desk.timers.step()
         idle = _serve(desk, _IDLE_SECONDS, [])
         stop = threading.Event()
 
         def flow() -> None:
             while not stop.wait(0.1):
-                some = rng.choices(stores, k=100)
+                some = desk.stores((random.randrange(count) for _ in range(100)), TriggerSpec(_HOUR))
                 desk.match(some, [_now_ms()] * len(some))
 
         feeder = threading.Thread(target=flow)
@@ -127,6 +127,12 @@ def _steady(count: int, seconds: float) -> list[Figure]:
             Figure("processor, with the flow's own", busy * 100, "% of a core"),
             Figure("gateway memory in the flow", _rss_mb(), "MB", "< 1000"),
         ]
+
+
+def _any_trigger(number: int) -> TriggerSpec:
+    rng = random.Random(number)
+    every_ms = round(math.exp(rng.uniform(math.log(60_000), math.log(30 * 24 * _HOUR))))
+    return TriggerSpec(every_ms, rng.randrange(every_ms))
 
 
 def _serve(desk: Desk, seconds: float, lateness: list[float]) -> float:
