@@ -26,7 +26,7 @@ demo: setup  ## the whole thing on generated quotes, about two minutes
 	$(BIN)/cq demo
 
 test: setup  ## every test, on real Kafka, Valkey and Spark
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
 
 check: setup  ## lint, format, types and import rules
 	$(BIN)/ruff check .

@@ -8,6 +8,9 @@ import pytest
 
 from tests.stack.server import Stack
 
+_APART = ("test_crash", "test_up")
+"""Files of tests/stack whose tests stop or disturb servers: run in parallel they have a stack of their own."""
+
 _COSTS = ("tests/spark/", "tests/stack/", "tests/stack/test_crash")
 """Later ones are dearer; what is in none of them is pure and comes first. Crashes come last: they disturb all else."""
 
@@ -29,7 +32,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if cost(item):
             item.add_marker(pytest.mark.spark if cost(item) == 1 else pytest.mark.stack)
+            item.add_marker(pytest.mark.xdist_group(_group(item)))
     items.sort(key=cost)
+
+
+def _group(item: pytest.Item) -> str:
+    """Return which tests go to the same process when there are two, so that each server starts once."""
+    if item.get_closest_marker("spark"):
+        return "spark"
+    return "apart" if item.path.name.startswith(_APART) else "stack"
 
 
 @pytest.fixture(scope="session")
