@@ -8,10 +8,9 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-from grouping.catalog import Stream
 from grouping.settings import Settings
 from spark_jobs.session import kill_jvm, open_session
-from tests.benchmarks.pipeline import Run, Side, run
+from tests.benchmarks.pipeline import Run, Start, run
 from tests.benchmarks.report import Report
 
 __all__ = ["bench_session", "in_turns", "report_ratio", "report_sides"]
@@ -31,8 +30,7 @@ def bench_session(settings: Settings) -> Iterator[SparkSession]:
 
 def in_turns(
     spark: SparkSession,
-    sides: Mapping[str, tuple[Stream, Side]],
-    partitions: int,
+    sides: Mapping[str, Start],
     events: int,
     rounds: int,
     settings: Settings,
@@ -40,8 +38,8 @@ def in_turns(
     """Run the sides one after the other, round after round; the first round warms up and does not count."""
     made: dict[str, list[Run]] = {name: [] for name in sides}
     for number in range(rounds + 1):
-        for name, (stream, side) in sides.items():
-            done = run(spark, stream, side, partitions, events, settings)
+        for name, start in sides.items():
+            done = run(spark, start, events, settings)
             print(f"round {number}  {name:<40} {done.rate:>10,.0f} events/s", flush=True)
             made[name] += [done] if number else []
     return made

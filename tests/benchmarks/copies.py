@@ -1,48 +1,66 @@
-"""What evaluation is compared with: the same topic copied by Spark through an identity `mapInArrow`."""
+"""What evaluation is compared with: the same topic copied by Spark through a `mapInArrow` that matches nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from grouping.catalog import Stream
+from grouping.settings import Settings
 from spark_jobs.events import Events
 from spark_jobs.headers import event_ids, event_times, match_headers
 from spark_jobs.output import HEADERS, OUTPUT
+from spark_jobs.sink import checkpoint_location
+from tests.benchmarks.pipeline import Start, through
 
-__all__ = ["plain_copy", "headers_copy"]
-
-Copy = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+__all__ = ["headers_copy", "plain_copy", "tuned_copy"]
 
 
-def plain_copy(topic: str) -> Copy:
-    """Return a copy of keys and values alone."""
+def plain_copy(source: str, topic: str) -> Start:
+    """Return the copy that one writes down: keys and values, an identity, and the defaults of Spark and Kafka.
+
+    Only the size of a micro-batch is the evaluator's.
+    """
+
+    def start(spark: SparkSession, settings: Settings) -> StreamingQuery:
+        kafka = {"kafka.bootstrap.servers": settings.kafka.bootstrap}
+        batch = {"maxOffsetsPerTrigger": str(settings.evaluator.events_per_batch), "startingOffsets": "earliest"}
+        read = spark.readStream.format("kafka").options(subscribe=source, **kafka, **batch).load()
+        copied = read.select("key", "value").mapInArrow(lambda batches: batches, "key binary, value binary")
+        write = copied.writeStream.format("kafka").options(topic=topic, **kafka)
+        return write.option("checkpointLocation", checkpoint_location("s_plain", settings)).start()
+
+    return start
+
+
+def tuned_copy(stream: Stream, topic: str) -> Start:
+    """Return a copy of keys and values by the evaluator's own source and sink, with all that makes these fast."""
 
     def copy(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            count = batch.num_rows
-            columns = [batch["key"], batch["value"], _repeated(topic, count), pa.nulls(count, pa.int32())]
-            yield pa.record_batch([*columns, pa.nulls(count, HEADERS)], schema=OUTPUT)
+            yield _copied(batch, topic, pa.nulls(batch.num_rows, HEADERS))
 
-    return copy
+    return through(stream, copy)
 
 
-def headers_copy(topic: str, stream: Stream) -> Copy:
-    """Return a copy with the five headers that a match has."""
+def headers_copy(stream: Stream, topic: str) -> Start:
+    """Return a tuned copy that has the five headers of a match."""
 
     def copy(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            count = batch.num_rows
-            rows = np.arange(count, dtype=np.int32)
+            rows = np.arange(batch.num_rows, dtype=np.int32)
             events = Events(stream, batch, lambda _: [])
-            headers = match_headers(stream.name, event_ids(stream.name, events, rows), event_times(events, rows))
-            columns = [batch["key"], batch["value"], _repeated(topic, count), pa.nulls(count, pa.int32())]
-            yield pa.record_batch([*columns, headers], schema=OUTPUT)
+            ids, times = event_ids(stream.name, events, rows), event_times(events, rows)
+            yield _copied(batch, topic, match_headers(stream.name, ids, times))
 
-    return copy
+    return through(stream, copy)
 
 
-def _repeated(topic: str, count: int) -> pa.Array:
-    return pa.repeat(pa.scalar(topic), count)
+def _copied(batch: pa.RecordBatch, topic: str, headers: pa.ListArray) -> pa.RecordBatch:
+    count = batch.num_rows
+    topics = pa.repeat(pa.scalar(topic), count)
+    return pa.record_batch([batch["key"], batch["value"], topics, pa.nulls(count, pa.int32()), headers], schema=OUTPUT)

@@ -19,7 +19,7 @@ from tests.benchmarks import quotes
 from tests.benchmarks.contest import bench_session, in_turns
 from tests.benchmarks.copies import headers_copy
 from tests.benchmarks.ground import open_ground
-from tests.benchmarks.pipeline import Side
+from tests.benchmarks.pipeline import through
 from tests.benchmarks.product import open_product
 from tests.benchmarks.report import Report
 from tests.benchmarks.tables import Contents, Tables
@@ -63,13 +63,13 @@ def _cost(report: Report, events: int, rounds: int) -> None:
         tables = Tables(settings)
         tables.put(_many(others))
         tables.put(_many(with_all).add_each([EVERYTHING]))
-        sides: dict[str, tuple[Stream, Side]] = {
-            _COPY: (copy, headers_copy("copy", copy)),
-            _OTHERS: (others, Evaluation.of(others, settings)),
-            _ALL: (with_all, Evaluation.of(with_all, settings)),
+        sides = {
+            _COPY: headers_copy(copy, "copy"),
+            _OTHERS: through(others, Evaluation.of(others, settings)),
+            _ALL: through(with_all, Evaluation.of(with_all, settings)),
         }
         with bench_session(settings) as spark:
-            made = in_turns(spark, sides, quotes.PARTITIONS, events, rounds, settings)
+            made = in_turns(spark, sides, events, rounds, settings)
     cpu = {name: statistics.median(sum(one.cpu.values()) for one in runs) for name, runs in made.items()}
     for name, micros in cpu.items():
         report.add(f"{name}, CPU", micros, "µs/event")

@@ -8,20 +8,19 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from grouping.catalog import Stream
 from spark_jobs.worker import Evaluation
 from tests.benchmarks import market
 from tests.benchmarks.contest import bench_session, in_turns, report_ratio
-from tests.benchmarks.copies import headers_copy, plain_copy
+from tests.benchmarks.copies import headers_copy, plain_copy, tuned_copy
 from tests.benchmarks.ground import Ground, open_ground
-from tests.benchmarks.pipeline import Side
+from tests.benchmarks.pipeline import through
 from tests.benchmarks.report import Report
 from tests.benchmarks.tables import Tables
 from tests.benchmarks.workloads import WORKLOADS, Workload
 
 __all__ = ["add_options", "main"]
 
-PLAIN, HEADERS = "plain copy", "copy with headers"
+PLAIN, TUNED, HEADERS = "plain copy", "tuned copy", "tuned copy with headers"
 _BATCHES = 4
 """Micro-batches of a run; the first one does not count."""
 _SLOW = 100
@@ -73,14 +72,19 @@ def _measure(
         ground.make_topic(settings.topic(f"results.{group}"), market.PARTITIONS, retention_bytes="50000000")
     Tables(settings).put(contents)
     title = f"{cqs:,} × {kind.title}"
-    sides: dict[str, tuple[Stream, Side]] = {title: (stream, Evaluation.of(stream, settings))}
+    sides = {title: through(stream, Evaluation.of(stream, settings))}
     if not kind.slow:
-        plain, headed = market.stream("s_plain", name), market.stream("s_headers", name)
-        sides = {PLAIN: (plain, plain_copy("copy")), HEADERS: (headed, headers_copy("copy", headed)), **sides}
-    made = in_turns(spark, sides, market.PARTITIONS, events, rounds, settings)
+        copied = market.stream("s_copy", name)
+        sides = {
+            PLAIN: plain_copy(name, "copy"),
+            TUNED: tuned_copy(copied, "copy"),
+            HEADERS: headers_copy(copied, "copy"),
+            **sides,
+        }
+    made = in_turns(spark, sides, events, rounds, settings)
     report.add(title, statistics.median(one.rate for one in made[title]), "events/s")
     report.add(f"{title}, CPU", statistics.median(sum(one.cpu.values()) for one in made[title]), "µs/event")
-    for other in (PLAIN, HEADERS) if not kind.slow else ():
+    for other in (PLAIN, TUNED, HEADERS) if not kind.slow else ():
         target = f">= {kind.target}" if kind.target and other == PLAIN else ""
         report_ratio(report, made, title, other, target)
     ground.delete_topic(name)

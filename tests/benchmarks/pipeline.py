@@ -8,25 +8,28 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import psutil
 import pyarrow as pa
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from grouping.catalog import Stream
 from grouping.settings import Settings
 from spark_jobs.sink import OUTPUT_SCHEMA, checkpoint_location, write_stream
 from spark_jobs.source import read_stream
 
-__all__ = ["Run", "Side", "cpu_seconds", "run"]
+__all__ = ["Run", "Side", "Start", "cpu_seconds", "run", "through"]
 
 _LOOK_SECONDS = 0.1
 _PROGRAMS = (("kafka.Kafka", "kafka"), ("valkey.conf", "valkey"), ("-m", "workers"))
 _LONGEST_SECONDS = 900.0
 
 Side = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""What `mapInArrow` runs."""
+Start = Callable[[SparkSession, Settings], StreamingQuery]
+"""Starts a query over the whole of a topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +47,24 @@ class Run:
         return self.events / self.seconds
 
 
-def run(spark: SparkSession, stream: Stream, side: Side, partitions: int, events: int, settings: Settings) -> Run:
-    """Read that many events of a stream's topic through `side` to Kafka.
+def through(stream: Stream, side: Side) -> Start:
+    """Return what takes a stream's topic through a function to Kafka, read and written as the evaluator does."""
+
+    def start(spark: SparkSession, settings: Settings) -> StreamingQuery:
+        source = read_stream(spark, stream, range(len(stream.start_offsets)), settings)
+        return write_stream(source.mapInArrow(side, OUTPUT_SCHEMA), stream.stream_id, settings)
+
+    return start
+
+
+def run(spark: SparkSession, start: Start, events: int, settings: Settings) -> Run:
+    """Run a query until it has read that many events; no other one may run.
 
     The session must keep the progress of all batches (``spark.sql.streaming.numRecentProgressUpdates``).
     """
-    shutil.rmtree(Path(checkpoint_location(stream.stream_id, settings)), ignore_errors=True)
-    rows = read_stream(spark, stream, range(partitions), settings).mapInArrow(side, OUTPUT_SCHEMA)
+    shutil.rmtree(checkpoint_location("", settings), ignore_errors=True)
     before = cpu_seconds()
-    query = write_stream(rows, stream.stream_id, settings)
+    query = start(spark, settings)
     deadline = time.monotonic() + _LONGEST_SECONDS
     try:
         found: list[Any] = []

@@ -15,7 +15,7 @@ from spark_jobs.worker import Evaluation
 from tests.benchmarks import quotes
 from tests.benchmarks.contest import bench_session, in_turns, report_ratio, report_sides
 from tests.benchmarks.ground import Ground, open_ground
-from tests.benchmarks.pipeline import Run
+from tests.benchmarks.pipeline import Run, through
 from tests.benchmarks.product import Product, open_product
 from tests.benchmarks.report import Report
 from tests.benchmarks.tables import Contents, Tables
@@ -58,9 +58,9 @@ def _rates(ground: Ground, cqs: int, events: int) -> dict[str, list[Run]]:
     for name, mode in ((_AT_ONCE, "shared"), (_STORED, "pending")):
         stream = quotes.stream(f"s_{mode}")
         tables.put(Contents(stream).add(quotes.SELECTION, quotes.quote_rows(cqs), mode))
-        sides[name] = (stream, Evaluation.of(stream, settings))
+        sides[name] = through(stream, Evaluation.of(stream, settings))
     with bench_session(settings) as spark:
-        return dict(in_turns(spark, sides, quotes.PARTITIONS, events, _ROUNDS, settings))
+        return dict(in_turns(spark, sides, events, _ROUNDS, settings))
 
 
 def _waiting(product: Product, client: Client, events: int, report: Report) -> None:
