@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import secrets
+import time
 
 import pytest
 from pydantic import SecretStr
@@ -108,3 +109,38 @@ def test_a_leaving_destination_stays_until_it_is_retired(settings: Settings) -> 
     assert 3 == working.retire(destination)
     working.commit({})
     assert {} == _table(store, 3)
+
+
+def test_segments_are_merged_and_a_stale_merge_is_let_go(settings: Settings) -> None:
+    """Of many segments few are left, with the same rows; a merge of tables that are gone changes nothing."""
+    working = WorkingCopy(settings)
+    working.open()
+    working.add_stream(_STREAM)
+    working.commit({})
+    for number in range(20):
+        _join(working, number)
+    segments = working.key("segments", "s_1")
+    upkeep, store = TableUpkeep(settings, working), TableStore(settings)
+    before = _table(store, working.versions["s_1"])
+    assert 20 == len(before)
+    deadline = time.monotonic() + 20
+    while working.redis.hlen(segments) > 8 and time.monotonic() < deadline:
+        upkeep.step()
+    assert working.redis.hlen(segments) <= 8
+    assert before == _table(store, working.versions["s_1"])
+    for number in range(20, 40):
+        _join(working, number)
+    upkeep.step()  # begins a merge
+    working.redis.delete(segments)
+    upkeep.forget()
+    for _ in range(20):
+        upkeep.step()
+    assert 0 == working.redis.hlen(segments)
+
+
+def _join(working: WorkingCopy, number: int) -> None:
+    key, destination = CqKey.of("alice", f"q{number}"), _destination(number)
+    working.load([key], [destination])
+    cq = Cq(key.name, CqText.cut(""), destination.destination_id, 0, 0)
+    working.put(key, cq, destination, GroupPlan(destination.group_id, "s_1", "", ()), _SELECT)
+    working.commit({})
