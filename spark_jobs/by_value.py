@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from grouping.errors import InputError, InternalError
 
-__all__ = ["each_distinct"]
+__all__ = ["converted", "distinct_rows", "each_distinct"]
+
+T = TypeVar("T")
 
 
 def each_distinct(
@@ -28,19 +30,27 @@ def each_distinct(
 
     def apply(columns: Sequence[pl.Series]) -> pl.Series:
         size = max(len(column) for column in columns)
-        distinct, codes = _distinct(
+        distinct, codes = distinct_rows(
             [column if len(column) == size else column.new_from_index(0, size) for column in columns]
         )
-        try:
-            converted = [None if None in row else convert(*row) for row in distinct]
-            return pl.Series(converted, dtype=dtype).gather(codes)
-        except (ArithmeticError, InputError, TypeError, ValueError) as exc:
-            raise InternalError("a function met a value that it does not know") from exc
+        return pl.Series(converted(distinct, convert), dtype=dtype).gather(codes)
 
     return pl.map_batches(list(exprs), apply, return_dtype=dtype)
 
 
-def _distinct(columns: Sequence[pl.Series]) -> tuple[list[tuple[Any, ...]], NDArray[np.int64]]:
+def converted(rows: Sequence[tuple[Any, ...]], convert: Callable[..., T]) -> list[T | None]:
+    """Return `convert` of each row's values, None where one of them is None.
+
+    Raises:
+        InternalError: When `convert` raises.
+    """
+    try:
+        return [None if None in row else convert(*row) for row in rows]
+    except (ArithmeticError, InputError, TypeError, ValueError) as exc:
+        raise InternalError("a function met a value that it does not know") from exc
+
+
+def distinct_rows(columns: Sequence[pl.Series]) -> tuple[list[tuple[Any, ...]], NDArray[np.int64]]:
     """Return the distinct combinations of the rows' values, and for each row which one it has."""
     encoded = [column.to_arrow().dictionary_encode(null_encoding="encode") for column in columns]
     codes = encoded[0].indices.to_numpy().astype(np.int64)

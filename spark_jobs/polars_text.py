@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import reduce
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from grouping.patterns import rust_pattern
 from spark_jobs.by_value import each_distinct
 from spark_jobs.polars_types import Implementation, Typed, polars_type
+from spark_jobs.text_search import like, rlike
 
 __all__ = ["FUNCTIONS"]
 
@@ -65,50 +64,6 @@ def _replace(text: pl.Expr, old: pl.Expr, new: pl.Expr | None = None) -> pl.Expr
     """Replace by splitting and joining, which take another pattern in each row."""
     joined = text.str.split(old).list.join(pl.lit("") if new is None else new)
     return pl.when(old == "").then(text).otherwise(joined)
-
-
-def _like(args: list[Typed], _: str) -> Typed:
-    text, pattern, *escape = (argument.expr for argument in args)
-    return _contains(text, each_distinct([pattern, *escape], _like_regex, pl.String))
-
-
-def _rlike(args: list[Typed], _: str) -> Typed:
-    text, pattern = (argument.expr for argument in args)
-    return _contains(text, each_distinct([pattern], rust_pattern, pl.String))
-
-
-def _contains(text: pl.Expr, regex: pl.Expr) -> Typed:
-    """Search by another regular expression in each row, NULL where there is none."""
-
-    def apply(columns: Sequence[pl.Series]) -> pl.Series:
-        frame = pl.DataFrame([columns[0].alias("text"), columns[1].alias("regex")])
-        found = pl.col("text").str.contains(pl.col("regex"), strict=False)
-        known = pl.col("text").is_not_null() & pl.col("regex").is_not_null()
-        return frame.select(pl.when(known).then(found).alias("found"))["found"]
-
-    # In one step: what a regular expression is made by would be computed twice for a condition and its result.
-    return Typed(pl.map_batches([text, regex], apply, return_dtype=pl.Boolean), "BOOLEAN")
-
-
-def _like_regex(pattern: str, escape: str = "\\") -> str | None:
-    """Return a LIKE pattern as a regular expression; None when its escape stands before a plain character or last."""
-    out = []
-    characters = iter(pattern)
-    for character in characters:
-        if character == escape:
-            escaped = next(characters, None)
-            if escaped is None or escaped not in ("_", "%", escape):
-                return None
-            out.append(re.escape(escaped))
-        else:
-            out.append({"_": ".", "%": ".*"}.get(character) or re.escape(character))
-    # A search for what lies between the outermost % is ten times faster than a match of the whole text.
-    start, end = "\\A", "\\z"
-    while out[:1] == [".*"]:
-        start = out.pop(0)[2:]
-    while out[-1:] == [".*"]:
-        end = out.pop()[2:]
-    return f"(?s){start}{''.join(out)}{end}"
 
 
 def _padded(*, left: bool) -> Implementation:
@@ -166,8 +121,8 @@ def _concat_ws(args: list[Typed], _: str) -> Typed:
 
 
 FUNCTIONS: dict[str, Implementation] = {
-    "like": _like,
-    "rlike": _rlike,
+    "like": like,
+    "rlike": rlike,
     "upper": _text(lambda text: text.str.to_uppercase()),
     "lower": _text(lambda text: text.str.to_lowercase()),
     "length": _text(lambda text: text.str.len_chars().cast(pl.Int32), "INT"),
