@@ -210,7 +210,11 @@ class Statements:
     def _describe(self, cq: Cq, now_ms: int) -> Result:
         holder = self._working.holder(cq.destination_id)
         assert holder is not None, "a CQ has a destination"
-        matches, last_ms = self.counts.of(holder.destination.stream_id, holder.number)
+        matches: int | None
+        if holder.destination.mode == "virtual":
+            matches, last_ms = None, None  # who sees a record of the group's is each reader's to tell
+        else:
+            matches, last_ms = self.counts.of(holder.destination.stream_id, holder.number)
         return self._cq(cq, now_ms) | {
             "text": str(cq.text),
             "status": "paused" if cq.paused else "active",

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_jobs.bundle import Bundle, SharedConjunct
+from spark_jobs.bundle import Bundle
 from spark_jobs.event_column import EventColumns
 from spark_jobs.faults import FAULTS, report_fault
 from spark_jobs.index import Ints, Pairs
 from spark_jobs.load import Loads
 from spark_jobs.met import Met
 from spark_jobs.residual import holds
+from spark_jobs.shared_conjunct import SharedConjunct
 from spark_jobs.table_lookup import RESIDUAL_PAIRS
 from spark_jobs.table_shape import TableShape
 
@@ -83,17 +85,19 @@ class BundleLookup:
         found, rows = pairs
         bundle = self._bundle
         owner = bundle.owner[rows]
-        true = np.ones(rows.size, np.bool_) if bundle.alive is None else bundle.alive[rows]
+        true = bundle.alive[rows]
         if bundle.rows.windowed:
             true &= bundle.rows.counts_at(rows, events.source.time_ms[found])
         if bundle.ends is not None:
             partitions = np.minimum(events.source.partitions[found], bundle.ends.shape[1] - 1)
             true &= events.source.offsets[found] < bundle.ends[owner, partitions]
-        for conjunct in bundle.conjuncts:
+        for conjunct in sorted(bundle.conjuncts, key=lambda each: each.tally.rank):
             wanted = np.flatnonzero(conjunct.members[owner] & true)
             if wanted.size:
                 places = rows[wanted] + conjunct.shift[owner[wanted]]
-                true[wanted] = self._holds(conjunct, events, found[wanted], places)
+                began = time.perf_counter()
+                held = true[wanted] = self._holds(conjunct, events, found[wanted], places)
+                conjunct.tally.add(time.perf_counter() - began, held.size, int(np.count_nonzero(held)))
         return found[true], rows[true]
 
     def _holds(self, conjunct: SharedConjunct, events: EventColumns, found: Ints, places: Ints) -> NDArray[np.bool_]:

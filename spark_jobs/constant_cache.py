@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from grouping.constant_table import MODES, Block, Segment
 from grouping.errors import OperationalError
 from grouping.group import GroupPlan, SelectList
-from spark_jobs.bundle import Bundle, Key, bundled
+from spark_jobs.bundle import Bundle
+from spark_jobs.bundles import Bundles
 from spark_jobs.constant_part import ConstantPart, added
 from spark_jobs.constant_rows import ConstantRows, destinations
 from spark_jobs.table_shape import TableShape
@@ -106,7 +107,7 @@ class ConstantTables:
         self._plans: dict[str, GroupPlan] = {}
         self._selects: dict[str, SelectList] = {}
         self._variants: dict[tuple[str, str], int] = {}
-        self._bundles: dict[Key, Bundle] = {}
+        self._bundles = Bundles()
         self._snapshot: Snapshot | None = None
 
     def at(self, version: Version, reader: TableReader) -> Snapshot:
@@ -193,12 +194,11 @@ class ConstantTables:
 
     def _publish(self) -> Snapshot:
         small = (part for table in self._tables.values() for part in table.parts if part.lookup is None)
-        self._bundles = bundled(small, self._bundles)
         index = {select: position for position, select in enumerate(self._selects)}
         return Snapshot(
             tuple(self._tables.values()),
             tuple(self._selects.values()),
             np.array([index[select] for select, _ in self._variants], np.int32),
             np.array([MODES.index(mode) for _, mode in self._variants], np.int8),
-            tuple(self._bundles.values()),
+            self._bundles.of(small),
         )

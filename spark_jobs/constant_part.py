@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_jobs.bundle import is_bundled
+from spark_jobs.bundle_key import is_bundled
 from spark_jobs.constant_rows import ConstantRows
 from spark_jobs.table_shape import TableShape
 from spark_jobs.union_lookup import AnyLookup, lookup_of

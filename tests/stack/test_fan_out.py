@@ -77,6 +77,7 @@ def test_a_virtual_group_writes_an_event_once(stack: Stack, client: Client) -> N
     wait_until(lambda: len(records.extend(tail.poll(0.2)) or records) >= wanted, "all events")
     tail.close()
     assert wanted == len(records)
+    assert None is client.describe("c0").matches, "nobody but its reader knows"
 
 
 def test_the_index_follows_the_selective_column(client: Client) -> None:

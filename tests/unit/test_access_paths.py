@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from grouping.access_path import access_paths, choose_index
 from grouping.expression import Call, Expression
-from spark_jobs.bundle import bundled
+from spark_jobs.bundles import Bundles
 from spark_jobs.constant_cache import ConstantTable, Snapshot
 from spark_jobs.constant_part import ConstantPart
 from spark_jobs.evaluate import match
@@ -91,7 +91,7 @@ def _by(tables: Snapshot, path: object) -> Snapshot:
         path,  # type: ignore[arg-type]
     )
     parts = tuple(ConstantPart(shape, part.live_rows()) for part in table.parts)
-    bundles = tuple(bundled([part for part in parts if part.lookup is None], {}).values())
+    bundles = Bundles().of(part for part in parts if part.lookup is None)
     return Snapshot((ConstantTable(shape, parts),), tables.selects, tables.select_of, tables.mode_of, bundles)
 
 

@@ -53,9 +53,12 @@ def test_together_as_by_themselves(drawn: list, data: st.DataObject) -> None:
         entry(n, _PLANS[group][1], values, group=group, window=window, until=until)
         for n, (group, values, window, until) in enumerate(drawn)
     ]
-    tables.at(store.commit((), entries), store)
-    gone = data.draw(st.lists(st.sampled_from(range(len(drawn))), unique=True, max_size=3))
-    snapshot = tables.at(store.commit([destination(n) for n in gone]), store)
+    # They come in three versions, some are gone with the second, and bundles are brought forward.
+    first, second = sorted(data.draw(st.tuples(*[st.integers(0, len(entries))] * 2)))
+    gone = data.draw(st.lists(st.sampled_from(range(first)), unique=True)) if first else []
+    tables.at(store.commit((), entries[:first]), store)
+    tables.at(store.commit([destination(n) for n in gone], entries[first:second]), store)
+    snapshot = tables.at(store.commit((), entries[second:]), store)
     assert all(part.lookup is None for table in snapshot.tables for part in table.parts)
     columns = {name: data.draw(st.lists(_SMALL, min_size=4, max_size=4)) for name in ("a", "b")}
     events = Events({"a": ("INT", columns["a"]), "b": ("BIGINT", columns["b"])}, times=[0, 1, 2, 3])
@@ -107,6 +110,25 @@ def test_a_bundle_is_kept_while_its_parts_are() -> None:
     third = tables.at(store.commit([destination(0)], [entry(2, ("BIGINT",), (1,), group="g_key")]), store)
     assert not any(bundle is first.bundles[0] for bundle in third.bundles)
     assert [(0, destination(2))] == found(match(third, Events({"a": ("INT", [1]), "b": ("BIGINT", [0])})))
+
+
+def test_a_change_makes_a_small_bundle_beside_the_large_one() -> None:
+    """A table that changes leaves the bundle of a hundred others as it is, until many have changed."""
+    store = Store()
+    tables = _tables(store)
+    plans = {f"g_{n}": GroupPlan(f"g_{n}", "s", "", (_KEY, compare("b", ">", "BIGINT", 1))) for n in range(100)}
+    store.known_plans |= plans
+    types = ("BIGINT", "BIGINT")
+    snapshot = tables.at(store.commit((), [entry(group, types, (1, 1), group=group) for group in plans]), store)
+    [large] = snapshot.bundles
+    names = list(plans)
+    changes = [(1, [large.members]), (3, [large.members]), (40, [])]
+    for count, kept in changes:
+        added = [entry(f"{group} {count}", types, (1, 1), group=group) for group in names[:count]]
+        snapshot = tables.at(store.commit((), added), store)
+        assert kept == [bundle.members for bundle in snapshot.bundles if bundle is large], count
+        expected = sum(len(part.rows) for table in snapshot.tables for part in table.parts)
+        assert expected == match(snapshot, Events({"a": ("INT", [1]), "b": ("BIGINT", [2])})).event.size
 
 
 def test_large_parts_have_an_index_of_their_own() -> None:
