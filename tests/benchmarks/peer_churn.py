@@ -25,6 +25,8 @@ __all__ = ["measure"]
 
 _PART = 100
 """One query in so many is replaced each second."""
+_COMMITS = 10
+"""In a second, at most."""
 _SECONDS = 4.0
 
 
@@ -39,7 +41,7 @@ def measure(report: Report, stream: Stream, events: Events, queries: int) -> Non
         spent, done, replaced = 0.0, 0, 0
         while spent < _SECONDS:
             due = int(spent * queries / _PART) - replaced if churning else 0
-            if due:
+            if due > queries / _PART / _COMMITS:
                 # The oldest go; their texts come back under new numbers.
                 gone = range(replaced, replaced + due)
                 version = log.replace(gone, [selects[number % queries] for number in gone], replaced + queries)
