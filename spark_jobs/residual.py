@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from grouping.errors import InternalError
 from grouping.expression import Call, Column, Expression
 from spark_jobs.event_column import EventColumns, EventSource
-from spark_jobs.index import KeyDirectory, mix
+from spark_jobs.index import Ints
 from spark_jobs.key_codes import KeyCodes
 from spark_jobs.keys import key_space
 from spark_jobs.polars_expression import Compiled, KeyPair, Member, compile_expression
+from spark_jobs.set_membership import in_sets
 
 __all__ = ["evaluate_expression", "holds"]
 
@@ -23,6 +24,8 @@ Positions = NDArray[np.integer]
 
 _BUNDLE = 32
 """Conjuncts that are evaluated at once where there are more."""
+_DENSE = 16
+"""Rows of a table for each pair, up to which the rows that are met are found by marking them."""
 
 
 def holds(
@@ -68,6 +71,16 @@ def evaluate_expression(expression: Expression, events: EventSource, rows: Posit
     compiled = compile_expression(expression, ())
     result: pa.Array = _Frame(EventColumns(events), rows, (), (), None).evaluate(compiled).to_arrow()
     return result
+
+
+def _numbered(rows: Positions, count: int) -> tuple[Ints, Ints]:
+    """Return the distinct ones of some rows, of so many that there are, and for each which of these it is."""
+    if count > _DENSE * rows.size:
+        distinct, which = np.unique(rows.astype(np.int64), return_inverse=True)
+        return distinct, which
+    seen = np.zeros(count, np.bool_)
+    seen[rows] = True
+    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[rows]
 
 
 class _Values:
@@ -148,18 +161,17 @@ class _Frame:
         """Look up (row, value) among the elements of the sets that are met."""
         if self._rows is None:
             raise InternalError("a set without rows")
-        distinct, which = np.unique(self._rows, return_inverse=True)
+        distinct, which = _numbered(self._rows, len(self._constants[member.slot]))
         sets = self._constants[member.slot].take(pa.array(distinct))
         elements, parents = sets.flatten(), sets.value_parent_indices().to_numpy()
+        offsets = np.searchsorted(parents, np.arange(distinct.size + 1))
         needles, found_at = self._needles(member)
         keys = KeyCodes(_needle_name(member), member.type, self._types[member.slot][4:-1], elements)
         codes = keys.constants(elements)
         null_set = np.zeros(distinct.size, np.bool_)
         null_set[parents[codes < 0]] = True
         null_set |= sets.is_null().to_numpy(zero_copy_only=False)
-        pairs = np.unique((parents.astype(np.int64) << 32 | codes)[codes >= 0])
-        found = keys.find(needles)[found_at]
-        met = (KeyDirectory(mix(pairs)).find(mix(which.astype(np.int64) << 32 | found)) >= 0) & (found >= 0)
+        met = in_sets(keys.find(needles)[found_at], which, codes, offsets)
         nulls = needles[_needle_name(member)].nulls
         unknown = ~met & null_set[which]
         if nulls is not None:
