@@ -158,6 +158,20 @@ def _sign(args: list[Typed], _: str) -> Typed:
     )
 
 
+def _half_up(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Round to whole numbers, halves away from zero; every double is on the same side of a half as its decimal form."""
+    size = np.abs(values)
+    whole = np.floor(size)
+    rounded: NDArray[np.float64] = np.copysign(whole + (size - whole >= 0.5), values) + 0.0  # no negative zero
+    return rounded
+
+
+_TO_WHOLE: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
+    ROUND_HALF_UP: _half_up,
+    ROUND_HALF_EVEN: lambda values: np.rint(values) + 0.0,
+}
+
+
 def _round(rounding: str) -> Implementation:
     """Make a rounding to a scale, of a double's shortest decimal form; what then does not fit is NULL."""
     of_double = decimals.rounded_double(rounding)
@@ -166,6 +180,8 @@ def _round(rounding: str) -> Implementation:
         value, *scales = args
         if is_decimal(value.type):
             return decimals.rounded(value, result_type("round", [value.type]), rounding)
+        if value.type == "DOUBLE" and not scales:
+            return Typed(_vector(_TO_WHOLE[rounding], [value.expr]), "DOUBLE")
         scale = scales[0].expr if scales else pl.repeat(0, pl.len(), dtype=pl.Int32)
         if value.type == "DOUBLE":
             return Typed(each_distinct([value.expr, scale], of_double, pl.Float64), "DOUBLE")

@@ -31,6 +31,8 @@ _OPTIONS = {
     "spark.speculation": "false",
     # Each stream's batches get their share: one that catches up doesn't hold up the others.
     "spark.scheduler.mode": "FAIR",
+    # There is a worker for each core: more threads in each only wait for each other, at a fifth more CPU.
+    "spark.executorEnv.POLARS_MAX_THREADS": "1",
     "spark.locality.wait": "0s",
     "spark.python.daemon.module": "spark_jobs.daemon",
     "spark.python.worker.reuse": "true",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from grouping.expression import Call, Column, Expression, Slot, Value
 from spark_jobs.evaluate import match
@@ -128,3 +131,15 @@ def test_many_conjuncts_are_evaluated_together() -> None:
     parts = [_call("<>", _call("+", _I, Slot(i), kind=""), _I) for i in range(1000)]
     rows = [entry(0, ("INT",) * 1000, (1,) * 1000), entry(1, ("INT",) * 1000, (*(1,) * 999, 0))]
     assert [(0, destination(0))] == found(match(snapshot(parts, rows), Events({"i": ("INT", [5, None])})))
+
+
+@pytest.mark.parametrize("op", ["round", "bround"])
+@given(st.lists(st.one_of(st.floats(), st.integers(-(10**6), 10**6).map(lambda n: n / 2)), min_size=1, max_size=20))
+def test_rounding_to_whole_numbers(op: str, values: list[float]) -> None:
+    """Without a scale, where it is computed by arrays, a double is rounded as its decimal form is with scale 0."""
+    values += [math.nextafter(value, direction) for value in values for direction in (-math.inf, math.inf)]
+    events = Events({"x": ("DOUBLE", list(values))})
+    rows = np.arange(len(values), dtype=np.int32)
+    whole = evaluate_expression(_call(op, _X, kind="DOUBLE"), events, rows)  # type: ignore[arg-type]
+    scaled = evaluate_expression(_call(op, _X, Value(0, "INT"), kind="DOUBLE"), events, rows)  # type: ignore[arg-type]
+    assert list(map(repr, scaled.to_pylist())) == list(map(repr, whole.to_pylist()))
