@@ -75,11 +75,14 @@ class IntervalIndex:
         found, rows = self._lists.all_overlaps_both(ranks, ranks + 1, events)
         return found, rows.astype(np.int32)
 
-    def counts(self, ranks: Ints, alive: NDArray[np.bool_] | None = None, version: int = 0) -> Ints:
+    def counts(
+        self, ranks: Ints, order: NDArray[np.intp], alive: NDArray[np.bool_] | None = None, version: int = 0
+    ) -> Ints:
         """Return how many intervals hold each rank: those that have started less those that have ended.
 
         Args:
-            ranks: As `find` makes them.
+            ranks: As `ranks` makes them.
+            order: What `np.argsort` gives for them.
             alive: Which rows count (by row number); None for all.
             version: Changes whenever `alive` does.
         """
@@ -88,7 +91,7 @@ class IntervalIndex:
             self._sorted = (version, np.sort(self._starts[mask]), np.sort(self._ends[mask]))
         _, starts, ends = self._sorted
         ranks = ranks.astype(starts.dtype) if int(ranks.max(initial=0)) < np.iinfo(starts.dtype).max else ranks
-        return search(starts, ranks, right=True) - search(ends, ranks, right=True)
+        return search(starts, ranks, right=True, order=order) - search(ends, ranks, right=True, order=order)
 
     @property
     def nbytes(self) -> int:
@@ -99,28 +102,32 @@ class IntervalIndex:
 
 
 class Stabs:
-    """The look-up of a batch of events: like `Ranges`, of an interval index."""
+    """The look-up of a batch of events: like `Ranges`, of an interval index.
+
+    Everything is looked up in the order of the ranks, so that neighbouring searches take the same path.
+    """
 
     def __init__(self, index: IntervalIndex, ranks: Ints) -> None:
         self._index = index
         self._ranks = ranks
+        self._order = np.argsort(ranks)
 
     def __getitem__(self, part: slice) -> Stabs:
-        return Stabs(self._index, self._ranks[part])
+        return self if part == slice(0, self._ranks.size) else Stabs(self._index, self._ranks[part])
 
     def counts(self) -> Ints:
         """Return how many rows each event meets."""
-        return self._index.counts(self._ranks)
+        return self._index.counts(self._ranks, self._order)
 
     def pairs(self, limit: int) -> Iterator[Pairs]:
         """Yield all pairs, at most `limit` at a time unless one event alone meets more."""
         counts = self.counts()
-        hit = np.flatnonzero(counts)
+        hit = self._order[counts[self._order] > 0]
         for part in chunks(counts[hit], limit):
             events = hit[part]
             yield self._index.stab(self._ranks[events], events)
 
     def any(self, alive: NDArray[np.bool_] | None, version: int) -> NDArray[np.bool_]:
         """Tell which events meet a row that is alive, without expanding pairs."""
-        found: NDArray[np.bool_] = self._index.counts(self._ranks, alive, version) > 0
+        found: NDArray[np.bool_] = self._index.counts(self._ranks, self._order, alive, version) > 0
         return found
