@@ -7,6 +7,7 @@ import logging
 from pathlib import Path
 
 from tests.benchmarks import (
+    churn,
     expiry,
     footprint,
     greedy,
@@ -16,6 +17,7 @@ from tests.benchmarks import (
     peers,
     registration,
     residual,
+    start,
     stored,
     throughput,
     timers,
@@ -30,6 +32,8 @@ BENCHMARKS = {
     "greedy": greedy,
     "latency": latency,
     "registration": registration,
+    "start": start,
+    "churn": churn,
     "footprint": footprint,
     "timers": timers,
     "expiry": expiry,

@@ -8,28 +8,53 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from gateway.sdk import Client, connect
 
 __all__ = ["Product", "open_product"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Product:
-    """A running product."""
+    """A product on its data folder, running or not."""
 
     data: Path
-    bootstrap: str
-    redis_url: str
-    pids: dict[str, int]
+    told: dict[str, str]
+    """Settings, as the environment has them."""
+    bootstrap: str = ""
+    redis_url: str = ""
+    pids: dict[str, int] = field(default_factory=dict)
+
+    def start(self) -> None:
+        """Start it and wait until it is ready."""
+        _cq("up", self.data, self.told, "--detach")
+        where = json.loads((self.data / "endpoints.json").read_text())
+        self.bootstrap, self.redis_url, self.pids = where["bootstrap"], where["redis_url"], where["pids"]
+
+    def stop(self) -> None:
+        """Stop it; its data stays."""
+        _cq("down", self.data, self.told)
 
     def client(self, subscriber: str) -> Client:
         """Return a client; close it."""
         return connect(self.bootstrap, subscriber)
+
+    def workers(self) -> list[psutil.Process]:
+        """Return the Python processes in which events are evaluated."""
+        below = psutil.Process(self.pids["evaluator"]).children(recursive=True)
+        return [each for each in below if "pyspark.worker" in _command(each)]
+
+
+def _command(process: psutil.Process) -> str:
+    with suppress(psutil.NoSuchProcess):  # a child may just have ended
+        return " ".join(process.cmdline())
+    return ""
 
 
 @contextmanager
@@ -41,18 +66,18 @@ def open_product(**settings: Any) -> Iterator[Product]:
     """
     told = {f"CQ_{name.upper()}": str(value) for name, value in settings.items()}
     with tempfile.TemporaryDirectory(prefix="cq-bench-", ignore_cleanup_errors=True) as folder:
+        product = Product(Path(folder), told)
         try:
-            _cq("up", folder, told, "--detach")
-            where = json.loads((Path(folder) / "endpoints.json").read_text())
-            yield Product(Path(folder), where["bootstrap"], where["redis_url"], where["pids"])
+            product.start()
+            yield product
         finally:
-            _cq("down", folder, told)
+            product.stop()
 
 
-def _cq(command: str, folder: str, told: dict[str, str], *more: str) -> None:
+def _cq(command: str, folder: Path, told: dict[str, str], *more: str) -> None:
     # A file, not a pipe: what --detach leaves running inherits it.
-    with (Path(folder) / "bench.log").open("ab") as log:
+    with (folder / "bench.log").open("ab") as log:
         subprocess.run(
-            [sys.executable, "-m", "gateway.cli", command, "--data", folder, *more],
+            [sys.executable, "-m", "gateway.cli", command, "--data", str(folder), *more],
             env=os.environ | told, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=True,
         )  # fmt: skip

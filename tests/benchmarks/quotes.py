@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 from confluent_kafka import Producer
 
 from grouping.catalog import Stream, StreamColumn
 
-__all__ = ["SELECTION", "TOPIC", "publish", "quote_rows", "stream", "symbol"]
+__all__ = ["COLUMNS", "SELECTION", "TOPIC", "publish", "queries", "quote_rows", "stream", "symbol"]
 
 TOPIC = "quotes"
 SYMBOLS = 1_000
 TOP_PRICE = 100.0
 PARTITIONS = 2
+
+COLUMNS = {"symbol": "STRING", "price": "DOUBLE", "volume": "BIGINT"}
 
 SELECTION = "SELECT symbol, price, volume FROM quotes WHERE symbol = 'S00000' AND price < 1.5"
 """The query of which the benchmarks have many, with other constants."""
@@ -29,6 +33,15 @@ def stream(stream_id: str = "s_bench", name: str = "quotes") -> Stream:
 def symbol(number: int) -> str:
     """Return the name of a symbol."""
     return f"S{number:05d}"
+
+
+def queries(prefix: str, count: int) -> Iterator[tuple[str, str]]:
+    """Yield named queries of one shape, no two alike; together they match about one event once."""
+    depth = max(count / SYMBOLS, 1)
+    for number in range(count):
+        limit = 2 * TOP_PRICE / depth * (number // SYMBOLS + 0.5) / depth
+        where = f"symbol = '{symbol(number % SYMBOLS)}' AND price < {limit:.5f}"
+        yield f"{prefix}{number}", f"SELECT symbol, price FROM quotes WHERE {where}"
 
 
 def publish(bootstrap: str, count: int, topic: str = TOPIC) -> None:
