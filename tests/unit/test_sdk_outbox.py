@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from gateway.sdk.errors import NoReply, Unavailable
+from gateway.sdk.errors import NoReply, TransportError, Unavailable
 from gateway.sdk.outbox import Outbox, Pending
 
 
@@ -103,6 +103,16 @@ def test_foreign_and_repeated_replies_change_nothing(outbox: Outbox) -> None:
     answer(outbox, command, "unknown-cq")
     assert command.reply is not None
     assert command.reply.accepted
+
+
+def test_a_record_that_is_never_written_ends_its_command(outbox: Outbox) -> None:
+    """Kafka tells of it by the record's value; what waits no more is passed over."""
+    first, second = (outbox.submit(text, timeout=60) for text in ("one", "two"))
+    outbox.lose(first.record, TransportError("writing failed"))
+    outbox.lose(first.record, TransportError("told again"))
+    with pytest.raises(TransportError, match="writing failed"):
+        first.outcome()
+    assert not second.done
 
 
 def test_an_id_that_waits_is_joined(outbox: Outbox) -> None:
