@@ -219,12 +219,9 @@ class _Service:
         shortened = self._timers.shortened()
         self._statements.registry.shorten(shortened)
         expired = self._lifetimes.step(now_ms())
-        if expired or shortened:
-            self._commands.commit({}, [], {}, now_ms())
-        working.begin()
         records, changes = self._ends.step(now_ms(), self._epoch)
-        if records or changes:
-            self._statements.registry.changes += changes
+        self._statements.registry.changes += changes
+        if expired or shortened or records or changes:
             self._commands.commit({}, records, {}, now_ms())
         self._upkeep.step()
         return expired or bool(records)

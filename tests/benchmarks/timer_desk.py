@@ -208,12 +208,9 @@ class Desk:
         shortened = self.timers.shortened()
         self._registry.shorten(shortened)
         gone = self._lifetimes.step(self.now_ms)
-        if gone or shortened:
-            self._commands.commit({}, [], {}, self.now_ms)
-        self.working.begin()
         records, changes = self._ends.step(self.now_ms, self.epoch)
-        if records or changes:
-            self._registry.changes += changes
+        self._registry.changes += changes
+        if gone or shortened or records or changes:
             self._commands.commit({}, records, {}, self.now_ms)
         return gone or bool(records or changes)
 
