@@ -37,6 +37,7 @@ class Met:
     @classmethod
     def of(cls, events: Ints, rows: ConstantRows, positions: NDArray[np.integer], group: NDArray[np.int32]) -> Met:
         """Take the columns of the entries at these positions."""
+        positions = positions.astype(np.intp, copy=False)  # once, and not for each column
         return cls(
             events,
             rows.ids(positions),
