@@ -47,6 +47,10 @@ _NO_LEADERS = KafkaError._NOENT  # noqa: SLF001
 _END_OF_PARTITION = KafkaError._PARTITION_EOF  # noqa: SLF001
 
 
+_SOME = 5
+_GAP_SECONDS = 0.01
+"""Commands come one after another when so many are there, and the next within this time."""
+
 LARGEST_RECORD = 16 << 20
 """Bytes of the largest record of the gateway's own topics: the longest statement, escaped twice, and its constants."""
 
@@ -300,13 +304,23 @@ class CommandConsumer:
             self._consumer.assign(committed)
         return {place.partition: place.offset for place in committed}
 
-    def read(self, most: int, wait_seconds: float) -> list[Message]:
-        """Return the commands that are there, at most so many; wait so long for the first one."""
+    def read(self, most: int, wait_seconds: float, gather_seconds: float = 0.0) -> list[Message]:
+        """Return the commands that are there, at most so many; wait so long for the first one.
+
+        Where some come at once, more are gathered as long as they keep coming, at most for `gather_seconds`: each
+        commit has costs of its own.
+        """
         with _mapped("reading commands"):
             first = self._consumer.poll(wait_seconds)
             if first is None:
                 return []
             messages = [first, *self._consumer.consume(most - 1, timeout=0)] if most > 1 else [first]
+            deadline = time.monotonic() + gather_seconds
+            while _SOME <= len(messages) < most and time.monotonic() < deadline:
+                more = self._consumer.consume(most - len(messages), timeout=_GAP_SECONDS)
+                if not more:
+                    break
+                messages += more
         for message in messages:
             if (error := message.error()) is not None:
                 raise KafkaUnavailable("kafka failed at reading commands", detail=str(error))

@@ -44,6 +44,7 @@ _T = TypeVar("_T")
 
 _UPKEEP_SECONDS = 0.25
 _STATUS_SECONDS = 1.0
+_GATHER_SECONDS = 0.15
 
 
 def now_ms() -> int:
@@ -176,7 +177,8 @@ class _Service:
         upkeep_at = status_at = 0.0
         while not self._stop.is_set():
             try:
-                messages = self._consumer.read(self._settings.commands.batch, 0.0 if self._timers.busy else 0.05)
+                wait, gather = (0.0, 0.0) if self._timers.busy else (0.05, _GATHER_SECONDS)
+                messages = self._consumer.read(self._settings.commands.batch, wait, gather)
                 if messages:
                     with COMMIT_SECONDS.time():
                         self._commands.carry_out(messages)
