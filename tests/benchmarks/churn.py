@@ -10,11 +10,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import count, islice
 from pathlib import Path
 from statistics import median
 
 import numpy as np
+import psutil
 from redis import Redis
 
 from gateway.sdk import Client
@@ -47,14 +49,24 @@ def main(options: argparse.Namespace, folder: Path) -> None:
         stream = client.create_stream(quotes.TOPIC, quotes.COLUMNS, partitions=quotes.PARTITIONS)["id"]
         client.create_all(quotes.queries("q", options.among), timeout=600)
         redis = Redis.from_url(product.redis_url)
-        _evaluated(product, redis, stream, options.churn_events)
+        # The first round is not counted: Kafka's JVM compiles what it meets for the first time.
+        with product.client("churn") as other:
+            churn = _Churn(other, options.churn_rate)
+            _evaluated(product, redis, stream, options.churn_events)
+            churn.end()
+        _settled(product, redis, stream)
         before = _memory(product, redis, stream)
         quiet, busy, waits = [], [], []
+        cpu: dict[str, dict[str, float]] = {"quiet": {}, "with churn": {}}
         for _ in range(options.churn_rounds):
+            spent = _cpu(product)
             quiet.append(_evaluated(product, redis, stream, options.churn_events))
+            _add(cpu["quiet"], spent, _cpu(product))
             with product.client("churn") as other:
                 churn = _Churn(other, options.churn_rate)
+                spent = _cpu(product)
                 busy.append(_evaluated(product, redis, stream, options.churn_events))
+                _add(cpu["with churn"], spent, _cpu(product))
                 waits += churn.end()
         after = _settled(product, redis, stream)
     report.add("events/s, quiet", median(quiet), "events/s")
@@ -64,6 +76,10 @@ def main(options: argparse.Namespace, folder: Path) -> None:
     report.add("commands", len(waits))
     for percent, target in ((50, ""), (99, "<= 1000"), (100, "")):
         report.add(f"command → reply, p{percent}", float(np.percentile(waits, percent)) * 1000, "ms", target)
+    for when, roles in cpu.items():
+        for role, seconds in roles.items():
+            each = seconds / options.churn_rounds / options.churn_events * 1e6
+            report.add(f"CPU of {role}, {when}", each, "µs/event")
     for name, value in before.items():
         report.add(f"{name}, before", value)
         report.add(f"{name}, after", after[name])
@@ -79,6 +95,23 @@ def _evaluated(product: Product, redis: Redis, stream: str, events: int) -> floa
     while _committed(redis, stream) < start + events:
         time.sleep(0.02)
     return events / (time.monotonic() - started)
+
+
+def _add(total: dict[str, float], before: dict[str, float], after: dict[str, float]) -> None:
+    for role, seconds in after.items():
+        total[role] = total.get(role, 0.0) + seconds - before[role]
+
+
+def _cpu(product: Product) -> dict[str, float]:
+    """Return the CPU seconds that each role has taken so far, its children included."""
+    spent = {"the commands' client": time.process_time()}
+    for role in ("kafka", "redis", "gateway", "evaluator"):
+        spent[role] = 0.0
+        process = psutil.Process(product.pids[role])
+        for each in (process, *process.children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):
+                spent[role] += sum(each.cpu_times()[:2])
+    return spent
 
 
 def _committed(redis: Redis, stream: str) -> int:
