@@ -143,6 +143,9 @@ class Registry:
         holder = self._working.holder(wanted.destination_id)
         if holder is not None:
             return holder.destination
+        if (leaving := self._working.leaving.get(wanted.destination_id)) is not None:
+            # What its last life has yet to get comes with the new one's: where the readers of both are.
+            return leaving
         limit = self._settings.results.dedicated_limit
         mode = self._mode(wanted.word)
         if mode == "dedicated" and len(self._working.dedicated) >= limit:
