@@ -20,7 +20,7 @@ from grouping.redis_store import mapped
 
 __all__ = ["EndNotices"]
 
-_SHEAF = 5000
+_SHEAF = 8000
 """Notices in one record, at most: a few megabytes."""
 
 _encode = msgspec.json.encode

@@ -26,7 +26,7 @@ from grouping.settings import Settings
 
 __all__ = ["Ends", "end_record"]
 
-_AT_ONCE = 5000
+_AT_ONCE = 8000
 """Notices looked at in one unit of work."""
 _UNIT_BYTES = 32 << 20
 """Of last digests in one unit of work, about."""

@@ -42,6 +42,7 @@ log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
+_LISTEN_SECONDS = 0.05
 _UPKEEP_SECONDS = 0.25
 _STATUS_SECONDS = 1.0
 _GATHER_SECONDS = 0.15
@@ -175,9 +176,11 @@ class _Service:
         server, _ = start_http_server(self._settings.metrics_port, "127.0.0.1")
         metrics_url = f"http://127.0.0.1:{server.server_port}/metrics"
         upkeep_at = status_at = 0.0
+        more = False
         while not self._stop.is_set():
             try:
-                wait, gather = (0.0, 0.0) if self._timers.busy else (0.05, _GATHER_SECONDS)
+                busy = more or self._timers.busy
+                wait, gather = (0.0, 0.0) if busy else (_LISTEN_SECONDS, _GATHER_SECONDS)
                 messages = self._consumer.read(self._settings.commands.batch, wait, gather)
                 if messages:
                     with COMMIT_SECONDS.time():

@@ -10,7 +10,7 @@ from grouping.redis_store import mapped
 
 __all__ = ["Lifetimes"]
 
-_CHUNK = 5000
+_CHUNK = 8000
 
 
 class Lifetimes:
