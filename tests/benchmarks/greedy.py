@@ -38,7 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--greedy-events", type=int, default=400_000, help="events of one run at full rate")
     parser.add_argument("--greedy-rate", type=int, default=10_000, help="events per second while results are timed")
     parser.add_argument("--greedy-seconds", type=float, default=10.0, help="how long, with and without it in turns")
-    parser.add_argument("--greedy-rounds", type=int, default=1, help="turns of each")
+    parser.add_argument("--greedy-rounds", type=int, default=2, help="turns of each")
 
 
 def main(options: argparse.Namespace, folder: Path) -> None:
