@@ -55,7 +55,7 @@ def measure(report: Report, counts: Sequence[int]) -> Panel:
     if len(counts) > 1:
         each = (alone[-1][0] - alone[0][0]) / (counts[-1] - counts[0])
         report.add("Spark: each further query", each, "ms a delta")
-        report.add(f"Spark: grouped ÷ one query each at N = {_LARGE:,}, extrapolated", grouped[-1][0] / (each * _LARGE))
+        report.add(f"Spark: one query each ÷ grouped at N = {_LARGE:,}, extrapolated", each * _LARGE / grouped[-1][0])
     curves = [
         Curve("one Spark query each", counts, [wall for wall, _ in alone]),
         Curve("grouped", counts, [wall for wall, _ in grouped]),
