@@ -10,6 +10,7 @@ import pytest
 from tests.kafka_client import wait_until
 from tests.stack.lab import Lab, Source
 from tests.stack.server import Stack
+from tests.stack.ticks import digests
 
 COLUMNS = "symbol STRING, n INT"
 
@@ -39,6 +40,8 @@ def test_sigkill_mid_flow(stack: Stack, lab: Lab, role: str) -> None:
     """A role killed while events and commands flow is restarted; no result is lost, and each command has one reply."""
     source, alice = lab.stream(COLUMNS), lab.subscriber()
     watched = watch(lab, source)
+    timed = f"SELECT n FROM {source.name} WHERE symbol = 'S1'"
+    digested = lab.create("digested", timed, clauses="DO PUBLISH SHARED EVERY '1 second'")
     flow(lab, source, 0, 2000)
     sent = [
         lab.client.send(f"CREATE CQ before{n} AS SELECT n FROM {source.name} WHERE n = {n}", alice) for n in range(200)
@@ -53,9 +56,15 @@ def test_sigkill_mid_flow(stack: Stack, lab: Lab, role: str) -> None:
     lab.cqs.update(((alice, f"{when}{n}"), None) for when in ("before", "after") for n in range(200))
     flow(lab, source, 4000, 400)
     check(lab, source, watched, 4400)
+
+    def waited() -> list[int]:
+        return sorted(row["n"] for digest in digests(lab, digested) for row in digest.row["rows"])
+
+    lab.results.until(lambda: len(waited()) >= 1100, "all matches in digests")
+    assert waited() == list(range(1, 4400, 4))
     lab.client.execute("SHOW CQS", alice)
     assert {1} == {len(lab.client.replies_to(command_id)) for command_id in sent}
-    assert 404 == len(lab.client.result("SHOW CQS", alice)["cqs"])
+    assert 405 == len(lab.client.result("SHOW CQS", alice)["cqs"])
     late = lab.client.result("DESCRIBE CQ after199", alice)
     assert [199] == late["constants"]
 

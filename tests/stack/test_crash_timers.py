@@ -62,9 +62,10 @@ def test_killed_around_ticks(stack: Stack, lab: Lab) -> None:
     """Each match is in exactly one digest of each timer class, whichever role dies at a tick.
 
     At last all die at once, and Redis loses its files: matches that wait, cursors and timers come back from Kafka.
+    (The evaluator alone is killed in `test_crash.py`: its start takes long.)
     """
     flow, made = _started(lab)
-    for role, late_ms in (("gateway", 60), ("gateway", 200), ("redis", 100), ("evaluator", -100)):
+    for role, late_ms in (("gateway", 60), ("gateway", 200), ("redis", 100)):
         flow.run(0.5, "A", "B")
         _await_slow_tick(made, late_ms)
         killed = _kill(stack, role)
