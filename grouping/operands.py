@@ -250,10 +250,13 @@ def cast(operand: Bound, kind: str) -> Bound:
             return coerce(operand, kind)
         if family(operand.type) == "number" and kind == "DOUBLE":
             return coerce(operand, kind)
-    if _null(operand):
+    castable = CASTS["DECIMAL" if is_decimal(operand.type) else operand.type]
+    target = "DECIMAL" if is_decimal(kind) else kind
+    # NULL is cast where a string would be, since it may stand for one in a signature.
+    if _null(operand) and (operand.type != "STRING" or target not in castable or kind in ("DATE", "TIMESTAMP")):
         return Constant(None, kind)
     if operand.type == kind:
         return operand
-    if ("DECIMAL" if is_decimal(kind) else kind) not in CASTS["DECIMAL" if is_decimal(operand.type) else operand.type]:
+    if target not in castable:
         raise unsupported(f"CAST of {operand.type} to {kind}", "The result would not be exactly Spark's.")
     return Term("cast", (operand,), kind)

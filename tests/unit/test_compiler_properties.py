@@ -115,6 +115,13 @@ def test_other_constants_same_signature(choose: random.Random) -> None:
             assert first[0] == second[0]
 
 
+def test_null_is_a_constant_like_others() -> None:
+    """A CAST of NULL has the shape of a CAST of a string."""
+    null, text = (signature(f"CAST({constant} AS INT) = i") for constant in ("NULL", "'5'"))
+    assert not isinstance(null, str) and not isinstance(text, str)
+    assert null[0] == text[0] and null[1] == ["None"]
+
+
 @settings(max_examples=80, deadline=None)
 @given(seeds)
 def test_order_does_not_matter(choose: random.Random) -> None:
