@@ -1,0 +1,19 @@
+"""Kafka for the gateway: of its roles, only the modules of this folder know the driver."""
+
+from gateway.kafka.command_consumer import CommandConsumer
+from gateway.kafka.driver import LARGEST_RECORD, Fenced, KafkaUnavailable
+from gateway.kafka.log_readers import LogReader, TailReader
+from gateway.kafka.topics import Topics
+from gateway.kafka.writer import Outgoing, TransactionalWriter
+
+__all__ = [
+    "LARGEST_RECORD",
+    "CommandConsumer",
+    "Fenced",
+    "KafkaUnavailable",
+    "LogReader",
+    "Outgoing",
+    "TailReader",
+    "Topics",
+    "TransactionalWriter",
+]

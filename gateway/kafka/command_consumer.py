@@ -1,0 +1,80 @@
+"""Commands, read from where the last commit left them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from confluent_kafka import Consumer, Message, TopicPartition
+
+from gateway.kafka.driver import ANSWER_SECONDS, KafkaUnavailable, client_config, mapped
+from grouping.settings import Settings
+
+__all__ = ["CommandConsumer"]
+
+_SOME = 5
+_GAP_SECONDS = 0.01
+"""Commands come one after another when so many are there, and the next within this time."""
+
+
+class CommandConsumer:
+    """Reads a topic of commands from where the last commit left it, once it is rewound to there."""
+
+    def __init__(self, settings: Settings, topic: str, partitions: int) -> None:
+        self._topic = topic
+        self._partitions = partitions
+        self._consumer = Consumer(
+            client_config(
+                settings,
+                group_id=settings.topic("gateway"),
+                enable_auto_commit=False,
+                isolation_level="read_committed",
+                auto_offset_reset="earliest",
+                fetch_wait_max_ms=100,
+                queued_min_messages=20_000,
+                max_partition_fetch_bytes=4_000_000,
+                fetch_message_max_bytes=4_000_000,
+            )
+        )
+
+    def rewind(self) -> dict[int, int]:
+        """Go back to what is committed, and return it: by partition the next offset (-1001: none yet)."""
+        with mapped("reading committed offsets"):
+            places = [TopicPartition(self._topic, partition) for partition in range(self._partitions)]
+            committed = self._consumer.committed(places, timeout=ANSWER_SECONDS)
+            self._consumer.assign(committed)
+        return {place.partition: place.offset for place in committed}
+
+    def read(self, most: int, wait_seconds: float, gather_seconds: float = 0.0) -> list[Message]:
+        """Return the commands that are there, at most so many; wait so long for the first one.
+
+        Where some come at once, more are gathered as long as they keep coming, at most for `gather_seconds`: each
+        commit has costs of its own.
+        """
+        with mapped("reading commands"):
+            first = self._consumer.poll(wait_seconds)
+            if first is None:
+                return []
+            messages = [first, *self._consumer.consume(most - 1, timeout=0)] if most > 1 else [first]
+            deadline = time.monotonic() + gather_seconds
+            while _SOME <= len(messages) < most and time.monotonic() < deadline:
+                more = self._consumer.consume(most - len(messages), timeout=_GAP_SECONDS)
+                if not more:
+                    break
+                messages += more
+        for message in messages:
+            if (error := message.error()) is not None:
+                raise KafkaUnavailable("kafka failed at reading commands", detail=str(error))
+        return messages
+
+    def positions(self, offsets: Mapping[int, int]) -> list[TopicPartition]:
+        """Return offsets by partition in the driver's form."""
+        return [TopicPartition(self._topic, partition, offset) for partition, offset in offsets.items()]
+
+    def membership(self) -> object:
+        """Return what a transaction needs in order to commit offsets for this consumer."""
+        return self._consumer.consumer_group_metadata()
+
+    def close(self) -> None:
+        """Leave."""
+        self._consumer.close()

@@ -1,0 +1,82 @@
+"""What all clients of the driver share: their options, what its errors mean here, and when to try again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import tenacity
+from confluent_kafka import KafkaError, KafkaException
+
+from grouping.errors import OperationalError
+from grouping.settings import Settings
+
+__all__ = [
+    "ANSWER_SECONDS",
+    "END_OF_PARTITION",
+    "LARGEST_RECORD",
+    "NOT_YET",
+    "Fenced",
+    "KafkaUnavailable",
+    "client_config",
+    "error_code",
+    "mapped",
+    "retriable",
+]
+
+ANSWER_SECONDS = 30.0
+"""How long an answer of Kafka's is waited for."""
+
+LARGEST_RECORD = 16 << 20
+"""Bytes of the largest record of the gateway's own topics: the longest statement, escaped twice, and its constants."""
+
+# The driver's own codes, which have names with an underscore.
+_FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH)  # noqa: SLF001
+END_OF_PARTITION = KafkaError._PARTITION_EOF  # noqa: SLF001
+NOT_YET = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+)
+"""What a broker answers about a topic that was made a moment ago."""
+
+
+class KafkaUnavailable(OperationalError):
+    """Kafka did not do what was asked."""
+
+
+class Fenced(OperationalError):
+    """Another gateway has taken over; this one must stop."""
+
+
+@contextmanager
+def mapped(doing: str) -> Iterator[None]:
+    """Turn the driver's errors into `Fenced` and `KafkaUnavailable`."""
+    try:
+        yield
+    except KafkaException as error:
+        cause = error.args[0]
+        if isinstance(cause, KafkaError) and cause.code() in _FENCED:
+            raise Fenced("another gateway has taken over", hint="Stop one of the two.") from error
+        raise KafkaUnavailable(f"kafka failed at {doing}", detail=str(cause)) from error
+
+
+def client_config(settings: Settings, **typed: object) -> dict[str, object]:
+    """Merge raw options under typed ones, which win (option names with dots for underscores)."""
+    named = {name.replace("_", "."): value for name, value in typed.items()}
+    return {**settings.kafka.extra, "bootstrap.servers": settings.kafka.bootstrap, **named}
+
+
+def error_code(error: BaseException) -> int | None:
+    """Return the driver's code of an error, None for an error of something else."""
+    cause = error.args[0] if isinstance(error, KafkaException) else None
+    return cause.code() if isinstance(cause, KafkaError) else None
+
+
+retriable = tenacity.Retrying(
+    retry=tenacity.retry_if_exception(lambda error: error_code(error) in NOT_YET),
+    wait=tenacity.wait_fixed(0.02),
+    stop=tenacity.stop_after_delay(ANSWER_SECONDS),
+    reraise=True,
+)
+"""Calls again what fails only because a topic was made a moment ago."""

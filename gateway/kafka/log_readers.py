@@ -1,0 +1,107 @@
+"""Readers of the gateway's own topics: by position, and following the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+
+from gateway.kafka.driver import END_OF_PARTITION, client_config, mapped
+from grouping.settings import Settings
+
+__all__ = ["LogReader", "TailReader"]
+
+
+class LogReader:
+    """Reads committed records of a topic by position."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._consumer = Consumer(
+            client_config(
+                settings,
+                group_id=settings.topic("gateway-log"),
+                enable_auto_commit=False,
+                enable_partition_eof=True,
+                isolation_level="read_committed",
+                auto_offset_reset="earliest",
+                fetch_wait_max_ms=20,
+                max_partition_fetch_bytes=4_000_000,
+            )
+        )
+
+    def since(self, topic: str, offsets: Mapping[int, int]) -> Iterator[Message]:
+        """Yield the records from those offsets (by partition) to the end that there is now."""
+        places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+        left = set(offsets)
+        with mapped("reading a log"):
+            self._consumer.assign(places)
+            while left:
+                for message in self._consumer.consume(10_000, timeout=0.1):
+                    error = message.error()
+                    if error is None:
+                        yield message
+                    elif error.code() == END_OF_PARTITION:
+                        left.discard(message.partition())
+                    else:
+                        raise KafkaException(error)
+
+    def span(self, topic: str, partition: int, first: int, last: int) -> Iterator[Message]:
+        """Yield a partition's records from one offset to another, that one included."""
+        for message in self.since(topic, {partition: first}):
+            offset = message.offset()
+            if offset is not None and offset <= last:
+                yield message
+            if offset is None or offset >= last:
+                return
+
+    def at(self, topic: str, partition: int, offset: int) -> Message | None:
+        """Return the record at a position, None when it is not there any more."""
+        for message in self.since(topic, {partition: offset}):
+            return message if message.offset() == offset else None
+        return None
+
+    def close(self) -> None:
+        """Leave."""
+        self._consumer.close()
+
+
+class TailReader:
+    """Follows all partitions of a topic, without ever waiting."""
+
+    def __init__(self, settings: Settings, topic: str, offsets: Mapping[int, int]) -> None:
+        """Begin at those offsets, by partition."""
+        self.reached = dict(offsets)
+        """By partition: everything before was read."""
+        self._consumer = Consumer(
+            client_config(
+                settings,
+                group_id=settings.topic("gateway-tail"),
+                enable_auto_commit=False,
+                enable_partition_eof=True,
+                auto_offset_reset="earliest",
+                fetch_wait_max_ms=50,
+                queued_max_messages_kbytes=32_768,
+                max_partition_fetch_bytes=4_000_000,
+            )
+        )
+        with mapped("following a log"):
+            self._consumer.assign([TopicPartition(topic, number, offset) for number, offset in offsets.items()])
+
+    def read(self, most: int) -> list[Message]:
+        """Return the records that are there, at most so many."""
+        found = []
+        with mapped("following a log"):
+            for message in self._consumer.consume(most, timeout=0):
+                error, partition, offset = message.error(), message.partition(), message.offset()
+                if error is not None and error.code() != END_OF_PARTITION:
+                    raise KafkaException(error)
+                if partition is None or offset is None:
+                    continue
+                self.reached[partition] = max(self.reached.get(partition, 0), offset + (error is None))
+                if error is None:
+                    found.append(message)
+        return found
+
+    def close(self) -> None:
+        """Leave."""
+        self._consumer.close()

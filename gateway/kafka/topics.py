@@ -1,0 +1,116 @@
+"""Topics and their offsets, through the admin interface."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+
+from gateway.kafka.driver import ANSWER_SECONDS, NOT_YET, KafkaUnavailable, client_config, error_code, mapped, retriable
+from grouping.settings import Settings
+
+__all__ = ["Topics"]
+
+_NO_LEADERS = KafkaError._NOENT  # noqa: SLF001  # the driver's own code, which has a name with an underscore
+
+
+class Topics:
+    """Topics and their offsets, through the admin interface."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._admin = AdminClient(client_config(settings))
+
+    def partitions(self, topic: str) -> int | None:
+        """Return how many partitions a topic has, None when it does not exist."""
+        with mapped("listing topics"):
+            metadata = self._admin.list_topics(topic, timeout=ANSWER_SECONDS).topics.get(topic)
+        if metadata is None or metadata.error is not None or not metadata.partitions:
+            return None
+        return len(metadata.partitions)
+
+    def names(self) -> set[str]:
+        """Return the names of all topics."""
+        with mapped("listing topics"):
+            return set(self._admin.list_topics(timeout=ANSWER_SECONDS).topics)
+
+    def create(self, wanted: Mapping[str, int], config: Mapping[str, str] | None = None) -> None:
+        """Create topics with so many partitions each; those that exist are left as they are."""
+        if not wanted:
+            return
+        new = [NewTopic(name, partitions, config=dict(config or {})) for name, partitions in wanted.items()]
+        with mapped("creating topics"):
+            futures = self._admin.create_topics(new, operation_timeout=ANSWER_SECONDS)
+            for future in futures.values():
+                try:
+                    future.result(ANSWER_SECONDS)
+                except KafkaException as error:
+                    if error_code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
+                        raise
+        # A broker knows of a new topic a moment later than the controller: its offsets are asked for next.
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while missing := wanted.keys() - self.names():
+            if time.monotonic() > deadline:
+                raise KafkaUnavailable(f'topic "{min(missing)}" did not appear')
+            time.sleep(0.01)
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete topics; those that do not exist are passed over."""
+        doomed = list(names)
+        if not doomed:
+            return
+        with mapped("deleting topics"):
+            for future in self._admin.delete_topics(doomed, operation_timeout=ANSWER_SECONDS).values():
+                try:
+                    future.result(ANSWER_SECONDS)
+                except KafkaException as error:
+                    if error_code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                        raise
+
+    def ends(self, places: Sequence[tuple[str, int]], *, committed: bool = False) -> dict[tuple[str, int], int]:
+        """Return the end offset of each (topic, partition); of committed records only, when asked so."""
+        return self._offsets(places, OffsetSpec.latest(), committed)
+
+    def known_ends(self, places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """Return the ends of committed records; topics that do not exist (any more) are left out, at no wait."""
+        latest: OffsetSpec = OffsetSpec.latest()
+        wanted = {TopicPartition(topic, partition): latest for topic, partition in places}
+        with mapped("asking for offsets"):
+            try:
+                found = self._list_offsets(wanted, IsolationLevel.READ_COMMITTED)
+            except KafkaException as error:
+                if error_code(error) not in (*NOT_YET, _NO_LEADERS):
+                    raise
+                there = self._admin.list_topics(timeout=ANSWER_SECONDS).topics
+                wanted = {place: spec for place, spec in wanted.items() if place.topic in there}
+                found = self._list_offsets(wanted, IsolationLevel.READ_COMMITTED) if wanted else {}
+        return {(place.topic, place.partition): info.offset for place, info in found.items()}
+
+    def beginnings(self, places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """Return the first offset still there of each (topic, partition)."""
+        return self._offsets(places, OffsetSpec.earliest(), False)
+
+    def _list_offsets(self, wanted: dict[TopicPartition, OffsetSpec], level: IsolationLevel) -> dict[Any, Any]:
+        futures = self._admin.list_offsets(wanted, isolation_level=level, request_timeout=ANSWER_SECONDS)
+        return {place: future.result() for place, future in futures.items()}
+
+    def delete_before(self, topic: str, offsets: Mapping[int, int]) -> None:
+        """Delete a topic's records below those offsets, by partition."""
+        places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+        with mapped("deleting records"):
+            for future in self._admin.delete_records(places, operation_timeout=ANSWER_SECONDS).values():
+                future.result(ANSWER_SECONDS)
+
+    def _offsets(
+        self, places: Sequence[tuple[str, int]], spec: OffsetSpec, committed: bool
+    ) -> dict[tuple[str, int], int]:
+        if not places:
+            return {}
+        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+        with mapped("asking for offsets"):
+            wanted = {TopicPartition(topic, partition): spec for topic, partition in places}
+            found = retriable(lambda: self._list_offsets(wanted, level))
+        return {(place.topic, place.partition): info.offset for place, info in found.items()}

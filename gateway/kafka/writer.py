@@ -1,0 +1,97 @@
+"""Records that are written in one transaction, with the commands that they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from gateway.kafka.command_consumer import CommandConsumer
+from gateway.kafka.driver import ANSWER_SECONDS, LARGEST_RECORD, client_config, mapped
+from grouping.settings import Settings
+
+__all__ = ["Outgoing", "TransactionalWriter"]
+
+
+class Outgoing(NamedTuple):
+    """A record to be written."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...] = ()
+    partition: int = -1
+    """-1: Kafka's murmur2 of the key."""
+
+
+class TransactionalWriter:
+    """Writes the records of one commit, and the commands that they answer, all or none."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._producer = Producer(
+            client_config(
+                settings,
+                transactional_id=settings.topic("gateway"),
+                partitioner="murmur2_random",
+                linger_ms=0,
+                compression_type="lz4",
+                queue_buffering_max_messages=2_000_000,
+                queue_buffering_max_kbytes=2_000_000,
+                batch_num_messages=100_000,
+                message_max_bytes=LARGEST_RECORD,
+                transaction_timeout_ms=60_000,
+            )
+        )
+        with mapped("starting transactions"):
+            self._producer.init_transactions(ANSWER_SECONDS)
+
+    def write(
+        self,
+        records: Iterable[Outgoing],
+        reads: tuple[CommandConsumer, Mapping[int, int]] | None = None,
+        watched: Collection[int] = (),
+    ) -> dict[int, int]:
+        """Write records in one transaction.
+
+        Args:
+            records: What to write.
+            reads: The consumer, and by partition the offset after the last command that the records answer.
+            watched: Numbers of records.
+
+        Returns:
+            The offsets that those records got.
+
+        Raises:
+            Fenced: Another gateway has taken over.
+            KafkaUnavailable: Nothing was written.
+        """
+        producer = self._producer
+        offsets: dict[int, int] = {}
+
+        def report(number: int) -> Callable[[KafkaError | None, Message], None]:
+            def delivered(_: KafkaError | None, message: Message) -> None:
+                offsets[number] = message.offset() or 0
+
+            return delivered
+
+        with mapped("writing a commit"):
+            producer.begin_transaction()
+            try:
+                # A record that cannot be written fails the transaction, so that most need no report of their own.
+                for number, (topic, key, value, headers, partition) in enumerate(records):
+                    if number in watched:
+                        producer.produce(topic, value, key, partition, report(number), headers=list(headers) or None)
+                    elif headers:
+                        producer.produce(topic, value, key, partition, headers=list(headers))
+                    else:
+                        producer.produce(topic, value, key, partition)
+                if reads is not None:
+                    consumer, ends = reads
+                    producer.send_offsets_to_transaction(consumer.positions(ends), consumer.membership(), 30)
+                producer.flush(ANSWER_SECONDS)
+                producer.commit_transaction(ANSWER_SECONDS)
+            except KafkaException:
+                producer.abort_transaction(ANSWER_SECONDS)
+                raise
+        return offsets
