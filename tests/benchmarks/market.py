@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 import msgspec
 import numpy as np
 import pyarrow as pa
-from confluent_kafka import Producer
 
 from grouping.catalog import Stream, StreamColumn
+from tests.benchmarks.quotes import PARTITIONS, send
 
 __all__ = [
     "PARTITIONS",
@@ -27,7 +27,6 @@ __all__ = [
 TOP_PRICE = 100.0
 TOP_VOLUME = 10_000
 VENUES = ("XAMS", "XBRU", "XETR", "XHEL", "XLIS", "XLON", "XMAD", "XNAS", "XNYS", "XPAR")
-PARTITIONS = 2
 
 _COLUMNS = {"symbol": "STRING", "price": "DOUBLE", "volume": "BIGINT", "venue": "STRING"}
 _ENCODER = msgspec.json.Encoder()
@@ -47,18 +46,7 @@ def symbol(number: int) -> str:
 
 def publish(bootstrap: str, topic: str, count: int, symbols: int) -> None:
     """Write that many quotes of that many symbols, about 75 bytes each, the same ones each time."""
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "compression.type": "lz4",
-                         "queue.buffering.max.messages": 500_000})  # fmt: skip
-    for row, (name, body) in enumerate(_records(count, symbols)):
-        while True:
-            try:
-                producer.produce(topic, body, name, partition=row % PARTITIONS)
-                break
-            except BufferError:
-                producer.poll(0.1)
-        if row % 1000 == 0:
-            producer.poll(0)
-    producer.flush()
+    send(bootstrap, topic, _records(count, symbols))
 
 
 def source_batches(count: int, symbols: int, size: int = 20_000) -> list[pa.RecordBatch]:

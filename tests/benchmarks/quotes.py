@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +10,18 @@ from confluent_kafka import Producer
 
 from grouping.catalog import Stream, StreamColumn
 
-__all__ = ["COLUMNS", "SELECTION", "TOPIC", "publish", "queries", "quote_rows", "stream", "symbol"]
+__all__ = [
+    "COLUMNS",
+    "PARTITIONS",
+    "SELECTION",
+    "TOPIC",
+    "publish",
+    "queries",
+    "quote_rows",
+    "send",
+    "stream",
+    "symbol",
+]
 
 TOPIC = "quotes"
 SYMBOLS = 1_000
@@ -49,14 +60,22 @@ def publish(bootstrap: str, count: int, topic: str = TOPIC) -> None:
     random = np.random.default_rng(1)
     numbers = random.integers(0, SYMBOLS, count).tolist()
     prices = np.round(random.uniform(0, TOP_PRICE, count), 4).tolist()
+    names = map(symbol, numbers)
+    bodies = (
+        f'{{"symbol": "{symbol(number)}", "price": {price}, "volume": {row}, "venue": "XNAS"}}'
+        for row, (number, price) in enumerate(zip(numbers, prices, strict=True))
+    )
+    send(bootstrap, topic, zip(names, bodies, strict=True))
+
+
+def send(bootstrap: str, topic: str, records: Iterable[tuple[str, str | bytes]]) -> None:
+    """Write keys and values, to the partitions in turn."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "compression.type": "lz4",
                          "queue.buffering.max.messages": 500_000})  # fmt: skip
-    for row, (number, price) in enumerate(zip(numbers, prices, strict=True)):
-        name = symbol(number)
-        body = f'{{"symbol": "{name}", "price": {price}, "volume": {row}, "venue": "XNAS"}}'
+    for row, (key, body) in enumerate(records):
         while True:
             try:
-                producer.produce(topic, body, name, partition=row % PARTITIONS)
+                producer.produce(topic, body, key, partition=row % PARTITIONS)
                 break
             except BufferError:
                 producer.poll(0.1)
