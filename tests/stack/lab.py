@@ -75,7 +75,8 @@ class Source:
         assert watched is not None
 
         def seen() -> bool:
-            found = {one.source[1:] for one in self._lab.results.of(watched)[-500:]}
+            last = self._lab.results.of(watched)[-500:]  # a cq.end too, of the watching before
+            found = {one.source[1:] for one in last if one.kind == "cq.match"}
             return all(tuple(position) in found for position in awaited)
 
         self._lab.results.until(seen, f"evaluation of {self.name} up to {awaited}")
