@@ -14,7 +14,7 @@ from grouping.expression import Call, Column, Expression, Slot, walk
 
 __all__ = ["AccessPath", "access_paths", "branches_of", "choose_index"]
 
-Kind = Literal["hash", "ordered", "composite", "interval", "union", "scan"]
+Kind = Literal["hash", "ordered", "composite", "interval", "prefix", "union", "scan"]
 
 _MOST_PATHS = 12
 """Ways to look a group up that are weighed against each other."""
@@ -26,12 +26,12 @@ _UPPER = frozenset(("<", "<="))
 
 
 class AccessPath(msgspec.Struct, frozen=True):
-    """How candidates of a group are found; numbers are positions in the plan's conjuncts, each in exactly one place."""
+    """How candidates of a group are found; numbers are positions in the plan's conjuncts."""
 
     kind: Kind
     """``hash``: the keys in `equal`, or those of the set in `set_member`. ``composite``: `equal`, then one bound or
-    both within them. ``ordered``: one bound. ``interval``: both bounds. ``union``: each branch of an OR by a path of
-    its own. ``scan``: every row is a candidate."""
+    both within them. ``ordered``: one bound. ``interval``: both bounds. ``prefix``: what the texts that a LIKE
+    matches begin with. ``union``: each branch of an OR by a path of its own. ``scan``: every row is a candidate."""
     equal: tuple[int, ...] = ()
     """``column = :c`` conjuncts."""
     set_member: int | None = None
@@ -40,6 +40,8 @@ class AccessPath(msgspec.Struct, frozen=True):
     """The ``column > :c`` or ``column >= :c`` conjunct."""
     upper: int | None = None
     """The ``column < :c`` or ``column <= :c`` conjunct, on the column of `lower` if there is one."""
+    prefix: int | None = None
+    """The ``column LIKE :c`` or ``startswith(column, :c)`` conjunct, which is checked as well."""
     filters: tuple[int, ...] = ()
     """Conjuncts without constants: they select events before any lookup."""
     residual: tuple[int, ...] = ()
@@ -52,7 +54,7 @@ class AccessPath(msgspec.Struct, frozen=True):
     @property
     def keys(self) -> tuple[int, ...]:
         """The conjuncts that are looked up."""
-        found = (*self.equal, self.set_member, self.lower, self.upper, self.union_of)
+        found = (*self.equal, self.set_member, self.lower, self.upper, self.prefix, self.union_of)
         return tuple(position for position in found if position is not None)
 
 
@@ -76,7 +78,7 @@ def access_paths(conjuncts: Sequence[Expression]) -> list[AccessPath]:
     """Return the ways to look a group up, by their shape the best first; never none.
 
     Every ``=`` is a key, with the bounds on one further column beside them; or one IN, alone or with such bounds; or an
-    OR all of whose branches can be looked up; or the two bounds of a column; or one bound.
+    OR all of whose branches can be looked up; or the two bounds of a column; or one bound; or the beginning of a text.
     """
     filters = tuple(i for i, conjunct in enumerate(conjuncts) if not _slotted(conjunct))
     plain = {i: found for i, conjunct in enumerate(conjuncts) if (found := _plain_comparison(conjunct))}
@@ -108,7 +110,9 @@ def _ranked(conjuncts: Sequence[Expression], plain: dict[int, tuple[str, str]]) 
         for lower, upper in bounds:
             yield AccessPath("ordered" if lower is None or upper is None else "interval", lower=lower, upper=upper)
     yield from (path for path in unions if path not in exact)
-    if not (equal or members or bounds or unions):
+    prefixes = [i for i, conjunct in enumerate(conjuncts) if _on_prefix(conjunct)]
+    yield from (AccessPath("prefix", prefix=i) for i in prefixes)
+    if not (equal or members or bounds or unions or prefixes):
         yield AccessPath("scan")
 
 
@@ -123,8 +127,11 @@ def _unions(conjuncts: Sequence[Expression]) -> Iterator[AccessPath]:
 
 
 def _completed(path: AccessPath, filters: tuple[int, ...], count: int) -> AccessPath:
-    """Say what becomes of the other conjuncts; an OR is left to check where an index does not cover its branches."""
-    covered = all(not branch.residual and not branch.filters for branch in path.branches)
+    """Say what becomes of the other conjuncts; an OR is left to check where an index does not cover its branches.
+
+    So is a LIKE, of which an index knows the beginning only.
+    """
+    covered = path.prefix is None and all(not branch.residual and not branch.filters for branch in path.branches)
     taken = {*filters, *(path.keys if covered else ())}
     residual = tuple(i for i in range(count) if i not in taken)
     return msgspec.structs.replace(path, filters=filters, residual=residual)
@@ -140,6 +147,13 @@ def _plain_comparison(conjunct: Expression) -> tuple[str, str] | None:
         case Call(op, (Column(name), Slot())) if op in {"=", "in"} | _LOWER | _UPPER:
             return op, name
     return None
+
+
+def _on_prefix(conjunct: Expression) -> bool:
+    match conjunct:
+        case Call("like" | "startswith", (Column(), Slot())):
+            return True
+    return False
 
 
 def _columns(plain: dict[int, tuple[str, str]], *positions: int | None) -> set[str]:

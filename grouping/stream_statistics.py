@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from heapq import merge
+from itertools import takewhile
 from math import inf, prod
 
 import msgspec
@@ -18,6 +19,7 @@ import msgspec
 from grouping.access_path import AccessPath
 from grouping.expression import Call, Column, Expression, Slot
 from grouping.group import ConstantRow
+from grouping.like_pattern import like_prefix
 
 __all__ = ["ColumnSample", "GroupLoad", "PartitionStatistics", "Rounded", "StreamStatistics", "rounded"]
 
@@ -200,6 +202,8 @@ def _compared(op: str, sample: ColumnSample, constant: object) -> float | None:
     value = rounded(constant)
     if value is None:
         return 0.0
+    if op in ("like", "startswith"):
+        return _beginning(sample, (value, True) if op == "startswith" else like_prefix(str(value)))
     if sample.values and isinstance(value, str) != isinstance(sample.values[0], str):
         return None
     less, up_to, count = sample.below(value, equal=False), sample.below(value, equal=True), len(sample.values)
@@ -212,3 +216,16 @@ def _compared(op: str, sample: ColumnSample, constant: object) -> float | None:
         ">=": count - less,
     }
     return counted[op] / sample.size if op in counted else None
+
+
+def _beginning(sample: ColumnSample, prefix: tuple[Rounded, bool] | None) -> float | None:
+    """Return what part of the sampled events begins with a text; None where more than that is asked for."""
+    if prefix is None:
+        return 0.0
+    text, is_all = prefix
+    if not is_all:
+        return None
+    first = sample.below(text, equal=False)
+    return (
+        sum(1 for _ in takewhile(lambda value: str(value).startswith(str(text)), sample.values[first:])) / sample.size
+    )

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 __all__ = ["EventColumn", "EventColumns", "EventSource", "hash_strings"]
+
+_T = TypeVar("_T")
 
 _SAMPLE = 1024
 _SEED = secrets.randbits(64)
@@ -65,9 +68,13 @@ class EventColumn:
         self._nulls = ~array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
         self._cache: dict[str, Any] = {}
 
-    def cached(self, what: str, compute: Callable[[pa.Array], NDArray[Any]]) -> NDArray[Any]:
+    def beginnings(self, length: int) -> pa.Array:
+        """Return the first characters of the distinct values, which are texts."""
+        return self.cached(f"first {length}", lambda values: pc.utf8_slice_codeunits(values, 0, length))
+
+    def cached(self, what: str, compute: Callable[[pa.Array], _T]) -> _T:
         """Return `compute` of the distinct values, computed once per batch."""
-        found = self._cache.get(what)
+        found: _T | None = self._cache.get(what)
         if found is None:
             found = self._cache[what] = compute(self.values)
         return found

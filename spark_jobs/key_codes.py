@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from spark_jobs.event_column import EventColumn, EventColumns, hash_strings
+from spark_jobs.event_column import EventColumns, hash_strings
 from spark_jobs.index import Ints, KeyDirectory, mix
 from spark_jobs.keys import key_space
 
@@ -21,9 +21,20 @@ Codes = NDArray[np.int32]
 class KeyCodes:
     """The distinct constants of one ``column = :c`` conjunct."""
 
-    def __init__(self, column: str, column_type: str, kind: str, constants: pa.Array) -> None:
-        """Number the distinct constants."""
+    def __init__(
+        self, column: str, column_type: str, kind: str, constants: pa.Array, length: int | None = None
+    ) -> None:
+        """Number the distinct constants.
+
+        Args:
+            column: The column that is compared with them.
+            column_type: Its type.
+            kind: The type of the constants.
+            constants: Of the rows.
+            length: For so many first characters of a STRING column instead of all of it.
+        """
         self.column = column
+        self._length = length
         self._strings: pa.Array | None = None
         self._clashes: dict[str, int] = {}
         if column_type == "STRING":
@@ -51,7 +62,10 @@ class KeyCodes:
         if self._strings is None:
             found = self._directory.find(self._space.hashes(column))
         else:
-            found = self._verified(column, self._directory.find(column.cached("hashes", hash_strings)), self._strings)
+            what = "hashes" if self._length is None else f"hashes of first {self._length}"
+            texts = column.values if self._length is None else column.beginnings(self._length)
+            hashes = column.cached(what, lambda _: hash_strings(texts))
+            found = self._verified(texts, self._directory.find(hashes), self._strings)
         return column.spread(found, -1)
 
     def _find_clashes(self, hashes: NDArray[np.uint64], strings: pa.Array) -> None:
@@ -61,21 +75,23 @@ class KeyCodes:
             for code in np.flatnonzero(np.isin(hashes, distinct[counts > 1])):
                 self._clashes[strings[int(code)].as_py()] = int(code)
 
-    def _verified(self, column: EventColumn, found: Codes, strings: pa.Array) -> Codes:
+    def _verified(self, texts: pa.Array, found: Codes, strings: pa.Array) -> Codes:
         """Compare the strings themselves: equal hashes are not yet equal strings."""
         hit = np.flatnonzero(found >= 0)
-        same = pc.equal(column.values.take(pa.array(hit)), strings.take(pa.array(found[hit])))
+        same = pc.equal(texts.take(pa.array(hit)), strings.take(pa.array(found[hit])))
         found[hit[~same.fill_null(False).to_numpy(zero_copy_only=False)]] = -1
         if self._clashes:
-            for position, value in enumerate(column.values.to_pylist()):
+            for position, value in enumerate(texts.to_pylist()):
                 if value in self._clashes:
                     found[position] = self._clashes[value]
         return found
 
     @property
     def nbytes(self) -> int:
-        """Memory in bytes, without the strings, which are the constants' own."""
-        return self._directory.nbytes + (0 if self._strings is not None else self._distinct.nbytes)
+        """Memory in bytes, without the strings where these are the constants' own."""
+        if self._strings is None:
+            return self._directory.nbytes + self._distinct.nbytes
+        return self._directory.nbytes + (0 if self._length is None else int(self._strings.nbytes))
 
 
 class JointCodes:

@@ -16,7 +16,7 @@ from spark_jobs.index import CompositeIndex, EqualityIndex, IntervalIndex, Ints,
 from spark_jobs.key_codes import JointCodes, KeyCodes
 from spark_jobs.keys import key_space
 
-__all__ = ["Candidates", "Lookup", "comparison"]
+__all__ = ["AliveRows", "Candidates", "Lookup", "comparison"]
 
 _FEW = 4
 """Of so many values at most one is looked up by itself."""
@@ -25,13 +25,28 @@ Rows = NDArray[np.int32]
 Found = Ranges | Stabs
 
 
+class AliveRows:
+    """How many rows before each position of an index are alive."""
+
+    def __init__(self, rows: Rows) -> None:
+        """Take the rows in the order of the index."""
+        self._rows = rows
+        self._before: tuple[int, Ints] | None = None
+
+    def before(self, alive: NDArray[np.bool_], version: int) -> Ints:
+        """Return the numbers; kept until `version` changes."""
+        if self._before is None or self._before[0] != version:
+            self._before = (version, np.concatenate(([0], np.cumsum(alive[self._rows]))))
+        return self._before[1]
+
+
 class Candidates:
     """The rows that the events of a batch meet in one index."""
 
-    def __init__(self, events: Ints, found: Found, lookup: Lookup) -> None:
+    def __init__(self, events: Ints, found: Found, alive: AliveRows) -> None:
         self._events = events
         self._found = found
-        self._lookup = lookup
+        self._alive = alive
 
     def add_counts(self, counts: Ints) -> int:
         """Add to each event's count the rows that it meets; return their sum."""
@@ -42,7 +57,7 @@ class Candidates:
     def between(self, first: int, last: int) -> Candidates:
         """Return the candidates of the events in [first, last)."""
         part = slice(*np.searchsorted(self._events, (first, last)))
-        return Candidates(self._events[part], self._found[part], self._lookup)
+        return Candidates(self._events[part], self._found[part], self._alive)
 
     def pairs(self, limit: int) -> Iterator[Pairs]:
         """Yield (events, rows), at most `limit` pairs at a time unless one event alone meets more."""
@@ -59,7 +74,7 @@ class Candidates:
         if isinstance(self._found, Stabs):
             hit = self._found.any(alive, version)
         else:
-            hit = self._found.any(None if alive is None else self._lookup.alive_before(alive, version))
+            hit = self._found.any(None if alive is None else self._alive.before(alive, version))
         return self._events[hit]
 
 
@@ -85,7 +100,6 @@ class Lookup:
         """
         self._codes: JointCodes | None = None
         self._column = ""
-        self._alive_before: tuple[int, Ints] | None = None
         rows = np.arange(count, dtype=np.int32)
         codes: NDArray[np.int32] | None = None
         if path.equal:
@@ -103,6 +117,7 @@ class Lookup:
             rows, codes = rows[once], codes[once]
         bounds = [comparison(conjuncts[i]) for i in (path.lower, path.upper) if i is not None]
         self._index = self._build(bounds, types, constants, rows, codes)
+        self._alive = AliveRows(self._all if self._index is None else self._index.rows)
 
     def _build(
         self,
@@ -144,16 +159,16 @@ class Lookup:
             selected, codes = selected[known], codes[known]
         if not self._column:
             if isinstance(self._index, EqualityIndex) and codes is not None:
-                return Candidates(selected, self._index.find(codes), self)
+                return Candidates(selected, self._index.find(codes), self._alive)
             zero = np.zeros(selected.size, np.int64)
-            return Candidates(selected, Ranges(self._all, zero, zero + self._all.size), self)
+            return Candidates(selected, Ranges(self._all, zero, zero + self._all.size), self._alive)
         column = events[self._column]
         if column.nulls is not None:
             known = np.flatnonzero(~column.nulls[selected])
             selected, codes = selected[known], None if codes is None else codes[known]
         if isinstance(self._index, OrderedIndex):
             return self._reached(self._index, column, selected)
-        return Candidates(selected, self._within(column, selected, codes), self)
+        return Candidates(selected, self._within(column, selected, codes), self._alive)
 
     def _reached(self, index: OrderedIndex, column: EventColumn, selected: Ints) -> Candidates:
         """Look up only the values that meet a row at all, where these are few: groups of rare events cost little."""
@@ -162,8 +177,8 @@ class Lookup:
         reached = index.reach(keys, order)
         if reached.size * _FEW <= keys.size:
             selected = column.among(reached, selected)
-            return Candidates(selected, index.at(index.cuts(column.take(keys, selected))), self)
-        return Candidates(selected, index.at(column.take(index.cuts(keys, order), selected)), self)
+            return Candidates(selected, index.at(index.cuts(column.take(keys, selected))), self._alive)
+        return Candidates(selected, index.at(column.take(index.cuts(keys, order), selected)), self._alive)
 
     def _within(self, column: EventColumn, selected: Ints, codes: NDArray[np.int32] | None) -> Found:
         """Look the distinct values of a column up, in an order that all groups share, and spread what is found."""
@@ -175,13 +190,6 @@ class Lookup:
                 ranks = self._index.ranks(keys, column.order(self._space.name, keys))
                 return self._index.at(column.spread(ranks)[selected], codes)
         raise InternalError("an index without its key")
-
-    def alive_before(self, alive: NDArray[np.bool_], version: int) -> Ints:
-        """Return how many rows before each position of the index are alive; kept until `version` changes."""
-        if self._alive_before is None or self._alive_before[0] != version:
-            rows = self._all if isinstance(self._index, IntervalIndex | None) else self._index.rows
-            self._alive_before = (version, np.concatenate(([0], np.cumsum(alive[rows]))))
-        return self._alive_before[1]
 
     @property
     def nbytes(self) -> int:

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from grouping.like_pattern import like_parts
 from grouping.patterns import rust_pattern
 from spark_jobs.by_value import converted, distinct_rows
 from spark_jobs.polars_types import Typed
@@ -95,7 +96,7 @@ def _by_regex(
 @lru_cache(maxsize=65_536)
 def _like_search(pattern: str, escape: str = "\\") -> _Search | None:
     """Return what a LIKE pattern asks for; None when its escape stands before a plain character or last."""
-    parts = _parts(pattern, escape)
+    parts = like_parts(pattern, escape)
     if parts is None:
         return None
     # What lies between the outermost % is searched for: much faster than a match of the whole text.
@@ -107,20 +108,3 @@ def _like_search(pattern: str, escape: str = "\\") -> _Search | None:
     regex = "".join({"%": ".*", "_": "."}.get(part) or re.escape(part[1:]) for part in inner)
     start, end = "" if first else "\\A", "" if last else "\\z"
     return _Search("regex", f"(?s){start}{regex}{end}")
-
-
-def _parts(pattern: str, escape: str) -> list[str] | None:
-    """Return a pattern's parts: ``%`` (once, however many stand together), ``_``, or ``=`` and a plain character."""
-    parts: list[str] = []
-    characters = iter(pattern)
-    for character in characters:
-        if character == escape:
-            escaped = next(characters, None)
-            if escaped is None or escaped not in ("_", "%", escape):
-                return None
-            parts.append("=" + escaped)
-        elif character not in "%_":
-            parts.append("=" + character)
-        elif character == "_" or parts[-1:] != ["%"]:
-            parts.append(character)
-    return parts

@@ -11,12 +11,16 @@ from hashlib import blake2b
 import numpy as np
 import pyarrow as pa
 
+from grouping.access_path import AccessPath
 from grouping.constant_table import Block, Entry, Segment
 from grouping.expression import Call, Column, Expression, Slot
 from grouping.group import ConstantRow, GroupPlan, SelectItem, SelectList
-from spark_jobs.constant_cache import ConstantTables, Snapshot
+from spark_jobs.bundles import Bundles
+from spark_jobs.constant_cache import ConstantTable, ConstantTables, Snapshot
+from spark_jobs.constant_part import ConstantPart
 from spark_jobs.events import arrow_type
 from spark_jobs.matches import Matches
+from spark_jobs.table_shape import TableShape
 from spark_jobs.union_lookup import lookup_of
 
 
@@ -110,6 +114,21 @@ def apart(tables: Snapshot) -> Snapshot:
                 part.shape.plan.conjuncts, part.shape.path, part.shape.types, part.rows.constants, len(part.rows)
             )
     return replace(tables, bundles=())
+
+
+def looked_up_by(tables: Snapshot, path: AccessPath) -> Snapshot:
+    """Return the same tables, looked up another way."""
+    [table] = tables.tables
+    shape = TableShape(
+        table.shape.plan,
+        table.shape.types,
+        table.shape.virtual,
+        table.shape.until,
+        path,
+    )
+    parts = tuple(ConstantPart(shape, part.live_rows()) for part in table.parts)
+    bundles = Bundles().of(part for part in parts if part.lookup is None)
+    return Snapshot((ConstantTable(shape, parts),), tables.selects, tables.select_of, tables.mode_of, bundles)
 
 
 def found(matches: Matches) -> list[tuple[int, str]]:

@@ -7,12 +7,8 @@ from hypothesis import strategies as st
 
 from grouping.access_path import access_paths, choose_index
 from grouping.expression import Call, Expression
-from spark_jobs.bundles import Bundles
-from spark_jobs.constant_cache import ConstantTable, Snapshot
-from spark_jobs.constant_part import ConstantPart
 from spark_jobs.evaluate import match
-from spark_jobs.table_shape import TableShape
-from tests.unit.matching import Events, apart, compare, destination, entry, found, holds, snapshot
+from tests.unit.matching import Events, apart, compare, destination, entry, found, holds, looked_up_by, snapshot
 
 _OPS = st.sampled_from(["=", "=", "<", "<=", ">", ">=", "<>"])
 _COLUMNS = {"a": "INT", "b": "BIGINT", "c": "DOUBLE"}
@@ -61,9 +57,11 @@ def test_every_path_equals_brute_force(shape: list, data: st.DataObject) -> None
     base = snapshot(plan, [entry(number, types, row) for number, row in enumerate(rows)])
     virtual = snapshot(plan, [entry(number, types, row, mode="virtual") for number, row in enumerate(rows)])
     for path in access_paths(plan):
-        assert expected == found(match(_by(base, path), Events(events))), path
-        assert expected == found(match(apart(_by(base, path)), Events(events))), path
-        assert sorted({event for event, _ in expected}) == sorted(match(_by(virtual, path), Events(events)).event)
+        assert expected == found(match(looked_up_by(base, path), Events(events))), path
+        assert expected == found(match(apart(looked_up_by(base, path)), Events(events))), path
+        assert sorted({event for event, _ in expected}) == sorted(
+            match(looked_up_by(virtual, path), Events(events)).event
+        )
 
 
 def _split(conjunct: Expression) -> tuple[Expression, ...]:
@@ -78,21 +76,6 @@ def _true(shape: list, event: dict[str, object], constants: object) -> bool:
         branches = [[holds(op, event[column], next(constants)) for column, op in branch] for branch in conjunct]  # type: ignore[call-overload]
         outcome &= any(all(branch) for branch in branches)
     return outcome
-
-
-def _by(tables: Snapshot, path: object) -> Snapshot:
-    """Return the same tables, looked up another way."""
-    [table] = tables.tables
-    shape = TableShape(
-        table.shape.plan,
-        table.shape.types,
-        table.shape.virtual,
-        table.shape.until,
-        path,  # type: ignore[arg-type]
-    )
-    parts = tuple(ConstantPart(shape, part.live_rows()) for part in table.parts)
-    bundles = Bundles().of(part for part in parts if part.lookup is None)
-    return Snapshot((ConstantTable(shape, parts),), tables.selects, tables.select_of, tables.mode_of, bundles)
 
 
 def test_an_or_of_keys_is_a_union() -> None:

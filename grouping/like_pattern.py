@@ -1,0 +1,43 @@
+"""What a LIKE pattern is made of, and what every text that it matches begins with."""
+
+from __future__ import annotations
+
+__all__ = ["like_parts", "like_prefix"]
+
+
+def like_parts(pattern: str, escape: str = "\\") -> list[str] | None:
+    """Return a pattern's parts: ``%`` (once, however many stand together), ``_``, or ``=`` and a plain character.
+
+    None when its escape stands before a plain character or last: Spark refuses such a pattern.
+
+    Example:
+        >>> like_parts("a%%_")
+        ['=a', '%', '_']
+    """
+    parts: list[str] = []
+    characters = iter(pattern)
+    for character in characters:
+        if character == escape:
+            escaped = next(characters, None)
+            if escaped is None or escaped not in ("_", "%", escape):
+                return None
+            parts.append("=" + escaped)
+        elif character not in "%_":
+            parts.append("=" + character)
+        elif character == "_" or parts[-1:] != ["%"]:
+            parts.append(character)
+    return parts
+
+
+def like_prefix(pattern: str) -> tuple[str, bool] | None:
+    """Return what every match of a pattern begins with, and whether all that begin so match; None where nothing does.
+
+    Example:
+        >>> like_prefix("AB%"), like_prefix("A_%"), like_prefix("%B")
+        (('AB', True), ('A', False), ('', False))
+    """
+    parts = like_parts(pattern)
+    if parts is None:
+        return None
+    length = next((i for i, part in enumerate(parts) if part in ("%", "_")), len(parts))
+    return "".join(part[1:] for part in parts[:length]), parts[length:] == ["%"]
