@@ -171,7 +171,7 @@ class Commands:
                 if request.remember in seen or request.remember in self._replies.first:
                     prepared: Prepared | InputError = _REPEAT
                 else:
-                    prepared = self._statements.prepare(request.command.text, now_ms)
+                    prepared = self._statements.prepare(request.command.subscriber, request.command.text, now_ms)
             except InputError as error:
                 prepared = error
             except OperationalError:
@@ -193,18 +193,7 @@ class Commands:
         now_ms: int,
     ) -> None:
         """Carry out commands that were compiled against the same streams."""
-        keys, wanted = [], []
-        for request, prepared in run:
-            if isinstance(prepared, Prepared):
-                key = self._statements.needs(request.command.subscriber, prepared)
-                keys += [key] if key is not None else []
-                wanted += [prepared.wanted] if prepared.wanted is not None else []
-        self._working.load(keys, wanted)
-        room = max(self._settings.results.dedicated_limit - len(self._working.dedicated), 0)
-        names = dict.fromkeys(each.destination_id for each in wanted if each.mode == "dedicated")
-        new = [name for name in names if self._working.holder(name) is None][:room]
-        existing = {each.destination_id for each in wanted} & self._working.dedicated
-        self._positions.prepare(new, existing)
+        self._statements.load(prepared for _, prepared in run if isinstance(prepared, Prepared))
         for request, prepared in run:
             try:
                 self._one(request, prepared, seen, now_ms)
@@ -234,7 +223,7 @@ class Commands:
             if isinstance(prepared, InputError):
                 raise prepared
             position = f"{request.message.partition()}/{request.message.offset()}" if prepared.on_streams else ""
-            result = self._statements.carry_out(command.subscriber, prepared, position, now_ms)
+            result = self._statements.carry_out(prepared, position, now_ms)
             message = _DONE.get(type(prepared.statement).__name__, "done")
             reply = replies.accept(command.command_id, command.subscriber, message, result)
         except InputError as error:
@@ -243,11 +232,10 @@ class Commands:
 
     def _prepare_again(self, command: Command, now_ms: int) -> Prepared | InputError:
         try:
-            prepared = self._statements.prepare(command.text, now_ms)
+            prepared = self._statements.prepare(command.subscriber, command.text, now_ms)
         except InputError as error:
             return error
-        key = self._statements.needs(command.subscriber, prepared)
-        self._working.load([] if key is None else [key], [] if prepared.wanted is None else [prepared.wanted])
+        self._statements.load([prepared])
         return prepared
 
     def _reply_at(self, partition: int, offset: int) -> Reply | None:
