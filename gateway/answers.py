@@ -23,11 +23,14 @@ NextTick = Callable[[TriggerSpec, Cq], int | None]
 
 def destination_result(settings: Settings, cq: Cq, destination: Destination, parts: Parts) -> dict[str, object]:
     """Return where a reader finds a CQ's results."""
-    name = destination.destination_id
-    found: dict[str, object] = {"id": name, "mode": destination.mode, "topic": topic_of(settings, destination)}
-    if destination.mode != "virtual":
-        return found | {"partition": destination.partition, "key": name, "offset": cq.offset}
-    return found | {
+    name, mode, topic = destination.destination_id, destination.mode, topic_of(settings, destination)
+    if mode != "virtual":
+        partition = destination.partition
+        return {"id": name, "mode": mode, "topic": topic, "partition": partition, "key": name, "offset": cq.offset}
+    return {
+        "id": name,
+        "mode": mode,
+        "topic": topic,
         "partition": None,
         "key": destination.group_id,
         "offset": cq.offset,
@@ -49,7 +52,7 @@ def cq_result(
     settings: Settings, cq: Cq, destination: Destination, parts: Parts, next_tick: NextTick
 ) -> dict[str, object]:
     """Return what an accepted CREATE CQ answers."""
-    return {
+    result: dict[str, object] = {
         "cq": cq.name,
         "group": destination.group_id,
         "signature": parts.plan.signature,
@@ -58,8 +61,10 @@ def cq_result(
         "starts_at": None if cq.start_ms is None else instant(cq.start_ms),
         "expires_at": None if cq.expire_ms is None else instant(cq.expire_ms),
         "destination": destination_result(settings, cq, destination, parts),
-        **({"pauses": _pauses(cq)} if destination.mode == "virtual" else {}),
     }
+    if destination.mode == "virtual":
+        result["pauses"] = _pauses(cq)
+    return result
 
 
 def _pauses(cq: Cq) -> list[dict[str, str | None]]:

@@ -168,7 +168,7 @@ class Commands:
         run: list[tuple[_Request, Prepared | InputError]] = []
         for request in requests:
             try:
-                if request.remember in seen or request.remember in self._replies.first:
+                if request.remember in seen or request.remember in self._replies:
                     prepared: Prepared | InputError = _REPEAT
                 else:
                     prepared = self._statements.prepare(request.command.subscriber, request.command.text, now_ms)
@@ -210,7 +210,7 @@ class Commands:
         now_ms: int,
     ) -> None:
         command, replies = request.command, self._replies
-        first = replies.first.get(request.remember)
+        first = replies.first(request.remember)
         if first is None and request.remember in seen:
             first = self._reply_at(*seen[request.remember])
         if first is not None:

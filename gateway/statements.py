@@ -70,11 +70,8 @@ class Prepared(msgspec.Struct, frozen=True):
     """The CQ that it is about; of a statement about none, without a name."""
     create: Create | None = None
     """What a CREATE CQ has besides."""
-
-    @property
-    def on_streams(self) -> bool:
-        """Whether later commands compile differently once this one is carried out."""
-        return isinstance(self.statement, CreateStream | DropStream)
+    on_streams: bool = False
+    """Whether later commands compile differently once this one is carried out."""
 
 
 class Create(msgspec.Struct, frozen=True):
@@ -123,7 +120,8 @@ class Statements:
         cut = CqText.cut(text)
         if not (cut.is_cut or _CREATE_CQ.match(text)) and not isinstance(statement := parse(text), CreateCq):
             name = statement.name if isinstance(statement, _ABOUT_CQ) else ""
-            return Prepared(statement, CqKey.of(subscriber, name))
+            on_streams = isinstance(statement, CreateStream | DropStream)
+            return Prepared(statement, CqKey.of(subscriber, name), on_streams=on_streams)
         create, query = self._preparer.create(cut)
         create = with_digest_columns(create, query)
         if create.publish.mode == "virtual":
