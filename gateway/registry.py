@@ -127,11 +127,13 @@ class Registry:
     def _put(
         self, key: CqKey, cq: Cq, destination: Destination, now_ms: int, query: CompiledQuery | None = None
     ) -> None:
-        parts = (query.plan, query.select) if query is not None else ()
-        known = self._working.parts.get(destination.stream_id, {})
-        if parts and not (destination.group_id in known and destination.select_id in known):
-            for part in parts:
-                self._note_part(destination.stream_id, part)
+        parts: tuple[GroupPlan | SelectList, ...] = ()
+        if query is not None:
+            known = self._working.parts.get(destination.stream_id, {})
+            if destination.group_id not in known or destination.select_id not in known:
+                parts = (query.plan, query.select)
+                for part in parts:
+                    self._note_part(destination.stream_id, part)
         ended = self._working.put(key, cq, destination, *parts)
         if ended is not None:
             self._end(ended, now_ms, "replaced")
