@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime
-from typing import Any
 
 from gateway.kafka import Outgoing
 from gateway.metrics import COMMANDS
@@ -50,7 +49,7 @@ class Replies:
         assert value is not None, "a reply is no tombstone"
         return decode_reply(value)
 
-    def accept(self, command_id: str, subscriber: str, message: str, result: dict[str, Any]) -> Reply:
+    def accept(self, command_id: str, subscriber: str, message: str, result: object) -> Reply:
         """Return the reply to a command that was carried out."""
         return Reply(
             command_id=command_id,

@@ -8,7 +8,7 @@ from functools import partial
 
 import msgspec
 
-from gateway.answers import NextTick, Parts, cq_result
+from gateway.answers import CqResult, NextTick, Parts, cq_result
 from gateway.kafka import Topics
 from gateway.listing import show
 from gateway.match_counts import MatchCounts
@@ -139,7 +139,7 @@ class Statements:
                 asked.append(prepared.create.asked)
         self.registry.load(keys, asked)
 
-    def carry_out(self, prepared: Prepared, position: str, now_ms: int) -> Result:
+    def carry_out(self, prepared: Prepared, position: str, now_ms: int) -> Result | CqResult:
         """Carry out a statement and return its result.
 
         Args:
@@ -204,7 +204,7 @@ class Statements:
 
         return tick
 
-    def _cq(self, cq: Cq, now_ms: int) -> Result:
+    def _cq(self, cq: Cq, now_ms: int) -> CqResult:
         destination = self.registry.destination_of(cq)
         return cq_result(self._settings, cq, destination, self._parts(destination), self._next_tick(now_ms))
 
@@ -229,7 +229,8 @@ class Statements:
             matches, last_ms = None, None  # who sees a record of the group's is each reader's to tell
         else:
             matches, last_ms = self.counts.of(holder.destination.stream_id, holder.number)
-        return self._cq(cq, now_ms) | {
+        described: Result = msgspec.to_builtins(self._cq(cq, now_ms))
+        return described | {
             "text": str(cq.text),
             "status": "paused" if cq.paused else "active",
             "created_at": instant(cq.created_ms),
