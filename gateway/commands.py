@@ -42,6 +42,10 @@ class _Request(NamedTuple):
     remember: bytes
 
 
+_Compiled = tuple[_Request, Prepared | InputError]
+"""A command after compiling: what it asks for, or what is wrong with it."""
+
+
 class Commands:
     """Carries out batches of command records."""
 
@@ -85,7 +89,7 @@ class Commands:
             assert partition is not None
             assert offset is not None
             offsets[partition] = offset + 1
-        self.commit(offsets, self._replies.records, self._replies.to_remember, now_ms)
+        self._begin(offsets, self._replies.records, self._replies.to_remember, now_ms)
         self._replies.count()
         self._topics.delete(self._positions.unneeded())
 
@@ -93,12 +97,18 @@ class Commands:
         self, offsets: dict[int, int], records: list[Outgoing], to_remember: dict[int, bytes], now_ms: int
     ) -> None:
         """Write the unit of work as it stands, with its catalog records and the ends that it brought."""
+        self._begin(offsets, records, to_remember, now_ms)
+        self._commits.finish()
+
+    def _begin(
+        self, offsets: dict[int, int], records: list[Outgoing], to_remember: dict[int, bytes], now_ms: int
+    ) -> None:
         self._statements.counts.forget(self._working.freed_numbers)
         changes, notices = self._statements.registry.finish(now_ms)
         changes += self._ends.note(notices)
         catalog = self._settings.topic("catalog")
         records += [Outgoing(catalog, key, value, (), 0) for key, value in changes]
-        self._commits.write(offsets, records, to_remember, now_ms)
+        self._commits.begin(offsets, records, to_remember, now_ms)
 
     # -- decoding ------------------------------------------------------------------------------------------------------
 
@@ -164,35 +174,26 @@ class Commands:
                 self._replies.add(request.key, command.encoding, reply)
 
     def _run_all(self, requests: list[_Request], now_ms: int) -> None:
-        seen = self._commits.remembered.find([request.remember for request in requests], now_ms)
-        run: list[tuple[_Request, Prepared | InputError]] = []
+        run: list[_Compiled] = []
         for request in requests:
+            command = request.command
             try:
-                if request.remember in seen or request.remember in self._replies:
-                    prepared: Prepared | InputError = _REPEAT
-                else:
-                    prepared = self._statements.prepare(request.command.subscriber, request.command.text, now_ms)
+                prepared: Prepared | InputError = self._statements.prepare(command.subscriber, command.text, now_ms)
             except InputError as error:
                 prepared = error
-            except OperationalError:
-                raise
             except Exception as error:
                 raise _Poison(request) from error
             if isinstance(prepared, Prepared) and prepared.on_streams:
-                self._run(run, seen, now_ms)
-                self._run([(request, prepared)], seen, now_ms)
+                self._run(run, now_ms)
+                self._run([(request, prepared)], now_ms)
                 run = []
             else:
                 run.append((request, prepared))
-        self._run(run, seen, now_ms)
+        self._run(run, now_ms)
 
-    def _run(
-        self,
-        run: list[tuple[_Request, Prepared | InputError]],
-        seen: dict[bytes, tuple[int, int]],
-        now_ms: int,
-    ) -> None:
+    def _run(self, run: list[_Compiled], now_ms: int) -> None:
         """Carry out commands that were compiled against the same streams."""
+        seen = self._commits.answered([request.remember for request, _ in run], now_ms)
         self._statements.load(prepared for _, prepared in run if isinstance(prepared, Prepared))
         for request, prepared in run:
             try:
@@ -212,13 +213,11 @@ class Commands:
         command, replies = request.command, self._replies
         first = replies.first(request.remember)
         if first is None and request.remember in seen:
+            # One that is no longer to be had makes the command count as new.
             first = self._reply_at(*seen[request.remember])
         if first is not None:
             replies.add(request.key, command.encoding, first)
             return
-        if prepared is _REPEAT:
-            # Its first reply is no longer to be had, so the command counts as new.
-            prepared = self._prepare_again(command, now_ms)
         try:
             if isinstance(prepared, InputError):
                 raise prepared
@@ -229,14 +228,6 @@ class Commands:
         except InputError as error:
             reply = replies.reject(command.command_id, command.subscriber, error)
         replies.add(request.key, command.encoding, reply, request.remember)
-
-    def _prepare_again(self, command: Command, now_ms: int) -> Prepared | InputError:
-        try:
-            prepared = self._statements.prepare(command.subscriber, command.text, now_ms)
-        except InputError as error:
-            return error
-        self._statements.load([prepared])
-        return prepared
 
     def _reply_at(self, partition: int, offset: int) -> Reply | None:
         message = self._log_reader.at(self._replies_topic, partition, offset)
@@ -261,9 +252,6 @@ _FAULT = InputError(
     detail="It met a fault of its own, which it has logged; nothing was changed.",
     hint="Send it again, or report it.",
 )
-
-_REPEAT = InputError("a repeated command", code="unavailable")
-"""Stands for a command whose id was seen before: it is not compiled again."""
 
 _DONE = {
     "CreateCq": "created",

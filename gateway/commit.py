@@ -1,5 +1,8 @@
 """A commit: Redis first, then Kafka, and what happens when something dies in between.
 
+Kafka's half is waited for in a thread: commands that come next are read and compiled meanwhile, and nothing of theirs
+is looked up before it is done.
+
 The working copy takes the unit together with a *journal*, which is all that is then written to Kafka in one
 transaction: catalog records, replies, dead letters and the offsets of the commands. A gateway that finds a journal
 whose commands are not committed on Kafka writes it once more. A Redis that lost a unit lies behind `cq.catalog`; both
@@ -10,7 +13,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -91,40 +96,47 @@ class Commits:
         self._working = working
         self._consumer = consumer
         self.remembered = Remembered(settings, working)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
+        self._under_way: _UnderWay | None = None
         self._number = 0
         self.run_id = ""
         """The run of the Redis server that the working copy was read from."""
 
     def open(self) -> None:
         """Take a new producer: the old one may be beyond use, and whatever it left open is aborted."""
+        if self._under_way is not None:
+            wait([self._under_way.written])
+            self._under_way = None
         self._writer = TransactionalWriter(self._settings)
 
-    def write(
+    def begin(
         self,
         offsets: Mapping[int, int],
         records: Iterable[Outgoing],
         replies: Mapping[int, bytes],
         now_ms: int,
     ) -> None:
-        """Write the working copy's unit and its records.
+        """Write the working copy's unit to Redis, and begin to write its records to Kafka; `finish` waits for these.
 
         Raises:
             StoreLost: Redis is another run; the unit may have fallen on an older state.
             OperationalError: A server failed; recovery finds out how far it came.
         """
+        self.finish()
         self._number += 1
         journal = Journal(self._number, dict(offsets), list(records), dict(replies))
         run_id = self._working.commit({"journal": _pack(journal)})
         if run_id != self.run_id:
             raise StoreLost("redis was restarted during a commit")
-        self.publish(journal, now_ms)
+        self._publish(journal, now_ms)
 
-    def write_records(self, records: Iterable[Outgoing]) -> None:
+    def write_records(self, records: Collection[Outgoing]) -> None:
         """Write records that change nothing in Redis, in one transaction.
 
         Raises:
             OperationalError: Nothing was written, as far as committed records are concerned.
         """
+        self.finish()
         self._writer.write(records)
 
     def pending(self) -> Journal | None:
@@ -138,6 +150,10 @@ class Commits:
 
     def publish(self, journal: Journal, now_ms: int) -> None:
         """Write a journal to Kafka and remember where its replies came to lie."""
+        self._publish(journal, now_ms)
+        self.finish()
+
+    def _publish(self, journal: Journal, now_ms: int) -> None:
         catalog, replies = self._settings.topic("catalog"), self._settings.topic("replies")
         rows: dict[int, list[int]] = {}
         last = -1
@@ -147,17 +163,33 @@ class Commits:
             elif record.topic == catalog:
                 last = number  # The catalog has one partition: its last record tells how far it goes.
         reads = (self._consumer, journal.offsets) if journal.offsets else None
-        offsets: dict[int, int] = {}
-        if journal.records or reads:
-            watched = {row[at] for row in rows.values() for at in (0, -1)} | {last}
-            offsets = self._writer.write(journal.records, reads, watched)
+        watched = {row[at] for row in rows.values() for at in (0, -1)} | {last}
+        written = self._thread.submit(self._writer.write, journal.records, reads, watched)
+        self._under_way = _UnderWay(journal, rows, last, now_ms, written)
+
+    def answered(self, keys: list[bytes], now_ms: int) -> dict[bytes, tuple[int, int]]:
+        """Return partition and offset of the replies to those commands, by the keys of their ids, that have one."""
+        self.finish()
+        return self.remembered.find(keys, now_ms)
+
+    def finish(self) -> None:
+        """Wait until the last unit is on Kafka, and remember where its replies came to lie.
+
+        Raises:
+            OperationalError: A server failed; recovery finds out how far it came.
+        """
+        if self._under_way is None:
+            return
+        (journal, rows, last, now_ms, written), self._under_way = self._under_way, None
+        offsets = written.result()
         places: dict[bytes, tuple[int, int]] = {}
         also = {"settled": str(journal.number)}
         for partition, row in rows.items():
             first = offsets[row[0]]
             if offsets[row[-1]] != first + len(row) - 1:
                 # Recovery reads where they are.
-                raise OperationalError("somebody else writes to the topic of replies", detail=f"It is {replies}.")
+                topic = self._settings.topic("replies")
+                raise OperationalError("somebody else writes to the topic of replies", detail=f"It is {topic}.")
             also[f"replies-read:{partition}"] = str(first + len(row))
             for offset, number in enumerate(row, first):
                 if (name := journal.replies.get(number)) is not None:
@@ -165,6 +197,19 @@ class Commits:
         if last >= 0:
             also["position"] = json.dumps({"format": 1, "next": offsets[last] + 1})
         self.remembered.settle(places, also, now_ms)
+
+
+class _UnderWay(NamedTuple):
+    """A journal that is being written to Kafka."""
+
+    journal: Journal
+    rows: dict[int, list[int]]
+    """By partition of cq.replies, the numbers of its records."""
+    last: int
+    """Number of the last record for the catalog, -1 where there is none."""
+    now_ms: int
+    written: Future[dict[int, int]]
+    """The offsets of the first and last records."""
 
 
 def _pack(journal: Journal) -> bytes:

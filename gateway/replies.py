@@ -36,10 +36,6 @@ class Replies:
         self._first: dict[bytes, int] = {}
         """The same numbers, by that key."""
 
-    def __contains__(self, remember: bytes) -> bool:
-        """Return whether a command of that id was answered."""
-        return remember in self._first
-
     def first(self, remember: bytes) -> Reply | None:
         """Return the first reply to a command id, by its key; None when there is none in this unit."""
         number = self._first.get(remember)
