@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from typing import NamedTuple
 
 from confluent_kafka import Message
@@ -41,6 +42,9 @@ class _Request(NamedTuple):
     command: Command
     remember: bytes
 
+
+_Places = dict[bytes, tuple[int, int]]
+"""Partition and offset of replies, by the key of their command's id."""
 
 _Compiled = tuple[_Request, Prepared | InputError]
 """A command after compiling: what it asks for, or what is wrong with it."""
@@ -174,6 +178,7 @@ class Commands:
                 self._replies.add(request.key, command.encoding, reply)
 
     def _run_all(self, requests: list[_Request], now_ms: int) -> None:
+        seen = self._commits.look_up([request.remember for request in requests], now_ms)
         run: list[_Compiled] = []
         for request in requests:
             command = request.command
@@ -184,17 +189,19 @@ class Commands:
             except Exception as error:
                 raise _Poison(request) from error
             if isinstance(prepared, Prepared) and prepared.on_streams:
-                self._run(run, now_ms)
-                self._run([(request, prepared)], now_ms)
+                self._run(run, seen, now_ms)
+                self._run([(request, prepared)], seen, now_ms)
                 run = []
             else:
                 run.append((request, prepared))
-        self._run(run, now_ms)
+        self._run(run, seen, now_ms)
 
-    def _run(self, run: list[_Compiled], now_ms: int) -> None:
+    def _run(self, run: list[_Compiled], looked_up: Future[_Places], now_ms: int) -> None:
         """Carry out commands that were compiled against the same streams."""
-        seen = self._commits.answered([request.remember for request, _ in run], now_ms)
-        self._statements.load(prepared for _, prepared in run if isinstance(prepared, Prepared))
+        self._commits.finish()
+        seen = looked_up.result()
+        fresh = (prepared for request, prepared in run if request.remember not in seen)
+        self._statements.load(prepared for prepared in fresh if isinstance(prepared, Prepared))
         for request, prepared in run:
             try:
                 self._one(request, prepared, seen, now_ms)
@@ -207,14 +214,16 @@ class Commands:
         self,
         request: _Request,
         prepared: Prepared | InputError,
-        seen: dict[bytes, tuple[int, int]],
+        seen: _Places,
         now_ms: int,
     ) -> None:
         command, replies = request.command, self._replies
         first = replies.first(request.remember)
         if first is None and request.remember in seen:
-            # One that is no longer to be had makes the command count as new.
             first = self._reply_at(*seen[request.remember])
+            if first is None and isinstance(prepared, Prepared):
+                # Its first reply is no longer to be had, so the command counts as new.
+                self._statements.load([prepared])
         if first is not None:
             replies.add(request.key, command.encoding, first)
             return

@@ -1,7 +1,7 @@
 """A commit: Redis first, then Kafka, and what happens when something dies in between.
 
-Kafka's half is waited for in a thread: commands that come next are read and compiled meanwhile, and nothing of theirs
-is looked up before it is done.
+Kafka's half is carried out by a thread: the commands that come next are read and compiled meanwhile, and nothing of
+theirs is carried out before it is done, so that there is one journal at a time.
 
 The working copy takes the unit together with a *journal*, which is all that is then written to Kafka in one
 transaction: catalog records, replies, dead letters and the offsets of the commands. A gateway that finds a journal
@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import msgspec
 import pyarrow as pa
@@ -23,7 +22,7 @@ import pyarrow as pa
 from gateway.kafka import CommandConsumer, Outgoing, TransactionalWriter
 from gateway.working_copy import WorkingCopy
 from grouping.errors import OperationalError
-from grouping.redis_store import mapped
+from grouping.redis_store import connect, mapped
 from grouping.settings import Settings
 
 __all__ = ["Commits", "Journal", "Remembered", "StoreLost"]
@@ -48,10 +47,12 @@ class Remembered:
     """Command ids and where their first replies lie on `cq.replies` (design notes in README.md).
 
     Ids are kept in two generations of the setting's length each, so that every one is kept at least that long.
+    On a connection of its own, used by one thread at a time.
     """
 
-    def __init__(self, settings: Settings, working: WorkingCopy) -> None:
-        self._working = working
+    def __init__(self, settings: Settings) -> None:
+        self._redis = connect(settings)
+        self._key = settings.key
         self._period_ms = round(settings.commands.remember_days * 86_400_000)
 
     @staticmethod
@@ -68,7 +69,7 @@ class Remembered:
         period = now_ms // self._period_ms
         for generation in (period - 1, period):
             with mapped():
-                places = self._working.redis.hmget(self._working.key("ids", str(generation)), keys)
+                places = self._redis.hmget(self._key("ids", str(generation)), keys)
             for key, place in zip(keys, places, strict=True):
                 if place is not None:
                     partition, offset = place.split(b"/")
@@ -77,13 +78,13 @@ class Remembered:
 
     def settle(self, places: Mapping[bytes, tuple[int, int]], also: Mapping[str, str], now_ms: int) -> None:
         """Remember where replies lie, and note further keys, once they are on Kafka."""
-        pipeline = self._working.redis.pipeline(transaction=False)
+        pipeline = self._redis.pipeline(transaction=False)
         if places:
-            name = self._working.key("ids", str(now_ms // self._period_ms))
+            name = self._key("ids", str(now_ms // self._period_ms))
             pipeline.hset(name, mapping={key: b"%d/%d" % (part, offset) for key, (part, offset) in places.items()})
             pipeline.pexpire(name, 2 * self._period_ms)
         for key, value in also.items():
-            pipeline.set(self._working.key(key), value)
+            pipeline.set(self._key(key), value)
         with mapped():
             pipeline.execute()
 
@@ -95,18 +96,18 @@ class Commits:
         self._settings = settings
         self._working = working
         self._consumer = consumer
-        self.remembered = Remembered(settings, working)
+        self.remembered = Remembered(settings)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
-        self._under_way: _UnderWay | None = None
+        self._published: Future[None] | None = None
+        """Kafka's half of the last commit, until it is known to be done."""
         self._number = 0
         self.run_id = ""
         """The run of the Redis server that the working copy was read from."""
 
     def open(self) -> None:
         """Take a new producer: the old one may be beyond use, and whatever it left open is aborted."""
-        if self._under_way is not None:
-            wait([self._under_way.written])
-            self._under_way = None
+        self._thread.submit(int).result()  # whatever the thread had to do is over then
+        self._published = None
         self._writer = TransactionalWriter(self._settings)
 
     def begin(
@@ -116,7 +117,7 @@ class Commits:
         replies: Mapping[int, bytes],
         now_ms: int,
     ) -> None:
-        """Write the working copy's unit to Redis, and begin to write its records to Kafka; `finish` waits for these.
+        """Write the working copy's unit to Redis, and have its records written to Kafka; `finish` waits for that.
 
         Raises:
             StoreLost: Redis is another run; the unit may have fallen on an older state.
@@ -128,9 +129,28 @@ class Commits:
         run_id = self._working.commit({"journal": _pack(journal)})
         if run_id != self.run_id:
             raise StoreLost("redis was restarted during a commit")
-        self._publish(journal, now_ms)
+        self._published = self._thread.submit(self.publish, journal, now_ms)
 
-    def write_records(self, records: Collection[Outgoing]) -> None:
+    def finish(self) -> None:
+        """Wait until the last unit is on Kafka, and it is remembered where its replies lie.
+
+        Raises:
+            OperationalError: A server failed; recovery finds out how far it came.
+        """
+        published, self._published = self._published, None
+        if published is not None:
+            published.result()
+
+    def look_up(self, keys: list[bytes], now_ms: int) -> Future[dict[bytes, tuple[int, int]]]:
+        """Have it looked up where the replies to commands lie that were seen before; the last unit's count once done.
+
+        Args:
+            keys: Of the commands' ids, as `Remembered.key` makes them.
+            now_ms: The present.
+        """
+        return self._thread.submit(self.remembered.find, keys, now_ms)
+
+    def write_records(self, records: Iterable[Outgoing]) -> None:
         """Write records that change nothing in Redis, in one transaction.
 
         Raises:
@@ -150,10 +170,6 @@ class Commits:
 
     def publish(self, journal: Journal, now_ms: int) -> None:
         """Write a journal to Kafka and remember where its replies came to lie."""
-        self._publish(journal, now_ms)
-        self.finish()
-
-    def _publish(self, journal: Journal, now_ms: int) -> None:
         catalog, replies = self._settings.topic("catalog"), self._settings.topic("replies")
         rows: dict[int, list[int]] = {}
         last = -1
@@ -163,33 +179,17 @@ class Commits:
             elif record.topic == catalog:
                 last = number  # The catalog has one partition: its last record tells how far it goes.
         reads = (self._consumer, journal.offsets) if journal.offsets else None
-        watched = {row[at] for row in rows.values() for at in (0, -1)} | {last}
-        written = self._thread.submit(self._writer.write, journal.records, reads, watched)
-        self._under_way = _UnderWay(journal, rows, last, now_ms, written)
-
-    def answered(self, keys: list[bytes], now_ms: int) -> dict[bytes, tuple[int, int]]:
-        """Return partition and offset of the replies to those commands, by the keys of their ids, that have one."""
-        self.finish()
-        return self.remembered.find(keys, now_ms)
-
-    def finish(self) -> None:
-        """Wait until the last unit is on Kafka, and remember where its replies came to lie.
-
-        Raises:
-            OperationalError: A server failed; recovery finds out how far it came.
-        """
-        if self._under_way is None:
-            return
-        (journal, rows, last, now_ms, written), self._under_way = self._under_way, None
-        offsets = written.result()
+        offsets: dict[int, int] = {}
+        if journal.records or reads:
+            watched = {row[at] for row in rows.values() for at in (0, -1)} | {last}
+            offsets = self._writer.write(journal.records, reads, watched)
         places: dict[bytes, tuple[int, int]] = {}
         also = {"settled": str(journal.number)}
         for partition, row in rows.items():
             first = offsets[row[0]]
             if offsets[row[-1]] != first + len(row) - 1:
                 # Recovery reads where they are.
-                topic = self._settings.topic("replies")
-                raise OperationalError("somebody else writes to the topic of replies", detail=f"It is {topic}.")
+                raise OperationalError("somebody else writes to the topic of replies", detail=f"It is {replies}.")
             also[f"replies-read:{partition}"] = str(first + len(row))
             for offset, number in enumerate(row, first):
                 if (name := journal.replies.get(number)) is not None:
@@ -197,19 +197,6 @@ class Commits:
         if last >= 0:
             also["position"] = json.dumps({"format": 1, "next": offsets[last] + 1})
         self.remembered.settle(places, also, now_ms)
-
-
-class _UnderWay(NamedTuple):
-    """A journal that is being written to Kafka."""
-
-    journal: Journal
-    rows: dict[int, list[int]]
-    """By partition of cq.replies, the numbers of its records."""
-    last: int
-    """Number of the last record for the catalog, -1 where there is none."""
-    now_ms: int
-    written: Future[dict[int, int]]
-    """The offsets of the first and last records."""
 
 
 def _pack(journal: Journal) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -48,7 +48,7 @@ class TransactionalWriter:
 
     def write(
         self,
-        records: Collection[Outgoing],
+        records: Iterable[Outgoing],
         reads: tuple[CommandConsumer, Mapping[int, int]] | None = None,
         watched: Collection[int] = (),
     ) -> dict[int, int]:
@@ -75,8 +75,6 @@ class TransactionalWriter:
 
             return delivered
 
-        if reads is None and not records:
-            return offsets
         with mapped("writing a commit"):
             producer.begin_transaction()
             try:
