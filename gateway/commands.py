@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import NamedTuple
 
+import msgspec
 from confluent_kafka import Message
 
 from gateway.commit import Commits, Remembered
@@ -33,7 +33,7 @@ Clock = Callable[[], int]
 """The present, epoch milliseconds."""
 
 
-class _Request(NamedTuple):
+class _Request(msgspec.Struct, frozen=True):
     """A command record after decoding."""
 
     message: Message
@@ -87,12 +87,7 @@ class Commands:
         self._replies = Replies(self._replies_topic, self._reply_partitions, now_ms)
         requests = [request for message in messages if (request := self._decode(message)) is not None]
         self._run_unless_poisoned(requests, now_ms)
-        offsets: dict[int, int] = {}
-        for message in messages:
-            partition, offset = message.partition(), message.offset()
-            assert partition is not None
-            assert offset is not None
-            offsets[partition] = offset + 1
+        offsets = {message.partition() or 0: (message.offset() or 0) + 1 for message in messages}
         self._begin(offsets, self._replies.records, self._replies.to_remember, now_ms)
         self._replies.count()
         self._topics.delete(self._positions.unneeded())

@@ -7,7 +7,6 @@ once, and whether there may be one more destination of its kind when the command
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import msgspec
 
@@ -26,7 +25,7 @@ _ALL = ("all", (), 0, False)
 """The digest clause where there is none."""
 
 
-class Kind(NamedTuple):
+class Kind(msgspec.Struct, frozen=True):
     """What destinations have in common that differ in their constants only."""
 
     stream_id: str
@@ -90,9 +89,17 @@ class Placing:
             name, kind = each.destination_id, each.kind
             mode = self._mode(kind.word)
             place = partition if mode == "shared" else 0
-            stream_id, group_id, select_id, trigger, digest, word = kind
             found[name] = Destination(
-                name, stream_id, group_id, select_id, each.constants, mode, place, trigger, digest, word
+                name,
+                kind.stream_id,
+                kind.group_id,
+                kind.select_id,
+                each.constants,
+                mode,
+                place,
+                kind.trigger,
+                kind.digest,
+                kind.word,
             )
         return found
 
