@@ -41,6 +41,8 @@ class Ends:
         self._topics = topics
         self._last_digests = last_digests
         self._notices = EndNotices(working)
+        self.busy = False
+        """Whether there were more ends than one step looks at; a few more can wait, for each commit has its costs."""
 
     def reload(self) -> None:
         """Read the notices from the working copy."""
@@ -54,6 +56,7 @@ class Ends:
 
     def step(self, now_ms: int, epoch: int) -> tuple[list[Outgoing], list[CatalogChange]]:
         """Return what is to be written now, as part of the unit of work: last digests, `cq.end` and changed notices."""
+        waiting = len(self._notices.open)
         some = list(self._notices.next(_AT_ONCE))
         self._working.load_holders(notice.destination.destination_id for notice in some)
         records: list[Outgoing] = []
@@ -74,7 +77,9 @@ class Ends:
             else:
                 self._notices.remove(notice)
         self._delete_topics(now_ms)
-        return records, self._notices.changes()
+        changes = self._notices.changes()
+        self.busy = bool(changes) and (waiting > _AT_ONCE or size > _UNIT_BYTES)
+        return records, changes
 
     def _taken_over(self, notice: EndNotice) -> bool:
         """Tell whether somebody took the destination up again; it must have been loaded."""

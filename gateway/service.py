@@ -231,7 +231,7 @@ class _Service:
         if expired or shortened or records or changes:
             self._commands.commit({}, records, {}, now_ms())
         self._upkeep.step()
-        return expired or bool(records)
+        return self._lifetimes.busy or self._ends.busy
 
     def _tell(self, metrics_url: str) -> None:
         """Say how things are, where the supervisor, Prometheus and the next gateway look."""

@@ -18,10 +18,11 @@ from grouping.bound import Bound, Constant, Term
 from grouping.catalog import Catalog, Stream
 from grouping.command import parse
 from grouping.compiler import Draft, compile_draft, finish
-from grouping.constants import READERS, as_set, lift
+from grouping.constants import as_set, lift
 from grouping.cq_text import LITERAL, CqText
 from grouping.errors import InputError
 from grouping.group import CompiledQuery, ConstantRow, ConstantValue, SelectList
+from grouping.literals import READERS
 from grouping.query import CreateCq
 from grouping.signature import order
 

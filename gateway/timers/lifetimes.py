@@ -21,6 +21,8 @@ class Lifetimes:
         self._registry = registry
         self._timers = timers
         self._skip = 0
+        self.busy = False
+        """Whether there are more than one step looks at."""
 
     def step(self, now_ms: int) -> bool:
         """Remove CQs within the unit of work, and return whether there were any."""
@@ -30,7 +32,7 @@ class Lifetimes:
             )
         due = {CqKey(*member.decode("utf-8", "surrogatepass").split("\x00")): int(score) for member, score in found}
         if not due:
-            self._skip = 0
+            self._skip, self.busy = 0, False
             return False
         self._working.load(due)
         removed = 0
@@ -44,4 +46,5 @@ class Lifetimes:
                 removed += 1
         # Those of a stream that lags stay in front: the next look goes past them.
         self._skip = self._skip + len(due) - removed if len(found) == _CHUNK else 0
+        self.busy = removed > 0 and len(found) == _CHUNK
         return removed > 0
