@@ -1,5 +1,8 @@
 """A commit: Redis first, then Kafka, and what happens when something dies in between.
 
+Kafka's half is carried out by a thread: the commands that come next are read and compiled meanwhile, and nothing of
+theirs is carried out before it is done, so that there is one journal at a time.
+
 The working copy takes the unit together with a *journal*, which is all that is then written to Kafka in one
 transaction: catalog records, replies, dead letters and the offsets of the commands. A gateway that finds a journal
 whose commands are not committed on Kafka writes it once more. A Redis that lost a unit lies behind `cq.catalog`; both
@@ -11,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import msgspec
 import pyarrow as pa
@@ -18,7 +22,7 @@ import pyarrow as pa
 from gateway.kafka import CommandConsumer, Outgoing, TransactionalWriter
 from gateway.working_copy import WorkingCopy
 from grouping.errors import OperationalError
-from grouping.redis_store import mapped
+from grouping.redis_store import connect, mapped
 from grouping.settings import Settings
 
 __all__ = ["Commits", "Journal", "Remembered", "StoreLost"]
@@ -43,10 +47,12 @@ class Remembered:
     """Command ids and where their first replies lie on `cq.replies` (design notes in README.md).
 
     Ids are kept in two generations of the setting's length each, so that every one is kept at least that long.
+    On a connection of its own, used by one thread at a time.
     """
 
-    def __init__(self, settings: Settings, working: WorkingCopy) -> None:
-        self._working = working
+    def __init__(self, settings: Settings) -> None:
+        self._redis = connect(settings)
+        self._key = settings.key
         self._period_ms = round(settings.commands.remember_days * 86_400_000)
 
     @staticmethod
@@ -63,7 +69,7 @@ class Remembered:
         period = now_ms // self._period_ms
         for generation in (period - 1, period):
             with mapped():
-                places = self._working.redis.hmget(self._working.key("ids", str(generation)), keys)
+                places = self._redis.hmget(self._key("ids", str(generation)), keys)
             for key, place in zip(keys, places, strict=True):
                 if place is not None:
                     partition, offset = place.split(b"/")
@@ -72,13 +78,13 @@ class Remembered:
 
     def settle(self, places: Mapping[bytes, tuple[int, int]], also: Mapping[str, str], now_ms: int) -> None:
         """Remember where replies lie, and note further keys, once they are on Kafka."""
-        pipeline = self._working.redis.pipeline(transaction=False)
+        pipeline = self._redis.pipeline(transaction=False)
         if places:
-            name = self._working.key("ids", str(now_ms // self._period_ms))
+            name = self._key("ids", str(now_ms // self._period_ms))
             pipeline.hset(name, mapping={key: b"%d/%d" % (part, offset) for key, (part, offset) in places.items()})
             pipeline.pexpire(name, 2 * self._period_ms)
         for key, value in also.items():
-            pipeline.set(self._working.key(key), value)
+            pipeline.set(self._key(key), value)
         with mapped():
             pipeline.execute()
 
@@ -90,34 +96,59 @@ class Commits:
         self._settings = settings
         self._working = working
         self._consumer = consumer
-        self.remembered = Remembered(settings, working)
+        self.remembered = Remembered(settings)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
+        self._published: Future[None] | None = None
+        """Kafka's half of the last commit, until it is known to be done."""
         self._number = 0
         self.run_id = ""
         """The run of the Redis server that the working copy was read from."""
 
     def open(self) -> None:
         """Take a new producer: the old one may be beyond use, and whatever it left open is aborted."""
+        self._thread.submit(int).result()  # whatever the thread had to do is over then
+        self._published = None
         self._writer = TransactionalWriter(self._settings)
 
-    def write(
+    def begin(
         self,
         offsets: Mapping[int, int],
         records: Iterable[Outgoing],
         replies: Mapping[int, bytes],
         now_ms: int,
     ) -> None:
-        """Write the working copy's unit and its records.
+        """Write the working copy's unit to Redis, and have its records written to Kafka; `finish` waits for that.
 
         Raises:
             StoreLost: Redis is another run; the unit may have fallen on an older state.
             OperationalError: A server failed; recovery finds out how far it came.
         """
+        self.finish()
         self._number += 1
         journal = Journal(self._number, dict(offsets), list(records), dict(replies))
         run_id = self._working.commit({"journal": _pack(journal)})
         if run_id != self.run_id:
             raise StoreLost("redis was restarted during a commit")
-        self.publish(journal, now_ms)
+        self._published = self._thread.submit(self.publish, journal, now_ms)
+
+    def finish(self) -> None:
+        """Wait until the last unit is on Kafka, and it is remembered where its replies lie.
+
+        Raises:
+            OperationalError: A server failed; recovery finds out how far it came.
+        """
+        published, self._published = self._published, None
+        if published is not None:
+            published.result()
+
+    def look_up(self, keys: list[bytes], now_ms: int) -> Future[dict[bytes, tuple[int, int]]]:
+        """Have it looked up where the replies to commands lie that were seen before; the last unit's count once done.
+
+        Args:
+            keys: Of the commands' ids, as `Remembered.key` makes them.
+            now_ms: The present.
+        """
+        return self._thread.submit(self.remembered.find, keys, now_ms)
 
     def write_records(self, records: Iterable[Outgoing]) -> None:
         """Write records that change nothing in Redis, in one transaction.
@@ -125,6 +156,7 @@ class Commits:
         Raises:
             OperationalError: Nothing was written, as far as committed records are concerned.
         """
+        self.finish()
         self._writer.write(records)
 
     def pending(self) -> Journal | None:

@@ -18,7 +18,7 @@ __all__ = [
 
 COMMANDS = Counter("cq_commands", "commands answered, by the code of their reply", ["code"])
 DEAD_LETTERS = Counter("cq_dead_letters", "records that the gateway could not decode, by code", ["code"])
-COMMIT_SECONDS = Histogram("cq_commit_seconds", "time to carry out and commit one batch of commands")
+COMMIT_SECONDS = Histogram("cq_commit_seconds", "time to carry out one batch of commands and write it to Redis")
 LIVE_CQS = Gauge("cq_live_cqs", "live CQs, by stream", ["stream"])
 BEHIND = Gauge("cq_events_behind", "events published and not yet evaluated, by stream", ["stream"])
 DIGESTS = Counter("cq_digests", "digests written")

@@ -199,6 +199,7 @@ class _Service:
                 self._recover(rebuild=isinstance(error, StoreLost))
         server.shutdown()
         with suppress(OperationalError):
+            self._commits.finish()
             self._statements.counts.save(all_of_it=True)
         self._consumer.close()
 
@@ -217,6 +218,7 @@ class _Service:
     def _look_after(self) -> bool:
         """Do what is due now and then, and return whether there is more of it already."""
         working = self._working
+        self._commits.finish()
         if self._store.epoch() != self._epoch:
             raise OperationalError("redis was restarted or wiped")
         self._statements.counts.step()

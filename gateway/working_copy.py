@@ -7,7 +7,7 @@ touched, and whatever the caller wants written with them. There is one gateway, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TypeVar
 
 import msgspec
@@ -81,7 +81,7 @@ class WorkingCopy(Unit):
         self.listed.clear()
         self.begin()
 
-    def load(self, cqs: Iterable[CqKey], destinations: Iterable[Destination] = ()) -> None:
+    def load(self, cqs: Iterable[CqKey], destinations: Collection[Destination] = ()) -> None:
         """Read those CQs with their destinations, and those destinations, into the unit."""
         by_subscriber: dict[str, list[CqKey]] = {}
         for key in dict.fromkeys(cqs):

@@ -48,6 +48,8 @@ def exact_or_decimal(text: str) -> tuple[str, ConstantValue]:
 
 
 def _double(text: str) -> tuple[str, ConstantValue]:
+    if len(text) <= 18 and text.replace(".", "", 1).isdecimal():
+        return "DOUBLE", float(text)
     value = float(_decimal(text))
     if value in (float("inf"), float("-inf")):
         raise _unreadable(text, "DOUBLE")

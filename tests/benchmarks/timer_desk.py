@@ -34,7 +34,7 @@ from grouping.catalog import Catalog, Stream, StreamColumn
 from grouping.compiler import compile_select
 from grouping.cq_text import CqText
 from grouping.errors import OperationalError
-from grouping.group import GroupPlan, SelectList, canonical_constants, destination_id
+from grouping.group import DestinationIds, GroupPlan, SelectList, canonical_constants
 from grouping.pending_matches import pack_pending
 from grouping.query import ChangeBased, DigestClause
 from grouping.redis_store import connect
@@ -119,7 +119,8 @@ class Desk:
         constants = canonical_constants(query.row.__class__(query.row.types, (number,)))
         group, select = query.plan.group_id, query.select.select_id
         asked = trigger.trigger if trigger.timed else ChangeBased()
-        name = destination_id(group, constants, select, asked, trigger.phase_ms, DigestClause(), "shared")
+        ids = DestinationIds(group, select, asked, trigger.phase_ms, DigestClause(), "shared")
+        name = ids.of(constants)
         partition = partition_of(name.encode(), self.settings.results.partitions)
         return Destination(
             name, self._stream.stream_id, group, select, constants, "shared", partition, trigger,
@@ -139,7 +140,7 @@ class Desk:
         keys = [CqKey("bench", name) for name, _, _ in wanted]
         self.working.load(keys, places)
         for key, place in zip(keys, places, strict=True):
-            cq = Cq(key.name, CqText.cut(""), place.destination_id, self.now_ms, 0, None, expire_ms)
+            cq = Cq(key.name, CqText.cut(""), place.DestinationIds, self.now_ms, 0, None, expire_ms)
             self.working.put(key, cq, place, self._query.plan, self._query.select)
             self._registry.changes.append((catalog_key(key), msgspec.json.encode(CatalogCq("bench", cq, place))))
         self._commit()
