@@ -235,18 +235,21 @@ class Holder(msgspec.Struct, array_like=True):
         """The record times that at least one live, unpaused member sees, as disjoint windows."""
         if ALWAYS in self.windows:
             return [(None, None)]
-        windows = []
-        for key in self.windows:
-            start, expire = key.split(",")
-            windows.append((int(start) if start else None, int(expire) if expire else None))
+        windows = [_window(key) for key in self.windows]
         return union(windows) if len(windows) > 1 else windows
+
+
+@lru_cache(maxsize=4096)
+def _window(key: str) -> Window:
+    start, expire = key.split(",")
+    return (int(start) if start else None, int(expire) if expire else None)
 
 
 def _bound(epoch_ms: int | None) -> str:
     return "" if epoch_ms is None else str(epoch_ms)
 
 
-class EndNotice(msgspec.Struct, frozen=True):
+class EndNotice(msgspec.Struct, frozen=True, omit_defaults=True):
     """A destination whose last member has left, key `end/<destination>` on `cq.catalog`, until all of it is done."""
 
     destination: Destination

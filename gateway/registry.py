@@ -211,19 +211,37 @@ class Registry:
             )
         return cq
 
-    def drop(self, key: CqKey, name: str, now_ms: int, reason: str = "dropped") -> Cq:
-        """Remove a CQ and return it as it was; a dropped one still sees what is published by now."""
+    def drop(self, key: CqKey, name: str, now_ms: int) -> Cq:
+        """Remove a CQ and return it as it was; it still sees what is published by now."""
         cq = self.find(key, name)
         destination = self.destination_of(cq)
-        lasting = reason == "dropped" and destination.mode != "virtual" and not destination.trigger.timed
-        until = self._positions.source_ends(destination.stream_id) if lasting else ()
+        lasting = destination.mode != "virtual" and not destination.trigger.timed
+        self._remove(key, now_ms, "dropped", self._positions.source_ends(destination.stream_id) if lasting else ())
+        return cq
+
+    def expire(self, key: CqKey, evaluated: Mapping[str, int]) -> bool:
+        """Remove a CQ at its EXPIRE, and tell whether it went.
+
+        Args:
+            key: Whose it is; loaded.
+            evaluated: By stream, up to when all that was published is evaluated: it stays until its time is.
+        """
+        cq = self._working.cq(key)
+        if cq is None or cq.expire_ms is None:
+            return False
+        destination = self.destination_of(cq)
+        if evaluated[destination.stream_id] < cq.expire_ms:
+            return False
+        self._remove(key, cq.expire_ms, "expired")
+        if destination.trigger.timed:
+            self._working.owe(destination.destination_id, cq.expire_ms)
+        return True
+
+    def _remove(self, key: CqKey, at_ms: int, reason: str, until: tuple[int, ...] = ()) -> None:
         ended = self._working.remove(key, until)
-        if reason == "expired" and destination.trigger.timed:
-            self._working.owe(destination.destination_id, now_ms)
         self.changes.append((catalog_key(key), None))
         if ended is not None:
-            self._end(ended, now_ms, reason, until)
-        return cq
+            self._end(ended, at_ms, reason, until)
 
     def pause(self, key: CqKey, name: str, paused: bool, now_ms: int) -> Cq:
         """Pause or resume a CQ; doing so twice changes nothing."""

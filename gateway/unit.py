@@ -184,26 +184,27 @@ class Unit:
         assert own is not None, "a CQ has a destination"
         destination = own.destination
         for left in joined_with(destination):
-            holder = self._touch(left)
+            holder, name = self._touch(left), left.destination_id
             assert holder is not None, "a destination stays as long as it has members"
-            seen = holder.seen
+            seen = holder.seen if until else []
             holder.count(cq, -1)
             if not holder.members:
-                if until and self.touched[left.destination_id][1]:
-                    self.leaving[left.destination_id] = left
-                    self.set_field("leaving", left.destination_id, msgspec.msgpack.encode(left))
-                    self._last_entries[left.destination_id] = _entries(holder, seen, until)
-                self._ended_notes[left.destination_id] = holder.timed
-                self.holders[left.destination_id] = None
+                if until and self.touched[name][1]:
+                    self.leaving[name] = left
+                    self.set_field("leaving", name, msgspec.msgpack.encode(left))
+                    self._last_entries[name] = _entries(holder, seen, until)
+                self._ended_notes[name] = holder.timed
+                self.holders[name] = None
                 self.freed_numbers.append((left.stream_id, holder.number))
-                self.dedicated.discard(left.destination_id)
-        counts = self.parts[destination.stream_id]
+                self.dedicated.discard(name)
+        stream_id = destination.stream_id
+        counts, changed = self.parts[stream_id], self.changed_parts
         for part_id in _used_parts(cq, destination):
-            counts[part_id] -= 1
-            if not counts[part_id]:
+            left_over = counts[part_id] = counts[part_id] - 1
+            if not left_over:
                 del counts[part_id]
-            self.changed_parts.add((destination.stream_id, part_id))
-        return None if own.members else destination
+            changed.add((stream_id, part_id))
+        return None if self.holders[cq.destination_id] is not None else destination
 
     def _touch(self, destination: Destination) -> Holder | None:
         """Return the holder, and remember what it saw before the unit."""
