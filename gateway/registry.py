@@ -6,7 +6,7 @@ behind. What changed is also noted for `cq.catalog`, from which a lost Redis is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 import msgspec
@@ -183,12 +183,14 @@ class Registry:
             self.changes.append((f"part/{stream_id}/{name}".encode(), _encode(part)))
 
     def _end(self, destination: Destination, at_ms: int, reason: str, until: tuple[int, ...] = ()) -> None:
-        timed = self._working.ended_note(destination)
         version = self._working.ended_version(destination)
-        ranked = destination.trigger.timed and destination.clause.kind == "top"
-        select = self._working.select(destination.stream_id, destination.select_id) if ranked else None
         source = self._working.streams[destination.stream_id].name
-        notice = EndNotice(destination, at_ms, reason, version, source, timed=timed, until=until, select=select)
+        if destination.trigger.timed:
+            timed, ranked = self._working.ended_note(destination), destination.clause.kind == "top"
+            select = self._working.select(destination.stream_id, destination.select_id) if ranked else None
+            notice = EndNotice(destination, at_ms, reason, version, source, timed=timed, select=select)
+        else:
+            notice = EndNotice(destination, at_ms, reason, version, source, until=until)
         self.notices.append(notice)
         self.admission.ended(destination)
 
@@ -219,23 +221,25 @@ class Registry:
         self._remove(key, now_ms, "dropped", self._positions.source_ends(destination.stream_id) if lasting else ())
         return cq
 
-    def expire(self, key: CqKey, evaluated: Mapping[str, int]) -> bool:
-        """Remove a CQ at its EXPIRE, and tell whether it went.
+    def expire(self, keys: Iterable[CqKey], evaluated: Mapping[str, int]) -> int:
+        """Remove CQs whose EXPIRE has come, and return how many went.
 
         Args:
-            key: Whose it is; loaded.
-            evaluated: By stream, up to when all that was published is evaluated: it stays until its time is.
+            keys: Whose they are; loaded.
+            evaluated: By stream, up to when all that was published is evaluated: a CQ stays until its EXPIRE is.
         """
-        cq = self._working.cq(key)
-        if cq is None or cq.expire_ms is None:
-            return False
-        destination = self.destination_of(cq)
-        if evaluated[destination.stream_id] < cq.expire_ms:
-            return False
-        self._remove(key, cq.expire_ms, "expired")
-        if destination.trigger.timed:
-            self._working.owe(destination.destination_id, cq.expire_ms)
-        return True
+        count = 0
+        for key in keys:
+            cq = self._working.cq(key)
+            if cq is None or cq.expire_ms is None:
+                continue
+            destination = self.destination_of(cq)
+            if evaluated[destination.stream_id] >= cq.expire_ms:
+                self._remove(key, cq.expire_ms, "expired")
+                if destination.trigger.timed:
+                    self._working.owe(destination.destination_id, cq.expire_ms)
+                count += 1
+        return count
 
     def _remove(self, key: CqKey, at_ms: int, reason: str, until: tuple[int, ...] = ()) -> None:
         ended = self._working.remove(key, until)

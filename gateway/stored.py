@@ -44,11 +44,6 @@ class StoredCq(msgspec.Struct, array_like=True, frozen=True):
         """Where its results go."""
         return f"d_{self.destination.hex()}"
 
-    @property
-    def template_id(self) -> str:
-        """The template of its text, empty where that is not cut."""
-        return f"t_{self.template.hex()}" if self.template else ""
-
 
 class _StoredHolder(msgspec.Struct, array_like=True, frozen=True):
     """A destination's value; the fields from `windows` on only where one of them is set."""

@@ -69,6 +69,8 @@ class Unit:
         self.changed_cqs: set[CqKey] = set()
         self.holders: dict[str, Holder | None] = {}
         self.touched: dict[str, tuple[Destination, list[Window]]] = {}
+        self.touched_timed: list[str] = []
+        """Those of them that are timer-based."""
         self.stream_changes: dict[str, bool] = {}
         self.fields: dict[tuple[str, str], bytes | None] = {}
         self.new_parts: dict[tuple[str, str], Part] = {}
@@ -171,11 +173,12 @@ class Unit:
                 self._retired[name] = destination.stream_id
 
     def _set(self, key: CqKey, cq: Cq | None) -> None:
-        change = (cq is not None) - (self.cqs[key] is not None)
-        if change and key.subscriber in self.subscribed_counts:
-            self.subscribed_counts[key.subscriber] += change
-        if change and (names := self.listed.get(key.subscriber)) is not None:
-            (names.add if change > 0 else names.discard)(key.name)
+        if self.subscribed_counts or self.listed:
+            change = (cq is not None) - (self.cqs[key] is not None)
+            if change and key.subscriber in self.subscribed_counts:
+                self.subscribed_counts[key.subscriber] += change
+            if change and (names := self.listed.get(key.subscriber)) is not None:
+                (names.add if change > 0 else names.discard)(key.name)
         self.cqs[key] = cq
         self.changed_cqs.add(key)
 
@@ -188,7 +191,7 @@ class Unit:
             assert holder is not None, "a destination stays as long as it has members"
             seen = holder.seen if until else []
             holder.count(cq, -1)
-            if not holder.members:
+            if not (holder.windows or holder.paused):
                 if until and self.touched[name][1]:
                     self.leaving[name] = left
                     self.set_field("leaving", name, msgspec.msgpack.encode(left))
@@ -212,6 +215,8 @@ class Unit:
         holder = self.holders[name]
         if name not in self.touched:
             self.touched[name] = (destination, holder.seen if holder is not None else [])
+            if destination.trigger.timed:
+                self.touched_timed.append(name)
             self._numbers_before[name] = holder.number if holder is not None else None
         return holder
 
@@ -291,9 +296,8 @@ class Unit:
             now_ms: The present, epoch milliseconds.
         """
         changed: dict[str, TimedNote | None] = {}
-        for name, (destination, before) in self.touched.items():
-            if not destination.trigger.timed:
-                continue
+        for name in self.touched_timed:
+            destination, before = self.touched[name]
             holder = self.holders[name]
             after = holder.seen if holder is not None else []
             if before == after and (holder is None or holder.timed.history or not after):

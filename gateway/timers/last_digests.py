@@ -54,7 +54,7 @@ class LastDigests:
         owing: list[EndNotice] = []
         taken_in = self._timers.taken_in
         for notice in notices:
-            if not self.owes(notice):
+            if not (notice.destination.trigger.timed and self.owes(notice)):
                 yield notice, []
             # What is being taken in now was asked for before: the next time has all that was written by now.
             elif taken_in and taken_in >= self._clear.setdefault(notice.destination.destination_id, taken_in + 2):

@@ -34,7 +34,7 @@ class Lifetimes:
         due = [CqKey._make(member.decode("utf-8", "surrogatepass").split("\x00")) for member in found]
         self._working.load(due)
         evaluated = {stream_id: self._timers.evaluated_ms(stream_id) for stream_id in self._working.streams}
-        removed = sum(self._registry.expire(key, evaluated) for key in due)
+        removed = self._registry.expire(due, evaluated)
         # Those of a stream that lags stay in front: the next look goes past them.
         self._skip = self._skip + len(due) - removed if len(found) == _CHUNK else 0
         return removed > 0
