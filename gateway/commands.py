@@ -90,7 +90,13 @@ class Commands:
         self._topics.delete(self._positions.unneeded())
 
     def commit(
-        self, offsets: dict[int, int], records: list[Outgoing], to_remember: dict[int, bytes], now_ms: int
+        self,
+        offsets: dict[int, int],
+        records: list[Outgoing],
+        to_remember: dict[int, bytes],
+        now_ms: int,
+        *,
+        at_once: bool = True,
     ) -> None:
         """Write the unit of work as it stands, with its catalog records and the ends that it brought."""
         self._statements.counts.forget(self._working.freed_numbers)
@@ -98,7 +104,7 @@ class Commands:
         changes += self._ends.note(notices)
         catalog = self._settings.topic("catalog")
         records += [Outgoing(catalog, key, value, (), 0) for key, value in changes]
-        self._commits.write(offsets, records, to_remember, now_ms)
+        self._commits.write(offsets, records, to_remember, now_ms, at_once=at_once)
 
     # -- decoding ------------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,9 @@ The working copy takes the unit together with a *journal*, which is all that is 
 transaction: catalog records, replies, dead letters and the offsets of the commands. A gateway that finds a journal
 whose commands are not committed on Kafka writes it once more. A Redis that lost a unit lies behind `cq.catalog`; both
 are mended on start (recovery.py).
+
+Of units without commands, as where very many CQs expire, one is sent to Kafka while the next is made: half of the time
+is waiting. The next one's journal goes to Redis only when Kafka has all of the one before.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -37,6 +42,25 @@ class Journal(msgspec.Struct, array_like=True):
     records: list[Outgoing]
     replies: dict[int, bytes]
     """Number of a record that is a reply to be remembered, to the key of its command id."""
+
+
+class _Sent(NamedTuple):
+    """What Kafka said to a journal."""
+
+    rows: dict[int, list[int]]
+    """By partition of cq.replies, the numbers of its replies."""
+    last: int
+    """The number of its last record for the catalog, -1 if there is none."""
+    offsets: dict[int, int]
+    """Where the first and the last of each lie."""
+
+
+class _UnderWay(NamedTuple):
+    """A unit that Redis has, on its way to Kafka."""
+
+    journal: Journal
+    now_ms: int
+    sending: Future[_Sent]
 
 
 class Remembered:
@@ -92,11 +116,16 @@ class Commits:
         self._consumer = consumer
         self.remembered = Remembered(settings, working)
         self._number = 0
+        self._thread = ThreadPoolExecutor(1, "commit")
+        self._under_way: _UnderWay | None = None
         self.run_id = ""
         """The run of the Redis server that the working copy was read from."""
 
     def open(self) -> None:
         """Take a new producer: the old one may be beyond use, and whatever it left open is aborted."""
+        if self._under_way is not None:
+            wait([self._under_way.sending])  # whatever became of it: its journal is there still
+            self._under_way = None
         self._writer = TransactionalWriter(self._settings)
 
     def write(
@@ -105,8 +134,17 @@ class Commits:
         records: Iterable[Outgoing],
         replies: Mapping[int, bytes],
         now_ms: int,
+        *,
+        at_once: bool = True,
     ) -> None:
         """Write the working copy's unit and its records.
+
+        Args:
+            offsets: By partition of cq.commands, the offset after the last command of the unit.
+            records: What goes to Kafka.
+            replies: Number of a record that is a reply to be remembered, to the key of its command id.
+            now_ms: The present.
+            at_once: Whether Kafka must have it all on return; a unit without commands may go there behind the next one.
 
         Raises:
             StoreLost: Redis is another run; the unit may have fallen on an older state.
@@ -114,10 +152,30 @@ class Commits:
         """
         self._number += 1
         journal = Journal(self._number, dict(offsets), list(records), dict(replies))
-        run_id = self._working.commit({"journal": _pack(journal)})
+        packed = _pack(journal)
+        self.finish()
+        run_id = self._working.commit({"journal": packed})
         if run_id != self.run_id:
             raise StoreLost("redis was restarted during a commit")
-        self.publish(journal, now_ms)
+        if at_once:
+            self.publish(journal, now_ms)
+        else:
+            self._under_way = _UnderWay(journal, now_ms, self._thread.submit(self._send, journal))
+
+    def finish(self) -> None:
+        """Wait until Kafka has the unit before, whose journal the next one replaces.
+
+        Raises:
+            OperationalError: As `write` does.
+        """
+        if self._under_way is None:
+            return
+        (journal, now_ms, sending), self._under_way = self._under_way, None
+        sent = sending.result()
+        if self._working.run_id() != self.run_id:
+            # What an empty Redis must not be told is how far it has the catalog.
+            raise StoreLost("redis was restarted after a commit")
+        self._settle(journal, sent, now_ms)
 
     def write_records(self, records: Iterable[Outgoing]) -> None:
         """Write records that change nothing in Redis, in one transaction.
@@ -125,6 +183,7 @@ class Commits:
         Raises:
             OperationalError: Nothing was written, as far as committed records are concerned.
         """
+        self.finish()
         self._writer.write(records)
 
     def pending(self) -> Journal | None:
@@ -138,6 +197,10 @@ class Commits:
 
     def publish(self, journal: Journal, now_ms: int) -> None:
         """Write a journal to Kafka and remember where its replies came to lie."""
+        self._settle(journal, self._send(journal), now_ms)
+
+    def _send(self, journal: Journal) -> _Sent:
+        """Write a journal to Kafka; touches nothing else, so that another thread may do it."""
         catalog, replies = self._settings.topic("catalog"), self._settings.topic("replies")
         rows: dict[int, list[int]] = {}
         last = -1
@@ -151,13 +214,20 @@ class Commits:
         if journal.records or reads:
             watched = {row[at] for row in rows.values() for at in (0, -1)} | {last}
             offsets = self._writer.write(journal.records, reads, watched)
+        return _Sent(rows, last, offsets)
+
+    def _settle(self, journal: Journal, sent: _Sent, now_ms: int) -> None:
+        """Note in Redis that Kafka has a journal."""
+        rows, last, offsets = sent
         places: dict[bytes, tuple[int, int]] = {}
         also = {"settled": str(journal.number)}
         for partition, row in rows.items():
             first = offsets[row[0]]
             if offsets[row[-1]] != first + len(row) - 1:
                 # Recovery reads where they are.
-                raise OperationalError("somebody else writes to the topic of replies", detail=f"It is {replies}.")
+                raise OperationalError(
+                    "somebody else writes to the topic of replies", detail=f"It is {self._settings.topic('replies')}."
+                )
             also[f"replies-read:{partition}"] = str(first + len(row))
             for offset, number in enumerate(row, first):
                 if (name := journal.replies.get(number)) is not None:

@@ -199,6 +199,7 @@ class _Service:
                 self._recover(rebuild=isinstance(error, StoreLost))
         server.shutdown()
         with suppress(OperationalError):
+            self._commits.finish()
             self._statements.counts.save(all_of_it=True)
         self._consumer.close()
 
@@ -227,7 +228,9 @@ class _Service:
         records, changes = self._ends.step(now_ms(), self._epoch)
         self._statements.registry.changes += changes
         if expired or shortened or records or changes:
-            self._commands.commit({}, records, {}, now_ms())
+            self._commands.commit({}, records, {}, now_ms(), at_once=False)
+        else:
+            self._commits.finish()
         self._upkeep.step()
         return expired or bool(records)
 

@@ -203,6 +203,11 @@ class WorkingCopy(Unit):
         self.listed[subscriber] = names
         return names
 
+    def run_id(self) -> str:
+        """Return which run of the server this is."""
+        with mapped():
+            return str(self.redis.info("server")["run_id"])
+
     def commit(self, also: Mapping[str, bytes | str | int]) -> str:
         """Write the unit and further keys (under the prefix) in one transaction, and begin the next unit.
 

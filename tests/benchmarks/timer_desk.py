@@ -70,7 +70,7 @@ class Desk:
         topics.create({self._source: 2})
         self.working = WorkingCopy(settings)
         consumer = CommandConsumer(settings, settings.topic("commands"), 4)
-        commits = Commits(settings, self.working, consumer)
+        self._commits = commits = Commits(settings, self.working, consumer)
         self.timers = Timers(settings, self.working, topics, commits, lambda: self.now_ms)
         self._ends = Ends(settings, self.working, topics, LastDigests(settings, self.working, self.timers, commits))
         positions = Positions(settings, topics, self.working, settings.results.partitions)
@@ -211,7 +211,9 @@ class Desk:
         records, changes = self._ends.step(self.now_ms, self.epoch)
         self._registry.changes += changes
         if gone or shortened or records or changes:
-            self._commands.commit({}, records, {}, self.now_ms)
+            self._commands.commit({}, records, {}, self.now_ms, at_once=False)
+        else:
+            self._commits.finish()
         return gone or bool(records or changes)
 
 
