@@ -82,7 +82,8 @@ class Ends:
         """Return the destinations that somebody took up again."""
         names = [notice.destination.destination_id for notice in notices]
         self._working.load_holders(names)
-        return {name for name in names if self._working.holder(name) is not None}
+        holders = self._working.holders
+        return {name for name in names if holders[name] is not None}
 
     def _due(self, notices: Iterable[EndNotice], taken_over: set[str], epoch: int) -> Iterator[EndNotice]:
         """Yield those to whose destinations nothing is written any more."""

@@ -217,8 +217,7 @@ class Holder(msgspec.Struct, array_like=True):
         if cq.paused:
             self.paused += by
             return
-        start, expire = cq.window
-        key = ALWAYS if start is expire is None else f"{_bound(start)},{_bound(expire)}"
+        key = _window_key(*cq.window)
         left = self.windows.get(key, 0) + by
         if left:
             self.windows[key] = left
@@ -245,8 +244,9 @@ def _window(key: str) -> Window:
     return (int(start) if start else None, int(expire) if expire else None)
 
 
-def _bound(epoch_ms: int | None) -> str:
-    return "" if epoch_ms is None else str(epoch_ms)
+@lru_cache(maxsize=4096)
+def _window_key(start: int | None, expire: int | None) -> str:
+    return f"{'' if start is None else start},{'' if expire is None else expire}"
 
 
 class EndNotice(msgspec.Struct, frozen=True, omit_defaults=True):

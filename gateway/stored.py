@@ -92,8 +92,8 @@ def pack_cq(folded: str, cq: Cq) -> bytes:
     return _encode(fields)
 
 
-def unpack_cq(folded: str, stored: StoredCq, template: TextTemplate) -> Cq:
-    """Return the CQ of a value that was decoded, with the template that it names."""
+def unpack_cq(folded: str, stored: StoredCq, template: TextTemplate, home: str) -> Cq:
+    """Return the CQ of a value that was decoded, with the template and the id of the destination that it names."""
     name, literals = stored.name or folded, stored.literals
     if template is not WHOLE and not literals[0]:
         literals = (name, *literals[1:])
@@ -101,7 +101,7 @@ def unpack_cq(folded: str, stored: StoredCq, template: TextTemplate) -> Cq:
     return Cq(
         name,
         text,
-        stored.destination_id,
+        home,
         stored.created_ms,
         stored.offset,
         stored.start_ms,

@@ -8,7 +8,7 @@ touched, and whatever the caller wants written with them. There is one gateway, 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -99,15 +99,16 @@ class WorkingCopy(Unit):
             found |= {key: decode_cq(body) for key, body in zip(keys, bodies, strict=True) if body is not None}
         wanted = [destination.destination_id for destination in destinations]
         wanted += [feed_of(destination).destination_id for destination in destinations if destination.trigger.timed]
-        self.load_holders([*(stored.destination_id for stored in found.values()), *wanted])
-        self._unpack(found)
+        homes = [stored.destination_id for stored in found.values()]
+        self.load_holders([*homes, *wanted])
+        self._unpack(found, homes)
 
-    def _unpack(self, found: Mapping[CqKey, StoredCq]) -> None:
+    def _unpack(self, found: Mapping[CqKey, StoredCq], homes: Sequence[str]) -> None:
         """Take in CQs whose destinations are loaded, with the stores of matches that these read."""
         stores: list[str] = []
         texts: dict[str, set[bytes]] = defaultdict(set)
-        for stored in found.values():
-            holder = self.holders[stored.destination_id]
+        for home, stored in zip(homes, found.values(), strict=True):
+            holder = self.holders[home]
             assert holder is not None, "a CQ has a destination"
             destination = holder.destination
             if destination.trigger.timed:
@@ -118,8 +119,8 @@ class WorkingCopy(Unit):
         for stream_id, some in texts.items():
             names = {f"t_{template.hex()}": template for template in some if template}
             templates |= {names[name]: part for name, part in self._templates(stream_id, names).items()}
-        cqs = ((key, unpack_cq(key.name, stored, templates[stored.template])) for key, stored in found.items())
-        self.cqs |= dict(cqs)
+        for home, (key, stored) in zip(homes, found.items(), strict=True):
+            self.cqs[key] = unpack_cq(key.name, stored, templates[stored.template], home)
         self.stored_cqs.update(found)
 
     def _templates(self, stream_id: str, names: Iterable[str]) -> dict[str, TextTemplate]:
