@@ -172,9 +172,9 @@ class Commits:
             return
         (journal, now_ms, sending), self._under_way = self._under_way, None
         sent = sending.result()
-        if self._working.run_id() != self.run_id:
+        if self._working.confirmed_run() != self.run_id:
             # What an empty Redis must not be told is how far it has the catalog.
-            raise StoreLost("redis was restarted after a commit")
+            raise StoreLost("redis was restarted or wiped after a commit")
         self._settle(journal, sent, now_ms)
 
     def write_records(self, records: Iterable[Outgoing]) -> None:

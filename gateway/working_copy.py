@@ -7,6 +7,7 @@ touched, and whatever the caller wants written with them. There is one gateway, 
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
@@ -204,10 +205,11 @@ class WorkingCopy(Unit):
         self.listed[subscriber] = names
         return names
 
-    def run_id(self) -> str:
-        """Return which run of the server this is."""
+    def confirmed_run(self) -> str | None:
+        """Return which run of the server this is, None where no tables are confirmed for it: it lost them."""
         with mapped():
-            return str(self.redis.info("server")["run_id"])
+            body, run_id = self.redis.get(self.key("epoch")), str(self.redis.info("server")["run_id"])
+        return run_id if body and json.loads(body)["run_id"] == run_id else None
 
     def commit(self, also: Mapping[str, bytes | str | int]) -> str:
         """Write the unit and further keys (under the prefix) in one transaction, and begin the next unit.
