@@ -7,6 +7,7 @@ refused for want of knowledge: without statistics a group is as small as it was 
 from __future__ import annotations
 
 from bisect import bisect_right
+from typing import NamedTuple
 
 import msgspec
 
@@ -46,6 +47,8 @@ class Admission:
         self._working = working
         self._known: dict[str, tuple[int, StreamStatistics]] = {}
         self._admitted: dict[tuple[str, str], _Admitted] = {}
+        self._groups: dict[str, _Group] = {}
+        """What the statistics say of groups, as long as they are used."""
         self._paths: dict[str, AccessPath] = {}
         """By group: the index that it is given at first."""
 
@@ -62,6 +65,7 @@ class Admission:
     def _forget(self) -> None:
         """Let go what is known of streams and groups that are gone."""
         parts = self._working.parts
+        self._groups.clear()
         for stream_id in self._known.keys() - parts.keys() - self._working.streams.keys():
             del self._known[stream_id]
         for stream_id, group_id in [key for key in self._admitted if key[1] not in parts.get(key[0], {})]:
@@ -83,29 +87,35 @@ class Admission:
         Raises:
             InputError: quota-exceeded, with the figure and the limit.
         """
-        plan = query.plan
+        plan, working = query.plan, self._working
         known = self.statistics(plan.stream_id, now_ms)
-        load = known.group(plan.group_id)
-        rows = self._working.parts.get(plan.stream_id, {}).get(plan.group_id, 0)
-        path = self._by_shape(plan)
-        if path.residual:
-            candidates = rows if path.kind == "scan" else load.per_event(load.candidates) if load is not None else 0.0
+        group = self._groups.get(plan.group_id)
+        if group is None or group.known is not known:
+            group = self._groups[plan.group_id] = self._look_at(plan, known)
+        if group.path.residual:
+            rows = working.parts.get(plan.stream_id, {}).get(plan.group_id, 0)
+            candidates = rows if group.path.kind == "scan" else group.candidates
             self._check_residual(plan, (candidates + 1) * _PAIR_MICROS)
         if mode == "virtual":
             return
-        observed = load.per_event(load.matches) if load is not None else 0.0
-        if path.kind == "hash" and not path.residual:
-            # Where keys alone decide, a few hot values in a sample say little of all others: what was observed does.
-            self._check_matches(plan, observed)
-            return
-        admitted = self._admitted.get((plan.stream_id, plan.group_id))
+        admitted = group.admitted
         if admitted is None:
-            admitted = self._admitted[plan.stream_id, plan.group_id] = _Admitted()
+            self._check_matches(plan, group.observed)
+            return
         own = 0.0
         if weight := admitted.weight():
             own = known.matches(plan.conjuncts, query.row) or 0.0
-        self._check_matches(plan, observed + admitted.since(known.version) + own)
-        admitted.add((self._working.epoch, self._working.versions.get(plan.stream_id, 0) + 1), own * weight)
+        self._check_matches(plan, group.observed + admitted.since(known.version) + own)
+        admitted.add((working.epoch, working.versions.get(plan.stream_id, 0) + 1), own * weight)
+
+    def _look_at(self, plan: GroupPlan, known: StreamStatistics) -> _Group:
+        load, path = known.group(plan.group_id), self._by_shape(plan)
+        candidates, observed = (load.per_event(load.candidates), load.per_event(load.matches)) if load else (0.0, 0.0)
+        admitted = None
+        # Where keys alone decide, a few hot values in a sample say little of all others: what was observed does.
+        if path.kind != "hash" or path.residual:
+            admitted = self._admitted.setdefault((plan.stream_id, plan.group_id), _Admitted())
+        return _Group(known, path, candidates, observed, admitted)
 
     def _by_shape(self, plan: GroupPlan) -> AccessPath:
         path = self._paths.get(plan.group_id)
@@ -141,6 +151,19 @@ class Admission:
                 f"and the limit is {limit:,.1f} µs.",
                 hint="Add a comparison with =, IN or a bound that leaves few events.",
             )
+
+
+class _Group(NamedTuple):
+    """What statistics say of a group."""
+
+    known: StreamStatistics
+    path: AccessPath
+    candidates: float
+    """Rows that its index leaves, per event."""
+    observed: float
+    """Matches per event."""
+    admitted: _Admitted | None
+    """None where only what was observed counts."""
 
 
 class _Admitted:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import UNSET, UnsetType
 
 from gateway.positions import topic_of
 from gateway.records import Cq, Destination, TriggerSpec, instant
@@ -15,26 +18,12 @@ from grouping.reader_sql import filter_sql, select_sql
 from grouping.settings import Settings
 from grouping.times import format_interval
 
-__all__ = ["NextTick", "Parts", "cq_result", "destination_result", "trigger_result"]
+__all__ = ["CqResult", "NextTick", "Parts", "cq_result", "trigger_result"]
+
+_CHANGE: dict[str, object] = {"kind": "change"}
 
 NextTick = Callable[[TriggerSpec, Cq], int | None]
 """When a CQ fires next, epoch milliseconds."""
-
-
-def destination_result(settings: Settings, cq: Cq, destination: Destination, parts: Parts) -> dict[str, object]:
-    """Return where a reader finds a CQ's results."""
-    name = destination.destination_id
-    found: dict[str, object] = {"id": name, "mode": destination.mode, "topic": topic_of(settings, destination)}
-    if destination.mode != "virtual":
-        return found | {"partition": destination.partition, "key": name, "offset": cq.offset}
-    return found | {
-        "partition": None,
-        "key": destination.group_id,
-        "offset": cq.offset,
-        "filter": filter_sql(parts.plan, destination.row),
-        "select": select_sql(parts.select),
-        "columns": [{"name": column.name, "type": column.type} for column in parts.stream.columns],
-    }
 
 
 class Parts(NamedTuple):
@@ -45,21 +34,66 @@ class Parts(NamedTuple):
     select: SelectList
 
 
-def cq_result(
-    settings: Settings, cq: Cq, destination: Destination, parts: Parts, next_tick: NextTick
-) -> dict[str, object]:
+class DestinationResult(msgspec.Struct, frozen=True):
+    """Where a reader finds a CQ's results."""
+
+    id: str
+    mode: str
+    topic: str
+    partition: int | None
+    key: str
+    offset: int | tuple[int, ...]
+    filter: str | UnsetType = UNSET
+    """From here on of a virtual destination."""
+    select: str | UnsetType = UNSET
+    columns: list[dict[str, str]] | UnsetType = UNSET
+
+
+class CqResult(msgspec.Struct, frozen=True):
+    """What an accepted CREATE CQ answers."""
+
+    cq: str
+    group: str
+    signature: str
+    constants: list[Any]
+    trigger: dict[str, object]
+    starts_at: str | None
+    expires_at: str | None
+    destination: DestinationResult
+    pauses: list[dict[str, str | None]] | UnsetType = UNSET
+    """Of a virtual destination."""
+
+
+def cq_result(settings: Settings, cq: Cq, destination: Destination, parts: Parts, next_tick: NextTick) -> CqResult:
     """Return what an accepted CREATE CQ answers."""
-    return {
-        "cq": cq.name,
-        "group": destination.group_id,
-        "signature": parts.plan.signature,
-        "constants": shown_constants(destination.row),
-        "trigger": trigger_result(destination.trigger, cq, next_tick),
-        "starts_at": None if cq.start_ms is None else instant(cq.start_ms),
-        "expires_at": None if cq.expire_ms is None else instant(cq.expire_ms),
-        "destination": destination_result(settings, cq, destination, parts),
-        **({"pauses": _pauses(cq)} if destination.mode == "virtual" else {}),
-    }
+    return CqResult(
+        cq.name,
+        destination.group_id,
+        parts.plan.signature,
+        shown_constants(destination.row),
+        trigger_result(destination.trigger, cq, next_tick),
+        None if cq.start_ms is None else instant(cq.start_ms),
+        None if cq.expire_ms is None else instant(cq.expire_ms),
+        _destination_result(settings, cq, destination, parts),
+        _pauses(cq) if destination.mode == "virtual" else UNSET,
+    )
+
+
+def _destination_result(settings: Settings, cq: Cq, destination: Destination, parts: Parts) -> DestinationResult:
+    name, mode, topic = destination.destination_id, destination.mode, topic_of(settings, destination)
+    if mode != "virtual":
+        return DestinationResult(name, mode, topic, destination.partition, name, cq.offset)
+    return DestinationResult(
+        name,
+        mode,
+        topic,
+        None,
+        destination.group_id,
+        cq.offset,
+        filter_sql(parts.plan, destination.row),
+        select_sql(parts.select),
+        [{"name": column.name, "type": column.type} for column in parts.stream.columns],
+    )
 
 
 def _pauses(cq: Cq) -> list[dict[str, str | None]]:
@@ -69,7 +103,7 @@ def _pauses(cq: Cq) -> list[dict[str, str | None]]:
 def trigger_result(trigger: TriggerSpec, cq: Cq, next_tick: NextTick) -> dict[str, object]:
     """Return when a CQ's results leave."""
     if not trigger.timed:
-        return {"kind": "change"}
+        return _CHANGE
     at = next_tick(trigger, cq)
     found: dict[str, object] = {"kind": "timer", "next_at": None if at is None else instant(at)}
     if trigger.cron:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from concurrent.futures import Future
 
+import msgspec
 from confluent_kafka import Message
 
 from gateway.commit import Commits, Remembered
@@ -32,7 +33,7 @@ Clock = Callable[[], int]
 """The present, epoch milliseconds."""
 
 
-class _Request(NamedTuple):
+class _Request(msgspec.Struct, frozen=True):
     """A command record after decoding."""
 
     message: Message
@@ -40,6 +41,13 @@ class _Request(NamedTuple):
     """The subscriber's name as the record has it."""
     command: Command
     remember: bytes
+
+
+_Places = dict[bytes, tuple[int, int]]
+"""Partition and offset of replies, by the key of their command's id."""
+
+_Compiled = tuple[_Request, Prepared | InputError]
+"""A command after compiling: what it asks for, or what is wrong with it."""
 
 
 class Commands:
@@ -79,32 +87,24 @@ class Commands:
         self._replies = Replies(self._replies_topic, self._reply_partitions, now_ms)
         requests = [request for message in messages if (request := self._decode(message)) is not None]
         self._run_unless_poisoned(requests, now_ms)
-        offsets: dict[int, int] = {}
-        for message in messages:
-            partition, offset = message.partition(), message.offset()
-            assert partition is not None
-            assert offset is not None
-            offsets[partition] = offset + 1
+        offsets = {message.partition() or 0: (message.offset() or 0) + 1 for message in messages}
         self.commit(offsets, self._replies.records, self._replies.to_remember, now_ms)
         self._replies.count()
         self._topics.delete(self._positions.unneeded())
 
     def commit(
-        self,
-        offsets: dict[int, int],
-        records: list[Outgoing],
-        to_remember: dict[int, bytes],
-        now_ms: int,
-        *,
-        at_once: bool = True,
+        self, offsets: dict[int, int], records: list[Outgoing], to_remember: dict[int, bytes], now_ms: int
     ) -> None:
-        """Write the unit of work as it stands, with its catalog records and the ends that it brought."""
+        """Write the unit of work as it stands, with its catalog records and the ends that it brought.
+
+        Kafka's half goes on; `Commits.finish` waits for it.
+        """
         self._statements.counts.forget(self._working.freed_numbers)
         changes, notices = self._statements.registry.finish(now_ms)
         changes += self._ends.note(notices)
         catalog = self._settings.topic("catalog")
         records += [Outgoing(catalog, key, value, (), 0) for key, value in changes]
-        self._commits.write(offsets, records, to_remember, now_ms, at_once=at_once)
+        self._commits.begin(offsets, records, to_remember, now_ms)
 
     # -- decoding ------------------------------------------------------------------------------------------------------
 
@@ -170,18 +170,14 @@ class Commands:
                 self._replies.add(request.key, command.encoding, reply)
 
     def _run_all(self, requests: list[_Request], now_ms: int) -> None:
-        seen = self._commits.remembered.find([request.remember for request in requests], now_ms)
-        run: list[tuple[_Request, Prepared | InputError]] = []
+        seen = self._commits.look_up([request.remember for request in requests], now_ms)
+        run: list[_Compiled] = []
         for request in requests:
+            command = request.command
             try:
-                if request.remember in seen or request.remember in self._replies.first:
-                    prepared: Prepared | InputError = _REPEAT
-                else:
-                    prepared = self._statements.prepare(request.command.text, now_ms)
+                prepared: Prepared | InputError = self._statements.prepare(command.subscriber, command.text, now_ms)
             except InputError as error:
                 prepared = error
-            except OperationalError:
-                raise
             except Exception as error:
                 raise _Poison(request) from error
             if isinstance(prepared, Prepared) and prepared.on_streams:
@@ -192,25 +188,12 @@ class Commands:
                 run.append((request, prepared))
         self._run(run, seen, now_ms)
 
-    def _run(
-        self,
-        run: list[tuple[_Request, Prepared | InputError]],
-        seen: dict[bytes, tuple[int, int]],
-        now_ms: int,
-    ) -> None:
+    def _run(self, run: list[_Compiled], looked_up: Future[_Places], now_ms: int) -> None:
         """Carry out commands that were compiled against the same streams."""
-        keys, wanted = [], []
-        for request, prepared in run:
-            if isinstance(prepared, Prepared):
-                key = self._statements.needs(request.command.subscriber, prepared)
-                keys += [key] if key is not None else []
-                wanted += [prepared.wanted] if prepared.wanted is not None else []
-        self._working.load(keys, wanted)
-        room = max(self._settings.results.dedicated_limit - len(self._working.dedicated), 0)
-        names = dict.fromkeys(each.destination_id for each in wanted if each.mode == "dedicated")
-        new = [name for name in names if self._working.holder(name) is None][:room]
-        existing = {each.destination_id for each in wanted} & self._working.dedicated
-        self._positions.prepare(new, existing)
+        self._commits.finish()
+        seen = looked_up.result()
+        fresh = (prepared for request, prepared in run if request.remember not in seen)
+        self._statements.load(prepared for prepared in fresh if isinstance(prepared, Prepared))
         for request, prepared in run:
             try:
                 self._one(request, prepared, seen, now_ms)
@@ -223,38 +206,29 @@ class Commands:
         self,
         request: _Request,
         prepared: Prepared | InputError,
-        seen: dict[bytes, tuple[int, int]],
+        seen: _Places,
         now_ms: int,
     ) -> None:
         command, replies = request.command, self._replies
-        first = replies.first.get(request.remember)
+        first = replies.first(request.remember)
         if first is None and request.remember in seen:
             first = self._reply_at(*seen[request.remember])
+            if first is None and isinstance(prepared, Prepared):
+                # Its first reply is no longer to be had, so the command counts as new.
+                self._statements.load([prepared])
         if first is not None:
             replies.add(request.key, command.encoding, first)
             return
-        if prepared is _REPEAT:
-            # Its first reply is no longer to be had, so the command counts as new.
-            prepared = self._prepare_again(command, now_ms)
         try:
             if isinstance(prepared, InputError):
                 raise prepared
             position = f"{request.message.partition()}/{request.message.offset()}" if prepared.on_streams else ""
-            result = self._statements.carry_out(command.subscriber, prepared, position, now_ms)
+            result = self._statements.carry_out(prepared, position, now_ms)
             message = _DONE.get(type(prepared.statement).__name__, "done")
             reply = replies.accept(command.command_id, command.subscriber, message, result)
         except InputError as error:
             reply = replies.reject(command.command_id, command.subscriber, error)
         replies.add(request.key, command.encoding, reply, request.remember)
-
-    def _prepare_again(self, command: Command, now_ms: int) -> Prepared | InputError:
-        try:
-            prepared = self._statements.prepare(command.text, now_ms)
-        except InputError as error:
-            return error
-        key = self._statements.needs(command.subscriber, prepared)
-        self._working.load([] if key is None else [key], [] if prepared.wanted is None else [prepared.wanted])
-        return prepared
 
     def _reply_at(self, partition: int, offset: int) -> Reply | None:
         message = self._log_reader.at(self._replies_topic, partition, offset)
@@ -279,9 +253,6 @@ _FAULT = InputError(
     detail="It met a fault of its own, which it has logged; nothing was changed.",
     hint="Send it again, or report it.",
 )
-
-_REPEAT = InputError("a repeated command", code="unavailable")
-"""Stands for a command whose id was seen before: it is not compiled again."""
 
 _DONE = {
     "CreateCq": "created",

@@ -1,12 +1,12 @@
 """A commit: Redis first, then Kafka, and what happens when something dies in between.
 
+Kafka's half is carried out by a thread: the commands that come next are read and compiled meanwhile, and nothing of
+theirs is carried out before it is done, so that there is one journal at a time.
+
 The working copy takes the unit together with a *journal*, which is all that is then written to Kafka in one
 transaction: catalog records, replies, dead letters and the offsets of the commands. A gateway that finds a journal
 whose commands are not committed on Kafka writes it once more. A Redis that lost a unit lies behind `cq.catalog`; both
 are mended on start (recovery.py).
-
-Of units without commands, as where very many CQs expire, one is sent to Kafka while the next is made: half of the time
-is waiting. The next one's journal goes to Redis only when Kafka has all of the one before.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import NamedTuple
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import msgspec
 import pyarrow as pa
@@ -23,7 +22,7 @@ import pyarrow as pa
 from gateway.kafka import CommandConsumer, Outgoing, TransactionalWriter
 from gateway.working_copy import WorkingCopy
 from grouping.errors import OperationalError
-from grouping.redis_store import mapped
+from grouping.redis_store import connect, mapped
 from grouping.settings import Settings
 
 __all__ = ["Commits", "Journal", "Remembered", "StoreLost"]
@@ -44,33 +43,16 @@ class Journal(msgspec.Struct, array_like=True):
     """Number of a record that is a reply to be remembered, to the key of its command id."""
 
 
-class _Sent(NamedTuple):
-    """What Kafka said to a journal."""
-
-    rows: dict[int, list[int]]
-    """By partition of cq.replies, the numbers of its replies."""
-    last: int
-    """The number of its last record for the catalog, -1 if there is none."""
-    offsets: dict[int, int]
-    """Where the first and the last of each lie."""
-
-
-class _UnderWay(NamedTuple):
-    """A unit that Redis has, on its way to Kafka."""
-
-    journal: Journal
-    now_ms: int
-    sending: Future[_Sent]
-
-
 class Remembered:
     """Command ids and where their first replies lie on `cq.replies` (design notes in README.md).
 
     Ids are kept in two generations of the setting's length each, so that every one is kept at least that long.
+    On a connection of its own, used by one thread at a time.
     """
 
-    def __init__(self, settings: Settings, working: WorkingCopy) -> None:
-        self._working = working
+    def __init__(self, settings: Settings) -> None:
+        self._redis = connect(settings)
+        self._key = settings.key
         self._period_ms = round(settings.commands.remember_days * 86_400_000)
 
     @staticmethod
@@ -87,7 +69,7 @@ class Remembered:
         period = now_ms // self._period_ms
         for generation in (period - 1, period):
             with mapped():
-                places = self._working.redis.hmget(self._working.key("ids", str(generation)), keys)
+                places = self._redis.hmget(self._key("ids", str(generation)), keys)
             for key, place in zip(keys, places, strict=True):
                 if place is not None:
                     partition, offset = place.split(b"/")
@@ -96,13 +78,13 @@ class Remembered:
 
     def settle(self, places: Mapping[bytes, tuple[int, int]], also: Mapping[str, str], now_ms: int) -> None:
         """Remember where replies lie, and note further keys, once they are on Kafka."""
-        pipeline = self._working.redis.pipeline(transaction=False)
+        pipeline = self._redis.pipeline(transaction=False)
         if places:
-            name = self._working.key("ids", str(now_ms // self._period_ms))
+            name = self._key("ids", str(now_ms // self._period_ms))
             pipeline.hset(name, mapping={key: b"%d/%d" % (part, offset) for key, (part, offset) in places.items()})
             pipeline.pexpire(name, 2 * self._period_ms)
         for key, value in also.items():
-            pipeline.set(self._working.key(key), value)
+            pipeline.set(self._key(key), value)
         with mapped():
             pipeline.execute()
 
@@ -114,68 +96,59 @@ class Commits:
         self._settings = settings
         self._working = working
         self._consumer = consumer
-        self.remembered = Remembered(settings, working)
+        self.remembered = Remembered(settings)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
+        self._published: Future[None] | None = None
+        """Kafka's half of the last commit, until it is known to be done."""
         self._number = 0
-        self._thread = ThreadPoolExecutor(1, "commit")
-        self._under_way: _UnderWay | None = None
         self.run_id = ""
         """The run of the Redis server that the working copy was read from."""
 
     def open(self) -> None:
         """Take a new producer: the old one may be beyond use, and whatever it left open is aborted."""
-        if self._under_way is not None:
-            wait([self._under_way.sending])  # whatever became of it: its journal is there still
-            self._under_way = None
+        self._thread.submit(int).result()  # whatever the thread had to do is over then
+        self._published = None
         self._writer = TransactionalWriter(self._settings)
 
-    def write(
+    def begin(
         self,
         offsets: Mapping[int, int],
         records: Iterable[Outgoing],
         replies: Mapping[int, bytes],
         now_ms: int,
-        *,
-        at_once: bool = True,
     ) -> None:
-        """Write the working copy's unit and its records.
-
-        Args:
-            offsets: By partition of cq.commands, the offset after the last command of the unit.
-            records: What goes to Kafka.
-            replies: Number of a record that is a reply to be remembered, to the key of its command id.
-            now_ms: The present.
-            at_once: Whether Kafka must have it all on return; a unit without commands may go there behind the next one.
+        """Write the working copy's unit to Redis, and have its records written to Kafka; `finish` waits for that.
 
         Raises:
             StoreLost: Redis is another run; the unit may have fallen on an older state.
             OperationalError: A server failed; recovery finds out how far it came.
         """
+        self.finish()
         self._number += 1
         journal = Journal(self._number, dict(offsets), list(records), dict(replies))
-        packed = _pack(journal)
-        self.finish()
-        run_id = self._working.commit({"journal": packed})
+        run_id = self._working.commit({"journal": _pack(journal)})
         if run_id != self.run_id:
             raise StoreLost("redis was restarted during a commit")
-        if at_once:
-            self.publish(journal, now_ms)
-        else:
-            self._under_way = _UnderWay(journal, now_ms, self._thread.submit(self._send, journal))
+        self._published = self._thread.submit(self.publish, journal, now_ms)
 
     def finish(self) -> None:
-        """Wait until Kafka has the unit before, whose journal the next one replaces.
+        """Wait until the last unit is on Kafka, and it is remembered where its replies lie.
 
         Raises:
-            OperationalError: As `write` does.
+            OperationalError: A server failed; recovery finds out how far it came.
         """
-        if self._under_way is None:
-            return
-        (journal, now_ms, sending), self._under_way = self._under_way, None
-        sent = sending.result()
-        if self._working.confirmed_run() != self.run_id:
-            # What an empty Redis must not be told is how far it has the catalog.
-            raise StoreLost("redis was restarted or wiped after a commit")
-        self._settle(journal, sent, now_ms)
+        published, self._published = self._published, None
+        if published is not None:
+            published.result()
+
+    def look_up(self, keys: list[bytes], now_ms: int) -> Future[dict[bytes, tuple[int, int]]]:
+        """Have it looked up where the replies to commands lie that were seen before; the last unit's count once done.
+
+        Args:
+            keys: Of the commands' ids, as `Remembered.key` makes them.
+            now_ms: The present.
+        """
+        return self._thread.submit(self.remembered.find, keys, now_ms)
 
     def write_records(self, records: Iterable[Outgoing]) -> None:
         """Write records that change nothing in Redis, in one transaction.
@@ -197,10 +170,6 @@ class Commits:
 
     def publish(self, journal: Journal, now_ms: int) -> None:
         """Write a journal to Kafka and remember where its replies came to lie."""
-        self._settle(journal, self._send(journal), now_ms)
-
-    def _send(self, journal: Journal) -> _Sent:
-        """Write a journal to Kafka; touches nothing else, so that another thread may do it."""
         catalog, replies = self._settings.topic("catalog"), self._settings.topic("replies")
         rows: dict[int, list[int]] = {}
         last = -1
@@ -214,20 +183,13 @@ class Commits:
         if journal.records or reads:
             watched = {row[at] for row in rows.values() for at in (0, -1)} | {last}
             offsets = self._writer.write(journal.records, reads, watched)
-        return _Sent(rows, last, offsets)
-
-    def _settle(self, journal: Journal, sent: _Sent, now_ms: int) -> None:
-        """Note in Redis that Kafka has a journal."""
-        rows, last, offsets = sent
         places: dict[bytes, tuple[int, int]] = {}
         also = {"settled": str(journal.number)}
         for partition, row in rows.items():
             first = offsets[row[0]]
             if offsets[row[-1]] != first + len(row) - 1:
                 # Recovery reads where they are.
-                raise OperationalError(
-                    "somebody else writes to the topic of replies", detail=f"It is {self._settings.topic('replies')}."
-                )
+                raise OperationalError("somebody else writes to the topic of replies", detail=f"It is {replies}.")
             also[f"replies-read:{partition}"] = str(first + len(row))
             for offset, number in enumerate(row, first):
                 if (name := journal.replies.get(number)) is not None:

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 import msgspec
 
+from gateway.commit import Commits
 from gateway.end_notices import EndNotices
 from gateway.kafka import Outgoing, Topics
 from gateway.positions import topic_of
@@ -36,12 +37,17 @@ _UNIT_BYTES = 32 << 20
 class Ends:
     """Carries out the ends of destinations, some thousands in a unit of work."""
 
-    def __init__(self, settings: Settings, working: WorkingCopy, topics: Topics, last_digests: LastDigests) -> None:
+    def __init__(
+        self, settings: Settings, working: WorkingCopy, topics: Topics, commits: Commits, last_digests: LastDigests
+    ) -> None:
         self._settings = settings
         self._working = working
         self._topics = topics
+        self._commits = commits
         self._last_digests = last_digests
         self._notices = EndNotices(working)
+        self.busy = False
+        """Whether there were more ends than one step looks at; a few more can wait, for each commit has its costs."""
 
     def reload(self) -> None:
         """Read the notices from the working copy."""
@@ -55,6 +61,7 @@ class Ends:
 
     def step(self, now_ms: int, epoch: int) -> tuple[list[Outgoing], list[CatalogChange]]:
         """Return what is to be written now, as part of the unit of work: last digests, `cq.end` and changed notices."""
+        waiting = len(self._notices.open)
         some = list(self._notices.next(_AT_ONCE))
         taken_over = self._taken_over(some)
         records: list[Outgoing] = []
@@ -76,7 +83,9 @@ class Ends:
             else:
                 self._notices.replace(msgspec.structs.replace(notice, written=True))
         self._delete_topics(now_ms)
-        return records, self._notices.changes()
+        changes = self._notices.changes()
+        self.busy = bool(changes) and (waiting > _AT_ONCE or size > _UNIT_BYTES)
+        return records, changes
 
     def _taken_over(self, notices: Iterable[EndNotice]) -> set[str]:
         """Return the destinations that somebody took up again."""
@@ -137,7 +146,9 @@ class Ends:
             if topic not in in_use and destination.destination_id not in taken_over:
                 topics.add(topic)
             self._notices.remove(notice)
-        self._topics.delete(topics)
+        if topics:
+            self._commits.finish()  # the unit before may be writing their `cq.end` still
+            self._topics.delete(topics)
 
 
 def end_record(settings: Settings, notice: EndNotice) -> Outgoing:

@@ -50,10 +50,12 @@ class Positions:
 
     def prepare(self, new: Iterable[str], existing: Iterable[str]) -> None:
         """Create the topics of new dedicated destinations, and ask for the ends of all, at once."""
-        made = {dedicated_topic(self._settings, name): name for name in new}
-        self._topics.create(dict.fromkeys(made, 1), result_config(self._settings))
-        self._made |= set(made.values())
-        places = [(topic, 0) for topic in (*made, *(dedicated_topic(self._settings, name) for name in existing))]
+        wanted = {dedicated_topic(self._settings, name): name for name in new}
+        # One that is there already may be that of a destination whose end is still to be written, or read.
+        self._made |= {
+            wanted[topic] for topic in self._topics.create(dict.fromkeys(wanted, 1), result_config(self._settings))
+        }
+        places = [(topic, 0) for topic in (*wanted, *(dedicated_topic(self._settings, name) for name in existing))]
         self._ends |= self._topics.ends([place for place in places if place not in self._ends])
 
     def unneeded(self) -> list[str]:

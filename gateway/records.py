@@ -66,7 +66,7 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
         """Make the spec of a trigger whose grid begins at an instant."""
         match trigger:
             case ChangeBased():
-                return cls()
+                return _CHANGE_BASED
             case TimerBased(every):
                 every_ms = round(every.total_seconds() * 1000)
                 return cls(every_ms, anchor_ms % every_ms)
@@ -84,6 +84,9 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
     def timed(self) -> bool:
         """Whether results gather until a tick."""
         return bool(self.every_ms or self.cron)
+
+
+_CHANGE_BASED = TriggerSpec()
 
 
 class Destination(msgspec.Struct, frozen=True, array_like=True):

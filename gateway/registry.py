@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from gateway.admission import Admission
+from gateway.placing import Asked, Placing
 from gateway.positions import Positions
 from gateway.records import CatalogCq, Cq, Destination, EndNotice, TriggerSpec, instant, millis
 from gateway.timers.cursor import sights_since
@@ -20,10 +21,9 @@ from gateway.working_copy import WorkingCopy
 from grouping.catalog import Stream
 from grouping.cq_text import CqText
 from grouping.errors import InputError, near_name
-from grouping.group import CompiledQuery, GroupPlan, SelectList, canonical_constants, destination_id
-from grouping.query import AlterCq, CreateCq, DigestClause
+from grouping.group import CompiledQuery, GroupPlan, SelectList
+from grouping.query import AlterCq, CreateCq
 from grouping.settings import Settings
-from schemas.partition import partition_of
 
 __all__ = ["CatalogChange", "Registry", "catalog_key"]
 
@@ -35,7 +35,6 @@ _PAUSES = 99
 
 
 _encode = msgspec.json.Encoder().encode
-_ALL = DigestClause()
 _NEAR = 1_000
 """So many names before and behind a misspelt one are compared with it."""
 
@@ -54,57 +53,34 @@ class Registry:
         self._positions = positions
         self.admission = Admission(settings, working)
         """What the streams' statistics say; refuses what would cost too much."""
+        self.placing = Placing(settings, working, positions.shared_partitions)
+        self._wanted: dict[str, Destination] = {}
+        """What this unit's commands ask for, by id."""
         self.changes: list[CatalogChange] = []
         """What is to be written to the catalog with this unit."""
         self.notices: list[EndNotice] = []
         """Destinations that ended in this unit."""
 
-    def wanted(self, statement: CreateCq, query: CompiledQuery, now_ms: int) -> Destination:
-        """Return the destination that a CREATE asks for; its mode and partition hold if there is none yet."""
-        start_ms = millis(statement.start) if statement.start else None
-        trigger = TriggerSpec.of(statement.trigger, now_ms if start_ms is None else start_ms)
-        clause, word = statement.publish.digest or _ALL, statement.publish.mode or ""
-        plan = query.plan
-        constants = canonical_constants(query.row)
-        return self._place((plan.stream_id, plan.group_id), constants, query.select.select_id, trigger, clause, word)
-
-    def _place(
-        self,
-        group: tuple[str, str],
-        constants: str,
-        select_id: str,
-        trigger: TriggerSpec,
-        clause: DigestClause,
-        word: str,
-    ) -> Destination:
-        stream_id, group_id = group
-        phase_ms = trigger.phase_ms if trigger.every_ms else None
-        name = destination_id(group_id, constants, select_id, trigger.trigger, phase_ms, clause, word or None)
-        digest = (clause.kind, clause.columns, clause.rows, clause.even_if_empty)
-        mode = self._mode(word)
-        partition = self._partition(name, mode)
-        return Destination(name, stream_id, group_id, select_id, constants, mode, partition, trigger, digest, word)
-
-    def _mode(self, word: str) -> str:
-        """Return the mode of a new destination: the word's, or dedicated while there is room, then shared."""
-        if word:
-            return word
-        return "dedicated" if self._settings.results.dedicated_limit > len(self._working.dedicated) else "shared"
-
-    def _partition(self, destination_id: str, mode: str) -> int:
-        return partition_of(destination_id.encode(), self._positions.shared_partitions) if mode == "shared" else 0
+    def load(self, keys: Iterable[CqKey], asked: Iterable[Asked]) -> None:
+        """Look up CQs, the destinations that are asked for, and where readers of these will begin."""
+        wanted, working = self.placing.place(asked), self._working
+        self._wanted |= wanted
+        working.load(keys, wanted.values())
+        room = max(self._settings.results.dedicated_limit - len(working.dedicated), 0)
+        names = [name for name, each in wanted.items() if each.mode == "dedicated" and working.holder(name) is None]
+        self._positions.prepare(names[:room], wanted.keys() & working.dedicated)
 
     def create(
-        self, key: CqKey, text: CqText, statement: CreateCq, query: CompiledQuery, wanted: Destination, now_ms: int
+        self, key: CqKey, text: CqText, statement: CreateCq, query: CompiledQuery, destination_id: str, now_ms: int
     ) -> Cq:
         """Create or replace a CQ and return it.
 
         Args:
-            key: Whose it is.
+            key: Whose it is; loaded.
             text: The command's text, kept for DESCRIBE.
             statement: What was asked.
             query: Its SELECT, compiled.
-            wanted: As `wanted` returned it, loaded.
+            destination_id: The destination that it asks for; loaded.
             now_ms: The time of acceptance.
 
         Raises:
@@ -131,33 +107,17 @@ class Registry:
                 detail=f"There are {limit}, and the limit is {limit}.",
                 hint="Drop those that are not needed any more.",
             )
-        destination = self._existing_or(wanted)
-        if self._working.holder(wanted.destination_id) is None:
+        destination = self._destination(destination_id)
+        if self._working.holder(destination_id) is None:
             self.admission.check(query, destination.mode, now_ms)
         cq = Cq(statement.name, text, destination.destination_id, now_ms, self._begin(destination), start_ms, expire_ms)
         self._put(key, cq, destination, now_ms, query)
         return cq
 
-    def _existing_or(self, wanted: Destination) -> Destination:
-        """Return the destination of that id as it is, or the wanted one if there may be one more."""
-        holder = self._working.holder(wanted.destination_id)
-        if holder is not None:
-            return holder.destination
-        if (leaving := self._working.leaving.get(wanted.destination_id)) is not None:
-            # What its last life has yet to get comes with the new one's: where the readers of both are.
-            return leaving
-        limit = self._settings.results.dedicated_limit
-        mode = self._mode(wanted.word)
-        if mode == "dedicated" and len(self._working.dedicated) >= limit:
-            raise InputError(
-                "there are too many dedicated destinations",
-                code="quota-exceeded",
-                detail=f"There are {len(self._working.dedicated)}, and the limit is {limit}.",
-                hint="Publish SHARED, or leave the word out.",
-            )
-        if mode == wanted.mode:
-            return wanted
-        return msgspec.structs.replace(wanted, mode=mode, partition=self._partition(wanted.destination_id, mode))
+    def _destination(self, destination_id: str) -> Destination:
+        """Return a destination that is loaded: as it is, or a new one if there may be one more."""
+        holder = self._working.holder(destination_id)
+        return self.placing.new(self._wanted[destination_id]) if holder is None else holder.destination
 
     def _begin(self, destination: Destination) -> int | tuple[int, ...]:
         if destination.mode == "virtual":
@@ -167,11 +127,13 @@ class Registry:
     def _put(
         self, key: CqKey, cq: Cq, destination: Destination, now_ms: int, query: CompiledQuery | None = None
     ) -> None:
-        parts = (query.plan, query.select) if query is not None else ()
-        known = self._working.parts.get(destination.stream_id, {})
-        if parts and not (destination.group_id in known and destination.select_id in known):
-            for part in parts:
-                self._note_part(destination.stream_id, part)
+        parts: tuple[GroupPlan | SelectList, ...] = ()
+        if query is not None:
+            known = self._working.parts.get(destination.stream_id, {})
+            if destination.group_id not in known or destination.select_id not in known:
+                parts = (query.plan, query.select)
+                for part in parts:
+                    self._note_part(destination.stream_id, part)
         ended = self._working.put(key, cq, destination, *parts)
         if ended is not None:
             self._end(ended, now_ms, "replaced")
@@ -281,10 +243,9 @@ class Registry:
         destination, offset = old, cq.offset
         if trigger != old.trigger:
             self._check_digest(old, trigger)
-            group = (old.stream_id, old.group_id)
-            wanted = self._place(group, old.constants, old.select_id, trigger, old.clause, old.word)
-            self._working.load((), [wanted])
-            destination = self._existing_or(wanted)
+            asked = self.placing.asked_anew(old, trigger)
+            self.load((), [asked])
+            destination = self._destination(asked.destination_id)
             offset = self._begin(destination)
         changed = msgspec.structs.replace(
             cq, destination_id=destination.destination_id, start_ms=start_ms, expire_ms=expire_ms, offset=offset
@@ -331,7 +292,7 @@ class Registry:
             for name, note in self._working.note_sights(now_ms).items()
         )
         changes, notices = [*self.changes, *sights, *unused], self.notices
-        self.changes, self.notices = [], []
+        self.changes, self.notices, self._wanted = [], [], {}
         return changes, notices
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime
-from typing import Any
 
 from gateway.kafka import Outgoing
 from gateway.metrics import COMMANDS
 from grouping.errors import InputError
-from schemas.codec import Encoding, Reply, encode_reply
+from schemas.codec import Encoding, Reply, decode_reply, encode_reply
 from schemas.partition import partition_of
 
 __all__ = ["Replies"]
@@ -34,10 +33,19 @@ class Replies:
         self.records: list[Outgoing] = []
         self.to_remember: dict[int, bytes] = {}
         """Number of a record to the key of the command id that it is the first reply to."""
-        self.first: dict[bytes, Reply] = {}
-        """The same replies, by that key."""
+        self._first: dict[bytes, int] = {}
+        """The same numbers, by that key."""
 
-    def accept(self, command_id: str, subscriber: str, message: str, result: dict[str, Any]) -> Reply:
+    def first(self, remember: bytes) -> Reply | None:
+        """Return the first reply to a command id, by its key; None when there is none in this unit."""
+        number = self._first.get(remember)
+        if number is None:
+            return None
+        value = self.records[number].value
+        assert value is not None, "a reply is no tombstone"
+        return decode_reply(value)
+
+    def accept(self, command_id: str, subscriber: str, message: str, result: object) -> Reply:
         """Return the reply to a command that was carried out."""
         return Reply(
             command_id=command_id,
@@ -72,7 +80,7 @@ class Replies:
             remember: The key of its id, where this is the first reply to it; `unavailable` is not remembered.
         """
         if remember is not None and reply.code != "unavailable":
-            self.first[remember] = reply
+            self._first[remember] = len(self.records)
             self.to_remember[len(self.records)] = remember
         self._codes[reply.code] += 1
         headers = (("command_id", reply.command_id.encode("utf-8", "surrogatepass")),) if reply.command_id else ()
@@ -85,7 +93,7 @@ class Replies:
         """Take back all records but the first ones: what they answer is carried out anew."""
         del self.records[count:]
         self.to_remember.clear()
-        self.first.clear()
+        self._first.clear()
 
     def count(self) -> None:
         """Tell the metrics, once the unit is written."""

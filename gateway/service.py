@@ -127,7 +127,8 @@ class _Service:
         self._recovery = Recovery(settings, working, self._topics, self._consumer, self._commits)
         self._upkeep = TableUpkeep(settings, working)
         self._timers = Timers(settings, working, self._topics, self._commits, now_ms)
-        self._ends = Ends(settings, working, self._topics, LastDigests(settings, working, self._timers, self._commits))
+        last_digests = LastDigests(settings, working, self._timers, self._commits)
+        self._ends = Ends(settings, working, self._topics, self._commits, last_digests)
         positions = Positions(settings, self._topics, working, partitions[settings.topic("results")])
         self._statements = Statements(settings, working, self._topics, positions, self._upkeep)
         self._commands = Commands(
@@ -228,11 +229,11 @@ class _Service:
         records, changes = self._ends.step(now_ms(), self._epoch)
         self._statements.registry.changes += changes
         if expired or shortened or records or changes:
-            self._commands.commit({}, records, {}, now_ms(), at_once=False)
+            self._commands.commit({}, records, {}, now_ms())
         else:
             self._commits.finish()
         self._upkeep.step()
-        return expired or bool(records)
+        return self._lifetimes.busy or self._ends.busy
 
     def _tell(self, metrics_url: str) -> None:
         """Say how things are, where the supervisor, Prometheus and the next gateway look."""

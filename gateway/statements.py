@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import partial
-from typing import NamedTuple
 
-from gateway.answers import NextTick, Parts, cq_result
+import msgspec
+
+from gateway.answers import CqResult, NextTick, Parts, cq_result
 from gateway.kafka import Topics
 from gateway.listing import show
 from gateway.match_counts import MatchCounts
+from gateway.placing import Asked
 from gateway.positions import Positions
 from gateway.records import Cq, Destination, TriggerSpec, instant
 from gateway.registry import Registry
@@ -55,20 +58,28 @@ _CREATE_CQ = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?CQ\s", re.IGNORECASE)
 """The command that comes in thousands: it need not be parsed to be known."""
 
 
-class Prepared(NamedTuple):
+_ABOUT_CQ = DropCq | PauseCq | ResumeCq | AlterCq | DescribeCq | ExplainCq
+"""Statements about a CQ that there is."""
+
+
+class Prepared(msgspec.Struct, frozen=True):
     """A command after parsing and compiling, before anything was looked up for it."""
 
     statement: Statement
-    text: CqText | None = None
-    """A CREATE's."""
-    query: CompiledQuery | None = None
-    wanted: Destination | None = None
-    """A CREATE's destination, as far as it is known now."""
+    key: CqKey
+    """The CQ that it is about; of a statement about none, without a name."""
+    create: Create | None = None
+    """What a CREATE CQ has besides."""
+    on_streams: bool = False
+    """Whether later commands compile differently once this one is carried out."""
 
-    @property
-    def on_streams(self) -> bool:
-        """Whether later commands compile differently once this one is carried out."""
-        return isinstance(self.statement, CreateStream | DropStream)
+
+class Create(msgspec.Struct, frozen=True):
+    """A CREATE CQ, compiled."""
+
+    text: CqText
+    query: CompiledQuery
+    asked: Asked
 
 
 class Statements:
@@ -93,8 +104,8 @@ class Statements:
         self.catalog = Catalog(self._working.streams.values())
         self._preparer = Preparer(self.catalog)
 
-    def prepare(self, text: str, now_ms: int) -> Prepared:
-        """Parse and compile a text.
+    def prepare(self, subscriber: str, text: str, now_ms: int) -> Prepared:
+        """Parse and compile a subscriber's text.
 
         Raises:
             InputError: What is wrong with it.
@@ -108,40 +119,43 @@ class Statements:
             )
         cut = CqText.cut(text)
         if not (cut.is_cut or _CREATE_CQ.match(text)) and not isinstance(statement := parse(text), CreateCq):
-            return Prepared(statement)
+            name = statement.name if isinstance(statement, _ABOUT_CQ) else ""
+            on_streams = isinstance(statement, CreateStream | DropStream)
+            return Prepared(statement, CqKey.of(subscriber, name), on_streams=on_streams)
         create, query = self._preparer.create(cut)
         create = with_digest_columns(create, query)
         if create.publish.mode == "virtual":
             check_virtual(query)
-        return Prepared(create, cut, query, self.registry.wanted(create, query, now_ms))
+        asked = self.registry.placing.asked(create, query, now_ms)
+        return Prepared(create, CqKey.of(subscriber, create.name), Create(cut, query, asked))
 
-    def needs(self, subscriber: str, prepared: Prepared) -> CqKey | None:
-        """Return the CQ that a statement is about."""
-        name = getattr(prepared.statement, "name", None)
-        if name is None or isinstance(prepared.statement, CreateStream | DropStream | DescribeStream):
-            return None
-        return CqKey.of(subscriber, name)
+    def load(self, run: Iterable[Prepared]) -> None:
+        """Look up what commands need that were compiled against the same streams, all at once."""
+        keys, asked = [], []
+        for prepared in run:
+            if prepared.key.name:
+                keys.append(prepared.key)
+            if prepared.create is not None:
+                asked.append(prepared.create.asked)
+        self.registry.load(keys, asked)
 
-    def carry_out(self, subscriber: str, prepared: Prepared, position: str, now_ms: int) -> Result:
+    def carry_out(self, prepared: Prepared, position: str, now_ms: int) -> Result | CqResult:
         """Carry out a statement and return its result.
 
         Args:
-            subscriber: Who asks.
-            prepared: What; the CQ that it `needs` and its wanted destination must be loaded.
+            prepared: What; loaded.
             position: The command's own place on its topic; only CREATE STREAM asks for it.
             now_ms: The time of acceptance.
 
         Raises:
             InputError: Why it cannot be done; nothing was changed.
         """
-        statement, registry = prepared.statement, self.registry
-        key = CqKey.of(subscriber, getattr(statement, "name", ""))
+        statement, key, registry = prepared.statement, prepared.key, self.registry
         match statement:
             case CreateCq():
-                assert prepared.text is not None
-                assert prepared.query is not None
-                assert prepared.wanted is not None
-                cq = registry.create(key, prepared.text, statement, prepared.query, prepared.wanted, now_ms)
+                create = prepared.create
+                assert create is not None, "a CREATE was compiled"
+                cq = registry.create(key, create.text, statement, create.query, create.asked.destination_id, now_ms)
                 return self._cq(cq, now_ms)
             case DropCq(name):
                 return {"cq": registry.drop(key, name, now_ms).name}
@@ -175,7 +189,7 @@ class Statements:
                 return self._describe(registry.find(key, name), now_ms)
             case Show():
                 tick, index = self._next_tick(now_ms), partial(registry.admission.index, now_ms=now_ms)
-                return show(statement, subscriber, self._working, self.catalog, self._upkeep, tick, index)
+                return show(statement, key.subscriber, self._working, self.catalog, self._upkeep, tick, index)
             case ExplainSelect(select):
                 query = compile_select(select, self.catalog)
                 stream = self._working.streams[query.plan.stream_id]
@@ -190,7 +204,7 @@ class Statements:
 
         return tick
 
-    def _cq(self, cq: Cq, now_ms: int) -> Result:
+    def _cq(self, cq: Cq, now_ms: int) -> CqResult:
         destination = self.registry.destination_of(cq)
         return cq_result(self._settings, cq, destination, self._parts(destination), self._next_tick(now_ms))
 
@@ -215,7 +229,8 @@ class Statements:
             matches, last_ms = None, None  # who sees a record of the group's is each reader's to tell
         else:
             matches, last_ms = self.counts.of(holder.destination.stream_id, holder.number)
-        return self._cq(cq, now_ms) | {
+        described: Result = msgspec.to_builtins(self._cq(cq, now_ms))
+        return described | {
             "text": str(cq.text),
             "status": "paused" if cq.paused else "active",
             "created_at": instant(cq.created_ms),

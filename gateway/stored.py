@@ -78,7 +78,7 @@ def raw_id(destination_id: str) -> bytes:
 def pack_cq(folded: str, cq: Cq) -> bytes:
     """Return the value of a CQ, its key being the folded name."""
     first, *literals = cq.text.literals
-    template = bytes.fromhex(cq.text.template.template_id[2:])
+    template = _raw_template(cq.text.template.template_id)
     fields: tuple[Any, ...] = (
         template,
         ("" if first == cq.name and template else first, *literals),
@@ -90,6 +90,11 @@ def pack_cq(folded: str, cq: Cq) -> bytes:
     if cq.start_ms is not None or cq.expire_ms is not None or cq.paused or cq.pauses:
         fields += (cq.start_ms, cq.expire_ms, cq.paused, cq.pauses)
     return _encode(fields)
+
+
+@lru_cache(maxsize=10_000)
+def _raw_template(template_id: str) -> bytes:
+    return bytes.fromhex(template_id[2:])
 
 
 def unpack_cq(folded: str, stored: StoredCq, template: TextTemplate, home: str) -> Cq:

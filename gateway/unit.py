@@ -122,14 +122,16 @@ class Unit:
                 if joined.mode == "dedicated":
                     self.dedicated.add(joined.destination_id)
             holder.count(cq, 1)
-        counts = self.parts.setdefault(stream_id, {})
+        counts, changed = self.parts.setdefault(stream_id, {}), self.changed_parts
         for part_id in _used_parts(cq, destination):
-            if part_id not in counts:
+            if part_id in counts:
+                counts[part_id] += 1
+            else:
+                counts[part_id] = 1
                 found = {_part_id(part): part for part in (*parts, cq.text.template)}
                 if part_id in found:
                     self.new_parts[stream_id, part_id] = found[part_id]
-            counts[part_id] = counts.get(part_id, 0) + 1
-            self.changed_parts.add((stream_id, part_id))
+            changed.add((stream_id, part_id))
         old = self.cqs[key]
         ended = self._leave(old) if old is not None else None
         self._set(key, cq)
@@ -257,12 +259,11 @@ class Unit:
         removed: dict[str, list[str]] = {}
         added: dict[str, list[Entry]] = {}
         for name, (destination, before) in self.touched.items():
-            holder = self.holders[name]
             if destination.trigger.timed:
                 continue
+            holder = self.holders[name]
             after = holder.seen if holder is not None else []
-            same = holder is None or holder.number == self._numbers_before[name]
-            if before == after and same:
+            if before == after and (holder is None or holder.number == self._numbers_before[name]):
                 continue
             if before:
                 removed.setdefault(destination.stream_id, []).append(name)

@@ -7,9 +7,8 @@ touched, and whatever the caller wants written with them. There is one gateway, 
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -83,7 +82,7 @@ class WorkingCopy(Unit):
         self.listed.clear()
         self.begin()
 
-    def load(self, cqs: Iterable[CqKey], destinations: Iterable[Destination] = ()) -> None:
+    def load(self, cqs: Iterable[CqKey], destinations: Collection[Destination] = ()) -> None:
         """Read those CQs with their destinations, and those destinations, into the unit."""
         by_subscriber: dict[str, list[CqKey]] = {}
         for key in dict.fromkeys(cqs):
@@ -204,12 +203,6 @@ class WorkingCopy(Unit):
                 del self.listed[next(iter(self.listed))]
         self.listed[subscriber] = names
         return names
-
-    def confirmed_run(self) -> str | None:
-        """Return which run of the server this is, None where no tables are confirmed for it: it lost them."""
-        with mapped():
-            body, run_id = self.redis.get(self.key("epoch")), str(self.redis.info("server")["run_id"])
-        return run_id if body and json.loads(body)["run_id"] == run_id else None
 
     def commit(self, also: Mapping[str, bytes | str | int]) -> str:
         """Write the unit and further keys (under the prefix) in one transaction, and begin the next unit.

@@ -27,7 +27,7 @@ class Constant(msgspec.Struct, frozen=True):
     type: str
     """A column type, ``NUMERIC`` or ``SET<…>``, as in a `ConstantRow`; Spark's literal type until it is coerced."""
     reader: str | None = None
-    """How `text` was read (`constants.READERS`); None for TRUE, FALSE, NULL and sets."""
+    """How `text` was read (`literals.READERS`); None for TRUE, FALSE, NULL and sets."""
     text: str = ""
     """The literal's text, a number's with its sign."""
     position: int | None = None

@@ -1,11 +1,10 @@
-"""Constants: read exactly for the place where they stand, and lifted into a row's slots."""
+"""Constants: as they compare with what stands beside them, and lifted into a row's slots."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, date, datetime
-from decimal import Context, Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 from grouping.bound import Bound, Constant
@@ -13,138 +12,16 @@ from grouping.errors import InputError
 from grouping.expression import Call, Column, Expression, Scalar, Slot, Value
 from grouping.functions import common_type, family, result_type
 from grouping.group import ConstantRow, ConstantValue
-from grouping.patterns import rust_pattern
+from grouping.literals import EXACT, READERS, exact_or_decimal
 
-__all__ = ["READERS", "as_decimal", "as_set", "coerce", "lift", "number", "read_again", "set_of", "settle", "string"]
+__all__ = ["as_decimal", "as_set", "coerce", "lift", "number", "read_again", "set_of", "settle", "string"]
 
-_LONGEST_NUMBER = 400
-_LARGEST_COUNT = 1000
 _COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"))
-_EXACT = Context(prec=2 * _LONGEST_NUMBER)
-_ISO_DATE = re.compile(r"\d{4}-?\d\d-?\d\d", re.ASCII)
-_ISO_TIMESTAMP = re.compile(
-    r"\d{4}-?\d\d-?\d\d([T ]\d\d(:?\d\d(:?\d\d([.,]\d{1,6}0*)?)?)?(Z|[+-]\d\d(:?\d\d)?)?)?", re.ASCII
-)
-
-
-def _exact(text: str) -> tuple[str, ConstantValue]:
-    """Read a number exactly: a BIGINT where one holds it, else NUMERIC."""
-    if len(text) <= 18 and text.isdecimal():
-        return "BIGINT", int(text)
-    value = _decimal(text)
-    if value == value.to_integral_value() and -(2**63) <= value < 2**63:
-        return "BIGINT", int(value)
-    return "NUMERIC", _EXACT.normalize(value)
-
-
-def _exact_or_decimal(text: str) -> tuple[str, ConstantValue]:
-    """Read a number exactly, as a BIGINT or a DECIMAL."""
-    kind, value = _exact(text)
-    if not isinstance(value, Decimal):
-        return kind, value
-    parts = value.as_tuple()
-    scale = max(0, -int(parts.exponent))
-    return f"DECIMAL({max(len(parts.digits) + max(0, int(parts.exponent)), scale)},{scale})", value
-
-
-def _double(text: str) -> tuple[str, ConstantValue]:
-    value = float(_decimal(text))
-    if value in (float("inf"), float("-inf")):
-        raise _unreadable(text, "DOUBLE")
-    return "DOUBLE", value + 0.0
-
-
-def _literal(text: str) -> tuple[str, ConstantValue]:
-    """Read a number as Spark types it where no column says otherwise."""
-    if "e" in text or "E" in text:
-        return _double(text)
-    value = _decimal(text)
-    if "." not in text and -(2**63) <= value < 2**63:
-        return ("INT" if -(2**31) <= value < 2**31 else "BIGINT"), int(value)
-    digits, scale = value.as_tuple().digits, max(0, -int(value.as_tuple().exponent))
-    return f"DECIMAL({max(len(digits), scale)},{scale})", value
-
-
-def _decimal(text: str) -> Decimal:
-    if len(text) > _LONGEST_NUMBER:
-        raise _unreadable(text[:20] + "…", "number")
-    try:
-        value = Decimal(text)
-    except InvalidOperation:
-        raise _unreadable(text, "number") from None
-    # A zero's exponent counts too: 0e999999999 takes a gigabyte when it is made an int.
-    if not value.is_finite() or abs(value.adjusted()) > _LONGEST_NUMBER:
-        raise _unreadable(text, "number")
-    return value
-
-
-def _string(text: str) -> tuple[str, ConstantValue]:
-    return "STRING", text
-
-
-def _date(text: str) -> tuple[str, ConstantValue]:
-    try:
-        if _ISO_DATE.fullmatch(text):
-            return "DATE", date.fromisoformat(text)
-    except ValueError:
-        pass
-    raise _unreadable(text, "DATE")
-
-
-def _timestamp(text: str) -> tuple[str, ConstantValue]:
-    try:
-        if _ISO_TIMESTAMP.fullmatch(text):
-            time = datetime.fromisoformat(text)
-            return "TIMESTAMP", time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
-    except (ValueError, OverflowError):
-        pass
-    raise _unreadable(text, "TIMESTAMP")
-
-
-def _precise(text: str) -> tuple[str, ConstantValue]:
-    """Read a whole number beside a DECIMAL as Spark does: of as many digits as it has."""
-    kind, value = _literal(text)
-    if isinstance(value, int):
-        value = Decimal(value)
-        kind = f"DECIMAL({len(value.as_tuple().digits)},0)"
-    return kind, value
-
-
-def _count(text: str) -> tuple[str, ConstantValue]:
-    """Read how often something is repeated, or to which length it is padded."""
-    kind, value = _literal(text)
-    if kind != "INT" or not isinstance(value, int) or value > _LARGEST_COUNT:
-        raise InputError(
-            f'"{text}" is no INT of up to {_LARGEST_COUNT}',
-            code="unsupported-query",
-            detail="It is the length or number of repetitions of a string.",
-        )
-    return kind, value
-
-
-def _pattern(text: str) -> tuple[str, ConstantValue]:
-    rust_pattern(text)
-    return "STRING", text
-
-
-READERS: dict[str, Callable[[str], tuple[str, ConstantValue]]] = {
-    "exact": _exact,
-    "decimal": _exact_or_decimal,
-    "double": _double,
-    "literal": _literal,
-    "precise": _precise,
-    "count": _count,
-    "pattern": _pattern,
-    "string": _string,
-    "date": _date,
-    "timestamp": _timestamp,
-}
-"""From a literal's text to the type and the value of its slot."""
 
 
 def number(text: str, position: int | None) -> Constant:
     """Return the constant of a number's text, its sign included."""
-    kind, value = _literal(text)
+    kind, value = READERS["literal"](text)
     return Constant(value, kind, "literal", text, position)
 
 
@@ -216,7 +93,7 @@ def as_decimal(constant: Constant) -> Constant:
     """Return an exact number as the DECIMAL that it is where no column stands beside it."""
     if constant.reader is not None:
         return read_again(constant, "decimal")
-    kind, value = ("BIGINT", None) if constant.value is None else _exact_or_decimal(str(constant.value))
+    kind, value = ("BIGINT", None) if constant.value is None else exact_or_decimal(str(constant.value))
     return Constant(value, kind)
 
 
@@ -230,7 +107,7 @@ def as_set(typed: Iterable[tuple[str, ConstantValue]]) -> tuple[str, tuple[Any, 
     values.discard(None)
     ordered = sorted(values)
     if kind == "NUMERIC":
-        ordered = [_EXACT.normalize(Decimal(value)) for value in ordered]
+        ordered = [EXACT.normalize(Decimal(value)) for value in ordered]
     return kind, (*ordered, *null)
 
 
@@ -283,7 +160,7 @@ def settle(bound: Bound) -> Expression:
 def _settled(value: ConstantValue, kind: str) -> Value:
     """Return a value whose type is a column's: where nothing is lifted there is no ``NUMERIC``."""
     if kind == "NUMERIC":
-        kind, value = ("BIGINT", None) if value is None else _exact_or_decimal(str(value))
+        kind, value = ("BIGINT", None) if value is None else exact_or_decimal(str(value))
     return Value(_scalar(value), kind)
 
 
@@ -293,13 +170,3 @@ def _scalar(value: ConstantValue) -> Scalar:
     if isinstance(value, date):
         return value.isoformat()
     return value  # type: ignore[return-value]  # sets are spread by the caller
-
-
-def _unreadable(text: str, kind: str) -> InputError:
-    form = {"DATE": "2026-11-21", "TIMESTAMP": "2026-11-21T10:00:00Z"}.get(kind)
-    return InputError(
-        f'"{text}" is no {kind}',
-        code="type-mismatch",
-        detail=f"It stands where a {kind} in ISO 8601 is wanted." if form else "It is out of range.",
-        hint=f"Write it as '{form}'." if form else None,
-    )

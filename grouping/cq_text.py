@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 from functools import lru_cache
 
 import msgspec
@@ -21,11 +22,9 @@ _HEAD = re.compile(
 )
 """A plain name, or a quoted one of harmless characters: the SDK quotes all names."""
 _REST = r"(?:[eE][+-]?[0-9]+)?(?![\w.])"
-LITERAL = re.compile(
-    r"('[^']*(?:''[^']*)*'"
-    rf"|[0-9](?<![\w.][0-9])[0-9]*(?:\.[0-9]*)?{_REST}"
-    rf"|\.[0-9](?<![\w.]\.[0-9])[0-9]*{_REST})"
-)
+_STRING = r"'[^']*(?:''[^']*)*'"
+_NUMBER = rf"[0-9](?<![\w.][0-9])[0-9]*(?:\.[0-9]*)?{_REST}|\.[0-9](?<![\w.]\.[0-9])[0-9]*{_REST}"
+LITERAL = re.compile(f"({_STRING}|{_NUMBER})")
 """A string, or a number without its sign. What may not stand before is looked at behind the first character: an
 expression that begins with a set of characters is searched for twice as fast."""
 _NO_NAMES = frozenset(("AS", "FROM", "SELECT", "WHERE", "WITH"))
@@ -61,12 +60,19 @@ class CqText(msgspec.Struct, frozen=True, array_like=True):
     @classmethod
     def cut(cls, text: str) -> CqText:
         """Cut a text; one that is not plainly a CREATE CQ is one literal."""
-        head = _HEAD.match(text) if len(text) <= _LONGEST else None
+        if len(text) > _LONGEST:
+            return cls(WHOLE, (text,))
+        if (like := _last.like) is not None and (match := like(text)) is not None and match[1].upper() not in _NO_NAMES:
+            return cls(_last.template, match.groups())
+        head = _HEAD.match(text)
         if head is None or head[2].upper() in _NO_NAMES:
             return cls(WHOLE, (text,))
         start, end = head.span(2)
         parts = LITERAL.split(text[end:])
-        return cls(_template((text[:start], *parts[::2])), (head[2], *parts[1::2]))
+        literals = (head[2], *parts[1::2])
+        template = _template((text[:start], *parts[::2]))
+        _last.note(template, literals)
+        return cls(template, literals)
 
     @property
     def is_cut(self) -> bool:
@@ -85,3 +91,38 @@ class CqText(msgspec.Struct, frozen=True, array_like=True):
 def _template(pieces: tuple[str, ...]) -> TextTemplate:
     body = msgspec.json.encode(pieces)
     return TextTemplate("t_" + hashlib.blake2b(body, digest_size=8).hexdigest(), pieces)
+
+
+class _Last:
+    """The text before: many of one template come in a row, and one expression for all of it cuts them at once."""
+
+    def __init__(self) -> None:
+        self.template = WHOLE
+        self.like: Callable[[str], re.Match[str] | None] | None = None
+        """Matches texts that are cut as the one before was; None until two in a row were alike."""
+
+    def note(self, template: TextTemplate, literals: tuple[str, ...]) -> None:
+        """Note how a text was cut; an expression is made for the second of a kind, since that takes a while."""
+        strings = tuple(literal[0] == "'" for literal in literals[1:])
+        self.like = _like(template, strings) if template is self.template else None
+        self.template = template
+
+
+@lru_cache(maxsize=100)
+def _like(template: TextTemplate, strings: tuple[bool, ...]) -> Callable[[str], re.Match[str] | None] | None:
+    """Return what matches the texts of a template whose literals are strings where those were, None where unsure.
+
+    A piece may read otherwise beside a literal of the other kind (``5e+'a'``, ``5e+7``), and so may one with a quote of
+    its own.
+    """
+    before, after, *rest = template.pieces
+    if any("'" in piece for piece in (after, *rest)):
+        return None
+    name = "[A-Za-z0-9_][A-Za-z0-9_ .:/-]{0,200}" if before.endswith('"') else "[A-Za-z_][A-Za-z0-9_]{0,200}"
+    parts = [re.escape(before), f"({name})", re.escape(after)]
+    for string, piece in zip(strings, rest, strict=True):
+        parts += (f"({_STRING if string else _NUMBER})", re.escape(piece))
+    return re.compile("".join(parts)).fullmatch
+
+
+_last = _Last()

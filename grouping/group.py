@@ -6,6 +6,7 @@ import hashlib
 import math
 from datetime import date, datetime
 from decimal import Decimal
+from itertools import chain
 from typing import Any, cast
 
 import msgspec
@@ -17,11 +18,11 @@ __all__ = [
     "CompiledQuery",
     "ConstantRow",
     "ConstantValue",
+    "DestinationIds",
     "GroupPlan",
     "SelectItem",
     "SelectList",
     "canonical_constants",
-    "destination_id",
     "group_id",
     "parse_constants",
     "pending_id",
@@ -90,6 +91,7 @@ def group_id(stream_id: str, signature: str) -> str:
     return _digest("g_", stream_id, signature)
 
 
+_encode = msgspec.json.Encoder().encode
 _rows: dict[str, ConstantRow] = {}
 """Rows by their text: what was written a moment ago is asked for several times in the same unit of work."""
 _MOST_ROWS = 20_000
@@ -102,11 +104,13 @@ def canonical_constants(row: ConstantRow) -> str:
         >>> canonical_constants(ConstantRow(("STRING", "DOUBLE"), ("INTC", 100.0)))
         '["STRING","INTC","DOUBLE",100.0]'
     """
-    flat: list[object] = []
-    for kind, value in zip(row.types, row.values, strict=True):
+    flat: list[object] = [*chain.from_iterable(zip(row.types, row.values, strict=True))]
+    text = _encode(flat).decode()
+    if "null" in text:
         # JSON has no infinity (a literal beyond DOUBLE's range): null would make it one with NULL.
-        flat += (kind, repr(value) if isinstance(value, float) and math.isinf(value) else value)
-    return _noted(msgspec.json.encode(flat).decode(), row)
+        flat = [repr(part) if isinstance(part, float) and math.isinf(part) else part for part in flat]
+        text = _encode(flat).decode()
+    return _noted(text, row)
 
 
 def _noted(text: str, row: ConstantRow) -> str:
@@ -161,28 +165,40 @@ def _trigger_text(trigger: Trigger, phase_ms: int | None) -> str:
             return f"cron {' '.join(cron.split())} {zone}"
 
 
-def destination_id(
-    group: str,
-    constants: str,
-    select: str,
-    trigger: Trigger,
-    phase_ms: int | None,
-    digest: DigestClause,
-    mode: str | None,
-) -> str:
-    """Return the id of the destination that all CQs equal in these share (contract §5).
+class DestinationIds:
+    """The ids of destinations that differ in their constants only: all CQs equal in the rest share one (contract §5).
 
-    Args:
-        group: The group's id.
-        constants: As `canonical_constants` writes them.
-        select: The id of the SELECT list.
-        trigger: When results leave.
-        phase_ms: Of a TimerBased trigger, START (or acceptance) modulo the interval, epoch milliseconds.
-        digest: The digest clause; the default one when there is none.
-        mode: The word after PUBLISH, None when there is none.
+    Example:
+        >>> DestinationIds("g_1", "s1", ChangeBased(), None, DigestClause(), None).of('["BIGINT",5]')
+        'd_051df9ed63ea88648f4d9f53'
     """
-    clause = f"{digest.kind} {digest.rows} {digest.even_if_empty} {msgspec.json.encode(digest.columns).decode()}"
-    return _digest("d_", group, constants, select, _trigger_text(trigger, phase_ms), clause, mode or "")
+
+    def __init__(
+        self,
+        group: str,
+        select: str,
+        trigger: Trigger,
+        phase_ms: int | None,
+        digest: DigestClause,
+        mode: str | None,
+    ) -> None:
+        """Take what they have in common.
+
+        Args:
+            group: The group's id.
+            select: The id of the SELECT list.
+            trigger: When results leave.
+            phase_ms: Of a TimerBased trigger, START (or acceptance) modulo the interval, epoch milliseconds.
+            digest: The digest clause; the default one when there is none.
+            mode: The word after PUBLISH, None when there is none.
+        """
+        clause = f"{digest.kind} {digest.rows} {digest.even_if_empty} {msgspec.json.encode(digest.columns).decode()}"
+        self._group = group
+        self._rest = "\x00".join((select, _trigger_text(trigger, phase_ms), clause, mode or ""))
+
+    def of(self, constants: str) -> str:
+        """Return the id for constants as `canonical_constants` writes them."""
+        return _digest("d_", self._group, constants, self._rest)
 
 
 def pending_id(group: str, constants: str, select: str) -> str:

@@ -9,7 +9,7 @@ number of another type where types matter, anything refused) takes the whole pat
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -18,10 +18,11 @@ from grouping.bound import Bound, Constant, Term
 from grouping.catalog import Catalog, Stream
 from grouping.command import parse
 from grouping.compiler import Draft, compile_draft, finish
-from grouping.constants import READERS, as_set, lift
+from grouping.constants import as_set, lift
 from grouping.cq_text import LITERAL, CqText
 from grouping.errors import InputError
 from grouping.group import CompiledQuery, ConstantRow, ConstantValue, SelectList
+from grouping.literals import READERS
 from grouping.query import CreateCq
 from grouping.signature import order
 
@@ -45,7 +46,9 @@ class _Place(NamedTuple):
 
     ordinal: int
     """Which literal of the text, the first being the name; -1 for a constant that is always the same."""
-    reader: str
+    read_text: Callable[[str], Typed]
+    """Of its kind of literal."""
+    of_string: bool
     sign: str
     literal_type: str
     """The type that Spark gives the literal must be this; "" where it does not matter."""
@@ -53,20 +56,20 @@ class _Place(NamedTuple):
 
     def read(self, literals: Sequence[str]) -> Typed:
         """Return the constant's type and value in another text."""
-        if self.ordinal < 0:
-            return self.fixed
-        text = literals[self.ordinal]
-        if (text[0] == "'") != (self.reader in _OF_STRINGS):
+        ordinal, read_text, of_string, sign, literal_type, fixed = self
+        if ordinal < 0:
+            return fixed
+        text = literals[ordinal]
+        if (text[0] == "'") != of_string:
             raise _Fallback
-        if text[0] == "'":
+        if of_string:
             text = text[1:-1]
-            if "'" in text:
-                text = text.replace("''", "'")
-            return READERS[self.reader](text)
-        text = self.sign + text
-        if self.literal_type and READERS["literal"](text)[0] != self.literal_type:
+            return read_text(text.replace("''", "'") if "'" in text else text)
+        if sign:
+            text = sign + text
+        if literal_type and READERS["literal"](text)[0] != literal_type:
             raise _Fallback
-        return READERS[self.reader](text)
+        return read_text(text)
 
 
 _OF_STRINGS = frozenset(("string", "date", "timestamp", "pattern"))
@@ -198,11 +201,11 @@ def _compared(conjuncts: Sequence[Bound]) -> list[int]:
 def _place(constant: Constant, positions: dict[int, int], *, exact: bool) -> _Place:
     fixed = (constant.type, constant.value)
     if constant.reader is None or constant.position not in positions:
-        return _Place(-1, "", "", "", fixed)
+        return _Place(-1, READERS["literal"], False, "", "", fixed)
     of_string = constant.reader in _OF_STRINGS
     sign = "-" if not of_string and constant.text.startswith("-") else ""
     kind = READERS["literal"](constant.text)[0] if exact and not of_string else ""
-    return _Place(positions[constant.position], constant.reader, sign, kind, fixed)
+    return _Place(positions[constant.position], READERS[constant.reader], of_string, sign, kind, fixed)
 
 
 def _read(shape: _Shape, text: CqText) -> tuple[CreateCq, CompiledQuery]:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+import hiredis
 import msgspec
 import numpy as np
 import redis
@@ -68,7 +69,17 @@ def connect(settings: Settings) -> Any:
         socket_timeout=30,
         socket_connect_timeout=5,
         retry=None,
+        command_packer=_Packer(),
     )
+
+
+class _Packer:
+    """Packs commands without a look at each argument, as the driver has it: ours are text, bytes and numbers only."""
+
+    def pack(self, *args: Any) -> list[bytes]:
+        """Return a command in Redis's protocol; its name may be of several words."""
+        name, *rest = args
+        return [hiredis.pack_command((*name.split(), *rest) if " " in name else args)]
 
 
 class TableVersion(NamedTuple):

@@ -67,8 +67,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     message: str
     detail: str | None = None
     hint: str | None = None
-    result: dict[str, Any] | None = None
-    """The statement's result; a string of JSON in Avro."""
+    result: Any = None
+    """The statement's result, an object as far as JSON knows it; a string of JSON in Avro."""
     replied_at: Instant
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from struct import unpack_from
 
-_SEED = 0x9747B28C
-_MULTIPLIER = 0x5BD1E995
-_ROTATION = 24
+SEED = 0x9747B28C
+MULTIPLIER = 0x5BD1E995
+ROTATION = 24
 _MASK = 0xFFFFFFFF
 
 
@@ -21,14 +21,14 @@ def murmur2(data: bytes) -> int:
     """
     length = len(data)
     whole = length & ~3
-    value = _SEED ^ length
+    value = SEED ^ length
     for block in unpack_from(f"<{whole >> 2}I", data):
-        mixed = block * _MULTIPLIER & _MASK
-        value = (value * _MULTIPLIER ^ (mixed ^ mixed >> _ROTATION) * _MULTIPLIER) & _MASK
+        mixed = block * MULTIPLIER & _MASK
+        value = (value * MULTIPLIER ^ (mixed ^ mixed >> ROTATION) * MULTIPLIER) & _MASK
     if whole < length:
-        value = (value ^ int.from_bytes(data[whole:], "little")) * _MULTIPLIER & _MASK
+        value = (value ^ int.from_bytes(data[whole:], "little")) * MULTIPLIER & _MASK
     value ^= value >> 13
-    value = value * _MULTIPLIER & _MASK
+    value = value * MULTIPLIER & _MASK
     return value ^ (value >> 15)
 
 

@@ -13,8 +13,8 @@ from grouping.settings import Settings
 __all__ = ["CommandConsumer"]
 
 _SOME = 5
-_GAP_SECONDS = 0.01
-"""Commands come one after another when so many are there, and the next within this time."""
+_GAP_SECONDS = 0.02
+"""Commands come one after another when so many have come within this time."""
 
 
 class CommandConsumer:
@@ -31,7 +31,9 @@ class CommandConsumer:
                 isolation_level="read_committed",
                 auto_offset_reset="earliest",
                 fetch_wait_max_ms=100,
-                queued_min_messages=20_000,
+                # While some wait here no more are asked for: a request for every few of them is dear for the broker.
+                queued_min_messages=1,
+                fetch_queue_backoff_ms=10,
                 max_partition_fetch_bytes=4_000_000,
                 fetch_message_max_bytes=4_000_000,
             )
@@ -57,11 +59,12 @@ class CommandConsumer:
                 return []
             messages = [first, *self._consumer.consume(most - 1, timeout=0)] if most > 1 else [first]
             deadline = time.monotonic() + gather_seconds
-            while _SOME <= len(messages) < most and time.monotonic() < deadline:
-                more = self._consumer.consume(most - len(messages), timeout=_GAP_SECONDS)
-                if not more:
-                    break
+            many = len(messages)
+            while many >= _SOME and len(messages) < most and time.monotonic() < deadline:
+                time.sleep(_GAP_SECONDS)
+                more = self._consumer.consume(most - len(messages), timeout=0)
                 messages += more
+                many = len(more)
         for message in messages:
             if (error := message.error()) is not None:
                 raise KafkaUnavailable("kafka failed at reading commands", detail=str(error))

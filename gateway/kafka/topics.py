@@ -37,25 +37,28 @@ class Topics:
         with mapped("listing topics"):
             return set(self._admin.list_topics(timeout=ANSWER_SECONDS).topics)
 
-    def create(self, wanted: Mapping[str, int], config: Mapping[str, str] | None = None) -> None:
-        """Create topics with so many partitions each; those that exist are left as they are."""
+    def create(self, wanted: Mapping[str, int], config: Mapping[str, str] | None = None) -> set[str]:
+        """Create topics with so many partitions each, and return which; those that exist are left as they are."""
         if not wanted:
-            return
+            return set()
+        made = set(wanted)
         new = [NewTopic(name, partitions, config=dict(config or {})) for name, partitions in wanted.items()]
         with mapped("creating topics"):
             futures = self._admin.create_topics(new, operation_timeout=ANSWER_SECONDS)
-            for future in futures.values():
+            for name, future in futures.items():
                 try:
                     future.result(ANSWER_SECONDS)
                 except KafkaException as error:
                     if error_code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
                         raise
+                    made.discard(name)
         # A broker knows of a new topic a moment later than the controller: its offsets are asked for next.
         deadline = time.monotonic() + ANSWER_SECONDS
         while missing := wanted.keys() - self.names():
             if time.monotonic() > deadline:
                 raise KafkaUnavailable(f'topic "{min(missing)}" did not appear')
             time.sleep(0.01)
+        return made
 
     def delete(self, names: Iterable[str]) -> None:
         """Delete topics; those that do not exist are passed over."""

@@ -34,7 +34,7 @@ class TransactionalWriter:
                 settings,
                 transactional_id=settings.topic("gateway"),
                 partitioner="murmur2_random",
-                linger_ms=0,
+                linger_ms=50,  # a commit flushes what lingers: batches are whole, and nothing waits
                 compression_type="lz4",
                 queue_buffering_max_messages=2_000_000,
                 queue_buffering_max_kbytes=2_000_000,

@@ -21,6 +21,8 @@ class Lifetimes:
         self._registry = registry
         self._timers = timers
         self._skip = 0
+        self.busy = False
+        """Whether there are more than one step looks at."""
 
     def step(self, now_ms: int) -> bool:
         """Remove CQs within the unit of work, and return whether there were any."""
@@ -29,7 +31,7 @@ class Lifetimes:
                 self._working.key("expiries"), "-inf", now_ms, start=self._skip, num=_CHUNK
             )
         if not found:
-            self._skip = 0
+            self._skip, self.busy = 0, False
             return False
         due = [CqKey._make(member.decode("utf-8", "surrogatepass").split("\x00")) for member in found]
         self._working.load(due)
@@ -37,4 +39,5 @@ class Lifetimes:
         removed = self._registry.expire(due, evaluated)
         # Those of a stream that lags stay in front: the next look goes past them.
         self._skip = self._skip + len(due) - removed if len(found) == _CHUNK else 0
+        self.busy = removed > 0 and len(found) == _CHUNK
         return removed > 0

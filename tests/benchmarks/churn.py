@@ -31,6 +31,7 @@ __all__ = ["add_options", "main"]
 
 _LAG = 300
 """So many CQs of the churn are live at a time."""
+_BURST_SECONDS = 0.02
 _SETTLED_SECONDS = 30.0
 
 
@@ -40,6 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--churn-rate", type=int, default=1_000, help="commands per second")
     parser.add_argument("--churn-events", type=int, default=2_000_000, help="events of each round")
     parser.add_argument("--churn-rounds", type=int, default=3, help="rounds with and without churn, in turns")
+    parser.add_argument("--churn-warm-seconds", type=float, default=20.0, help="of churn before all rounds")
 
 
 def main(options: argparse.Namespace, folder: Path) -> None:
@@ -49,10 +51,12 @@ def main(options: argparse.Namespace, folder: Path) -> None:
         stream = client.create_stream(quotes.TOPIC, quotes.COLUMNS, partitions=quotes.PARTITIONS)["id"]
         client.create_all(quotes.queries("q", options.among), timeout=600)
         redis = Redis.from_url(product.redis_url)
-        # The first round is not counted: Kafka's JVM compiles what it meets for the first time.
+        # What comes first is not counted: the JVMs compile what they meet for the first time, for a minute and more.
         with product.client("churn") as other:
             churn = _Churn(other, options.churn_rate)
-            _evaluated(product, redis, stream, options.churn_events)
+            warm = time.monotonic() + options.churn_warm_seconds
+            while time.monotonic() < warm:
+                _evaluated(product, redis, stream, options.churn_events)
             churn.end()
         _settled(product, redis, stream)
         before = _memory(product, redis, stream)
@@ -162,7 +166,7 @@ class _Churn:
             due = int((time.monotonic() - begun) * self._rate)
             self._send(under_way, islice(texts, due - sent))
             sent = due
-            self._step(under_way, 0.005)
+            self._step(under_way, _BURST_SECONDS)
         self._send(under_way, islice(texts, -sent % 3))
         self._send(under_way, (f"DROP CQ {quoted(f'c{number}')}" for number in _left(sent)))
         while under_way:

@@ -34,7 +34,7 @@ from grouping.catalog import Catalog, Stream, StreamColumn
 from grouping.compiler import compile_select
 from grouping.cq_text import CqText
 from grouping.errors import OperationalError
-from grouping.group import GroupPlan, SelectList, canonical_constants, destination_id
+from grouping.group import DestinationIds, GroupPlan, SelectList, canonical_constants
 from grouping.pending_matches import pack_pending
 from grouping.query import ChangeBased, DigestClause
 from grouping.redis_store import connect
@@ -72,7 +72,8 @@ class Desk:
         consumer = CommandConsumer(settings, settings.topic("commands"), 4)
         self._commits = commits = Commits(settings, self.working, consumer)
         self.timers = Timers(settings, self.working, topics, commits, lambda: self.now_ms)
-        self._ends = Ends(settings, self.working, topics, LastDigests(settings, self.working, self.timers, commits))
+        last_digests = LastDigests(settings, self.working, self.timers, commits)
+        self._ends = Ends(settings, self.working, topics, commits, last_digests)
         positions = Positions(settings, topics, self.working, settings.results.partitions)
         self._statements = Statements(settings, self.working, topics, positions, TableUpkeep(settings, self.working))
         self._commands = Commands(
@@ -119,7 +120,8 @@ class Desk:
         constants = canonical_constants(query.row.__class__(query.row.types, (number,)))
         group, select = query.plan.group_id, query.select.select_id
         asked = trigger.trigger if trigger.timed else ChangeBased()
-        name = destination_id(group, constants, select, asked, trigger.phase_ms, DigestClause(), "shared")
+        ids = DestinationIds(group, select, asked, trigger.phase_ms, DigestClause(), "shared")
+        name = ids.of(constants)
         partition = partition_of(name.encode(), self.settings.results.partitions)
         return Destination(
             name, self._stream.stream_id, group, select, constants, "shared", partition, trigger,
@@ -211,7 +213,7 @@ class Desk:
         records, changes = self._ends.step(self.now_ms, self.epoch)
         self._registry.changes += changes
         if gone or shortened or records or changes:
-            self._commands.commit({}, records, {}, self.now_ms, at_once=False)
+            self._commands.commit({}, records, {}, self.now_ms)
         else:
             self._commits.finish()
         return gone or bool(records or changes)

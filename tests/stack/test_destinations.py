@@ -88,6 +88,19 @@ def test_re_creation_takes_the_destination_over(lab: Lab) -> None:
     assert at.offset == lab.matches(second, source)[-1].source[2]
 
 
+def test_a_refused_create_leaves_a_topic_to_its_readers(lab: Lab) -> None:
+    """A CREATE that asks for a dropped destination and is refused does not take its topic away: the end comes."""
+    source = lab.stream(QUOTES)
+    lab.where(source, "other", "symbol = 'B'")
+    first = lab.where(source, "a", "symbol = 'A'", clauses="DO PUBLISH DEDICATED")
+    lab.drop("a")
+    select = f"SELECT symbol FROM {source.name} WHERE symbol = 'A'"
+    refused = lab.client.execute(f"CREATE CQ other AS {select} DO PUBLISH DEDICATED", lab.subscriber())
+    assert "cq-exists" == refused.code
+    found = lab.results.of(first["destination"])
+    lab.results.until(lambda: found and found[-1].kind == "cq.end", "cq.end")
+
+
 def test_dedicated_up_to_the_limit(lab: Lab, quotes: Source) -> None:
     """Without a word a destination is dedicated up to the limit, then shared; DEDICATED is then refused."""
     modes = [lab.where(quotes, f"m{n}", f"volume = {n}")["destination"]["mode"] for n in range(DEDICATED_LIMIT + 1)]
