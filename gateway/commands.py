@@ -88,20 +88,17 @@ class Commands:
         requests = [request for message in messages if (request := self._decode(message)) is not None]
         self._run_unless_poisoned(requests, now_ms)
         offsets = {message.partition() or 0: (message.offset() or 0) + 1 for message in messages}
-        self._begin(offsets, self._replies.records, self._replies.to_remember, now_ms)
+        self.commit(offsets, self._replies.records, self._replies.to_remember, now_ms)
         self._replies.count()
         self._topics.delete(self._positions.unneeded())
 
     def commit(
         self, offsets: dict[int, int], records: list[Outgoing], to_remember: dict[int, bytes], now_ms: int
     ) -> None:
-        """Write the unit of work as it stands, with its catalog records and the ends that it brought."""
-        self._begin(offsets, records, to_remember, now_ms)
-        self._commits.finish()
+        """Write the unit of work as it stands, with its catalog records and the ends that it brought.
 
-    def _begin(
-        self, offsets: dict[int, int], records: list[Outgoing], to_remember: dict[int, bytes], now_ms: int
-    ) -> None:
+        Kafka's half goes on; `Commits.finish` waits for it.
+        """
         self._statements.counts.forget(self._working.freed_numbers)
         changes, notices = self._statements.registry.finish(now_ms)
         changes += self._ends.note(notices)

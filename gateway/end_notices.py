@@ -59,8 +59,9 @@ class EndNotices:
     def _bind(self, sheaf: str, notices: list[EndNotice]) -> None:
         keys = self._sheaves[sheaf] = set()
         for notice in notices:
-            self.remove(notice)  # of an earlier life, which was taken over before it came to its end
             key = _key(notice)
+            if key in self._sheaf_of:
+                self._forget(key)  # of an earlier life, which was taken over before it came to its end
             (self.lingering if notice.written else self.open)[key] = notice
             self._sheaf_of[key] = sheaf
             keys.add(key)
@@ -82,14 +83,15 @@ class EndNotices:
 
     def remove(self, notice: EndNotice) -> None:
         """Forget an end that is done with; nothing happens where there is none."""
-        key = _key(notice)
+        self._forget(_key(notice))
+
+    def _forget(self, key: str) -> None:
         sheaf = self._sheaf_of.pop(key, None)
-        if sheaf is None:
-            return
-        self.open.pop(key, None)
-        self.lingering.pop(key, None)
-        self._sheaves[sheaf].discard(key)
-        self._changed.add(sheaf)
+        if sheaf is not None:
+            if self.open.pop(key, None) is None:
+                del self.lingering[key]
+            self._sheaves[sheaf].discard(key)
+            self._changed.add(sheaf)
 
     def changes(self) -> list[CatalogChange]:
         """Put the sheaves that changed into the unit of work, and return what the catalog is told."""

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 
 import msgspec
 
+from gateway.commit import Commits
 from gateway.end_notices import EndNotices
 from gateway.kafka import Outgoing, Topics
 from gateway.positions import topic_of
@@ -35,10 +37,13 @@ _UNIT_BYTES = 32 << 20
 class Ends:
     """Carries out the ends of destinations, some thousands in a unit of work."""
 
-    def __init__(self, settings: Settings, working: WorkingCopy, topics: Topics, last_digests: LastDigests) -> None:
+    def __init__(
+        self, settings: Settings, working: WorkingCopy, topics: Topics, commits: Commits, last_digests: LastDigests
+    ) -> None:
         self._settings = settings
         self._working = working
         self._topics = topics
+        self._commits = commits
         self._last_digests = last_digests
         self._notices = EndNotices(working)
         self.busy = False
@@ -58,40 +63,44 @@ class Ends:
         """Return what is to be written now, as part of the unit of work: last digests, `cq.end` and changed notices."""
         waiting = len(self._notices.open)
         some = list(self._notices.next(_AT_ONCE))
-        self._working.load_holders(notice.destination.destination_id for notice in some)
+        taken_over = self._taken_over(some)
         records: list[Outgoing] = []
         over: list[EndNotice] = []
         size = 0
-        for notice, last in self._last_digests.of(self._due(some, epoch)):
+        for notice, last in self._last_digests.of(self._due(some, taken_over, epoch)):
             over.append(notice)
-            records += last
-            if not self._taken_over(notice):
+            if last:
+                records += last
+                size += sum(len(record.value or b"") for record in last)
+            if notice.destination.destination_id not in taken_over:
                 records.append(end_record(self._settings, notice))
-            size += sum(len(record.value or b"") for record in last)
             if size > _UNIT_BYTES:
                 break
         records += self._last_digests.forget(over)
         for notice in over:
-            if notice.destination.mode != "shared" and not self._taken_over(notice):
-                self._notices.replace(msgspec.structs.replace(notice, written=True))
-            else:
+            if notice.destination.mode == "shared" or notice.destination.destination_id in taken_over:
                 self._notices.remove(notice)
+            else:
+                self._notices.replace(msgspec.structs.replace(notice, written=True))
         self._delete_topics(now_ms)
         changes = self._notices.changes()
         self.busy = bool(changes) and (waiting > _AT_ONCE or size > _UNIT_BYTES)
         return records, changes
 
-    def _taken_over(self, notice: EndNotice) -> bool:
-        """Tell whether somebody took the destination up again; it must have been loaded."""
-        return self._working.holder(notice.destination.destination_id) is not None
+    def _taken_over(self, notices: Iterable[EndNotice]) -> set[str]:
+        """Return the destinations that somebody took up again."""
+        names = [notice.destination.destination_id for notice in notices]
+        self._working.load_holders(names)
+        holders = self._working.holders
+        return {name for name in names if holders[name] is not None}
 
-    def _due(self, notices: Iterable[EndNotice], epoch: int) -> Iterator[EndNotice]:
+    def _due(self, notices: Iterable[EndNotice], taken_over: set[str], epoch: int) -> Iterator[EndNotice]:
         """Yield those to whose destinations nothing is written any more."""
         pins: dict[str, tuple[int, int] | None] = {}
         committed: dict[str, Mapping[str, int] | None] = {}
         for notice in notices:
             stream_id = notice.destination.stream_id
-            if self._taken_over(notice) and not self._last_digests.owes(notice):
+            if notice.destination.destination_id in taken_over and not self._last_digests.owes(notice):
                 self._notices.remove(notice)
                 continue
             if notice.until:
@@ -127,35 +136,37 @@ class Ends:
         later = [notice for notice in self._notices.lingering.values() if notice.ended_ms > since_ms]
         others = [*self._notices.open.values(), *later]
         in_use = {topic_of(self._settings, notice.destination) for notice in others}
-        self._working.load_holders(notice.destination.destination_id for notice in due)
+        taken_over = self._taken_over(due)
         topics = set()
         for notice in due:
             destination, topic = notice.destination, topic_of(self._settings, notice.destination)
             parts = self._working.parts.get(destination.stream_id, {})
             if destination.mode == "virtual" and (topic in in_use or destination.group_id in parts):
                 continue
-            if topic not in in_use and self._working.holder(destination.destination_id) is None:
+            if topic not in in_use and destination.destination_id not in taken_over:
                 topics.add(topic)
             self._notices.remove(notice)
-        self._topics.delete(topics)
+        if topics:
+            self._commits.finish()  # the unit before may be writing their `cq.end` still
+            self._topics.delete(topics)
 
 
 def end_record(settings: Settings, notice: EndNotice) -> Outgoing:
     """Return the record that tells readers that nothing follows."""
     destination = notice.destination
-    name = destination.destination_id
-    at = instant(notice.ended_ms).encode()
-    headers = (
-        ("ce_specversion", b"1.0"),
-        ("ce_type", b"cq.end"),
-        ("ce_source", notice.source.encode()),
-        ("ce_id", f"{name}/end/{notice.ended_ms}".encode()),
-        ("ce_time", at),
-    )
-    return Outgoing(
-        topic_of(settings, destination),
-        name.encode(),
-        b'{"ended_at":"%b","reason":"%b"}' % (at, notice.reason.encode()),
-        headers,
-        destination.partition,
-    )
+    name = destination.destination_id.encode()
+    body, headers, time, suffix = _of_ends(notice.ended_ms, notice.reason, notice.source)
+    own = ("ce_id", name + suffix)
+    return Outgoing(topic_of(settings, destination), name, body, (*headers, own, time), destination.partition)
+
+
+_Header = tuple[str, bytes]
+
+
+@lru_cache(maxsize=1024)
+def _of_ends(ended_ms: int, reason: str, source: str) -> tuple[bytes, tuple[_Header, ...], _Header, bytes]:
+    """Return what all ends of one instant and stream have in common: body, headers, and how their ids end."""
+    at = instant(ended_ms).encode()
+    headers = (("ce_specversion", b"1.0"), ("ce_type", b"cq.end"), ("ce_source", source.encode()))
+    body = b'{"ended_at":"%b","reason":"%b"}' % (at, reason.encode())
+    return body, headers, ("ce_time", at), b"/end/%d" % ended_ms

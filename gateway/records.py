@@ -220,8 +220,7 @@ class Holder(msgspec.Struct, array_like=True):
         if cq.paused:
             self.paused += by
             return
-        start, expire = cq.window
-        key = ALWAYS if start is expire is None else f"{_bound(start)},{_bound(expire)}"
+        key = _window_key(*cq.window)
         left = self.windows.get(key, 0) + by
         if left:
             self.windows[key] = left
@@ -238,18 +237,22 @@ class Holder(msgspec.Struct, array_like=True):
         """The record times that at least one live, unpaused member sees, as disjoint windows."""
         if ALWAYS in self.windows:
             return [(None, None)]
-        windows = []
-        for key in self.windows:
-            start, expire = key.split(",")
-            windows.append((int(start) if start else None, int(expire) if expire else None))
+        windows = [_window(key) for key in self.windows]
         return union(windows) if len(windows) > 1 else windows
 
 
-def _bound(epoch_ms: int | None) -> str:
-    return "" if epoch_ms is None else str(epoch_ms)
+@lru_cache(maxsize=4096)
+def _window(key: str) -> Window:
+    start, expire = key.split(",")
+    return (int(start) if start else None, int(expire) if expire else None)
 
 
-class EndNotice(msgspec.Struct, frozen=True):
+@lru_cache(maxsize=4096)
+def _window_key(start: int | None, expire: int | None) -> str:
+    return f"{'' if start is None else start},{'' if expire is None else expire}"
+
+
+class EndNotice(msgspec.Struct, frozen=True, omit_defaults=True):
     """A destination whose last member has left, key `end/<destination>` on `cq.catalog`, until all of it is done."""
 
     destination: Destination

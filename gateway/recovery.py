@@ -56,13 +56,14 @@ class Recovery:
             run_id = str(working.redis.info("server")["run_id"])
             body = working.redis.get(working.key("epoch"))
         old = json.loads(body) if body else {}
-        if old.get("run_id") != run_id:
+        if old and old["run_id"] != run_id:
             # No batch may meet these tables before they are complete.
             with mapped():
-                working.redis.delete(working.key("epoch"))
+                working.redis.set(working.key("epoch"), json.dumps({**old, "run_id": ""}))
         self._commits.open()
         self._finish_journal(now_ms)
-        position = None if rebuild else self._position()
+        # Without an epoch it was wiped: a position there would be of a commit that was under way.
+        position = self._position() if old and not rebuild else None
         if position is None:
             working.wipe()
             position = 0

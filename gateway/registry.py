@@ -145,12 +145,14 @@ class Registry:
             self.changes.append((f"part/{stream_id}/{name}".encode(), _encode(part)))
 
     def _end(self, destination: Destination, at_ms: int, reason: str, until: tuple[int, ...] = ()) -> None:
-        timed = self._working.ended_note(destination)
         version = self._working.ended_version(destination)
-        ranked = destination.trigger.timed and destination.clause.kind == "top"
-        select = self._working.select(destination.stream_id, destination.select_id) if ranked else None
         source = self._working.streams[destination.stream_id].name
-        notice = EndNotice(destination, at_ms, reason, version, source, timed=timed, until=until, select=select)
+        if destination.trigger.timed:
+            timed, ranked = self._working.ended_note(destination), destination.clause.kind == "top"
+            select = self._working.select(destination.stream_id, destination.select_id) if ranked else None
+            notice = EndNotice(destination, at_ms, reason, version, source, timed=timed, select=select)
+        else:
+            notice = EndNotice(destination, at_ms, reason, version, source, until=until)
         self.notices.append(notice)
         self.admission.ended(destination)
 
@@ -173,19 +175,39 @@ class Registry:
             )
         return cq
 
-    def drop(self, key: CqKey, name: str, now_ms: int, reason: str = "dropped") -> Cq:
-        """Remove a CQ and return it as it was; a dropped one still sees what is published by now."""
+    def drop(self, key: CqKey, name: str, now_ms: int) -> Cq:
+        """Remove a CQ and return it as it was; it still sees what is published by now."""
         cq = self.find(key, name)
         destination = self.destination_of(cq)
-        lasting = reason == "dropped" and destination.mode != "virtual" and not destination.trigger.timed
-        until = self._positions.source_ends(destination.stream_id) if lasting else ()
+        lasting = destination.mode != "virtual" and not destination.trigger.timed
+        self._remove(key, now_ms, "dropped", self._positions.source_ends(destination.stream_id) if lasting else ())
+        return cq
+
+    def expire(self, keys: Iterable[CqKey], evaluated: Mapping[str, int]) -> int:
+        """Remove CQs whose EXPIRE has come, and return how many went.
+
+        Args:
+            keys: Whose they are; loaded.
+            evaluated: By stream, up to when all that was published is evaluated: a CQ stays until its EXPIRE is.
+        """
+        count = 0
+        for key in keys:
+            cq = self._working.cq(key)
+            if cq is None or cq.expire_ms is None:
+                continue
+            destination = self.destination_of(cq)
+            if evaluated[destination.stream_id] >= cq.expire_ms:
+                self._remove(key, cq.expire_ms, "expired")
+                if destination.trigger.timed:
+                    self._working.owe(destination.destination_id, cq.expire_ms)
+                count += 1
+        return count
+
+    def _remove(self, key: CqKey, at_ms: int, reason: str, until: tuple[int, ...] = ()) -> None:
         ended = self._working.remove(key, until)
-        if reason == "expired" and destination.trigger.timed:
-            self._working.owe(destination.destination_id, now_ms)
         self.changes.append((catalog_key(key), None))
         if ended is not None:
-            self._end(ended, now_ms, reason, until)
-        return cq
+            self._end(ended, at_ms, reason, until)
 
     def pause(self, key: CqKey, name: str, paused: bool, now_ms: int) -> Cq:
         """Pause or resume a CQ; doing so twice changes nothing."""

@@ -127,7 +127,8 @@ class _Service:
         self._recovery = Recovery(settings, working, self._topics, self._consumer, self._commits)
         self._upkeep = TableUpkeep(settings, working)
         self._timers = Timers(settings, working, self._topics, self._commits, now_ms)
-        self._ends = Ends(settings, working, self._topics, LastDigests(settings, working, self._timers, self._commits))
+        last_digests = LastDigests(settings, working, self._timers, self._commits)
+        self._ends = Ends(settings, working, self._topics, self._commits, last_digests)
         positions = Positions(settings, self._topics, working, partitions[settings.topic("results")])
         self._statements = Statements(settings, working, self._topics, positions, self._upkeep)
         self._commands = Commands(
@@ -218,7 +219,6 @@ class _Service:
     def _look_after(self) -> bool:
         """Do what is due now and then, and return whether there is more of it already."""
         working = self._working
-        self._commits.finish()
         if self._store.epoch() != self._epoch:
             raise OperationalError("redis was restarted or wiped")
         self._statements.counts.step()
@@ -230,6 +230,8 @@ class _Service:
         self._statements.registry.changes += changes
         if expired or shortened or records or changes:
             self._commands.commit({}, records, {}, now_ms())
+        else:
+            self._commits.finish()
         self._upkeep.step()
         return self._lifetimes.busy or self._ends.busy
 

@@ -44,11 +44,6 @@ class StoredCq(msgspec.Struct, array_like=True, frozen=True):
         """Where its results go."""
         return f"d_{self.destination.hex()}"
 
-    @property
-    def template_id(self) -> str:
-        """The template of its text, empty where that is not cut."""
-        return f"t_{self.template.hex()}" if self.template else ""
-
 
 class _StoredHolder(msgspec.Struct, array_like=True, frozen=True):
     """A destination's value; the fields from `windows` on only where one of them is set."""
@@ -102,8 +97,8 @@ def _raw_template(template_id: str) -> bytes:
     return bytes.fromhex(template_id[2:])
 
 
-def unpack_cq(folded: str, stored: StoredCq, template: TextTemplate) -> Cq:
-    """Return the CQ of a value that was decoded, with the template that it names."""
+def unpack_cq(folded: str, stored: StoredCq, template: TextTemplate, home: str) -> Cq:
+    """Return the CQ of a value that was decoded, with the template and the id of the destination that it names."""
     name, literals = stored.name or folded, stored.literals
     if template is not WHOLE and not literals[0]:
         literals = (name, *literals[1:])
@@ -111,7 +106,7 @@ def unpack_cq(folded: str, stored: StoredCq, template: TextTemplate) -> Cq:
     return Cq(
         name,
         text,
-        stored.destination_id,
+        home,
         stored.created_ms,
         stored.offset,
         stored.start_ms,

@@ -69,6 +69,8 @@ class Unit:
         self.changed_cqs: set[CqKey] = set()
         self.holders: dict[str, Holder | None] = {}
         self.touched: dict[str, tuple[Destination, list[Window]]] = {}
+        self.touched_timed: list[str] = []
+        """Those of them that are timer-based."""
         self.stream_changes: dict[str, bool] = {}
         self.fields: dict[tuple[str, str], bytes | None] = {}
         self.new_parts: dict[tuple[str, str], Part] = {}
@@ -173,11 +175,12 @@ class Unit:
                 self._retired[name] = destination.stream_id
 
     def _set(self, key: CqKey, cq: Cq | None) -> None:
-        change = (cq is not None) - (self.cqs[key] is not None)
-        if change and key.subscriber in self.subscribed_counts:
-            self.subscribed_counts[key.subscriber] += change
-        if change and (names := self.listed.get(key.subscriber)) is not None:
-            (names.add if change > 0 else names.discard)(key.name)
+        if self.subscribed_counts or self.listed:
+            change = (cq is not None) - (self.cqs[key] is not None)
+            if change and key.subscriber in self.subscribed_counts:
+                self.subscribed_counts[key.subscriber] += change
+            if change and (names := self.listed.get(key.subscriber)) is not None:
+                (names.add if change > 0 else names.discard)(key.name)
         self.cqs[key] = cq
         self.changed_cqs.add(key)
 
@@ -186,26 +189,27 @@ class Unit:
         assert own is not None, "a CQ has a destination"
         destination = own.destination
         for left in joined_with(destination):
-            holder = self._touch(left)
+            holder, name = self._touch(left), left.destination_id
             assert holder is not None, "a destination stays as long as it has members"
-            seen = holder.seen
+            seen = holder.seen if until else []
             holder.count(cq, -1)
-            if not holder.members:
-                if until and self.touched[left.destination_id][1]:
-                    self.leaving[left.destination_id] = left
-                    self.set_field("leaving", left.destination_id, msgspec.msgpack.encode(left))
-                    self._last_entries[left.destination_id] = _entries(holder, seen, until)
-                self._ended_notes[left.destination_id] = holder.timed
-                self.holders[left.destination_id] = None
+            if not (holder.windows or holder.paused):
+                if until and self.touched[name][1]:
+                    self.leaving[name] = left
+                    self.set_field("leaving", name, msgspec.msgpack.encode(left))
+                    self._last_entries[name] = _entries(holder, seen, until)
+                self._ended_notes[name] = holder.timed
+                self.holders[name] = None
                 self.freed_numbers.append((left.stream_id, holder.number))
-                self.dedicated.discard(left.destination_id)
-        counts = self.parts[destination.stream_id]
+                self.dedicated.discard(name)
+        stream_id = destination.stream_id
+        counts, changed = self.parts[stream_id], self.changed_parts
         for part_id in _used_parts(cq, destination):
-            counts[part_id] -= 1
-            if not counts[part_id]:
+            left_over = counts[part_id] = counts[part_id] - 1
+            if not left_over:
                 del counts[part_id]
-            self.changed_parts.add((destination.stream_id, part_id))
-        return None if own.members else destination
+            changed.add((stream_id, part_id))
+        return None if self.holders[cq.destination_id] is not None else destination
 
     def _touch(self, destination: Destination) -> Holder | None:
         """Return the holder, and remember what it saw before the unit."""
@@ -213,6 +217,8 @@ class Unit:
         holder = self.holders[name]
         if name not in self.touched:
             self.touched[name] = (destination, holder.seen if holder is not None else [])
+            if destination.trigger.timed:
+                self.touched_timed.append(name)
             self._numbers_before[name] = holder.number if holder is not None else None
         return holder
 
@@ -291,9 +297,8 @@ class Unit:
             now_ms: The present, epoch milliseconds.
         """
         changed: dict[str, TimedNote | None] = {}
-        for name, (destination, before) in self.touched.items():
-            if not destination.trigger.timed:
-                continue
+        for name in self.touched_timed:
+            destination, before = self.touched[name]
             holder = self.holders[name]
             after = holder.seen if holder is not None else []
             if before == after and (holder is None or holder.timed.history or not after):

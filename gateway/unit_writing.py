@@ -90,9 +90,10 @@ def _write_cqs(unit: Unit, pipeline: Any, key: Key) -> None:
             gone.setdefault(one.subscriber, []).append(one.name)
         else:
             kept.setdefault(one.subscriber, {})[one.name] = pack_cq(one.name, cq)
-        if cq is not None and cq.expire_ms is not None:
-            expiries[_member(one)] = cq.expire_ms
-        elif one in unit.stored_cqs:
+            if cq.expire_ms is not None:
+                expiries[_member(one)] = cq.expire_ms
+                continue
+        if one in unit.stored_cqs:
             over.append(_member(one))
     if expiries:
         pipeline.zadd(key("expiries"), expiries)
@@ -122,16 +123,13 @@ def _write_holders(unit: Unit, pipeline: Any, key: Key) -> None:
         pipeline.srem(key("free", stream_id), *some)
     freed: dict[str, list[int]] = {}
     for stream_id, number in unit.freed_numbers:
-        if stream_id in unit.streams:
-            freed.setdefault(stream_id, []).append(number)
+        freed.setdefault(stream_id, []).append(number)
     for stream_id, some in freed.items():
-        unit.free_numbers.setdefault(stream_id, []).extend(some)
-        pipeline.sadd(key("free", stream_id), *some)
-    numbers = {
-        destination.stream_id: unit.next_numbers[destination.stream_id]
-        for destination, _ in unit.touched.values()
-        if destination.stream_id in unit.next_numbers
-    }
+        if stream_id in unit.streams:
+            unit.free_numbers.setdefault(stream_id, []).extend(some)
+            pipeline.sadd(key("free", stream_id), *some)
+    touched = {destination.stream_id for destination, _ in unit.touched.values()}
+    numbers = {name: unit.next_numbers[name] for name in touched if name in unit.next_numbers}
     if numbers:
         pipeline.hset(key("numbers"), mapping=numbers)
 
@@ -141,9 +139,8 @@ def _write_timed(unit: Unit, pipeline: Any, key: Key) -> None:
     looks: dict[str, dict[str, int]] = {}
     gone: dict[str, list[str]] = {}
     unread: set[str] = set()
-    for name, (destination, before) in unit.touched.items():
-        if not destination.trigger.timed:
-            continue
+    for name in unit.touched_timed:
+        destination, before = unit.touched[name]
         holder, store = unit.holders[name], feed_of(destination).destination_id
         if holder is None:
             gone.setdefault(destination.stream_id, []).append(name)

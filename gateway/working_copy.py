@@ -7,7 +7,8 @@ touched, and whatever the caller wants written with them. There is one gateway, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -94,34 +95,33 @@ class WorkingCopy(Unit):
             answers = pipeline.execute() if by_subscriber else []
         found: dict[CqKey, StoredCq] = {}
         for keys, bodies in zip(by_subscriber.values(), answers, strict=True):
-            for key, body in zip(keys, bodies, strict=True):
-                if body is None:
-                    self.cqs[key] = None
-                else:
-                    found[key] = decode_cq(body)
+            self.cqs |= dict.fromkeys(keys)
+            found |= {key: decode_cq(body) for key, body in zip(keys, bodies, strict=True) if body is not None}
         wanted = [destination.destination_id for destination in destinations]
         wanted += [feed_of(destination).destination_id for destination in destinations if destination.trigger.timed]
-        self.load_holders([*(stored.destination_id for stored in found.values()), *wanted])
-        self._unpack(found)
+        homes = [stored.destination_id for stored in found.values()]
+        self.load_holders([*homes, *wanted])
+        self._unpack(found, homes)
 
-    def _unpack(self, found: Mapping[CqKey, StoredCq]) -> None:
+    def _unpack(self, found: Mapping[CqKey, StoredCq], homes: Sequence[str]) -> None:
         """Take in CQs whose destinations are loaded, with the stores of matches that these read."""
         stores: list[str] = []
-        texts: dict[str, set[str]] = {}
-        for stored in found.values():
-            holder = self.holders[stored.destination_id]
+        texts: dict[str, set[bytes]] = defaultdict(set)
+        for home, stored in zip(homes, found.values(), strict=True):
+            holder = self.holders[home]
             assert holder is not None, "a CQ has a destination"
-            if holder.destination.trigger.timed:
-                stores.append(feed_of(holder.destination).destination_id)
-            if stored.template:
-                texts.setdefault(holder.destination.stream_id, set()).add(stored.template_id)
+            destination = holder.destination
+            if destination.trigger.timed:
+                stores.append(feed_of(destination).destination_id)
+            texts[destination.stream_id].add(stored.template)
         self.load_holders(stores)
-        templates = {"": WHOLE}
-        for stream_id, names in texts.items():
-            templates |= self._templates(stream_id, names)
-        for key, stored in found.items():
-            self.cqs[key] = unpack_cq(key.name, stored, templates[stored.template_id])
-            self.stored_cqs.add(key)
+        templates = {b"": WHOLE}
+        for stream_id, some in texts.items():
+            names = {f"t_{template.hex()}": template for template in some if template}
+            templates |= {names[name]: part for name, part in self._templates(stream_id, names).items()}
+        for home, (key, stored) in zip(homes, found.items(), strict=True):
+            self.cqs[key] = unpack_cq(key.name, stored, templates[stored.template], home)
+        self.stored_cqs.update(found)
 
     def _templates(self, stream_id: str, names: Iterable[str]) -> dict[str, TextTemplate]:
         found: dict[str, TextTemplate] = {}

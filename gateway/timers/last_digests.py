@@ -54,7 +54,7 @@ class LastDigests:
         owing: list[EndNotice] = []
         taken_in = self._timers.taken_in
         for notice in notices:
-            if not self.owes(notice):
+            if not (notice.destination.trigger.timed and self.owes(notice)):
                 yield notice, []
             # What is being taken in now was asked for before: the next time has all that was written by now.
             elif taken_in and taken_in >= self._clear.setdefault(notice.destination.destination_id, taken_in + 2):
@@ -75,12 +75,18 @@ class LastDigests:
         return records
 
     def forget(self, notices: Iterable[EndNotice]) -> list[Outgoing]:
-        """Let go of destinations within the unit of work that ends them, and return the records that say so."""
+        """Let go of destinations within the unit of work that ends them, and return the records that say so.
+
+        Args:
+            notices: Of destinations that are loaded.
+        """
         timed = [notice for notice in notices if notice.destination.trigger.timed]
         owed = [notice for notice in timed if self.owes(notice)]
         for notice in owed:
             self._clear.pop(notice.destination.destination_id, None)
-        self._timers.retention.let_go((notice.destination, _store(notice)) for notice in owed)
+        holders = self._working.holders
+        living = [notice.destination for notice in owed if holders[notice.destination.destination_id] is not None]
+        self._timers.retention.let_go(((notice.destination, _store(notice)) for notice in owed), living)
         self._timers.retention.drop_unread(_store(notice) for notice in timed)
         lives = [life_of(notice.destination.destination_id, notice.timed) for notice in timed]
         for life in lives:

@@ -28,22 +28,15 @@ class Lifetimes:
         """Remove CQs within the unit of work, and return whether there were any."""
         with mapped():
             found = self._working.redis.zrangebyscore(
-                self._working.key("expiries"), "-inf", now_ms, start=self._skip, num=_CHUNK, withscores=True
+                self._working.key("expiries"), "-inf", now_ms, start=self._skip, num=_CHUNK
             )
-        due = {CqKey(*member.decode("utf-8", "surrogatepass").split("\x00")): int(score) for member, score in found}
-        if not due:
+        if not found:
             self._skip, self.busy = 0, False
             return False
+        due = [CqKey._make(member.decode("utf-8", "surrogatepass").split("\x00")) for member in found]
         self._working.load(due)
-        removed = 0
-        for key, expire_ms in due.items():
-            cq = self._working.cq(key)
-            if cq is None:
-                continue
-            stream_id = self._registry.destination_of(cq).stream_id
-            if self._timers.evaluated_ms(stream_id) >= expire_ms:
-                self._registry.drop(key, key.name, expire_ms, "expired")
-                removed += 1
+        evaluated = {stream_id: self._timers.evaluated_ms(stream_id) for stream_id in self._working.streams}
+        removed = self._registry.expire(due, evaluated)
         # Those of a stream that lags stay in front: the next look goes past them.
         self._skip = self._skip + len(due) - removed if len(found) == _CHUNK else 0
         self.busy = removed > 0 and len(found) == _CHUNK

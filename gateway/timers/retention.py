@@ -76,21 +76,24 @@ class Retention:
         self.owed.add(destination_id)
         self._intake.held[store] += 1
 
-    def let_go(self, done: Iterable[tuple[Destination, bytes]]) -> None:
-        """Forget matches that were held, each as often as it was; a destination that lives again may fire again."""
+    def let_go(self, done: Iterable[tuple[Destination, bytes]], living: Iterable[Destination]) -> None:
+        """Forget matches that were held, each as often as it was; a destination that lives again may fire again.
+
+        Args:
+            done: Destinations that had their last digests, with their stores.
+            living: Those of them that live again.
+        """
         held = self._intake.held
-        looks: dict[str, dict[str, int]] = {}
         for destination, store in done:
-            name = destination.destination_id
-            self.owed.discard(name)
-            looks.setdefault(destination.stream_id, {})[name] = 0
+            self.owed.discard(destination.destination_id)
             held[store] -= 1
             if held[store] <= 0:
                 del held[store]
+        looks: dict[str, dict[str, int]] = {}
+        for destination in living:
+            looks.setdefault(destination.stream_id, {})[destination.destination_id] = 0
         for stream_id, names in looks.items():
-            holders = zip(names, self._state.holders(list(names)), strict=True)
-            if living := {name: 0 for name, holder in holders if holder is not None}:
-                self._state.arm(stream_id, living)
+            self._state.arm(stream_id, names)
 
     def drop_unread(self, stores: Iterable[bytes]) -> None:
         """Forget matches of ended destinations, unless they are held or somebody else reads them."""

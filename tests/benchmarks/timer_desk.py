@@ -70,9 +70,10 @@ class Desk:
         topics.create({self._source: 2})
         self.working = WorkingCopy(settings)
         consumer = CommandConsumer(settings, settings.topic("commands"), 4)
-        commits = Commits(settings, self.working, consumer)
+        self._commits = commits = Commits(settings, self.working, consumer)
         self.timers = Timers(settings, self.working, topics, commits, lambda: self.now_ms)
-        self._ends = Ends(settings, self.working, topics, LastDigests(settings, self.working, self.timers, commits))
+        last_digests = LastDigests(settings, self.working, self.timers, commits)
+        self._ends = Ends(settings, self.working, topics, commits, last_digests)
         positions = Positions(settings, topics, self.working, settings.results.partitions)
         self._statements = Statements(settings, self.working, topics, positions, TableUpkeep(settings, self.working))
         self._commands = Commands(
@@ -140,7 +141,7 @@ class Desk:
         keys = [CqKey("bench", name) for name, _, _ in wanted]
         self.working.load(keys, places)
         for key, place in zip(keys, places, strict=True):
-            cq = Cq(key.name, CqText.cut(""), place.DestinationIds, self.now_ms, 0, None, expire_ms)
+            cq = Cq(key.name, CqText.cut(""), place.destination_id, self.now_ms, 0, None, expire_ms)
             self.working.put(key, cq, place, self._query.plan, self._query.select)
             self._registry.changes.append((catalog_key(key), msgspec.json.encode(CatalogCq("bench", cq, place))))
         self._commit()
@@ -213,6 +214,8 @@ class Desk:
         self._registry.changes += changes
         if gone or shortened or records or changes:
             self._commands.commit({}, records, {}, self.now_ms)
+        else:
+            self._commits.finish()
         return gone or bool(records or changes)
 
 
