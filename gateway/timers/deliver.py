@@ -16,15 +16,16 @@ from gateway.kafka import Outgoing
 from gateway.metrics import DIGESTS, LATE_MATCHES
 from gateway.positions import topic_of
 from gateway.records import Destination
-from gateway.timers.cursor import Cursor, Cut
-from gateway.timers.digest import Frame, headers_of, parts_of, shown
-from gateway.timers.rows import Rows
+from gateway.timers.cuts import Cut
 from gateway.timers.state import Settled
 from gateway.working_copy import WorkingCopy
+from grouping.digests.cursor import Cursor
+from grouping.digests.digest import Frame, column_type, digest_parts
+from grouping.digests.rows import Rows
 from grouping.group import SelectList
 from grouping.settings import Settings
 
-__all__ = ["Delivery", "Ready", "digest_records"]
+__all__ = ["Delivery", "Ready", "digest_records", "source_of"]
 
 _encode = msgspec.msgpack.encode
 _TRANSACTION_BYTES = 64 << 20
@@ -58,12 +59,16 @@ def digest_records(
     if clause.kind == "top" and select is None:
         select = working.select(destination.stream_id, destination.select_id)
     frame = Frame(fired_ms, ready.from_ms, ready.tick_ms)
-    name, stream = destination.destination_id.encode(), working.streams.get(destination.stream_id)
-    topic, source = topic_of(settings, destination), stream.name if stream is not None else destination.stream_id
-    bodies = parts_of(shown(clause, select, ready.rows), len(ready.rows), frame)
-    for part, body in enumerate(bodies, 1):
-        headers = headers_of(source, destination, frame, part)
-        yield Outgoing(topic, name, body, headers, destination.partition)
+    name, topic = destination.destination_id, topic_of(settings, destination)
+    source = source_of(working, destination.stream_id)
+    for body, headers in digest_parts(source, name, clause, column_type(clause, select), ready.rows, frame):
+        yield Outgoing(topic, name.encode(), body, headers, destination.partition)
+
+
+def source_of(working: WorkingCopy, stream_id: str) -> str:
+    """Return what digests of a stream name as their source: its name, as long as there is one."""
+    stream = working.streams.get(stream_id)
+    return stream.name if stream is not None else stream_id
 
 
 class Delivery:

@@ -10,16 +10,16 @@ import msgspec
 
 from gateway.metrics import TICK_SECONDS
 from gateway.records import EndNotice, Holder
-from gateway.timers.cursor import Cursor, Cut, life_of, sights_since
+from gateway.timers.cuts import Cut, life_of
 from gateway.timers.deliver import Delivery, Ready
-from gateway.timers.frontier import Offsets
-from gateway.timers.gather import Gathered, Wanted, gather
 from gateway.timers.intake import Intake
 from gateway.timers.pending_index import store_key
 from gateway.timers.probes import Probes
 from gateway.timers.retention import Retention
 from gateway.timers.schedule import digest_from, following_tick, is_tick, may_fire, tick_to_fire
 from gateway.timers.state import TimerState
+from grouping.digests.cursor import Cursor, Offsets, sights_since
+from grouping.digests.gather import Gathered, Wanted, gather
 
 __all__ = ["Firing"]
 

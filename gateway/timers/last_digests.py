@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from gateway.commit import Commits
 from gateway.kafka import Outgoing
 from gateway.records import EndNotice
-from gateway.timers.cursor import life_of
+from gateway.timers.cuts import life_of
 from gateway.timers.deliver import Ready, digest_records
 from gateway.timers.pending_index import store_key
 from gateway.timers.timers import Timers

@@ -13,8 +13,9 @@ import msgspec
 
 from gateway.records import Holder
 from gateway.stored import raw_id, unpack_holder
-from gateway.timers.cursor import Cursor, life_of
+from gateway.timers.cuts import life_of
 from gateway.working_copy import WorkingCopy
+from grouping.digests.cursor import Cursor
 from grouping.redis_store import mapped
 
 __all__ = ["Settled", "TimerState"]

@@ -13,7 +13,7 @@ from gateway.commit import Commits
 from gateway.kafka import LogReader, Topics
 from gateway.records import EndNotice
 from gateway.timers.checkpoints import Checkpoints
-from gateway.timers.cursor import Cursor, Cut
+from gateway.timers.cuts import Cut
 from gateway.timers.deliver import Delivery, Ready
 from gateway.timers.firing import Firing
 from gateway.timers.intake import Intake
@@ -21,6 +21,7 @@ from gateway.timers.probes import Probes
 from gateway.timers.retention import Retention
 from gateway.timers.state import Settled, TimerState
 from gateway.working_copy import WorkingCopy
+from grouping.digests.cursor import Cursor
 from grouping.settings import Settings
 
 __all__ = ["Timers"]

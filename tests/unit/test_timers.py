@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.records import Destination, Holder, TimedNote, TriggerSpec, union
-from gateway.timers.cursor import Cursor, sights_since, windows_at
-from gateway.timers.digest import PART_BYTES, Frame, parts_of, shown
 from gateway.timers.frontier import Frontier
-from gateway.timers.gather import Wanted, gather
 from gateway.timers.grid import next_tick, previous_tick
 from gateway.timers.pending_index import PendingIndex
-from gateway.timers.pending_log import Place
-from gateway.timers.rows import Row, Rows
 from gateway.timers.schedule import Missed, digest_from, is_tick, may_fire, tick_after, tick_to_fire
+from grouping.digests.cursor import Cursor, sights_since, windows_at
+from grouping.digests.digest import PART_BYTES, Frame, column_type, parts_of, shown
+from grouping.digests.gather import Wanted, gather
+from grouping.digests.pending_log import Place
+from grouping.digests.rows import Row, Rows
 from grouping.expression import Column
 from grouping.group import SelectItem, SelectList
 from grouping.pending_matches import PendingMatches, pack_pending
@@ -294,7 +294,8 @@ def _rows(*values: object, column: str = "v") -> list[Row]:
 def test_top_compares_as_the_type_does(kind: str, values: list[object], best: list[int]) -> None:
     """TOP keeps the largest first, NULLs last and ties earliest first, by the column's type and not by its text."""
     select = SelectList("s1", (SelectItem("v", Column("v", kind)),))
-    kept = shown(DigestClause("top", ("v",), 3), select, _rows(*values))
+    clause = DigestClause("top", ("v",), 3)
+    kept = shown(clause, column_type(clause, select), _rows(*values))
     assert [row.offset for row in kept] == best
 
 
@@ -306,7 +307,7 @@ def test_latest_keeps_the_last_row_by_record_time() -> None:
         Row(1, 0, 50, b'{"k":"a","n":2}'),
         Row(1, 1, 10, b'{"k":null,"n":3}'),
     ]
-    kept = shown(DigestClause("latest", ("k",)), None, rows)
+    kept = shown(DigestClause("latest", ("k",)), "", rows)
     assert [json.loads(row.body)["n"] for row in kept] == [2, 3]
 
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
-from gateway.records import Sight, TimedNote, Window
-from gateway.timers.frontier import Offsets
+__all__ = ["Cursor", "Offsets", "Sight", "Window", "sights_since", "windows_at"]
 
-__all__ = ["Cursor", "Cut", "life_of", "sights_since", "windows_at"]
+Offsets = Mapping[str, int]
+"""By partition (as text, as in JSON): the next offset."""
+
+Window = tuple[int | None, int | None]
+"""Record times [start, expire) in epoch milliseconds that a CQ sees; None is unbounded."""
+
+Sight = tuple[int, int, list[Window]]
+"""From an epoch and a version of the constant tables on: the record times that a destination sees."""
 
 
 class Cursor(msgspec.Struct, array_like=True, frozen=True):
@@ -21,29 +29,6 @@ class Cursor(msgspec.Struct, array_like=True, frozen=True):
     """In the partition of `cq.pending` that holds the matches: all records before it are done with, but the `held`."""
     held: tuple[int, ...] = ()
     """Earlier records with matches that are still to come, since their times are later than the tick."""
-
-
-class Cut(msgspec.Struct, array_like=True, frozen=True):
-    """What some digests hold, on `cq.ticks` before the first of them is written; key `cut/<number>`, until all are.
-
-    A digest holds the matches that were evaluated by the cut, of times before the tick, that no earlier tick held.
-    """
-
-    stream_id: str
-    covered: Offsets
-    """By source partition: matches of lower offsets are in."""
-    digests: tuple[tuple[str, int, int], ...]
-    """Destination, tick, and where the digest's time begins."""
-    fired_ms: int
-    """The time that the digests give as theirs."""
-
-
-def life_of(destination_id: str, note: TimedNote) -> str:
-    """Return the name of one life of a destination.
-
-    One that was taken up again has cursors of its own, for the last digest of the life before may still be to come.
-    """
-    return f"{destination_id}/{note.born_ms}"
 
 
 def windows_at(history: tuple[Sight, ...], epoch: int, version: int) -> list[Window]:
