@@ -6,7 +6,7 @@ also for readers who do not wait for commits. A cursor that has reached a tick t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -21,6 +21,7 @@ from gateway.timers.state import Settled
 from gateway.working_copy import WorkingCopy
 from grouping.digests.cursor import Cursor
 from grouping.digests.digest import Frame, column_type, digest_parts
+from grouping.digests.orders import Answered
 from grouping.digests.rows import Rows
 from grouping.group import SelectList
 from grouping.settings import Settings
@@ -92,19 +93,44 @@ class Delivery:
 
     def deliver(self, key: str, cut: Cut, ready: Sequence[Ready]) -> None:
         """Write the digests of a cut, with the cursors that they move, and close it."""
-        records: list[Outgoing] = []
-        size = 0
-        for each in ready:
-            for record in digest_records(self._settings, self._working, each, cut.fired_ms):
-                records.append(record)
-                size += len(record.value or b"")
-                if size > _TRANSACTION_BYTES:
-                    self._commits.write_records(records)
-                    records, size = [], 0
-            records.append(self._record(f"cursor/{each.life}", _encode(each.cursor)))
+
+        def records() -> Iterator[Outgoing]:
+            for each in ready:
+                yield from digest_records(self._settings, self._working, each, cut.fired_ms)
+                yield self.cursor(each.life, each.cursor)
+
+        self._write(records(), self._record(key, None))
         DIGESTS.inc(len(ready))
         LATE_MATCHES.inc(sum(row.time_ms < each.from_ms for each in ready for row in each.rows))
-        self._commits.write_records([*records, self._record(key, None)])
+
+    def close(self, offset: int, records: Iterable[Outgoing], answered: Collection[Answered]) -> None:
+        """Write what an order brings with it, and that it is carried out.
+
+        Args:
+            offset: The order's, on its log.
+            records: Digests that are not out yet, and cursors.
+            answered: What came of its digests; complete when the records are.
+        """
+        self._write(records, self._record("closed/orders", _encode(offset + 1)))
+        sent = [each for each in answered if each.sent]
+        DIGESTS.inc(len(sent))
+        LATE_MATCHES.inc(sum(each.late for each in sent))
+
+    def cursor(self, life: str, cursor: Cursor) -> Outgoing:
+        """Return the record of a cursor."""
+        return self._record(f"cursor/{life}", _encode(cursor))
+
+    def _write(self, records: Iterable[Outgoing], last: Outgoing) -> None:
+        """Write records in one transaction, or in more where they are large: the last record in the last of these."""
+        some: list[Outgoing] = []
+        size = 0
+        for record in records:
+            some.append(record)
+            size += len(record.value or b"")
+            if size > _TRANSACTION_BYTES:
+                self._commits.write_records(some)
+                some, size = [], 0
+        self._commits.write_records([*some, last])
 
     def note_settled(self, notes: Mapping[str, Settled]) -> None:
         """Put on Kafka up to when the ticks of streams have fired."""

@@ -98,6 +98,11 @@ class TimerState:
             )
         return [(name.decode(), int(score)) for name, score in found]
 
+    def due_count(self, stream_id: str, until_ms: int) -> int:
+        """Return how many destinations have a tick up to an instant; those to be looked at don't count."""
+        with mapped():
+            return int(self._redis.zcount(self._working.key("timers", stream_id), 1, until_ms))
+
     def arm(self, stream_id: str, ticks: Mapping[str, int]) -> None:
         """Have destinations fire at those ticks, unless they do earlier."""
         for chunk in _chunks(ticks):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-__all__ = ["Cursor", "Offsets", "Sight", "Window", "sights_since", "windows_at"]
+__all__ = ["Cursor", "Offsets", "Sight", "Window", "moved", "sights_since", "windows_at"]
 
 Offsets = Mapping[str, int]
 """By partition (as text, as in JSON): the next offset."""
@@ -16,6 +16,10 @@ Window = tuple[int | None, int | None]
 
 Sight = tuple[int, int, list[Window]]
 """From an epoch and a version of the constant tables on: the record times that a destination sees."""
+
+
+_HELD = 64
+"""Positions that a cursor names; from the first of more the log is read again."""
 
 
 class Cursor(msgspec.Struct, array_like=True, frozen=True):
@@ -29,6 +33,27 @@ class Cursor(msgspec.Struct, array_like=True, frozen=True):
     """In the partition of `cq.pending` that holds the matches: all records before it are done with, but the `held`."""
     held: tuple[int, ...] = ()
     """Earlier records with matches that are still to come, since their times are later than the tick."""
+
+
+def moved(cursor: Cursor, tick: int | None, covered: Offsets, reached: int, held: tuple[int, ...]) -> Cursor:
+    """Return a cursor after a tick.
+
+    Args:
+        cursor: As it was.
+        tick: The tick; None when nothing was sent.
+        covered: By the tick's cut.
+        reached: Up to where the partition of the log was taken in.
+        held: Records before that with matches that are still to come.
+
+    Example:
+        >>> moved(Cursor(next=3), 20, {"0": 7}, 9, (4,))
+        Cursor(tick_ms=20, covered={'0': 7}, next=9, held=(4,))
+    """
+    if len(held) > _HELD:
+        reached, held = held[0], ()
+    if tick is not None:
+        return Cursor(tick, covered, reached, held)
+    return msgspec.structs.replace(cursor, next=max(cursor.next, reached), held=held) if held else cursor
 
 
 def windows_at(history: tuple[Sight, ...], epoch: int, version: int) -> list[Window]:
