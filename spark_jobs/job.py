@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 import time
 from functools import partial
 from pathlib import Path
@@ -32,6 +33,9 @@ log = logging.getLogger(__name__)
 
 STATUS_VARIABLE = "CQ_STATUS_FILE"
 """Environment variable that names the file in which the evaluator tells its state."""
+
+_ending = threading.Event()
+"""Whether the process ends in order: what fails then, as the JVM goes, is none of its concern."""
 
 _LOOK_SECONDS = 0.3
 _STATUS_SECONDS = 1.0
@@ -69,6 +73,7 @@ def main() -> NoReturn:
         log.exception("evaluator failed")
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
+    _ending.set()
     _silence()
     kill_jvm()
     leadership.release()
@@ -134,6 +139,8 @@ def _ended(*_: object) -> NoReturn:
 
 def _end(reason: str) -> None:
     """End at once, and all that Spark writes with it: somebody else may have taken over."""
+    if _ending.is_set():
+        return
     log.error(reason)
     _silence()
     jvm = jvm_process()

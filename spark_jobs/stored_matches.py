@@ -33,6 +33,7 @@ class StoredMatches:
                 "isolation.level": "read_committed",
                 "fetch.wait.max.ms": 20,
                 "max.partition.fetch.bytes": 4_000_000,
+                "queued.max.messages.kbytes": 16_384,
             }
         )
 
@@ -62,3 +63,5 @@ class StoredMatches:
                         yield offset, body
         except KafkaException as exc:
             raise OperationalError("kafka failed at reading stored matches", detail=str(exc)) from exc
+        finally:
+            self._consumer.unassign()  # it would go on fetching what follows
