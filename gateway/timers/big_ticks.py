@@ -14,6 +14,8 @@ import logging
 import secrets
 from collections.abc import Callable, Iterator
 
+import msgspec
+
 from gateway.kafka import Outgoing
 from gateway.timers.deliver import Delivery
 from gateway.timers.order_log import OrderLog
@@ -62,16 +64,14 @@ class BigTicks:
     def _begin(self, stream_id: str | None) -> None:
         self.stream_id = stream_id
         """The stream of which a tick is under way, None when there is none."""
-        self._until_ms: int | None = None
-        """Up to when destinations are due, as long as these are being ordered."""
-        self._names: set[str] = set()
+        self._ordering_still = False
         self._job: Job | None = None
         self._alone_on = ""
         """The run of Redis on which nobody but who takes this request may carry the orders out; empty: unknown."""
         self._asked_ms = 0
         self._lost_ms: int | None = None
         """Since when the evaluator that was asked has not led."""
-        self._answers: dict[int, Answer] | None = None
+        self._answers: dict[int, bytes] | None = None
         """By offset of their orders, once nobody carries these out any more."""
 
     def recover(self, closed: int) -> None:
@@ -89,15 +89,16 @@ class BigTicks:
         if self._jobs.leader() is None:
             return False
         self._begin(stream_id)
-        self._until_ms = due_ms
+        self._ordering_still = True
+        self._ordering.begin(stream_id, due_ms)
         return True
 
     def step(self) -> bool:
         """Do a bounded amount of work, and return whether there is more of it already."""
         if self.stream_id is None:
             return False
-        if self._until_ms is not None:
-            self._order(self.stream_id, self._until_ms)
+        if self._ordering_still:
+            self._order()
         elif self._answers is None:
             self._look()
         elif self._orders.open:
@@ -106,19 +107,17 @@ class BigTicks:
             self._jobs.forget()
             self._orders.trim()
             self._begin(None)
-        return self._until_ms is not None or self._answers is not None
+        return self._ordering_still or self._answers is not None
 
     # -- asking --------------------------------------------------------------------------------------------------------
 
-    def _order(self, stream_id: str, until_ms: int) -> None:
-        order = self._ordering.order(stream_id, until_ms, self._names)
+    def _order(self) -> None:
+        order = self._ordering.order()
         if order is not None and order.digests:
             self._orders.write(order)
-            self._names.update(each.destination_id for each in order.digests)
-            self._ordering.written(order)
         if order is None or len(self._orders.open) >= _MOST:
-            self._until_ms = None
-            self._names = set()
+            self._ordering_still = False
+            self._ordering.begin("", 0)
             leader = self._jobs.leader()
             if leader is None or not self._orders.open:
                 self._answers = {}
@@ -139,6 +138,7 @@ class BigTicks:
         now_ms, asked = self._clock(), self._job
         found, leader = self._jobs.look()
         if asked is not None and found is not None and found.job_id == asked.job_id and found.state == "done":
+            log.info("orders carried out", extra={"orders": len(self._orders.open)})
             self._answers = self._orders.answers(asked.answers_from)
             return
         if asked is None or leader != asked.evaluator:
@@ -177,11 +177,12 @@ class BigTicks:
 
     # -- closing -------------------------------------------------------------------------------------------------------
 
-    def _close(self, answers: dict[int, Answer]) -> None:
+    def _close(self, answers: dict[int, bytes]) -> None:
         """Close the first of the open orders; carry it out before, where nobody else did."""
         offset = self._orders.open[0]
-        answer = answers.pop(offset, None)
-        if answer is not None:
+        body = answers.pop(offset, None)
+        if body is not None:
+            answer = _decode(body)
             answered = list(answer.digests)
             records = (self._delivery.cursor(*moved) for moved in _cursors(answered).items())
             self._delivery.close(offset, records, answered)
@@ -202,6 +203,9 @@ class BigTicks:
                     yield Outgoing(each.topic, each.destination_id.encode(), body, headers, each.partition)
             if told.cursor is not None:
                 yield self._delivery.cursor(told.life, told.cursor)
+
+
+_decode = msgspec.msgpack.Decoder(Answer).decode
 
 
 def _cursors(answered: list[Answered]) -> dict[str, Cursor]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from gateway.commit import Commits
 from gateway.kafka import Outgoing
-from gateway.records import Destination, EndNotice
+from gateway.records import EndNotice
 from gateway.timers.cuts import life_of
 from gateway.timers.deliver import Ready, digest_records
 from gateway.timers.pending_index import store_key
@@ -54,18 +54,15 @@ class LastDigests:
         owing: list[EndNotice] = []
         taken_in = self._timers.taken_in
         for notice in notices:
+            if notice.destination.trigger.timed and self._timers.under_way(notice.destination.stream_id):
+                continue  # a digest that was due before the end may still come, and `cq.end` is the last of all
             if not self.owes(notice):
-                if not self._written_elsewhere(notice.destination):
-                    yield notice, []
+                yield notice, []
             # What is being taken in now was asked for before: the next time has all that was written by now.
             elif taken_in and taken_in >= self._clear.setdefault(notice.destination.destination_id, taken_in + 2):
                 owing.append(notice)
         for notice, ready in zip(owing, self._timers.last_digests(owing), strict=True):
             yield notice, [] if ready is None else self._records(notice, ready)
-
-    def _written_elsewhere(self, destination: Destination) -> bool:
-        """Tell whether a digest may still come that was due before the end: `cq.end` is the last of all."""
-        return destination.trigger.timed and self._timers.under_way(destination.stream_id)
 
     def _records(self, notice: EndNotice, ready: Ready) -> list[Outgoing]:
         records: list[Outgoing] = []

@@ -8,7 +8,7 @@ import msgspec
 
 from gateway.commit import Commits
 from gateway.kafka import LogReader, Outgoing, Topics
-from grouping.digests.orders import ANSWERS, ORDERS, Answer, Order
+from grouping.digests.orders import ANSWERS, ORDERS, Order
 from grouping.errors import InternalError
 from grouping.settings import Settings
 
@@ -63,13 +63,13 @@ class OrderLog:
         """Return where the next answer will lie."""
         return self._topics.ends([(self._topic, ANSWERS)])[self._topic, ANSWERS]
 
-    def answers(self, since: int) -> dict[int, Answer]:
-        """Return the answers from an offset on, by the offsets of their orders."""
-        found: dict[int, Answer] = {}
+    def answers(self, since: int) -> dict[int, bytes]:
+        """Return the answers from an offset on, packed as they are, by the offsets of their orders."""
+        found: dict[int, bytes] = {}
         for message in self._reader.since(self._topic, {ANSWERS: since}, _AT_ONCE):
             key, body = message.key(), message.value()
             if isinstance(key, bytes) and isinstance(body, bytes):
-                found[int(key)] = _decode_answer(body)
+                found[int(key)] = body
         return found
 
     def trim(self) -> None:
@@ -80,4 +80,3 @@ class OrderLog:
 
 
 _decode_order = msgspec.msgpack.Decoder(Order).decode
-_decode_answer = msgspec.msgpack.Decoder(Answer).decode

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -51,31 +51,40 @@ class Ordering:
         self._retention = retention
         self._firing = firing
         self._clock = clock
+        self.begin("", 0)
 
-    def order(self, stream_id: str, due_ms: int, under_way: Container[str]) -> Order | None:
-        """Return an order of digests that are due, None when nothing is due any more; `written` takes them from there.
+    def begin(self, stream_id: str, due_ms: int) -> None:
+        """Order from now on what of a stream is due up to an instant.
 
-        Destinations that are only to be looked at are served at once.
-
-        Args:
-            stream_id: Whose ticks.
-            due_ms: Up to when they may fire.
-            under_way: Destinations that were ordered already, should something that came in since have armed them.
+        It stays on the event list until it is `carried_out`, so that nothing is lost to whatever dies meanwhile.
         """
-        due = self._state.due(stream_id, due_ms, CHUNK)
+        self._stream_id, self._due_ms = stream_id, due_ms
+        self._passed = 0
+        self._names: set[str] = set()
+
+    def order(self) -> Order | None:
+        """Return an order of digests that are due, None when nothing is due any more.
+
+        Destinations that are only to be looked at are served at once. What comes in meanwhile moves others on the event
+        list: those that are met again are passed over, and those that are not met are due still afterwards.
+        """
+        stream_id = self._stream_id
+        due = self._state.due(stream_id, self._due_ms, CHUNK, self._passed)
         if not due:
             return None
-        again = [name for name, _ in due if name in under_way]
-        served, idle = self._firing.choose(stream_id, [one for one in due if one[0] not in under_way])
+        new = [one for one in due if one[0] not in self._names]
+        served, idle = self._firing.choose(stream_id, new)
         looks = [each for each in served if each.tick is None]
-        if looks or idle or again:
-            self._firing.serve(stream_id, looks, [*idle, *again])
+        if looks or idle:
+            self._firing.serve(stream_id, looks, idle)
         digests: list[Ordered] = []
         size = 0
         for each in served:
             if each.tick is not None and size < _ORDER_BYTES:
                 digests.append(self._ordered(each, each.tick))
                 size += len(msgspec.msgpack.encode(digests[-1]))
+        self._names.update(each.destination_id for each in digests)
+        self._passed += len(due) - len(new) + len(digests)
         covered = dict(self._probes.frontier(stream_id).covered)
         return Order(stream_id, source_of(self._working, stream_id), covered, self._clock(), tuple(digests))
 
@@ -99,10 +108,6 @@ class Ordering:
             lying(self._intake.index.get(store), each.cursor),
             self._intake.reached[timed.partition],
         )
-
-    def written(self, order: Order) -> None:
-        """Take the destinations of an order from the event list: their digests are under way."""
-        self._state.settle(order.stream_id, {}, [each.destination_id for each in order.digests], {})
 
     def carried_out(self, answer: Answer, cursors: Mapping[str, Cursor]) -> None:
         """Arm the destinations of an order anew, whose digests are out and whose cursors are on Kafka.

@@ -90,11 +90,11 @@ class TimerState:
 
     # -- the event list ------------------------------------------------------------------------------------------------
 
-    def due(self, stream_id: str, until_ms: int, most: int) -> list[tuple[str, int]]:
+    def due(self, stream_id: str, until_ms: int, most: int, start: int = 0) -> list[tuple[str, int]]:
         """Return destinations that fire up to an instant, with their ticks (0: look at it), earliest first."""
         with mapped():
             found = self._redis.zrangebyscore(
-                self._working.key("timers", stream_id), "-inf", until_ms, start=0, num=most, withscores=True
+                self._working.key("timers", stream_id), "-inf", until_ms, start=start, num=most, withscores=True
             )
         return [(name.decode(), int(score)) for name, score in found]
 

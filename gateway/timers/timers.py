@@ -138,7 +138,7 @@ class Timers:
         if now_ms >= self._noted_ms + _NOTE_MS:
             self._noted_ms = now_ms
             self._delivery.note_settled({name: self._probes.note(name) for name in self._working.streams})
-        if now_ms >= self._trimmed_ms + _TRIM_MS and self.taken_in:
+        if now_ms >= self._trimmed_ms + _TRIM_MS and self.taken_in and self._big.stream_id is None:
             self._trimmed_ms = now_ms
             self.retention.trim()
 
@@ -162,10 +162,10 @@ class Timers:
     @property
     def taken_in(self) -> int:
         """How often all that was committed has been taken in: twice more than at a moment, and all up to then is."""
-        return 0 if self._cuts or self._big.stream_id else self._probes.completed
+        return 0 if self._cuts else self._probes.completed
 
     def under_way(self, stream_id: str) -> bool:
-        """Tell whether digests of a stream's destinations are being written by somebody else."""
+        """Tell whether digests of a stream's destinations may be written by somebody else: its ends wait for that."""
         return stream_id == self._big.stream_id
 
     @property
