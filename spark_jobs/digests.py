@@ -13,6 +13,7 @@ import pyarrow as pa
 from grouping.digests.orders import ANSWERS, Answer, Answered, Order, carry_out, ordered_parts
 from grouping.digests.pending_log import PendingLog
 from grouping.settings import Settings
+from spark_jobs.garbage import Settling
 from spark_jobs.output import HEADERS, OUTPUT
 from spark_jobs.stored_matches import StoredMatches
 
@@ -23,6 +24,7 @@ _IDLE_SECONDS = 10.0
 _KEPT_BYTES = 32 << 20
 """Of stored matches that a worker keeps for the next order; unpacked they take some more."""
 
+_settling = Settling()
 _decode = msgspec.msgpack.Decoder(Order).decode
 
 
@@ -45,6 +47,7 @@ class Digesting:
         for batch in batches:
             for offset, body in zip(batch["offset"].to_pylist(), batch["value"], strict=True):
                 yield from _carried_out(log, offset, _decode(body.as_py()), settings.topic("orders"))
+        _settling.task_done()
 
 
 _logs: dict[str, tuple[PendingLog, float]] = {}

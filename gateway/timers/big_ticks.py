@@ -77,7 +77,9 @@ class BigTicks:
     def recover(self, closed: int) -> None:
         """Take up what Kafka has: the orders from an offset on."""
         self._begin(self._orders.recover(closed))
-        if self.stream_id is not None:
+        if self.stream_id is None:
+            self._jobs.forget()  # a Redis that was restarted may have one that is over
+        else:
             job, _ = self._jobs.look()
             if job is not None and job.first <= self._orders.open[0] and self._orders.open[-1] < job.end:
                 self._job = job
