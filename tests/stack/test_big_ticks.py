@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -18,6 +19,7 @@ from grouping.digests.orders import ORDERS
 from grouping.errors import OperationalError
 from grouping.redis_store import Lease
 from grouping.settings import Settings
+from spark_jobs import digests
 from spark_jobs.digests import Digesting
 from tests.benchmarks.ground import Ground
 from tests.benchmarks.timer_desk import Desk
@@ -78,6 +80,7 @@ class _Evaluator:
 def desk(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Desk:
     """CQs with something pending for the next hour, of which so many are a big tick; three to an order."""
     monkeypatch.setattr(ordering, "CHUNK", 3)
+    monkeypatch.setattr(digests, "_settling", Mock())  # this process is no worker
     timers = ground.settings.timers.model_copy(update={"spark_from": _CQS // 2})
     desk = Desk(ground.settings.model_copy(update={"timers": timers}), NOW)
     desk.create([_HOURLY] * _CQS)
