@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import msgspec
@@ -150,14 +150,14 @@ class Commits:
         """
         return self._thread.submit(self.remembered.find, keys, now_ms)
 
-    def write_records(self, records: Iterable[Outgoing]) -> None:
-        """Write records that change nothing in Redis, in one transaction.
+    def write_records(self, records: Iterable[Outgoing], watched: Collection[int] = ()) -> dict[int, int]:
+        """Write records that change nothing in Redis, in one transaction; return the offsets of those numbers.
 
         Raises:
             OperationalError: Nothing was written, as far as committed records are concerned.
         """
         self.finish()
-        self._writer.write(records)
+        return self._writer.write(records, watched=watched)
 
     def pending(self) -> Journal | None:
         """Return the journal of the last unit, None when there was none or it is known to be on Kafka."""

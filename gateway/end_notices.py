@@ -14,7 +14,7 @@ import msgspec
 
 from gateway.records import EndNotice
 from gateway.registry import CatalogChange
-from gateway.timers.cursor import life_of
+from gateway.timers.cuts import life_of
 from gateway.working_copy import WorkingCopy
 from grouping.redis_store import mapped
 

@@ -8,8 +8,10 @@ from functools import lru_cache
 import msgspec
 
 from grouping.cq_text import CqText
+from grouping.digests.cursor import Sight, Window
 from grouping.group import ConstantRow, SelectList, parse_constants, pending_id
 from grouping.query import ChangeBased, CronBased, DigestClause, TimerBased, Trigger
+from grouping.times import instant
 from schemas.partition import partition_of
 
 __all__ = [
@@ -30,20 +32,6 @@ __all__ = [
     "millis",
     "union",
 ]
-
-Window = tuple[int | None, int | None]
-"""Record times [start, expire) in epoch milliseconds that a CQ sees; None is unbounded."""
-
-
-@lru_cache(maxsize=4096)
-def instant(epoch_ms: int) -> str:
-    """Return an epoch time as ISO 8601 in UTC.
-
-    Example:
-        >>> instant(0)
-        '1970-01-01T00:00:00.000Z'
-    """
-    return datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def millis(at: datetime) -> int:
@@ -179,10 +167,6 @@ class CatalogCq(msgspec.Struct, frozen=True):
     subscriber: str
     cq: Cq
     destination: Destination
-
-
-Sight = tuple[int, int, list[Window]]
-"""From an epoch and a version of the constant tables on: the record times that a destination sees."""
 
 
 class TimedNote(msgspec.Struct, array_like=True, frozen=True):

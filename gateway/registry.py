@@ -15,11 +15,11 @@ from gateway.admission import Admission
 from gateway.placing import Asked, Placing
 from gateway.positions import Positions
 from gateway.records import CatalogCq, Cq, Destination, EndNotice, TriggerSpec, instant, millis
-from gateway.timers.cursor import sights_since
 from gateway.unit import CqKey
 from gateway.working_copy import WorkingCopy
 from grouping.catalog import Stream
 from grouping.cq_text import CqText
+from grouping.digests.cursor import sights_since
 from grouping.errors import InputError, near_name
 from grouping.group import CompiledQuery, GroupPlan, SelectList
 from grouping.query import AlterCq, CreateCq

@@ -160,6 +160,7 @@ class _Service:
             "catalog": (1, {"cleanup.policy": "compact", **keep}),
             "pending": (PENDING_PARTITIONS, keep),
             "ticks": (1, {"cleanup.policy": "compact", **often, **keep}),
+            "orders": (2, keep),
             "positions": (1, {"cleanup.policy": "compact", **often, **keep}),
         }
         found = {}

@@ -209,23 +209,24 @@ class Lease:
     def __init__(self, settings: Settings, role: str) -> None:
         self._redis = connect(settings)
         self._key = settings.key("lease", role)
-        self._token = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
+        self.token = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
+        """Who this holder is, as `holder` gives it."""
 
     def acquire(self) -> bool:
         """Take the lease, or keep it; False while somebody else holds it."""
         with mapped():
-            if self._redis.set(self._key, self._token, nx=True, px=self.LIFETIME_MS) or self.renew():
+            if self._redis.set(self._key, self.token, nx=True, px=self.LIFETIME_MS) or self.renew():
                 return True
             holder = self.holder()
             if holder is not None and _is_dead(holder):
                 self._redis.eval(_RELEASE, 1, self._key, holder)
-                return bool(self._redis.set(self._key, self._token, nx=True, px=self.LIFETIME_MS))
+                return bool(self._redis.set(self._key, self.token, nx=True, px=self.LIFETIME_MS))
             return False
 
     def renew(self) -> bool:
         """Prolong the lease; False when it is not ours (any more)."""
         with mapped():
-            return bool(self._redis.eval(_RENEW, 1, self._key, self._token, self.LIFETIME_MS))
+            return bool(self._redis.eval(_RENEW, 1, self._key, self.token, self.LIFETIME_MS))
 
     def holder(self) -> str | None:
         """Return who holds it, as ``host/pid/nonce``."""
@@ -236,7 +237,7 @@ class Lease:
     def release(self) -> None:
         """Give it back."""
         with mapped():
-            self._redis.eval(_RELEASE, 1, self._key, self._token)
+            self._redis.eval(_RELEASE, 1, self._key, self.token)
 
 
 def _is_dead(holder: str) -> bool:

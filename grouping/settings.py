@@ -72,6 +72,9 @@ class TimerSettings(BaseModel):
     """Digests."""
 
     wait_seconds: float = Field(30.0, description="how long a tick waits for events published before it")
+    spark_from: int = Field(
+        100_000, description="destinations due at one instant whose digests Spark makes, at least; 0 for never"
+    )
 
 
 class Settings(BaseSettings):

@@ -18,6 +18,7 @@ __all__ = [
     "SHORTEST_EVERY",
     "format_instant",
     "format_interval",
+    "instant",
     "parse_cron",
     "parse_every",
     "parse_instant",
@@ -153,6 +154,17 @@ def format_instant(instant: datetime) -> str:
     else:
         precision = "microseconds" if instant.microsecond % 1000 else "milliseconds"
     return instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec=precision) + "Z"
+
+
+@lru_cache(maxsize=4096)
+def instant(epoch_ms: int) -> str:
+    """Return an epoch time as ISO 8601 in UTC.
+
+    Example:
+        >>> instant(0)
+        '1970-01-01T00:00:00.000Z'
+    """
+    return datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def format_interval(interval: timedelta) -> str:

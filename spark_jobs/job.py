@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 import time
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from pydantic import ValidationError
 from grouping.errors import OperationalError
 from grouping.redis_store import TableStore
 from grouping.settings import Settings
+from spark_jobs.digest_jobs import DigestJobs
 from spark_jobs.leadership import Leadership
 from spark_jobs.predecessor import end_predecessor, note_jvm
 from spark_jobs.session import jobs_started, jvm_process, kill_jvm, open_session
@@ -31,6 +33,9 @@ log = logging.getLogger(__name__)
 
 STATUS_VARIABLE = "CQ_STATUS_FILE"
 """Environment variable that names the file in which the evaluator tells its state."""
+
+_ending = threading.Event()
+"""Whether the process ends in order: what fails then, as the JVM goes, is none of its concern."""
 
 _LOOK_SECONDS = 0.3
 _STATUS_SECONDS = 1.0
@@ -49,13 +54,17 @@ def main() -> NoReturn:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _ended)
     code = 1
-    leadership = Leadership(settings, time.monotonic, _lost)
+    leadership = Leadership(settings, time.monotonic, partial(_end, "lease lost"))
     try:
         leadership.take(_REDIS_SECONDS)
     except OperationalError as error:
         _refuse(_line(error))
     try:
-        _run(settings, StatusFile(Path(os.environ.get(STATUS_VARIABLE) or settings.data / "run" / "evaluator.json")))
+        _run(
+            settings,
+            leadership.token,
+            StatusFile(Path(os.environ.get(STATUS_VARIABLE) or settings.data / "run" / "evaluator.json")),
+        )
     except SystemExit:
         code = 0
     except OperationalError as error:
@@ -64,13 +73,14 @@ def main() -> NoReturn:
         log.exception("evaluator failed")
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
+    _ending.set()
     _silence()
     kill_jvm()
     leadership.release()
     os._exit(code)
 
 
-def _run(settings: Settings, status: StatusFile) -> None:
+def _run(settings: Settings, token: str, status: StatusFile) -> None:
     status.write("starting")
     end_predecessor(settings.data)
     spark = open_session(settings)
@@ -89,6 +99,7 @@ def _run(settings: Settings, status: StatusFile) -> None:
         partial(Evaluation.of, settings=settings),
         time.monotonic,
     )
+    DigestJobs(spark, settings, token, partial(_end, "digests not written")).start()
     log.info("evaluator ready")
     written_at, waiting = 0.0, False
     while jvm is None or jvm.poll() is None:
@@ -126,9 +137,11 @@ def _ended(*_: object) -> NoReturn:
     raise SystemExit(0)
 
 
-def _lost() -> None:
-    """End at once: somebody else may be evaluating already."""
-    log.error("lease lost")
+def _end(reason: str) -> None:
+    """End at once, and all that Spark writes with it: somebody else may have taken over."""
+    if _ending.is_set():
+        return
+    log.error(reason)
     _silence()
     jvm = jvm_process()
     if jvm is not None:

@@ -38,6 +38,11 @@ class Leadership:
         self._thread = threading.Thread(target=self._renew, name="lease", daemon=True)
         self._renewed_at = 0.0
 
+    @property
+    def token(self) -> str:
+        """Who leads, as the lease has it."""
+        return self._lease.token
+
     def take(self, wait_seconds: float) -> None:
         """Take the lease.
 

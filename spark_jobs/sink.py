@@ -8,14 +8,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from grouping.settings import Settings
 from spark_jobs.source import kafka_options
 
-__all__ = ["OUTPUT_SCHEMA", "checkpoint_location", "write_stream"]
+__all__ = ["OUTPUT_SCHEMA", "PRODUCER", "checkpoint_location", "write_stream"]
 
 OUTPUT_SCHEMA = (
     "key binary, value binary, topic string, partition int, headers array<struct<key: string, value: binary>>"
 )
 """`spark_jobs.output.OUTPUT` as Spark writes it."""
 
-_PRODUCER = {
+PRODUCER = {
     "kafka.acks": "all",
     "kafka.enable.idempotence": "true",
     # Spark writes what follows a record that expired; its replay would then lie below the reader's mark (design §6).
@@ -40,7 +40,7 @@ def write_stream(rows: DataFrame, stream_id: str, settings: Settings) -> Streami
     return (
         rows.writeStream.format("kafka")
         .queryName(stream_id)
-        .options(**(kafka_options(settings) | _PRODUCER))
+        .options(**(kafka_options(settings) | PRODUCER))
         .option("checkpointLocation", checkpoint_location(stream_id, settings))
         .start()
     )

@@ -18,6 +18,7 @@ from grouping.catalog import Stream
 from grouping.errors import InternalError, OperationalError
 from grouping.redis_store import TableStore, TableVersion
 from grouping.settings import Settings
+from spark_jobs import digests
 from spark_jobs.constant_cache import ConstantTables, Snapshot
 from spark_jobs.decode import decode
 from spark_jobs.evaluate import matches
@@ -70,6 +71,7 @@ class Evaluation:
         tables: tuple[TableVersion, Snapshot] | None = None
         counts = _MatchCounts()
         _forget_idle(stream.stream_id, time.monotonic())
+        digests.forget_idle(time.monotonic())
         watch = _watches.get(stream.stream_id) or _watches.setdefault(stream.stream_id, _Watch(stream))
         for batch in batches:
             if not batch.num_rows:

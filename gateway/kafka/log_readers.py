@@ -29,14 +29,14 @@ class LogReader:
             )
         )
 
-    def since(self, topic: str, offsets: Mapping[int, int]) -> Iterator[Message]:
-        """Yield the records from those offsets (by partition) to the end that there is now."""
+    def since(self, topic: str, offsets: Mapping[int, int], at_once: int = 10_000) -> Iterator[Message]:
+        """Yield the records from those offsets (by partition) to the end that there is now; so many held at once."""
         places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
         left = set(offsets)
         with mapped("reading a log"):
             self._consumer.assign(places)
             while left:
-                for message in self._consumer.consume(10_000, timeout=0.1):
+                for message in self._consumer.consume(at_once, timeout=0.1):
                     error = message.error()
                     if error is None:
                         yield message

@@ -13,7 +13,8 @@ import msgspec
 
 from gateway.commit import Commits
 from gateway.kafka import LogReader, Outgoing
-from gateway.timers.pending_index import PendingIndex, Stored
+from gateway.timers.pending_index import PendingIndex
+from grouping.digests.stored import Stored
 from grouping.settings import Settings
 
 __all__ = ["Checkpoints"]

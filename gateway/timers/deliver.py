@@ -6,7 +6,7 @@ also for readers who do not wait for commits. A cursor that has reached a tick t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -16,15 +16,17 @@ from gateway.kafka import Outgoing
 from gateway.metrics import DIGESTS, LATE_MATCHES
 from gateway.positions import topic_of
 from gateway.records import Destination
-from gateway.timers.cursor import Cursor, Cut
-from gateway.timers.digest import Frame, headers_of, parts_of, shown
-from gateway.timers.rows import Rows
+from gateway.timers.cuts import Cut
 from gateway.timers.state import Settled
 from gateway.working_copy import WorkingCopy
+from grouping.digests.cursor import Cursor
+from grouping.digests.digest import Frame, column_type, digest_parts
+from grouping.digests.orders import Answered
+from grouping.digests.rows import Rows
 from grouping.group import SelectList
 from grouping.settings import Settings
 
-__all__ = ["Delivery", "Ready", "digest_records"]
+__all__ = ["Delivery", "Ready", "digest_records", "source_of"]
 
 _encode = msgspec.msgpack.encode
 _TRANSACTION_BYTES = 64 << 20
@@ -58,12 +60,16 @@ def digest_records(
     if clause.kind == "top" and select is None:
         select = working.select(destination.stream_id, destination.select_id)
     frame = Frame(fired_ms, ready.from_ms, ready.tick_ms)
-    name, stream = destination.destination_id.encode(), working.streams.get(destination.stream_id)
-    topic, source = topic_of(settings, destination), stream.name if stream is not None else destination.stream_id
-    bodies = parts_of(shown(clause, select, ready.rows), len(ready.rows), frame)
-    for part, body in enumerate(bodies, 1):
-        headers = headers_of(source, destination, frame, part)
-        yield Outgoing(topic, name, body, headers, destination.partition)
+    name, topic = destination.destination_id, topic_of(settings, destination)
+    source = source_of(working, destination.stream_id)
+    for body, headers in digest_parts(source, name, clause, column_type(clause, select), ready.rows, frame):
+        yield Outgoing(topic, name.encode(), body, headers, destination.partition)
+
+
+def source_of(working: WorkingCopy, stream_id: str) -> str:
+    """Return what digests of a stream name as their source: its name, as long as there is one."""
+    stream = working.streams.get(stream_id)
+    return stream.name if stream is not None else stream_id
 
 
 class Delivery:
@@ -87,19 +93,44 @@ class Delivery:
 
     def deliver(self, key: str, cut: Cut, ready: Sequence[Ready]) -> None:
         """Write the digests of a cut, with the cursors that they move, and close it."""
-        records: list[Outgoing] = []
-        size = 0
-        for each in ready:
-            for record in digest_records(self._settings, self._working, each, cut.fired_ms):
-                records.append(record)
-                size += len(record.value or b"")
-                if size > _TRANSACTION_BYTES:
-                    self._commits.write_records(records)
-                    records, size = [], 0
-            records.append(self._record(f"cursor/{each.life}", _encode(each.cursor)))
+
+        def records() -> Iterator[Outgoing]:
+            for each in ready:
+                yield from digest_records(self._settings, self._working, each, cut.fired_ms)
+                yield self.cursor(each.life, each.cursor)
+
+        self._write(records(), self._record(key, None))
         DIGESTS.inc(len(ready))
         LATE_MATCHES.inc(sum(row.time_ms < each.from_ms for each in ready for row in each.rows))
-        self._commits.write_records([*records, self._record(key, None)])
+
+    def close(self, offset: int, records: Iterable[Outgoing], answered: Collection[Answered]) -> None:
+        """Write what an order brings with it, and that it is carried out.
+
+        Args:
+            offset: The order's, on its log.
+            records: Digests that are not out yet, and cursors.
+            answered: What came of its digests; complete when the records are.
+        """
+        self._write(records, self._record("closed/orders", _encode(offset + 1)))
+        sent = [each for each in answered if each.sent]
+        DIGESTS.inc(len(sent))
+        LATE_MATCHES.inc(sum(each.late for each in sent))
+
+    def cursor(self, life: str, cursor: Cursor) -> Outgoing:
+        """Return the record of a cursor."""
+        return self._record(f"cursor/{life}", _encode(cursor))
+
+    def _write(self, records: Iterable[Outgoing], last: Outgoing) -> None:
+        """Write records in one transaction, or in more where they are large: the last record in the last of these."""
+        some: list[Outgoing] = []
+        size = 0
+        for record in records:
+            some.append(record)
+            size += len(record.value or b"")
+            if size > _TRANSACTION_BYTES:
+                self._commits.write_records(some)
+                some, size = [], 0
+        self._commits.write_records([*some, last])
 
     def note_settled(self, notes: Mapping[str, Settled]) -> None:
         """Put on Kafka up to when the ticks of streams have fired."""

@@ -6,35 +6,31 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from gateway.metrics import TICK_SECONDS
 from gateway.records import EndNotice, Holder
-from gateway.timers.cursor import Cursor, Cut, life_of, sights_since
+from gateway.timers.cuts import Cut, life_of
 from gateway.timers.deliver import Delivery, Ready
-from gateway.timers.frontier import Offsets
-from gateway.timers.gather import Gathered, Wanted, gather
 from gateway.timers.intake import Intake
 from gateway.timers.pending_index import store_key
 from gateway.timers.probes import Probes
 from gateway.timers.retention import Retention
 from gateway.timers.schedule import digest_from, following_tick, is_tick, may_fire, tick_to_fire
 from gateway.timers.state import TimerState
+from grouping.digests.cursor import Cursor, Offsets, moved, sights_since
+from grouping.digests.gather import Gathered, Wanted, gather
 
-__all__ = ["Firing"]
+__all__ = ["CHUNK", "Firing", "Served"]
 
 log = logging.getLogger(__name__)
 
-_CHUNK = 2500
+CHUNK = 2500
 """Destinations served at once, at most."""
 _BYTES = 64 << 20
 """Of rows in the digests that are made at once, about."""
 _EVERYTHING = 1 << 62
-_HELD = 64
-"""Positions that a cursor names; from the first of more it reads the log again."""
 
 
-class _Served(NamedTuple):
+class Served(NamedTuple):
     """A destination whose time has come."""
 
     name: str
@@ -70,10 +66,14 @@ class Firing:
 
     def fire(self, stream_id: str, due_ms: int) -> bool:
         """Serve some destinations whose ticks are settled, or that are to be looked at; False when there are none."""
-        due = self._state.due(stream_id, due_ms, _CHUNK)
+        due = self._state.due(stream_id, due_ms, CHUNK)
         if not due:
             return False
-        served, idle = self._choose(stream_id, due)
+        self.serve(stream_id, *self.choose(stream_id, due))
+        return True
+
+    def serve(self, stream_id: str, served: Sequence[Served], idle: list[str]) -> None:
+        """Send the digests of some destinations, and arm these anew."""
         frontier, missed = self._probes.frontier(stream_id), self._probes.missed(stream_id)
         covered = dict(frontier.covered)
         ready: list[Ready] = []
@@ -95,7 +95,7 @@ class Firing:
                 idle.append(each.name)
             else:
                 ticks[each.name] = following
-            self._shorten(each, answer)
+            self.shorten(each.name, holder, answer.oldest)
             done.append((each.name, holder))
             size += answer.rows.size
             if size > _BYTES:
@@ -107,9 +107,8 @@ class Firing:
             TICK_SECONDS.observe((self._clock() - min(self.fired)) / 1000)
         self._state.settle(stream_id, ticks, idle, cursors)
         self._retention.release(done, cursors)
-        return True
 
-    def _choose(self, stream_id: str, due: Sequence[tuple[str, int]]) -> tuple[list[_Served], list[str]]:
+    def choose(self, stream_id: str, due: Sequence[tuple[str, int]]) -> tuple[list[Served], list[str]]:
         """Return those of the due that are served now, and those that are not to be armed any more."""
         missed = self._probes.missed(stream_id)
         idle: list[str] = []
@@ -126,41 +125,38 @@ class Firing:
             tick = None if not armed_ms else tick_to_fire(holder, armed_ms, missed)
             if tick is not None and (tick <= cursor.tick_ms or not is_tick(holder, tick)):
                 tick = None  # served before a crash, or no tick any more: look when the next one is
-            served.append(_Served(name, holder, life, cursor, tick))
+            served.append(Served(name, holder, life, cursor, tick))
         return served, idle
 
-    def _questions(self, served: Iterable[_Served], covered: Offsets) -> Iterator[Wanted]:
+    def _questions(self, served: Iterable[Served], covered: Offsets) -> Iterator[Wanted]:
         for each in served:
             store = store_key(each.holder.timed.store)
             history = each.holder.timed.history
             yield Wanted(store, self._intake.index.get(store), each.cursor, history, each.tick, covered)
 
-    def _moved(self, each: _Served, tick: int | None, covered: Offsets, answer: Gathered) -> Cursor:
+    def _moved(self, each: Served, tick: int | None, covered: Offsets, answer: Gathered) -> Cursor:
         """Return a destination's cursor after a tick (or after a look that found nothing to send)."""
-        reached, held = self._intake.reached[each.holder.timed.partition], answer.held
-        if len(held) > _HELD:
-            reached, held = held[0], ()
-        if tick is not None:
-            return Cursor(tick, covered, reached, held)
-        return (
-            msgspec.structs.replace(each.cursor, next=max(each.cursor.next, reached), held=held)
-            if held
-            else each.cursor
-        )
+        return moved(each.cursor, tick, covered, self._intake.reached[each.holder.timed.partition], answer.held)
 
-    def _shorten(self, each: _Served, answer: Gathered) -> None:
-        """Note what of a long history no match that is still to come can refer to."""
-        history, floor = each.holder.timed.history, self._probes.floor(each.holder.destination.stream_id)
+    def shorten(self, name: str, holder: Holder, oldest: tuple[int, int] | None) -> None:
+        """Note what of a long history no match that is still to come can refer to.
+
+        Args:
+            name: The destination's.
+            holder: The destination with its members.
+            oldest: Epoch and version of the tables that met the oldest of what is left for later ticks.
+        """
+        history, floor = holder.timed.history, self._probes.floor(holder.destination.stream_id)
         if len(history) > 1 and floor is not None:
-            table = floor if answer.oldest is None else min(floor, answer.oldest)
+            table = floor if oldest is None else min(floor, oldest)
             if sights_since(history, table) != history:
-                self.shortened[each.name] = table
+                self.shortened[name] = table
 
     def finish(self, key: str, cut: Cut) -> None:
         """Write the digests of a cut that a crash left unfinished: the same ones, for the cut is the same."""
         holders = self._state.holders([name for name, _, _ in cut.digests])
         known = [
-            (_Served(name, holder, life_of(name, holder.timed), Cursor(), tick), since_ms)
+            (Served(name, holder, life_of(name, holder.timed), Cursor(), tick), since_ms)
             for (name, tick, since_ms), holder in zip(cut.digests, holders, strict=True)
             if holder is not None and holder.timed.born_ms < tick
         ]

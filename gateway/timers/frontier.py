@@ -8,13 +8,11 @@ nothing up. A tick waits only so long; the end of a CQ (EXPIRE) waits for as lon
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
 from typing import NamedTuple
 
-__all__ = ["Frontier", "Offsets", "covers"]
+from grouping.digests.cursor import Offsets
 
-Offsets = Mapping[str, int]
-"""By partition (as text, as in JSON): the next offset."""
+__all__ = ["Frontier", "covers"]
 
 
 class _Probe(NamedTuple):

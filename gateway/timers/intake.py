@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 
-from gateway.kafka import TailReader, Topics
+from gateway.kafka import LogReader, TailReader, Topics
 from gateway.records import PENDING_PARTITIONS
 from gateway.timers.checkpoints import Checkpoints
-from gateway.timers.cursor import Cursor, life_of
-from gateway.timers.pending_index import PendingIndex, Stored, store_key
-from gateway.timers.pending_log import PendingLog
+from gateway.timers.cuts import life_of
+from gateway.timers.pending_index import PendingIndex, store_key
 from gateway.timers.schedule import tick_after
 from gateway.timers.state import TimerState
 from gateway.working_copy import WorkingCopy
+from grouping.digests.cursor import Cursor
+from grouping.digests.pending_log import PendingLog
+from grouping.digests.stored import Stored
 from grouping.pending_matches import PendingMatches
 from grouping.settings import Settings
 
@@ -62,7 +65,7 @@ class Intake:
         self._restored: Iterator[tuple[bytes, Stored]] = iter(())
         self.held: Counter[bytes] = Counter()
         """Stores of which last digests are still to come, and how many: they stay when nobody reads them any more."""
-        self.log = PendingLog(settings)
+        self.log = PendingLog(partial(_span, LogReader(settings), settings.topic("pending")))
         self.index = PendingIndex()
         self.complete = False
         """Whether all that the checkpoints held is armed."""
@@ -176,6 +179,13 @@ class Intake:
                 ticks.setdefault(stream_id, {})[name] = tick
         for stream_id, some in ticks.items():
             self._state.arm(stream_id, some)
+
+
+def _span(reader: LogReader, topic: str, partition: int, first: int, last: int) -> Iterator[tuple[int, bytes]]:
+    for message in reader.span(topic, partition, first, last):
+        offset, body = message.offset(), message.value()
+        if offset is not None and isinstance(body, bytes):
+            yield offset, body
 
 
 def _want(wanted: dict[str, int], names: Iterable[str], earliest_ms: int) -> None:

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 
 from gateway.kafka import Topics
 from gateway.records import Destination, Holder
-from gateway.timers.cursor import Cursor, life_of
+from gateway.timers.cuts import life_of
 from gateway.timers.intake import Intake
 from gateway.timers.pending_index import store_key
 from gateway.timers.state import TimerState
+from grouping.digests.cursor import Cursor
 from grouping.settings import Settings
 
 __all__ = ["Retention"]

@@ -13,8 +13,9 @@ import msgspec
 
 from gateway.records import Holder
 from gateway.stored import raw_id, unpack_holder
-from gateway.timers.cursor import Cursor, life_of
+from gateway.timers.cuts import life_of
 from gateway.working_copy import WorkingCopy
+from grouping.digests.cursor import Cursor
 from grouping.redis_store import mapped
 
 __all__ = ["Settled", "TimerState"]
@@ -89,13 +90,18 @@ class TimerState:
 
     # -- the event list ------------------------------------------------------------------------------------------------
 
-    def due(self, stream_id: str, until_ms: int, most: int) -> list[tuple[str, int]]:
+    def due(self, stream_id: str, until_ms: int, most: int, start: int = 0) -> list[tuple[str, int]]:
         """Return destinations that fire up to an instant, with their ticks (0: look at it), earliest first."""
         with mapped():
             found = self._redis.zrangebyscore(
-                self._working.key("timers", stream_id), "-inf", until_ms, start=0, num=most, withscores=True
+                self._working.key("timers", stream_id), "-inf", until_ms, start=start, num=most, withscores=True
             )
         return [(name.decode(), int(score)) for name, score in found]
+
+    def due_count(self, stream_id: str, until_ms: int) -> int:
+        """Return how many destinations have a tick up to an instant; those to be looked at don't count."""
+        with mapped():
+            return int(self._redis.zcount(self._working.key("timers", stream_id), 1, until_ms))
 
     def arm(self, stream_id: str, ticks: Mapping[str, int]) -> None:
         """Have destinations fire at those ticks, unless they do earlier."""

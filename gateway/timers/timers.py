@@ -12,15 +12,19 @@ import msgspec
 from gateway.commit import Commits
 from gateway.kafka import LogReader, Topics
 from gateway.records import EndNotice
+from gateway.timers.big_ticks import BigTicks
 from gateway.timers.checkpoints import Checkpoints
-from gateway.timers.cursor import Cursor, Cut
+from gateway.timers.cuts import Cut
 from gateway.timers.deliver import Delivery, Ready
 from gateway.timers.firing import Firing
 from gateway.timers.intake import Intake
+from gateway.timers.order_log import OrderLog
+from gateway.timers.ordering import Ordering
 from gateway.timers.probes import Probes
 from gateway.timers.retention import Retention
 from gateway.timers.state import Settled, TimerState
 from gateway.working_copy import WorkingCopy
+from grouping.digests.cursor import Cursor
 from grouping.settings import Settings
 
 __all__ = ["Timers"]
@@ -59,6 +63,11 @@ class Timers:
         self._intake = Intake(settings, working, topics, self._state, checkpoints, self._settled_ms)
         self.retention = Retention(settings, topics, self._state, self._intake)
         self._firing = Firing(self._state, self._intake, self._probes, self._delivery, self.retention, clock)
+        ordering = Ordering(
+            settings, working, self._state, self._intake, self._probes, self.retention, self._firing, clock
+        )
+        orders = OrderLog(settings, topics, commits)
+        self._big = BigTicks(settings, orders, ordering, self._delivery, self._state, self._intake.log, clock)
         self._cuts: dict[str, Cut] = {}
         self._noted_ms = self._trimmed_ms = 0
         self.busy = False
@@ -66,20 +75,24 @@ class Timers:
 
     def recover(self) -> None:
         """Take up what Kafka has: cursors and open cuts at once, stored matches step by step."""
-        self._read_ticks()
+        self._big.recover(self._read_ticks())
         self._intake.recover()
         self.retention.reset()
         self._probes.reset()
         self._firing.shortened.clear()
         self.busy = True
 
-    def _read_ticks(self) -> None:
-        """Bring cursors up to `cq.ticks`, and find the cuts whose digests are not all out."""
+    def _read_ticks(self) -> int:
+        """Bring cursors up to `cq.ticks`, and find the cuts whose digests are not all out.
+
+        Returns:
+            The offset of `cq.orders` before which all orders are carried out.
+        """
         topic, reader = self._settings.topic("ticks"), LogReader(self._settings)
         since = self._state.read_position()
         cursors: dict[str, Cursor | None] = {}
         settled: dict[str, Settled | None] = {}
-        self._cuts, end = {}, since
+        self._cuts, end, closed = {}, since, 0
         try:
             for message in reader.since(topic, {0: 0}):
                 kind, _, rest = _text(message.key()).partition("/")
@@ -92,6 +105,8 @@ class Timers:
                         self._cuts.pop(rest, None)
                     case "cut" if body is not None:
                         self._cuts[rest] = msgspec.msgpack.decode(body, type=Cut)
+                    case "closed" if body is not None:
+                        closed = msgspec.msgpack.decode(body, type=int)
                     case "cursor" if offset >= since:
                         cursors[rest] = None if body is None else msgspec.msgpack.decode(body, type=Cursor)
                     case "settled" if offset >= since:
@@ -99,6 +114,7 @@ class Timers:
         finally:
             reader.close()
         self._state.restore(cursors, settled, end)
+        return closed
 
     def step(self) -> None:
         """Do a bounded amount of what is to be done now."""
@@ -115,12 +131,14 @@ class Timers:
                 del self._cuts[key]
                 self.busy = True
                 return
+            self.busy = self._big.step() or self.busy
             for stream_id in list(self._working.streams):
-                self._advance(stream_id, now_ms)
+                if stream_id != self._big.stream_id:
+                    self._advance(stream_id, now_ms)
         if now_ms >= self._noted_ms + _NOTE_MS:
             self._noted_ms = now_ms
             self._delivery.note_settled({name: self._probes.note(name) for name in self._working.streams})
-        if now_ms >= self._trimmed_ms + _TRIM_MS and self.taken_in:
+        if now_ms >= self._trimmed_ms + _TRIM_MS and self.taken_in and self._big.stream_id is None:
             self._trimmed_ms = now_ms
             self.retention.trim()
 
@@ -129,7 +147,7 @@ class Timers:
         due_ms = self._probes.due(stream_id, now_ms)
         if due_ms <= self._settled_ms(stream_id):
             return
-        if self._firing.fire(stream_id, due_ms):
+        if self._big.take(stream_id, due_ms) or self._firing.fire(stream_id, due_ms):
             self.busy = True
         else:
             self._probes.settle(stream_id, due_ms)
@@ -145,6 +163,10 @@ class Timers:
     def taken_in(self) -> int:
         """How often all that was committed has been taken in: twice more than at a moment, and all up to then is."""
         return 0 if self._cuts else self._probes.completed
+
+    def under_way(self, stream_id: str) -> bool:
+        """Tell whether digests of a stream's destinations may be written by somebody else: its ends wait for that."""
+        return stream_id == self._big.stream_id
 
     @property
     def reached(self) -> Mapping[int, int]:

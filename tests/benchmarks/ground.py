@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tempfile
 import time
@@ -41,8 +42,8 @@ class Ground:
 
 
 @contextmanager
-def open_ground() -> Iterator[Ground]:
-    """Start the servers; end them and remove their data when the block is left."""
+def open_ground(*, evaluator: bool = False) -> Iterator[Ground]:
+    """Start the servers, and the evaluator if it is wanted; end them and remove their data when the block is left."""
     with tempfile.TemporaryDirectory(prefix="cq-bench-", ignore_cleanup_errors=True) as folder:
         base = Settings(data=Path(folder))
         run = RunFolder(base.data)
@@ -58,11 +59,17 @@ def open_ground() -> Iterator[Ground]:
             }
         )
         started: list[subprocess.Popen[bytes]] = []
+        role: subprocess.Popen[bytes] | None = None
         try:
             for program in stages[0]:
                 started.append(_start(program))
+            if evaluator:
+                role = _start(stages[1][1])
             yield Ground(settings)
         finally:
+            if role is not None:
+                role.terminate()  # and with it its JVM, in order
+                role.wait()
             for process in started:
                 process.kill()
                 process.wait()
@@ -72,8 +79,9 @@ def _start(program: Program) -> subprocess.Popen[bytes]:
     program.prepare()
     with program.log.open("ab") as out:
         process = subprocess.Popen(
-            program.command, cwd=program.folder, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT
-        )
+            program.command, cwd=program.folder, env=os.environ | program.environment,
+            stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+        )  # fmt: skip
     deadline = time.monotonic() + _READY_SECONDS
     while not program.ready(0):
         if process.poll() is not None or time.monotonic() > deadline:

@@ -17,7 +17,7 @@ from confluent_kafka import Producer
 from gateway.commands import Commands
 from gateway.commit import Commits
 from gateway.ends import Ends
-from gateway.kafka import CommandConsumer, Topics
+from gateway.kafka import LARGEST_RECORD, CommandConsumer, Topics
 from gateway.positions import Positions, result_config
 from gateway.records import PENDING_PARTITIONS, CatalogCq, Cq, Destination, Sight, TriggerSpec, feed_of
 from gateway.recovery import Recovery
@@ -63,6 +63,7 @@ class Desk:
             ("catalog", 1, {"cleanup.policy": "compact", **keep}),
             ("pending", PENDING_PARTITIONS, keep),
             ("ticks", 1, {"cleanup.policy": "compact", **keep}),
+            ("orders", 2, {"max.message.bytes": str(LARGEST_RECORD), **keep}),
             ("positions", 1, {"cleanup.policy": "compact", **keep}),
         ):
             topics.create({settings.topic(name): partitions}, config)
@@ -151,6 +152,13 @@ class Desk:
         key = CqKey("bench", name)
         self.working.load([key])
         self._registry.pause(key, name, paused, self.now_ms)
+        self._commit()
+
+    def drop(self, name: str) -> None:
+        """Drop a CQ."""
+        key = CqKey("bench", name)
+        self.working.load([key])
+        self._registry.drop(key, name, self.now_ms)
         self._commit()
 
     def publish(self) -> None:

@@ -13,15 +13,18 @@ from typing import Any
 
 import psutil
 
-__all__ = ["DEDICATED_LIMIT", "LINGER_SECONDS", "Stack"]
+__all__ = ["DEDICATED_LIMIT", "LINGER_SECONDS", "SPARK_FROM", "Stack"]
 
 DEDICATED_LIMIT = 20
+SPARK_FROM = 40
+"""Destinations due at one instant from which on Spark makes their digests: few, so that tests can have as many."""
 LINGER_SECONDS = 8
 """Seconds from a dedicated topic's cq.end to its deletion: enough to read it, short enough to see it go."""
 _ENVIRONMENT = {
     "CQ_RESULTS_DEDICATED_LIMIT": str(DEDICATED_LIMIT),
     "CQ_RESULTS_LINGER_SECONDS": str(LINGER_SECONDS),
     "CQ_COMMANDS_REMEMBER_DAYS": "1",
+    "CQ_TIMERS_SPARK_FROM": str(SPARK_FROM),
 }
 
 
@@ -85,6 +88,14 @@ class Stack:
             if code == 0 and status["roles"][role]["pid"] not in (None, pid):
                 return
             assert time.monotonic() < deadline, f"{role} was not restarted: {status}"
+
+    def settled_jobs(self) -> int:
+        """Return how many jobs Spark has started, by a status that is written from now on."""
+        path = self.data / "run" / "evaluator.json"
+        before = path.stat().st_mtime_ns
+        while path.stat().st_mtime_ns == before:
+            time.sleep(0.05)
+        return int(json.loads(path.read_text())["jobs"])
 
     def logs(self) -> str:
         """Return the ends of the log files under the data folder, for the report of a failure."""

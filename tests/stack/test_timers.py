@@ -181,22 +181,13 @@ def test_ticks_start_no_spark_job(stack: Stack, lab: Lab) -> None:
     flow = Flow(lab, source)
     flow.publish("A")
     flow.await_all(made, "A")
-    jobs = _settled_jobs(stack)
+    jobs = stack.settled_jobs()
     fired = len(digests(lab, made))
     lab.results.until(lambda: len(digests(lab, made)) >= fired + 3, "three digests")
-    assert _settled_jobs(stack) == jobs
+    assert stack.settled_jobs() == jobs
     flow.publish("A")
     flow.await_all(made, "A")
-    assert _settled_jobs(stack) > jobs
-
-
-def _settled_jobs(stack: Stack) -> int:
-    """Return how many jobs Spark has started, by a status that is written from now on."""
-    path = stack.data / "run" / "evaluator.json"
-    before = path.stat().st_mtime_ns
-    while path.stat().st_mtime_ns == before:
-        time.sleep(0.05)
-    return int(json.loads(path.read_text())["jobs"])
+    assert stack.settled_jobs() > jobs
 
 
 def test_show_timers(lab: Lab) -> None:

@@ -3,56 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.records import Destination, Holder, TimedNote, TriggerSpec, union
-from gateway.timers.cursor import Cursor, sights_since, windows_at
-from gateway.timers.digest import PART_BYTES, Frame, parts_of, shown
 from gateway.timers.frontier import Frontier
-from gateway.timers.gather import Wanted, gather
 from gateway.timers.grid import next_tick, previous_tick
 from gateway.timers.pending_index import PendingIndex
-from gateway.timers.pending_log import Place
-from gateway.timers.rows import Row, Rows
 from gateway.timers.schedule import Missed, digest_from, is_tick, may_fire, tick_after, tick_to_fire
+from grouping.digests.cursor import Cursor, sights_since, windows_at
+from grouping.digests.digest import PART_BYTES, Frame, column_type, parts_of, shown
+from grouping.digests.gather import Wanted, gather
+from grouping.digests.rows import Row, Rows
 from grouping.expression import Column
 from grouping.group import SelectItem, SelectList
-from grouping.pending_matches import PendingMatches, pack_pending
 from grouping.query import DigestClause
+from tests.unit.pending import STORE, MemoryLog, record
 
-_STORE = b"p" * 12
 _OTHER = b"q" * 12
-
-
-class _Memory:
-    """A log of records in memory, read as `PendingLog` is."""
-
-    def __init__(self) -> None:
-        self.records: list[PendingMatches] = []
-
-    def load(self, places: Iterable[Place]) -> dict[Place, PendingMatches]:
-        return {place: self.records[place[1]] for place in places}
-
-    def scan(self, partition: int, first: int, last: int) -> Iterator[tuple[Place, PendingMatches]]:
-        for offset in range(first, min(last + 1, len(self.records))):
-            yield (partition, offset), self.records[offset]
-
-
-def _record(events: list[tuple[int, int]], version: int = 1, stores: tuple[bytes, ...] = (_STORE,)) -> PendingMatches:
-    """Return a record of events, given by offset and time, that each of the stores has."""
-    count = len(events)
-    ids = np.frombuffer(b"".join(store * count for store in stores), np.uint8).reshape(-1, 12)
-    offsets = np.array([offset for offset, _ in events] * len(stores), np.int64)
-    times = np.array([time for _, time in events] * len(stores), np.int64)
-    rows = np.array(list(range(count)) * len(stores), np.int32)
-    values = [b'{"n":%d}' % offset for offset, _ in events]
-    partitions = np.zeros(count * len(stores), np.int32)
-    return PendingMatches.decode(pack_pending("s", (1, version), ids, (partitions, offsets, times), rows, values))
 
 
 def _holder(every_ms: int = 10, phase_ms: int = 0, **more: object) -> Holder:
@@ -155,7 +125,7 @@ def _plays(draw: st.DrawFn) -> list[tuple[str, object]]:
 @given(plays=_plays())
 def test_each_match_is_in_exactly_one_digest(plays: list[tuple[str, object]]) -> None:
     """Whatever comes in whatever order, also twice: a match is in the first tick after its commit and its time."""
-    log, index, cursor = _Memory(), PendingIndex(), Cursor()
+    log, index, cursor = MemoryLog([]), PendingIndex(), Cursor()
     history = ((1, 1, [(None, None)]),)
     events: dict[int, int] = {}
     committed_at: dict[int, int] = {}
@@ -164,9 +134,9 @@ def test_each_match_is_in_exactly_one_digest(plays: list[tuple[str, object]]) ->
     tick, covered = 100, 0
 
     def write(some: list[tuple[int, int]]) -> None:
-        record = _record(some, stores=(_OTHER, _STORE))
-        log.records.append(record)
-        list(index.take_in(record, 0, len(log.records) - 1))
+        made = record(some, stores=(_OTHER, STORE))
+        log.records.append(made)
+        list(index.take_in(made, 0, len(log.records) - 1))
 
     def commit() -> None:
         nonlocal covered
@@ -179,7 +149,7 @@ def test_each_match_is_in_exactly_one_digest(plays: list[tuple[str, object]]) ->
     def fire(at: int) -> None:
         nonlocal cursor, tick
         cut = {"0": covered}
-        question = Wanted(_STORE, index.get(_STORE), cursor, history, at, cut)
+        question = Wanted(STORE, index.get(STORE), cursor, history, at, cut)
         answer = next(gather(log, [question]))  # type: ignore[arg-type]  # read as the log is
         for row in answer.rows:
             assert row.offset not in delivered
@@ -211,13 +181,13 @@ def test_each_match_is_in_exactly_one_digest(plays: list[tuple[str, object]]) ->
 
 def test_a_destination_sees_what_it_saw_at_the_version() -> None:
     """What is evaluated between PAUSE and RESUME is not the CQ's, though another one had it stored."""
-    log, index = _Memory(), PendingIndex()
+    log, index = MemoryLog([]), PendingIndex()
     for version in (1, 2, 3):
-        record = _record([(version, 5)], version)
-        log.records.append(record)
-        list(index.take_in(record, 0, version - 1))
+        made = record([(version, 5)], version)
+        log.records.append(made)
+        list(index.take_in(made, 0, version - 1))
     history = ((1, 1, [(None, None)]), (1, 2, []), (1, 3, [(None, None)]))
-    wanted = Wanted(_STORE, index.get(_STORE), Cursor(), history, 10, None)
+    wanted = Wanted(STORE, index.get(STORE), Cursor(), history, 10, None)
     rows = next(gather(log, [wanted])).rows  # type: ignore[arg-type]  # read as the log is
     assert [row.offset for row in rows] == [1, 3]
     assert windows_at(history, 2, 0) == [(None, None)]
@@ -250,15 +220,15 @@ def test_paused_cqs_hold_up_no_tick_that_is_owed() -> None:
 
 def test_many_positions_are_found_again_by_reading_on() -> None:
     """A store with very many records keeps few positions, and all its matches."""
-    log, index = _Memory(), PendingIndex()
+    log, index = MemoryLog([]), PendingIndex()
     for number in range(2000):
-        record = _record([(number, 5)])
-        log.records.append(record)
-        list(index.take_in(record, 0, number))
-    stored = index.get(_STORE)
+        made = record([(number, 5)])
+        log.records.append(made)
+        list(index.take_in(made, 0, number))
+    stored = index.get(STORE)
     assert stored is not None
     assert len(stored.positions) <= 512
-    wanted = Wanted(_STORE, stored, Cursor(next=100), ((1, 1, [(None, None)]),), 10, None)
+    wanted = Wanted(STORE, stored, Cursor(next=100), ((1, 1, [(None, None)]),), 10, None)
     rows = next(gather(log, [wanted])).rows  # type: ignore[arg-type]  # read as the log is
     assert [row.offset for row in rows] == list(range(100, 2000))
     assert index.floors() == {0: 0}
@@ -294,7 +264,8 @@ def _rows(*values: object, column: str = "v") -> list[Row]:
 def test_top_compares_as_the_type_does(kind: str, values: list[object], best: list[int]) -> None:
     """TOP keeps the largest first, NULLs last and ties earliest first, by the column's type and not by its text."""
     select = SelectList("s1", (SelectItem("v", Column("v", kind)),))
-    kept = shown(DigestClause("top", ("v",), 3), select, _rows(*values))
+    clause = DigestClause("top", ("v",), 3)
+    kept = shown(clause, column_type(clause, select), _rows(*values))
     assert [row.offset for row in kept] == best
 
 
@@ -306,7 +277,7 @@ def test_latest_keeps_the_last_row_by_record_time() -> None:
         Row(1, 0, 50, b'{"k":"a","n":2}'),
         Row(1, 1, 10, b'{"k":null,"n":3}'),
     ]
-    kept = shown(DigestClause("latest", ("k",)), None, rows)
+    kept = shown(DigestClause("latest", ("k",)), "", rows)
     assert [json.loads(row.body)["n"] for row in kept] == [2, 3]
 
 

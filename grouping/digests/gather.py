@@ -6,12 +6,10 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from gateway.records import Sight
-from gateway.timers.cursor import Cursor, windows_at
-from gateway.timers.frontier import Offsets
-from gateway.timers.pending_index import Stored
-from gateway.timers.pending_log import PendingLog, Place
-from gateway.timers.rows import Row, Rows
+from grouping.digests.cursor import Cursor, Offsets, Sight, windows_at
+from grouping.digests.pending_log import PendingLog, Place
+from grouping.digests.rows import Row, Rows
+from grouping.digests.stored import Stored
 from grouping.pending_matches import PendingMatches
 
 __all__ = ["Gathered", "Wanted", "gather"]

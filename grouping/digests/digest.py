@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from gateway.records import Destination, instant
-from gateway.timers.rows import Row
+from grouping.digests.rows import Row, Rows
 from grouping.group import SelectList
 from grouping.query import DigestClause
+from grouping.times import instant
 
-__all__ = ["PART_BYTES", "Frame", "headers_of", "parts_of", "shown"]
+__all__ = ["PART_BYTES", "Frame", "column_type", "digest_parts", "parts_of", "shown"]
 
 PART_BYTES = 900_000
 """A part's rows, at most: Kafka's default of 1 MiB a record, less ample room. A longer row has a part of its own."""
@@ -33,12 +33,37 @@ class Frame(NamedTuple):
     tick_ms: int
 
 
-def shown(clause: DigestClause, select: SelectList | None, rows: Iterable[Row]) -> Iterable[Row]:
+def digest_parts(
+    source: str, destination_id: str, clause: DigestClause, kind: str, rows: Rows, frame: Frame
+) -> Iterator[tuple[bytes, tuple[tuple[str, bytes], ...]]]:
+    """Yield value and headers of a digest's records, one for each part.
+
+    Args:
+        source: The stream's name.
+        destination_id: Whose digest.
+        clause: What was asked for; its columns are names of the SELECT list.
+        kind: As `column_type` gives it.
+        rows: All matches, in source order per partition.
+        frame: The digest's times.
+    """
+    for part, body in enumerate(parts_of(shown(clause, kind, rows), len(rows), frame), 1):
+        yield body, _headers(source, destination_id, frame, part)
+
+
+def column_type(clause: DigestClause, select: SelectList | None) -> str:
+    """Return the type of TOP's column, out of the SELECT list; empty for other clauses, which need none."""
+    if clause.kind != "top":
+        return ""
+    assert select is not None, "TOP compares by a column's type"
+    return next(getattr(item.expression, "type", "") for item in select.items if item.name == clause.columns[0])
+
+
+def shown(clause: DigestClause, kind: str, rows: Iterable[Row]) -> Iterable[Row]:
     """Return the rows that a digest shows, given all its matches in source order per partition.
 
     Args:
         clause: What was asked for; its columns are names of the SELECT list.
-        select: The SELECT list, for the type of TOP's column; not needed otherwise.
+        kind: As `column_type` gives it.
         rows: All matches; gone through once, and only what is shown is held.
     """
     match clause.kind:
@@ -47,9 +72,7 @@ def shown(clause: DigestClause, select: SelectList | None, rows: Iterable[Row]) 
         case "latest":
             return _latest(clause.columns, rows)
         case "top":
-            assert select is not None, "TOP compares by a column's type"
-            types = {item.name: getattr(item.expression, "type", "") for item in select.items}
-            return _top(clause.rows, clause.columns[0], types[clause.columns[0]], rows)
+            return _top(clause.rows, clause.columns[0], kind, rows)
         case _:
             return rows
 
@@ -133,12 +156,11 @@ def _text(epoch_ms: int) -> bytes:
     return instant(epoch_ms).encode()
 
 
-def headers_of(source: str, destination: Destination, frame: Frame, part: int) -> tuple[tuple[str, bytes], ...]:
-    """Return the CloudEvents headers of a part."""
+def _headers(source: str, destination_id: str, frame: Frame, part: int) -> tuple[tuple[str, bytes], ...]:
     return (
         ("ce_specversion", b"1.0"),
         ("ce_type", b"cq.digest"),
         ("ce_source", source.encode()),
-        ("ce_id", f"{destination.destination_id}/{frame.tick_ms}/{part}".encode()),
+        ("ce_id", f"{destination_id}/{frame.tick_ms}/{part}".encode()),
         ("ce_time", _text(frame.tick_ms)),
     )

@@ -1,23 +1,22 @@
-"""`cq.pending`, the log of matches that wait for a tick: read by position, recent records kept at hand."""
+"""`cq.pending`, the log of matches that wait for a tick: read by position, some records kept at hand."""
 
 from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from confluent_kafka import Message
-
-from gateway.kafka import LogReader
 from grouping.pending_matches import PendingMatches
-from grouping.settings import Settings
 
-__all__ = ["PendingLog", "Place"]
+__all__ = ["PendingLog", "Place", "Span"]
 
 log = logging.getLogger(__name__)
 
 Place = tuple[int, int]
 """Partition and offset of a record."""
+
+Span = Callable[[int, int, int], Iterator[tuple[int, bytes]]]
+"""Reads a partition's records from one offset to another, that one included: their offsets and values."""
 
 _KEPT_BYTES = 128 << 20
 """Of records as they lie on the log; unpacked they take some more."""
@@ -28,9 +27,17 @@ _NEAR = 64
 class PendingLog:
     """Reads records by their places."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._topic = settings.topic("pending")
-        self._reader = LogReader(settings)
+    def __init__(self, span: Span, *, most_bytes: int = _KEPT_BYTES, keeping: bool = False) -> None:
+        """Begin with nothing at hand.
+
+        Args:
+            span: Reads the log.
+            most_bytes: Of records that are kept at hand, as they lie on the log.
+            keeping: Whether what `load` has to read is kept too: where nothing is told by `keep`.
+        """
+        self._span = span
+        self._most_bytes = most_bytes
+        self._keeping = keeping
         self._kept: OrderedDict[Place, tuple[PendingMatches, int]] = OrderedDict()
         self._bytes = 0
 
@@ -38,7 +45,7 @@ class PendingLog:
         """Keep a record at hand for a while, since most ticks want recent ones."""
         self._kept[place] = (record, size)
         self._bytes += size
-        while self._bytes > _KEPT_BYTES:
+        while self._bytes > self._most_bytes:
             _, (_, gone) = self._kept.popitem(last=False)
             self._bytes -= gone
 
@@ -55,21 +62,19 @@ class PendingLog:
         for partition, offsets in missing.items():
             wanted = set(offsets)
             for first, last in _runs(sorted(offsets)):
-                for place, record in self.scan(partition, first, last):
-                    if place[1] in wanted:
-                        found[place] = record
+                for offset, body in self._span(partition, first, last):
+                    if offset in wanted:
+                        record = found[partition, offset] = PendingMatches.decode(body)
+                        if self._keeping:
+                            self.keep((partition, offset), record, len(body))
             if lost := [offset for offset in offsets if (partition, offset) not in found]:
                 log.error("pending matches lost", extra={"partition": partition, "offsets": lost[:10]})
         return found
 
     def scan(self, partition: int, first: int, last: int) -> Iterator[tuple[Place, PendingMatches]]:
         """Yield a partition's records from one offset to another, that one included."""
-        for message in self._reader.span(self._topic, partition, first, last):
-            yield (partition, message.offset() or 0), PendingMatches.decode(_value(message))
-
-    def close(self) -> None:
-        """Leave."""
-        self._reader.close()
+        for offset, body in self._span(partition, first, last):
+            yield (partition, offset), PendingMatches.decode(body)
 
 
 def _runs(offsets: list[int]) -> Iterator[tuple[int, int]]:
@@ -81,9 +86,3 @@ def _runs(offsets: list[int]) -> Iterator[tuple[int, int]]:
             first = offset
         last = offset
     yield first, last
-
-
-def _value(message: Message) -> bytes:
-    value = message.value()
-    assert isinstance(value, bytes), "the evaluator writes no empty record"
-    return value

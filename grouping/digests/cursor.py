@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
-from gateway.records import Sight, TimedNote, Window
-from gateway.timers.frontier import Offsets
+__all__ = ["Cursor", "Offsets", "Sight", "Window", "moved", "sights_since", "windows_at"]
 
-__all__ = ["Cursor", "Cut", "life_of", "sights_since", "windows_at"]
+Offsets = Mapping[str, int]
+"""By partition (as text, as in JSON): the next offset."""
+
+Window = tuple[int | None, int | None]
+"""Record times [start, expire) in epoch milliseconds that a CQ sees; None is unbounded."""
+
+Sight = tuple[int, int, list[Window]]
+"""From an epoch and a version of the constant tables on: the record times that a destination sees."""
+
+
+_HELD = 64
+"""Positions that a cursor names; from the first of more the log is read again."""
 
 
 class Cursor(msgspec.Struct, array_like=True, frozen=True):
@@ -23,27 +35,25 @@ class Cursor(msgspec.Struct, array_like=True, frozen=True):
     """Earlier records with matches that are still to come, since their times are later than the tick."""
 
 
-class Cut(msgspec.Struct, array_like=True, frozen=True):
-    """What some digests hold, on `cq.ticks` before the first of them is written; key `cut/<number>`, until all are.
+def moved(cursor: Cursor, tick: int | None, covered: Offsets, reached: int, held: tuple[int, ...]) -> Cursor:
+    """Return a cursor after a tick.
 
-    A digest holds the matches that were evaluated by the cut, of times before the tick, that no earlier tick held.
+    Args:
+        cursor: As it was.
+        tick: The tick; None when nothing was sent.
+        covered: By the tick's cut.
+        reached: Up to where the partition of the log was taken in.
+        held: Records before that with matches that are still to come.
+
+    Example:
+        >>> moved(Cursor(next=3), 20, {"0": 7}, 9, (4,))
+        Cursor(tick_ms=20, covered={'0': 7}, next=9, held=(4,))
     """
-
-    stream_id: str
-    covered: Offsets
-    """By source partition: matches of lower offsets are in."""
-    digests: tuple[tuple[str, int, int], ...]
-    """Destination, tick, and where the digest's time begins."""
-    fired_ms: int
-    """The time that the digests give as theirs."""
-
-
-def life_of(destination_id: str, note: TimedNote) -> str:
-    """Return the name of one life of a destination.
-
-    One that was taken up again has cursors of its own, for the last digest of the life before may still be to come.
-    """
-    return f"{destination_id}/{note.born_ms}"
+    if len(held) > _HELD:
+        reached, held = held[0], ()
+    if tick is not None:
+        return Cursor(tick, covered, reached, held)
+    return msgspec.structs.replace(cursor, next=max(cursor.next, reached), held=held) if held else cursor
 
 
 def windows_at(history: tuple[Sight, ...], epoch: int, version: int) -> list[Window]:

@@ -1,0 +1,214 @@
+"""Ticks of very many destinations: their digests are made by one Spark job, a tick of one stream at a time.
+
+They are ordered (`cq.orders`, some thousand destinations in a record), the evaluator is asked for a job that carries
+the orders out, and each is closed when the job is over: cursors go on, and the destinations are armed anew. An order
+that is open holds up its stream's ticks and ends, until it is certain that nobody writes its digests any more.
+
+Where there is no such job, orders are carried out here: the evaluator did not take the request, which is withdrawn
+then, or it has lost its lease, and its JVM with that, while it had it. They are the same digests in any case.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from gateway.kafka import Outgoing
+from gateway.timers.deliver import Delivery
+from gateway.timers.order_log import OrderLog
+from gateway.timers.ordering import Ordering
+from gateway.timers.state import TimerState
+from grouping.digests.cursor import Cursor
+from grouping.digests.jobs import DigestJobs, Job
+from grouping.digests.orders import Answer, Answered, Order, carry_out, ordered_parts
+from grouping.digests.pending_log import PendingLog
+from grouping.redis_store import Lease
+from grouping.settings import Settings
+
+__all__ = ["BigTicks"]
+
+log = logging.getLogger(__name__)
+
+_MOST = 200
+"""Orders of one job, which bounds what is held of their answers: half a million destinations."""
+_PATIENCE_MS = 3000
+"""How long a request waits to be taken: by far longer than an evaluator takes that runs."""
+
+
+class BigTicks:
+    """One tick at a time on its way through Spark. Used by the gateway's one thread."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        orders: OrderLog,
+        ordering: Ordering,
+        delivery: Delivery,
+        state: TimerState,
+        pending: PendingLog,
+        clock: Callable[[], int],
+    ) -> None:
+        self._from = settings.timers.spark_from
+        self._orders = orders
+        self._ordering = ordering
+        self._delivery = delivery
+        self._state = state
+        self._pending = pending
+        self._clock = clock
+        self._jobs = DigestJobs(settings)
+        self._begin(None)
+
+    def _begin(self, stream_id: str | None) -> None:
+        self.stream_id = stream_id
+        """The stream of which a tick is under way, None when there is none."""
+        self._ordering_still = False
+        self._job: Job | None = None
+        self._alone_on = ""
+        """The run of Redis on which nobody but who takes this request may carry the orders out; empty: unknown."""
+        self._asked_ms = 0
+        self._lost_ms: int | None = None
+        """Since when the evaluator that was asked has not led."""
+        self._answers: dict[int, bytes] | None = None
+        """By offset of their orders, once nobody carries these out any more."""
+
+    def recover(self, closed: int) -> None:
+        """Take up what Kafka has: the orders from an offset on."""
+        self._begin(self._orders.recover(closed))
+        if self.stream_id is None:
+            self._jobs.forget()  # a Redis that was restarted may have one that is over
+        else:
+            job, _ = self._jobs.look()
+            if job is not None and job.first <= self._orders.open[0] and self._orders.open[-1] < job.end:
+                self._job = job
+
+    def take(self, stream_id: str, due_ms: int) -> bool:
+        """Take over what is due of a stream, if that is enough for a Spark job and somebody is there to run it."""
+        if not self._from or self.stream_id is not None or self._state.due_count(stream_id, due_ms) < self._from:
+            return False
+        if self._jobs.leader() is None:
+            return False
+        self._begin(stream_id)
+        self._ordering_still = True
+        self._ordering.begin(stream_id, due_ms)
+        return True
+
+    def step(self) -> bool:
+        """Do a bounded amount of work, and return whether there is more of it already."""
+        if self.stream_id is None:
+            return False
+        if self._ordering_still:
+            self._order()
+        elif self._answers is None:
+            self._look()
+        elif self._orders.open:
+            self._close(self._answers)
+        else:
+            self._jobs.forget()
+            self._orders.trim()
+            self._begin(None)
+        return self._ordering_still or self._answers is not None
+
+    # -- asking --------------------------------------------------------------------------------------------------------
+
+    def _order(self) -> None:
+        order = self._ordering.order()
+        if order is not None and order.digests:
+            self._orders.write(order)
+        if order is None or len(self._orders.open) >= _MOST:
+            self._ordering_still = False
+            self._ordering.begin("", 0)
+            leader = self._jobs.leader()
+            if leader is None or not self._orders.open:
+                self._answers = {}
+            else:
+                self._alone_on = self._ask(leader)
+
+    def _ask(self, evaluator: str) -> str:
+        """Ask an evaluator for a job that carries out the open orders, and return the run of Redis that has it."""
+        orders = self._orders
+        number = secrets.token_hex(8)
+        self._job = Job(number, evaluator, orders.open[0], orders.open[-1] + 1, orders.answers_end())
+        self._asked_ms, self._lost_ms = self._clock(), None
+        log.info("digests ordered", extra={"orders": len(orders.open), "evaluator": evaluator})
+        return self._jobs.ask(self._job)
+
+    def _look(self) -> None:
+        """See how the job is getting on."""
+        now_ms, asked = self._clock(), self._job
+        found, leader = self._jobs.look()
+        if asked is not None and found is not None and found.job_id == asked.job_id and found.state == "done":
+            log.info("orders carried out", extra={"orders": len(self._orders.open)})
+            self._answers = self._orders.answers(asked.answers_from)
+            return
+        if asked is None or leader != asked.evaluator:
+            self._without(leader, now_ms)
+            return
+        self._lost_ms = None
+        if found is None or found.job_id != asked.job_id:
+            # Redis has lost it. Whoever carries it out does so before this one, jobs being run one after the other.
+            self._alone_on = ""
+            self._ask(asked.evaluator)
+        elif found.state == "asked" and now_ms >= self._asked_ms + _PATIENCE_MS:
+            self._withdraw(asked)
+
+    def _without(self, leader: str | None, now_ms: int) -> None:
+        """Go on when the evaluator that was asked leads no more, or nobody is known to have been asked."""
+        if self._job is None and leader is not None:
+            self._ask(leader)
+            return
+        if self._job is not None and self._withdraw(self._job):
+            return
+        self._lost_ms = now_ms if self._lost_ms is None else self._lost_ms
+        if now_ms >= self._lost_ms + Lease.LIFETIME_MS:
+            log.warning(
+                "the evaluator is gone, its orders are carried out here", extra={"orders": len(self._orders.open)}
+            )
+            self._answers = {}
+
+    def _withdraw(self, job: Job) -> bool:
+        """Carry the orders out here, if it is certain that nobody else does; return whether it is."""
+        if not self._alone_on or self._jobs.withdraw(job) != self._alone_on:
+            self._alone_on = ""
+            return False
+        log.info("nobody takes the orders, they are carried out here", extra={"orders": len(self._orders.open)})
+        self._answers = {}
+        return True
+
+    # -- closing -------------------------------------------------------------------------------------------------------
+
+    def _close(self, answers: dict[int, bytes]) -> None:
+        """Close the first of the open orders; carry it out before, where nobody else did."""
+        offset = self._orders.open[0]
+        body = answers.pop(offset, None)
+        if body is not None:
+            answer = _decode(body)
+            answered = list(answer.digests)
+            records = (self._delivery.cursor(*moved) for moved in _cursors(answered).items())
+            self._delivery.close(offset, records, answered)
+        else:
+            order = self._orders.at(offset)
+            answered = []
+            self._delivery.close(offset, self._made(order, answered), answered)
+            answer = Answer(order.stream_id, order.fired_ms, tuple(answered))
+        self._orders.open.popleft()
+        self._ordering.carried_out(answer, _cursors(answered))
+
+    def _made(self, order: Order, answered: list[Answered]) -> Iterator[Outgoing]:
+        """Yield the records of an order's digests, with the cursors that they move."""
+        for each, rows, told in carry_out(self._pending, order):
+            answered.append(told)
+            if rows is not None:
+                for body, headers in ordered_parts(order, each, rows):
+                    yield Outgoing(each.topic, each.destination_id.encode(), body, headers, each.partition)
+            if told.cursor is not None:
+                yield self._delivery.cursor(told.life, told.cursor)
+
+
+_decode = msgspec.msgpack.Decoder(Answer).decode
+
+
+def _cursors(answered: list[Answered]) -> dict[str, Cursor]:
+    return {each.life: each.cursor for each in answered if each.cursor is not None}

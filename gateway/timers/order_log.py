@@ -1,0 +1,82 @@
+"""The log of orders: what is written there and not carried out yet, and the answers of the job that carried it out."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import msgspec
+
+from gateway.commit import Commits
+from gateway.kafka import LogReader, Outgoing, Topics
+from grouping.digests.orders import ANSWERS, ORDERS, Order
+from grouping.errors import InternalError
+from grouping.settings import Settings
+
+__all__ = ["OrderLog"]
+
+_encode = msgspec.msgpack.encode
+_AT_ONCE = 8
+"""Records held at once while the log is read: each may have megabytes."""
+
+
+class OrderLog:
+    """Orders that are open, in the order of the log, which is also the order of their closing."""
+
+    def __init__(self, settings: Settings, topics: Topics, commits: Commits) -> None:
+        self._topics = topics
+        self._commits = commits
+        self._topic = settings.topic("orders")
+        self._reader = LogReader(settings)
+        self.open: deque[int] = deque()
+        """Offsets."""
+
+    def recover(self, closed: int) -> str | None:
+        """Find the orders that are not closed, and return the stream that they are of; None when there are none.
+
+        Args:
+            closed: All before this offset are carried out.
+        """
+        first = max(closed, self._topics.beginnings([(self._topic, ORDERS)])[self._topic, ORDERS])
+        self.open.clear()
+        stream_id = None
+        for message in self._reader.since(self._topic, {ORDERS: first}, _AT_ONCE):
+            offset, body = message.offset(), message.value()
+            if offset is not None and isinstance(body, bytes):
+                stream_id = stream_id or _decode_order(body).stream_id
+                self.open.append(offset)
+        return stream_id
+
+    def write(self, order: Order) -> None:
+        """Put an order on Kafka."""
+        record = Outgoing(self._topic, b"order", _encode(order), (), ORDERS)
+        self.open.append(self._commits.write_records([record], {0})[0])
+
+    def at(self, offset: int) -> Order:
+        """Read an open order."""
+        message = next(self._reader.since(self._topic, {ORDERS: offset}, 1), None)
+        body = message.value() if message is not None else None
+        if not isinstance(body, bytes):
+            raise InternalError("an open order is gone", detail=f"It was at offset {offset} of {self._topic}.")
+        return _decode_order(body)
+
+    def answers_end(self) -> int:
+        """Return where the next answer will lie."""
+        return self._topics.ends([(self._topic, ANSWERS)])[self._topic, ANSWERS]
+
+    def answers(self, since: int) -> dict[int, bytes]:
+        """Return the answers from an offset on, packed as they are, by the offsets of their orders."""
+        found: dict[int, bytes] = {}
+        for message in self._reader.since(self._topic, {ANSWERS: since}, _AT_ONCE):
+            key, body = message.key(), message.value()
+            if isinstance(key, bytes) and isinstance(body, bytes):
+                found[int(key)] = body
+        return found
+
+    def trim(self) -> None:
+        """Delete everything, for it is carried out."""
+        places = [(self._topic, ORDERS), (self._topic, ANSWERS)]
+        ends = self._topics.ends(places, committed=True)
+        self._topics.delete_before(self._topic, {partition: ends[self._topic, partition] for _, partition in places})
+
+
+_decode_order = msgspec.msgpack.Decoder(Order).decode

@@ -1,0 +1,144 @@
+"""Digests are ordered rather than made here, and what follows from them is done when they are out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from gateway.metrics import TICK_SECONDS
+from gateway.positions import topic_of
+from gateway.records import Holder
+from gateway.timers.deliver import source_of
+from gateway.timers.firing import CHUNK, Firing, Served
+from gateway.timers.intake import Intake
+from gateway.timers.pending_index import store_key
+from gateway.timers.probes import Probes
+from gateway.timers.retention import Retention
+from gateway.timers.schedule import digest_from, following_tick
+from gateway.timers.state import TimerState
+from gateway.working_copy import WorkingCopy
+from grouping.digests.cursor import Cursor
+from grouping.digests.digest import column_type
+from grouping.digests.orders import Answer, Order, Ordered, lying
+from grouping.settings import Settings
+
+__all__ = ["Ordering"]
+
+_ORDER_BYTES = 4 << 20
+"""Of an order, about: it must fit a record."""
+
+
+class Ordering:
+    """Says what is to be made at a tick, some thousand destinations at a time, and arms these anew afterwards."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        working: WorkingCopy,
+        state: TimerState,
+        intake: Intake,
+        probes: Probes,
+        retention: Retention,
+        firing: Firing,
+        clock: Callable[[], int],
+    ) -> None:
+        self._settings = settings
+        self._working = working
+        self._state = state
+        self._intake = intake
+        self._probes = probes
+        self._retention = retention
+        self._firing = firing
+        self._clock = clock
+        self.begin("", 0)
+
+    def begin(self, stream_id: str, due_ms: int) -> None:
+        """Order from now on what of a stream is due up to an instant.
+
+        It stays on the event list until it is `carried_out`, so that nothing is lost to whatever dies meanwhile.
+        """
+        self._stream_id, self._due_ms = stream_id, due_ms
+        self._passed = 0
+        self._names: set[str] = set()
+
+    def order(self) -> Order | None:
+        """Return an order of digests that are due, None when nothing is due any more.
+
+        Destinations that are only to be looked at are served at once. What comes in meanwhile moves others on the event
+        list: those that are met again are passed over, and those that are not met are due still afterwards.
+        """
+        stream_id = self._stream_id
+        due = self._state.due(stream_id, self._due_ms, CHUNK, self._passed)
+        if not due:
+            return None
+        new = [one for one in due if one[0] not in self._names]
+        served, idle = self._firing.choose(stream_id, new)
+        looks = [each for each in served if each.tick is None]
+        if looks or idle:
+            self._firing.serve(stream_id, looks, idle)
+        digests: list[Ordered] = []
+        size = 0
+        for each in served:
+            if each.tick is not None and size < _ORDER_BYTES:
+                digests.append(self._ordered(each, each.tick))
+                size += len(msgspec.msgpack.encode(digests[-1]))
+        self._names.update(each.destination_id for each in digests)
+        self._passed += len(due) - len(new) + len(digests)
+        covered = dict(self._probes.frontier(stream_id).covered)
+        return Order(stream_id, source_of(self._working, stream_id), covered, self._clock(), tuple(digests))
+
+    def _ordered(self, each: Served, tick_ms: int) -> Ordered:
+        destination, timed = each.holder.destination, each.holder.timed
+        clause, store = destination.clause, store_key(timed.store)
+        select = self._working.select(destination.stream_id, destination.select_id) if clause.kind == "top" else None
+        missed = self._probes.missed(destination.stream_id)
+        return Ordered(
+            destination.destination_id,
+            timed.born_ms,
+            topic_of(self._settings, destination),
+            destination.partition,
+            destination.digest,
+            column_type(clause, select),
+            tick_ms,
+            digest_from(each.holder, tick_ms, missed, each.cursor.tick_ms),
+            each.cursor,
+            timed.history,
+            store,
+            lying(self._intake.index.get(store), each.cursor),
+            self._intake.reached[timed.partition],
+        )
+
+    def carried_out(self, answer: Answer, cursors: Mapping[str, Cursor]) -> None:
+        """Arm the destinations of an order anew, whose digests are out and whose cursors are on Kafka.
+
+        Args:
+            answer: What came of the order.
+            cursors: By life of a destination.
+        """
+        idle: list[str] = []
+        ticks: dict[str, int] = {}
+        done: list[tuple[str, Holder]] = []
+        names = [each.destination_id for each in answer.digests]
+        for each, holder in zip(answer.digests, self._state.holders(names), strict=True):
+            name = each.destination_id
+            if holder is None or holder.timed.born_ms != each.born_ms:
+                continue  # it has ended; what lives under its name by now was armed by itself
+            stored = self._intake.index.get(store_key(holder.timed.store))
+            if stored is not None and stored.positions and stored.positions[-1] >= each.reached:
+                ticks[name] = 0  # something has come in since: a look tells for when it is armed
+            else:
+                settled_ms = self._probes.frontier(answer.stream_id).settled_ms
+                following = following_tick(holder, each.tick_ms, each.left_ms, settled_ms)
+                if following is None:
+                    idle.append(name)
+                else:
+                    ticks[name] = following
+                self._firing.shorten(name, holder, each.oldest)
+            done.append((name, holder))
+        sent = [each.tick_ms for each in answer.digests if each.sent]
+        if sent:
+            self._firing.fired += sent
+            TICK_SECONDS.observe((self._clock() - min(sent)) / 1000)
+        self._state.settle(answer.stream_id, ticks, idle, cursors)
+        self._retention.release(done, cursors)

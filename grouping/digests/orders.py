@@ -1,0 +1,176 @@
+"""Digests that are made elsewhere than where it was decided whose they are: all that it takes, and what came of it.
+
+At a tick of very many destinations the gateway writes *orders* to the log `cq.orders`, and a Spark job carries them
+out. An order needs nothing but itself and `cq.pending`: its digests are the same whoever makes them, and how often.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator
+
+import msgspec
+
+from grouping.digests.cursor import Cursor, Offsets, Sight, moved
+from grouping.digests.digest import Frame, digest_parts
+from grouping.digests.gather import Wanted, gather
+from grouping.digests.pending_log import PendingLog
+from grouping.digests.rows import Rows
+from grouping.digests.stored import Stored
+from grouping.query import DigestClause
+
+__all__ = [
+    "ANSWERS",
+    "ORDERS",
+    "Answer",
+    "Answered",
+    "Lying",
+    "Order",
+    "Ordered",
+    "carry_out",
+    "lying",
+    "ordered_parts",
+]
+
+ORDERS, ANSWERS = 0, 1
+"""Partitions of `cq.orders`."""
+
+_MANY = 64
+"""Positions that an order names; of more it has the first and the last, and what lies between is read."""
+
+
+class Lying(msgspec.Struct, array_like=True, frozen=True):
+    """Where the matches of a store lie that a destination has still to get: a `Stored` as it was at an instant."""
+
+    partition: int
+    older: int | None
+    positions: tuple[int, ...]
+
+
+def lying(stored: Stored | None, cursor: Cursor) -> Lying | None:
+    """Return where what a cursor has not passed lies now; None where nothing is pending.
+
+    Example:
+        >>> lying(Stored(3, array("q", [5, 8, 9])), Cursor(next=6))
+        Lying(partition=3, older=None, positions=(8, 9))
+    """
+    if stored is None or not stored.positions:
+        return None
+    positions = tuple(stored.positions[bisect_left(stored.positions, cursor.next) :])
+    older = stored.older if cursor.next < stored.positions[0] else None
+    if len(positions) > _MANY:
+        return Lying(stored.partition, positions[0] if older is None else older, positions[-1:])
+    return Lying(stored.partition, older, positions)
+
+
+class Ordered(msgspec.Struct, array_like=True, frozen=True):
+    """One destination's digest."""
+
+    destination_id: str
+    born_ms: int
+    """Which of its lives."""
+    topic: str
+    partition: int
+    digest: tuple[str, tuple[str, ...], int, bool]
+    """The digest clause."""
+    column_type: str
+    """Of TOP's column."""
+    tick_ms: int
+    from_ms: int
+    cursor: Cursor
+    history: tuple[Sight, ...]
+    store: bytes
+    lying: Lying | None
+    reached: int
+    """In the store's partition of `cq.pending`: what lies behind is none of this tick's."""
+
+    @property
+    def clause(self) -> DigestClause:
+        """The digest clause, typed."""
+        return DigestClause(*self.digest)  # type: ignore[arg-type]  # the kind was checked when it was parsed
+
+
+class Order(msgspec.Struct, array_like=True, frozen=True):
+    """A record of the log: digests of one tick, or of some that are due together."""
+
+    stream_id: str
+    source: str
+    """The stream's name."""
+    covered: Offsets
+    """The cut: by source partition, matches of lower offsets are in."""
+    fired_ms: int
+    """The time that the digests give as theirs."""
+    digests: tuple[Ordered, ...]
+
+
+class Answered(msgspec.Struct, array_like=True, frozen=True):
+    """What the gateway has to know when a digest is out."""
+
+    destination_id: str
+    born_ms: int
+    tick_ms: int
+    reached: int
+    cursor: Cursor | None
+    """Where it moves to; None: it stays, since nothing was there."""
+    late: int
+    """Matches of times before the digest begins."""
+    left_ms: int | None
+    """The earliest time of what is left for later ticks."""
+    oldest: tuple[int, int] | None
+    """The oldest epoch and version of the tables that met something of it."""
+
+    @property
+    def life(self) -> str:
+        """What its cursor is kept under."""
+        return f"{self.destination_id}/{self.born_ms}"
+
+    @property
+    def sent(self) -> bool:
+        """Whether there was a digest to send."""
+        return self.cursor is not None and self.cursor.tick_ms == self.tick_ms
+
+
+class Answer(msgspec.Struct, array_like=True, frozen=True):
+    """A record of the log: what came of an order. Its key is the order's offset."""
+
+    stream_id: str
+    fired_ms: int
+    digests: tuple[Answered, ...]
+
+
+def carry_out(log: PendingLog, order: Order) -> Iterator[tuple[Ordered, Rows | None, Answered]]:
+    """Yield each digest of an order, in turn: its matches, None where there is nothing to send; and what came of it.
+
+    Args:
+        log: Where the matches are.
+        order: What is to be made.
+    """
+    questions = (
+        Wanted(each.store, _stored(each.lying), each.cursor, each.history, each.tick_ms, order.covered)
+        for each in order.digests
+    )
+    for each, found in zip(order.digests, gather(log, questions), strict=True):
+        sent = bool(found.rows or each.clause.even_if_empty)
+        cursor = moved(each.cursor, each.tick_ms if sent else None, order.covered, each.reached, found.held)
+        answered = Answered(
+            each.destination_id,
+            each.born_ms,
+            each.tick_ms,
+            each.reached,
+            cursor if cursor != each.cursor else None,
+            sum(row.time_ms < each.from_ms for row in found.rows),
+            found.left_ms,
+            found.oldest,
+        )
+        yield each, found.rows if sent else None, answered
+
+
+def ordered_parts(order: Order, each: Ordered, rows: Rows) -> Iterator[tuple[bytes, tuple[tuple[str, bytes], ...]]]:
+    """Yield value and headers of the records of one of an order's digests."""
+    frame = Frame(order.fired_ms, each.from_ms, each.tick_ms)
+    return digest_parts(order.source, each.destination_id, each.clause, each.column_type, rows, frame)
+
+
+def _stored(where: Lying | None) -> Stored | None:
+    return None if where is None else Stored(where.partition, array("q", where.positions), where.older)

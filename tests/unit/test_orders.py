@@ -1,0 +1,84 @@
+"""Orders without servers: whoever carries one out finds what the gateway would have found itself."""
+
+from __future__ import annotations
+
+from array import array
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grouping.digests.cursor import Cursor, moved
+from grouping.digests.gather import Wanted, gather
+from grouping.digests.orders import Answer, Order, Ordered, carry_out, lying, ordered_parts
+from grouping.digests.stored import Stored
+from tests.unit.pending import STORE, MemoryLog, record
+
+_ALWAYS = ((1, 1, [(None, None)]),)
+
+
+def _ordered(cursor: Cursor, stored: Stored | None, reached: int, *, empty: bool = False) -> Ordered:
+    return Ordered(
+        "d_1", 7, "cq.results", 3, ("all", (), 0, empty), "", 100, 50, cursor, _ALWAYS, STORE,
+        lying(stored, cursor), reached,
+    )  # fmt: skip
+
+
+def _order(each: Ordered, covered: dict[str, int]) -> Order:
+    """Return an order as it comes from the log."""
+    order = Order("s", "quotes", covered, 200, (each,))
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(order), type=Order)
+
+
+@given(
+    count=st.integers(0, 200),
+    times=st.lists(st.integers(0, 150), min_size=200, max_size=200),
+    kept=st.integers(1, 100),
+    next_=st.integers(0, 250),
+    held=st.sets(st.integers(0, 100), max_size=5),
+    covered=st.integers(0, 250),
+)
+def test_an_order_holds_all_that_it_takes(
+    count: int, times: list[int], kept: int, next_: int, held: set[int], covered: int
+) -> None:
+    """Rows, cursor and what is left are those that the index of the gateway gives, however little of it is written."""
+    log = MemoryLog([record([(number, times[number])]) for number in range(count)])
+    first = max(count - kept, 0)
+    stored = Stored(0, array("q", range(first, count)), 0 if first else None) if count else None
+    cursor = Cursor(20, {"0": 10}, next_, tuple(sorted(one for one in held if one < min(next_, count))))
+    cut = {"0": covered}
+    found = next(gather(log, [Wanted(STORE, stored, cursor, _ALWAYS, 100, cut)]))  # type: ignore[arg-type]
+    order = _order(_ordered(cursor, stored, count), cut)
+    [(_, rows, answered)] = carry_out(log, order)  # type: ignore[arg-type]  # read as the log is
+    assert list(rows or []) == list(found.rows)
+    after = moved(cursor, 100 if found.rows else None, cut, count, found.held)
+    assert (answered.cursor or cursor) == after
+    assert (answered.left_ms, answered.oldest, answered.sent) == (found.left_ms, found.oldest, bool(found.rows))
+    assert answered.late == sum(row.time_ms < 50 for row in found.rows)
+
+
+def test_nothing_is_sent_where_there_is_nothing() -> None:
+    """A destination without a match gets no digest, unless EVEN IF EMPTY; only then its cursor moves."""
+    log = MemoryLog([])
+    sent = {}
+    for empty in (False, True):
+        order = _order(_ordered(Cursor(20), None, 4, empty=empty), {"0": 5})
+        [(each, rows, answered)] = carry_out(log, order)  # type: ignore[arg-type]
+        sent[empty] = answered.sent
+        assert (rows is not None) == answered.sent == (answered.cursor is not None)
+        if rows is not None:
+            [(body, headers)] = ordered_parts(order, each, rows)
+            assert b'"count":0' in body
+            assert dict(headers)["ce_id"] == b"d_1/100/1"
+            assert dict(headers)["ce_source"] == b"quotes"
+    assert sent == {False: False, True: True}
+
+
+def test_an_answer_comes_back_as_it_was() -> None:
+    """What the job tells the gateway survives the log."""
+    log = MemoryLog([record([(0, 60), (1, 120)])])
+    order = _order(_ordered(Cursor(), Stored(0, array("q", [0])), 1), {"0": 2})
+    [(_, _, answered)] = carry_out(log, order)  # type: ignore[arg-type]
+    answer = Answer("s", 200, (answered,))
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(answer), type=Answer) == answer
+    assert (answered.life, answered.left_ms, answered.cursor) == ("d_1/7", 120, Cursor(100, {"0": 2}, 1, (0,)))
