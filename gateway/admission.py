@@ -15,7 +15,9 @@ from gateway.records import Destination
 from gateway.working_copy import WorkingCopy
 from grouping.access_path import AccessPath, choose_index
 from grouping.errors import InputError
-from grouping.group import CompiledQuery, GroupPlan
+from grouping.expression import Call, Expression, Slot
+from grouping.group import CompiledQuery, ConstantRow, GroupPlan
+from grouping.like_pattern import like_prefix
 from grouping.redis_store import mapped
 from grouping.settings import Settings
 from grouping.stream_statistics import PartitionStatistics, StreamStatistics
@@ -94,8 +96,7 @@ class Admission:
             group = self._groups[plan.group_id] = self._look_at(plan, known)
         if group.path.residual:
             rows = working.parts.get(plan.stream_id, {}).get(plan.group_id, 0)
-            candidates = rows if group.path.kind == "scan" else group.candidates
-            self._check_residual(plan, (candidates + 1) * _PAIR_MICROS)
+            self._check_residual(plan, (_candidates(group, query, rows) + 1) * _PAIR_MICROS)
         if mode == "virtual":
             return
         admitted = group.admitted
@@ -110,12 +111,14 @@ class Admission:
 
     def _look_at(self, plan: GroupPlan, known: StreamStatistics) -> _Group:
         load, path = known.group(plan.group_id), self._by_shape(plan)
-        candidates, observed = (load.per_event(load.candidates), load.per_event(load.matches)) if load else (0.0, 0.0)
+        rows, candidates, observed = 0, 0.0, 0.0
+        if load is not None:
+            rows, candidates, observed = load.rows, load.per_event(load.candidates), load.per_event(load.matches)
         admitted = None
         # Where keys alone decide, a few hot values in a sample say little of all others: what was observed does.
         if path.kind != "hash" or path.residual:
             admitted = self._admitted.setdefault((plan.stream_id, plan.group_id), _Admitted())
-        return _Group(known, path, candidates, observed, admitted)
+        return _Group(known, path, rows, candidates, observed, admitted)
 
     def _by_shape(self, plan: GroupPlan) -> AccessPath:
         path = self._paths.get(plan.group_id)
@@ -158,12 +161,34 @@ class _Group(NamedTuple):
 
     known: StreamStatistics
     path: AccessPath
+    rows: int
+    """That the index had."""
     candidates: float
     """Rows that its index leaves, per event."""
     observed: float
     """Matches per event."""
     admitted: _Admitted | None
     """None where only what was observed counts."""
+
+
+def _candidates(group: _Group, query: CompiledQuery, rows: int) -> float:
+    """Return how many of a group's rows an event is expected to be checked against, those of an index being few."""
+    path = group.path
+    if path.kind == "scan":
+        return rows
+    if path.prefix is not None and _met_by_all(query.plan.conjuncts[path.prefix], query.row):
+        # It is checked for every event, and of the rows that are not observed yet any may be like it.
+        return group.candidates + max(0, rows - group.rows)
+    return group.candidates
+
+
+def _met_by_all(conjunct: Expression, row: ConstantRow) -> bool:
+    """Tell whether a LIKE begins with a wildcard."""
+    match conjunct:
+        case Call("like", (_, Slot(index))) if isinstance(pattern := row.values[index], str):
+            prefix = like_prefix(pattern)
+            return prefix is not None and not prefix[0]
+    return False
 
 
 class _Admitted:

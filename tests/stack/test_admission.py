@@ -162,6 +162,7 @@ def test_a_residual_over_its_budget_is_refused(settings: Settings, working: Work
             admission.check(_query(_LIKE, "%"), mode, 10_000)
         assert "quota-exceeded" == caught.value.code
         assert "1.1 µs" in (caught.value.detail or "") and "1.0 µs" in (caught.value.detail or "")
+    admission.check(_query(_LIKE, "AB%"), "shared", 10_000)  # of its beginning an index knows
 
 
 def test_statistics_go_with_their_stream(settings: Settings, working: WorkingCopy) -> None:
