@@ -36,6 +36,8 @@ _decode_destination = msgspec.msgpack.Decoder(Destination).decode
 
 _LISTED_NAMES = 2_000_000
 """So many names are kept in memory, of the subscribers that asked for theirs last."""
+_KNOWN_GONE = 50_000
+"""So many destinations that are gone are known without asking, since their ends ask for them soon."""
 
 
 class WorkingCopy(Unit):
@@ -46,6 +48,7 @@ class WorkingCopy(Unit):
         self._settings = settings
         self.redis = connect(settings)
         self._known_parts: dict[tuple[str, str], Part] = {}
+        self._known_gone: set[str] = set()
 
     def key(self, *parts: str) -> str:
         """Return a Redis key under the prefix."""
@@ -54,6 +57,7 @@ class WorkingCopy(Unit):
     def open(self) -> None:
         """Read what is kept in memory: streams, versions, how often plans are used."""
         self.listed.clear()
+        self._known_gone.clear()
         with mapped():
             bodies = self.redis.hgetall(self.key("streams"))
             versions = self.redis.hgetall(self.key("version"))
@@ -80,6 +84,7 @@ class WorkingCopy(Unit):
         self.streams, self.versions, self.parts, self.dedicated, self.leaving = {}, {}, {}, set(), {}
         self.next_numbers, self.free_numbers = {}, {}
         self.listed.clear()
+        self._known_gone.clear()
         self.begin()
 
     def load(self, cqs: Iterable[CqKey], destinations: Collection[Destination] = ()) -> None:
@@ -142,6 +147,9 @@ class WorkingCopy(Unit):
     def load_holders(self, names: Iterable[str]) -> None:
         """Read those destinations into the unit."""
         new = [name for name in dict.fromkeys(names) if name not in self.holders]
+        if self._known_gone:
+            self.holders.update(dict.fromkeys(self._known_gone.intersection(new)))
+            new = [name for name in new if name not in self._known_gone]
         if not new:
             return
         with mapped():
@@ -218,5 +226,13 @@ class WorkingCopy(Unit):
         pipeline.info("server")
         with mapped():
             run_id = pipeline.execute()[-1]["run_id"]
+        self._note_gone()
         self.begin()
         return str(run_id)
+
+    def _note_gone(self) -> None:
+        if len(self._known_gone) > _KNOWN_GONE:
+            self._known_gone.clear()
+        gone = {name for name in self.touched if self.holders[name] is None}
+        self._known_gone.difference_update(self.touched)
+        self._known_gone |= gone

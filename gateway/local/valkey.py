@@ -15,6 +15,8 @@ dir .
 save ""
 appendonly yes
 appendfsync everysec
+# Else what is almost empty is written anew every few seconds while very many CQs go.
+auto-aof-rewrite-min-size 256mb
 maxmemory-policy noeviction
 # Buckets of small entries stay in their compact form.
 hash-max-listpack-entries 512
