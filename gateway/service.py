@@ -44,6 +44,8 @@ _T = TypeVar("_T")
 
 _LISTEN_SECONDS = 0.05
 _UPKEEP_SECONDS = 0.25
+_BUSY_UPKEEP_SECONDS = 0.5
+"""While commands come: ends and merged segments cost what commits cost, however few they are."""
 _STATUS_SECONDS = 1.0
 _GATHER_SECONDS = 0.15
 
@@ -190,7 +192,8 @@ class _Service:
                 self._timers.step()
                 if time.monotonic() >= upkeep_at:
                     more = self._look_after()
-                    upkeep_at = time.monotonic() + (0.0 if more else _UPKEEP_SECONDS)
+                    rest = _BUSY_UPKEEP_SECONDS if messages else _UPKEEP_SECONDS
+                    upkeep_at = time.monotonic() + (0.0 if more else rest)
                 if time.monotonic() >= status_at:
                     self._tell(metrics_url)
                     status_at = time.monotonic() + _STATUS_SECONDS
