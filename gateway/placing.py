@@ -15,7 +15,7 @@ from gateway.records import Destination, TriggerSpec, millis
 from gateway.working_copy import WorkingCopy
 from grouping.errors import InputError
 from grouping.group import CompiledQuery, DestinationIds, canonical_constants
-from grouping.query import CreateCq, DigestClause
+from grouping.query import CreateCq, DigestClause, PackedDigest
 from grouping.settings import Settings
 
 __all__ = ["Asked", "Kind", "Placing"]
@@ -32,7 +32,7 @@ class Kind(msgspec.Struct, frozen=True):
     group_id: str
     select_id: str
     trigger: TriggerSpec
-    digest: tuple[str, tuple[str, ...], int, bool]
+    digest: PackedDigest
     word: str
 
 
@@ -75,7 +75,7 @@ class Placing:
                 self._ids.clear()
             trigger = kind.trigger
             phase_ms = trigger.phase_ms if trigger.every_ms else None
-            clause = DigestClause(*kind.digest)  # type: ignore[arg-type]  # the kind was checked when it was parsed
+            clause = DigestClause.of(kind.digest)
             ids = DestinationIds(kind.group_id, kind.select_id, trigger.trigger, phase_ms, clause, kind.word or None)
             self._ids[kind] = ids
         return Asked(ids.of(constants), kind, constants)

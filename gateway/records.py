@@ -10,7 +10,7 @@ import msgspec
 from grouping.cq_text import CqText
 from grouping.digests.cursor import Sight, Window
 from grouping.group import ConstantRow, SelectList, parse_constants, pending_id
-from grouping.query import ChangeBased, CronBased, DigestClause, TimerBased, Trigger
+from grouping.query import ChangeBased, CronBased, DigestClause, PackedDigest, TimerBased, Trigger
 from grouping.times import instant
 from schemas.partition import partition_of
 
@@ -90,7 +90,7 @@ class Destination(msgspec.Struct, frozen=True, array_like=True):
     """``shared``, ``dedicated`` or ``virtual``; ``pending`` for a store of matches (id `p_…`)."""
     partition: int
     trigger: TriggerSpec = TriggerSpec()
-    digest: tuple[str, tuple[str, ...], int, bool] = ("all", (), 0, False)
+    digest: PackedDigest = ("all", (), 0, False)
     word: str = ""
     """The word after PUBLISH, if there was one."""
 
@@ -102,7 +102,7 @@ class Destination(msgspec.Struct, frozen=True, array_like=True):
     @property
     def clause(self) -> DigestClause:
         """The digest clause."""
-        return DigestClause(*self.digest)  # type: ignore[arg-type]  # the kind was checked when it was parsed
+        return DigestClause.of(self.digest)
 
 
 ALWAYS = ","

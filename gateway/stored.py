@@ -16,6 +16,7 @@ import msgspec
 from gateway.records import ALWAYS, Cq, Destination, Holder, TimedNote, TriggerSpec
 from grouping.constant_table import MODES
 from grouping.cq_text import WHOLE, CqText, TextTemplate
+from grouping.query import PackedDigest
 
 __all__ = ["StoredCq", "decode_cq", "pack_cq", "pack_holder", "raw_id", "unpack_cq", "unpack_holder"]
 
@@ -61,7 +62,7 @@ class _StoredHolder(msgspec.Struct, array_like=True, frozen=True):
     """The other members."""
     paused: int = 0
     trigger: TriggerSpec = TriggerSpec()
-    digest: tuple[str, tuple[str, ...], int, bool] = ("all", (), 0, False)
+    digest: PackedDigest = ("all", (), 0, False)
     word: str = ""
     timed: TimedNote = TimedNote()
 

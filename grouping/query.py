@@ -21,6 +21,7 @@ __all__ = [
     "DropStream",
     "ExplainCq",
     "ExplainSelect",
+    "PackedDigest",
     "PauseCq",
     "Publish",
     "ResumeCq",
@@ -64,6 +65,15 @@ class DigestClause:
     rows: int = 0
     """TOP's n."""
     even_if_empty: bool = False
+
+    @classmethod
+    def of(cls, packed: PackedDigest) -> DigestClause:
+        """Return the clause of its fields, as records keep them."""
+        return cls(*packed)  # type: ignore[arg-type]  # the kind was checked when it was parsed
+
+
+PackedDigest = tuple[str, tuple[str, ...], int, bool]
+"""The fields of a digest clause."""
 
 
 @dataclass(frozen=True, slots=True)

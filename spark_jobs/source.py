@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from grouping.catalog import Stream
 from grouping.settings import Settings
 
-__all__ = ["kafka_options", "read_stream"]
+__all__ = ["client_options", "kafka_options", "read_stream"]
 
 _EARLIEST = -2
 
@@ -32,6 +32,12 @@ def kafka_options(settings: Settings) -> dict[str, str]:
         if name not in _CLIENT_FILE_PREFIXES
     }
     return extra | {"kafka.bootstrap.servers": settings.kafka.bootstrap}
+
+
+def client_options(settings: Settings) -> dict[str, str]:
+    """Return the options that librdkafka's clients share: those that are Spark's alone are left out."""
+    extra = {name: value for name, value in settings.kafka.extra.items() if not name.startswith("kafka.")}
+    return extra | {"bootstrap.servers": settings.kafka.bootstrap}
 
 
 def read_stream(spark: SparkSession, stream: Stream, partitions: Iterable[int], settings: Settings) -> DataFrame:

@@ -8,6 +8,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from grouping.errors import OperationalError
 from grouping.settings import Settings
+from spark_jobs.source import client_options
 
 __all__ = ["StoredMatches"]
 
@@ -21,12 +22,10 @@ class StoredMatches:
 
     def __init__(self, settings: Settings) -> None:
         """Connect when first used."""
-        extra = {name: value for name, value in settings.kafka.extra.items() if not name.startswith("kafka.")}
         self._topic = settings.topic("pending")
         self._consumer = Consumer(
             {
-                **extra,
-                "bootstrap.servers": settings.kafka.bootstrap,
+                **client_options(settings),
                 "group.id": settings.topic("evaluator-log"),
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",

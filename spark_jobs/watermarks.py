@@ -9,6 +9,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from grouping.errors import OperationalError
 from grouping.settings import Settings
+from spark_jobs.source import client_options
 
 __all__ = ["Broker"]
 
@@ -20,9 +21,8 @@ class Broker:
 
     def __init__(self, settings: Settings) -> None:
         """Connect when first used."""
-        extra = {name: value for name, value in settings.kafka.extra.items() if not name.startswith("kafka.")}
-        config: dict[str, str | int | float | bool] = {**extra, "bootstrap.servers": settings.kafka.bootstrap}
-        self._admin = AdminClient(dict(config))
+        config = client_options(settings)
+        self._admin = AdminClient({**config})
         self._producer = Producer({**config, "enable.idempotence": True, "partitioner": "murmur2_random"})
         self._dead_letters = settings.topic("deadletters")
 

@@ -18,7 +18,7 @@ from grouping.digests.gather import Wanted, gather
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.rows import Rows
 from grouping.digests.stored import Stored
-from grouping.query import DigestClause
+from grouping.query import DigestClause, PackedDigest
 
 __all__ = [
     "ANSWERS",
@@ -72,7 +72,7 @@ class Ordered(msgspec.Struct, array_like=True, frozen=True):
     """Which of its lives."""
     topic: str
     partition: int
-    digest: tuple[str, tuple[str, ...], int, bool]
+    digest: PackedDigest
     """The digest clause."""
     column_type: str
     """Of TOP's column."""
@@ -88,7 +88,7 @@ class Ordered(msgspec.Struct, array_like=True, frozen=True):
     @property
     def clause(self) -> DigestClause:
         """The digest clause, typed."""
-        return DigestClause(*self.digest)  # type: ignore[arg-type]  # the kind was checked when it was parsed
+        return DigestClause.of(self.digest)
 
 
 class Order(msgspec.Struct, array_like=True, frozen=True):
