@@ -69,7 +69,8 @@ def main() -> None:
     _drop_archives()
     import pyspark.daemon
 
-    import spark_jobs.worker  # noqa: F401  # imported here for the workers' sake
+    import spark_jobs.sink
+    import spark_jobs.worker  # noqa: F401  # both are imported here for the workers' sake
 
     settle()
     os.register_at_fork(after_in_child=_end_with_parent)

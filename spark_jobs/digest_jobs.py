@@ -16,7 +16,7 @@ from grouping.digests.orders import ORDERS
 from grouping.errors import OperationalError
 from grouping.settings import Settings
 from spark_jobs.digests import Digesting
-from spark_jobs.sink import OUTPUT_SCHEMA, PRODUCER
+from spark_jobs.sink import write_all
 from spark_jobs.source import kafka_options
 
 __all__ = ["DigestJobs", "write_digests"]
@@ -27,7 +27,6 @@ _LOOK_SECONDS = 0.3
 _POOL = "digests"
 _OFFSETS_A_TASK = 4
 """Two orders, each with the mark of its transaction: a fraction of a second, for micro-batches wait for a free core."""
-_LARGEST_ANSWER = 16 << 20
 
 
 class DigestJobs:
@@ -92,8 +91,8 @@ def write_digests(spark: SparkSession, settings: Settings, job: Job) -> None:
     begun = time.monotonic()
     # A pool of its own: streams keep their share of the cores.
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", _POOL)
-    topic, common = settings.topic("orders"), kafka_options(settings)
-    source = common | {
+    topic = settings.topic("orders")
+    source = kafka_options(settings) | {
         "assign": json.dumps({topic: [ORDERS]}),
         "startingOffsets": json.dumps({topic: {str(ORDERS): job.first}}),
         "endingOffsets": json.dumps({topic: {str(ORDERS): job.end}}),
@@ -103,7 +102,5 @@ def write_digests(spark: SparkSession, settings: Settings, job: Job) -> None:
         "failOnDataLoss": "false",
     }
     orders = spark.read.format("kafka").options(**source).load().select("offset", "value")
-    digests = orders.mapInArrow(Digesting.of(settings), OUTPUT_SCHEMA)
-    sink = common | PRODUCER | {"kafka.max.request.size": str(_LARGEST_ANSWER)}
-    digests.write.format("kafka").options(**sink).save()
+    write_all(orders, Digesting.of(settings), settings)
     log.info("digests written", extra={"orders": job.end - job.first, "seconds": round(time.monotonic() - begun, 2)})

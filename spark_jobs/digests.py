@@ -14,7 +14,8 @@ from grouping.digests.orders import ANSWERS, Answer, Answered, Order, carry_out,
 from grouping.digests.pending_log import PendingLog
 from grouping.settings import Settings
 from spark_jobs.garbage import Settling
-from spark_jobs.output import HEADERS, OUTPUT
+from spark_jobs.headers import packed_headers
+from spark_jobs.output import OUTPUT
 from spark_jobs.stored_matches import StoredMatches
 
 __all__ = ["Digesting", "forget_idle"]
@@ -91,28 +92,16 @@ class _Records:
 
     def _clear(self) -> None:
         self.size = 0
-        self._rows: list[tuple[bytes, bytes, str, int]] = []
-        self._names: list[str] = []
-        self._values: list[bytes] = []
-        self._ends = [0]
+        self._rows: list[tuple[bytes, bytes, str, int, bytes]] = []
 
     def add(self, key: bytes, value: bytes, topic: str, partition: int, headers: Iterable[tuple[str, bytes]]) -> None:
-        self._rows.append((key, value, topic, partition))
-        for name, text in headers:
-            self._names.append(name)
-            self._values.append(text)
-        self._ends.append(len(self._names))
+        self._rows.append((key, value, topic, partition, packed_headers(headers)))
         self.size += len(value)
 
     def taken(self) -> pa.RecordBatch:
         """Return what there is, and begin anew."""
-        columns = zip(*self._rows, strict=True)
-        kinds = (pa.binary(), pa.binary(), pa.string(), pa.int32())
-        arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
-        # Five headers a record: laid out flat, for objects of each cost more than the digest.
-        pairs = pa.StructArray.from_arrays(
-            [pa.array(self._names, pa.string()), pa.array(self._values, pa.binary())], fields=list(HEADERS.value_type)
-        )
-        headers = pa.ListArray.from_arrays(pa.array(self._ends, pa.int32()), pairs)
+        arrays = [
+            pa.array(column, kind) for column, kind in zip(zip(*self._rows, strict=True), OUTPUT.types, strict=True)
+        ]
         self._clear()
-        return pa.record_batch([*arrays, headers.cast(HEADERS)], schema=OUTPUT)
+        return pa.record_batch(arrays, schema=OUTPUT)

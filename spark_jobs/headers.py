@@ -1,10 +1,12 @@
-"""CloudEvents headers and keys as Arrow arrays, laid out by NumPy and never row by row.
+"""CloudEvents headers and keys as Arrow arrays, laid out by NumPy and Arrow and never row by row.
 
-Five headers a record cost more than its value when each is a Python object; here they are one string per record, of
-which Arrow's offsets make five.
+Headers are packed as Kafka's records hold them (KIP-98): five of them cost more than a record's value when each is a
+Python object, and here they are one string.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -12,52 +14,45 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from spark_jobs.events import Events
-from spark_jobs.output import HEADERS
+from spark_jobs.varints import varint, varints
 
-__all__ = ["event_ids", "event_times", "hex_keys", "match_headers"]
+__all__ = ["NO_HEADERS", "event_ids", "event_times", "hex_keys", "match_headers", "packed_headers"]
 
-_NAMES = ("ce_specversion", "ce_type", "ce_source", "ce_id", "ce_time")
-_VERSION = "1.0"
-_TYPE = "cq.match"
+NO_HEADERS = varint(0)
+"""The packed headers of a record that has none."""
+
 _TIME_WIDTH = len("2026-11-21T10:00:00.000Z")
 _HEX_PAIRS = np.array([int.from_bytes(f"{byte:02x}".encode(), "little") for byte in range(256)], "<u2")
 
 
-def match_headers(source: str, ids: pa.StringArray, times: pa.StringArray) -> pa.ListArray:
-    """Return the headers of matches, one list for each id.
+def packed_headers(headers: Iterable[tuple[str, bytes]]) -> bytes:
+    """Return headers as a record holds them: how many there are, then name and value of each with their lengths."""
+    packed = [_header(name, value) for name, value in headers]
+    return varint(len(packed)) + b"".join(packed)
+
+
+def _header(name: str, value: bytes) -> bytes:
+    return _with_length(name.encode()) + _with_length(value)
+
+
+def _with_length(text: bytes) -> bytes:
+    return varint(len(text)) + text
+
+
+def match_headers(source: str, ids: pa.StringArray, times: pa.StringArray) -> pa.BinaryArray:
+    """Return the packed headers of matches, one text for each id.
 
     Args:
         source: The stream's name.
         ids: ``ce_id`` of each record.
         times: ``ce_time`` of each record.
     """
-    count, width = len(ids), len(_NAMES)
-    start = _VERSION + _TYPE + source
-    data = pc.binary_join_element_wise(pa.scalar(start), ids, times, "")
-    _, offsets, text = data.buffers()
-    begins = np.frombuffer(offsets, np.int32)[data.offset : data.offset + count + 1]
-    id_begins = begins[:-1] + len(start.encode())
-    cuts = np.empty(count * width + 1, np.int32)
-    cuts[-1] = begins[-1]
-    by_record = cuts[:-1].reshape(count, width)
-    by_record[:, 0] = begins[:-1]
-    by_record[:, 1] = by_record[:, 0] + len(_VERSION)
-    by_record[:, 2] = by_record[:, 1] + len(_TYPE)
-    by_record[:, 3] = id_begins
-    by_record[:, 4] = id_begins + pc.binary_length(ids).to_numpy()
-    values = pa.Array.from_buffers(pa.binary(), count * width, [None, pa.py_buffer(cuts), text])
-    pairs = pa.StructArray.from_arrays([_names(count), values], fields=list(HEADERS.value_type))
-    lists = np.arange(count + 1, dtype=np.int32) * width
-    return pa.Array.from_buffers(HEADERS, count, [None, pa.py_buffer(lists)], children=[pairs])
-
-
-def _names(count: int) -> pa.StringArray:
-    """Return the names of the headers, over and over."""
-    lengths = np.tile(np.array([len(name) for name in _NAMES], np.int32), count)
-    offsets = np.zeros(len(lengths) + 1, np.int32)
-    np.cumsum(lengths, out=offsets[1:])
-    text = "".join(_NAMES).encode() * count
-    return pa.Array.from_buffers(pa.string(), len(lengths), [None, pa.py_buffer(offsets), pa.py_buffer(text)])
+    same = (("ce_specversion", b"1.0"), ("ce_type", b"cq.match"), ("ce_source", source.encode()))
+    begin = varint(len(same) + 2) + b"".join(_header(*each) for each in same) + _with_length(b"ce_id")
+    middle = _with_length(b"ce_time") + varint(_TIME_WIDTH)
+    lengths = varints(pc.binary_length(ids).to_numpy())
+    parts = (pa.scalar(begin), lengths, ids.cast(pa.binary()), pa.scalar(middle), times.cast(pa.binary()))
+    return pc.binary_join_element_wise(*parts, pa.scalar(b""))
 
 
 def event_ids(stream: str, events: Events, rows: NDArray[np.int32]) -> pa.StringArray:

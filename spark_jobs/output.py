@@ -1,4 +1,4 @@
-"""The rows that go to Spark's Kafka sink, and the dead letters among them."""
+"""The rows that a task writes to Kafka, and the dead letters among them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import pyarrow as pa
 
 from grouping.catalog import Stream
 from grouping.settings import Settings
+from spark_jobs.headers import packed_headers
 
-__all__ = ["HEADERS", "MAX_RECORD_BYTES", "OUTPUT", "dead_letters"]
-
-HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
-"""Headers of one record, as Spark's Kafka sink takes them."""
+__all__ = ["MAX_RECORD_BYTES", "OUTPUT", "dead_letters"]
 
 OUTPUT = pa.schema(
     {
@@ -20,15 +18,15 @@ OUTPUT = pa.schema(
         "value": pa.binary(),
         "topic": pa.string(),
         "partition": pa.int32(),  # null: by the hash of the key
-        "headers": HEADERS,
+        "headers": pa.binary(),  # `headers.packed_headers`
     }
 )
-"""What the evaluator's tasks yield."""
+"""What the evaluator's tasks write."""
 
 MAX_RECORD_BYTES = 1_000_000
 """Largest key and value of a record: Kafka's default of 1 MiB a record batch, less ample room for headers and framing.
 
-The limit is ours and not the producer's, since a sink that refuses one record still writes the later ones.
+The limit is ours and not the broker's, which would refuse the record's neighbours with it.
 """
 
 _DETAIL_CHARACTERS = 1_000
@@ -59,11 +57,13 @@ def dead_letters(
         values.append(record["value"] if fits else None)
         text = detail if fits else f"The record has {size} bytes, too many to be repeated here. {detail}"
         headers.append(
-            [
-                {"key": "code", "value": code.encode()},
-                {"key": "detail", "value": text[:_DETAIL_CHARACTERS].encode("utf-8", "backslashreplace")},
-                {"key": "source", "value": f"{stream.topic}/{record['partition']}/{record['offset']}".encode()},
-            ]
+            packed_headers(
+                (
+                    ("code", code.encode()),
+                    ("detail", text[:_DETAIL_CHARACTERS].encode("utf-8", "backslashreplace")),
+                    ("source", f"{stream.topic}/{record['partition']}/{record['offset']}".encode()),
+                )
+            )
         )
     count = len(details)
     return pa.record_batch(
@@ -72,7 +72,7 @@ def dead_letters(
             pa.array(values, pa.binary()),
             pa.repeat(pa.scalar(settings.topic("deadletters")), count),
             pa.nulls(count, pa.int32()),
-            pa.array(headers, HEADERS),
+            pa.array(headers, pa.binary()),
         ],
         schema=OUTPUT,
     )

@@ -20,8 +20,9 @@ from grouping.redis_store import TableVersion
 from grouping.settings import Settings
 from spark_jobs.encode import EvaluateExpression
 from spark_jobs.events import Events
+from spark_jobs.headers import NO_HEADERS
 from spark_jobs.matches import Matches
-from spark_jobs.output import HEADERS, MAX_RECORD_BYTES, OUTPUT, dead_letters
+from spark_jobs.output import MAX_RECORD_BYTES, OUTPUT, dead_letters
 from spark_jobs.value_pool import ValuePool, value_pools
 
 __all__ = ["pending_records"]
@@ -120,7 +121,7 @@ def _output(packed: list[tuple[int, bytes]], settings: Settings) -> pa.RecordBat
             pa.array([body for _, body in packed], pa.binary()),
             pa.repeat(pa.scalar(settings.topic("pending")), count),
             pa.array([partition for partition, _ in packed], pa.int32()),
-            pa.array([[]] * count, HEADERS),
+            pa.repeat(pa.scalar(NO_HEADERS), count),
         ],
         schema=OUTPUT,
     )

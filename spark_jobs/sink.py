@@ -1,32 +1,40 @@
-"""Output rows to Kafka, never skipping one."""
+"""What tasks make to Kafka: the tasks write it themselves, and Spark is told nothing but that they are done."""
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from grouping.settings import Settings
-from spark_jobs.source import kafka_options
+from spark_jobs.record_writer import record_writer
 
-__all__ = ["OUTPUT_SCHEMA", "PRODUCER", "checkpoint_location", "write_stream"]
+__all__ = ["Produce", "checkpoint_location", "write_all", "write_stream"]
 
-OUTPUT_SCHEMA = (
-    "key binary, value binary, topic string, partition int, headers array<struct<key: string, value: binary>>"
-)
-"""`spark_jobs.output.OUTPUT` as Spark writes it."""
+Produce = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""Makes rows of `spark_jobs.output.OUTPUT` of a task's input."""
 
-PRODUCER = {
-    "kafka.acks": "all",
-    "kafka.enable.idempotence": "true",
-    # Spark writes what follows a record that expired; its replay would then lie below the reader's mark (design §6).
-    "kafka.delivery.timeout.ms": str(2**31 - 1),
-    "kafka.max.block.ms": str(2**31 - 1),
-    "kafka.compression.type": "lz4",
-    # A task's end flushes whatever lingers, so this costs no latency.
-    "kafka.linger.ms": "20",
-    "kafka.batch.size": str(256 * 1024),
-    "kafka.buffer.memory": str(64 * 1024 * 1024),
-}
+_NOTHING = "nothing boolean"
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The function that `mapInArrow` runs: it yields no row, and ends when Kafka has all of them."""
+
+    produce: Produce
+    settings: bytes
+    """The `Settings`, pickled, since JSON would mask its secrets."""
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        writer = record_writer(self.settings)
+        for rows in self.produce(batches):
+            writer.write(rows)
+        writer.flush()
+        yield from ()
 
 
 def checkpoint_location(stream_id: str, settings: Settings) -> str:
@@ -35,12 +43,17 @@ def checkpoint_location(stream_id: str, settings: Settings) -> str:
     return f"{base if '://' in base else settings.data.absolute()}/checkpoints/{stream_id}"
 
 
-def write_stream(rows: DataFrame, stream_id: str, settings: Settings) -> StreamingQuery:
-    """Start the query that writes the rows (`OUTPUT_SCHEMA`) to the topics and partitions that they name."""
+def write_stream(events: DataFrame, produce: Produce, stream_id: str, settings: Settings) -> StreamingQuery:
+    """Start the query that writes what is made of a stream's events."""
     return (
-        rows.writeStream.format("kafka")
+        events.mapInArrow(_Written(produce, pickle.dumps(settings)), _NOTHING)
+        .writeStream.format("noop")
         .queryName(stream_id)
-        .options(**(kafka_options(settings) | PRODUCER))
         .option("checkpointLocation", checkpoint_location(stream_id, settings))
         .start()
     )
+
+
+def write_all(rows: DataFrame, produce: Produce, settings: Settings) -> None:
+    """Write what is made of some rows, by one job."""
+    rows.mapInArrow(_Written(produce, pickle.dumps(settings)), _NOTHING).write.format("noop").mode("append").save()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -16,16 +15,13 @@ from grouping.redis_store import TableStore
 from grouping.settings import Settings
 from spark_jobs.checkpoint import checkpoints, last_commit, remove
 from spark_jobs.progress import Progress
-from spark_jobs.sink import OUTPUT_SCHEMA, checkpoint_location, write_stream
+from spark_jobs.sink import Produce, checkpoint_location, write_stream
 from spark_jobs.source import read_stream
 from spark_jobs.watermarks import Broker
 
-__all__ = ["Evaluate", "Streams"]
+__all__ = ["Streams"]
 
 log = logging.getLogger(__name__)
-
-Evaluate = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""What `mapInArrow` runs in a worker."""
 
 _FIRST_BACKOFF_SECONDS = 1.0
 _LONGEST_BACKOFF_SECONDS = 30.0
@@ -55,7 +51,7 @@ class Streams:
         settings: Settings,
         store: TableStore,
         broker: Broker,
-        evaluate: Callable[[Stream], Evaluate],
+        evaluate: Callable[[Stream], Produce],
         clock: Callable[[], float],
     ) -> None:
         """Begin with no query.
@@ -159,8 +155,7 @@ class Streams:
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", stream.stream_id)
         try:
             source = read_stream(self._spark, stream, partitions, self._settings)
-            rows = source.mapInArrow(self._evaluate(stream), OUTPUT_SCHEMA)
-            running.query = write_stream(rows, stream.stream_id, self._settings)
+            running.query = write_stream(source, self._evaluate(stream), stream.stream_id, self._settings)
         except Exception as exc:  # pyspark's and py4j's have no common base
             raise OperationalError("a query did not start", detail=str(exc).splitlines()[0]) from exc
         running.progress, running.batch_at_start, running.reason = progress, progress.batch, None

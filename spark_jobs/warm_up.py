@@ -1,7 +1,7 @@
 """The path of a micro-batch, run a few times before there are events: the first real one is then like the others.
 
 What is slow the first time (2 s and more on two cores): workers start, Spark loads and compiles what plans a batch, the
-Kafka clients of source and sink connect. A topic of the evaluator's own is read and written as a stream's would be.
+Kafka clients connect. A topic of the evaluator's own is read and written as a stream's would be.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from grouping.catalog import Stream, StreamColumn
 from grouping.errors import OperationalError
 from grouping.settings import Settings
 from spark_jobs.checkpoint import remove
-from spark_jobs.output import HEADERS, OUTPUT
-from spark_jobs.sink import OUTPUT_SCHEMA, checkpoint_location, write_stream
+from spark_jobs.headers import NO_HEADERS
+from spark_jobs.output import OUTPUT
+from spark_jobs.sink import checkpoint_location, write_stream
 from spark_jobs.source import read_stream
 from spark_jobs.watermarks import Broker
 
@@ -44,8 +45,8 @@ def warm_up(spark: SparkSession, settings: Settings, broker: Broker) -> None:
         broker.ensure_topic(topic)
         start = {str(partition): end for partition, end in broker.ends(topic).items()}
         stream = Stream(_NAME, _NAME, (StreamColumn("a", "STRING"),), topic, "json", start, "")
-        rows = read_stream(spark, stream, [0], settings).mapInArrow(partial(_answer, topic), OUTPUT_SCHEMA)
-        query = write_stream(rows, _NAME, settings)
+        events = read_stream(spark, stream, [0], settings)
+        query = write_stream(events, partial(_answer, topic), _NAME, settings)
     except Exception as error:  # pyspark's and py4j's have no common base
         log.warning("not warmed up", extra={"reason": str(error).splitlines()[0]})
         return
@@ -73,5 +74,6 @@ def _answer(topic: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Record
     for batch in batches:
         count = batch["key"].to_pylist().count(_EVENT)
         columns = [pa.repeat(pa.scalar(_RESULT), count), pa.nulls(count, pa.binary())]
-        columns += [pa.repeat(pa.scalar(topic), count), pa.nulls(count, pa.int32()), pa.nulls(count, HEADERS)]
+        columns += [pa.repeat(pa.scalar(topic), count), pa.nulls(count, pa.int32())]
+        columns.append(pa.repeat(pa.scalar(NO_HEADERS), count))
         yield pa.record_batch(columns, schema=OUTPUT)

@@ -109,7 +109,7 @@ class _Watch:
         if events is None:
             return
         self._choice.revise(_tables[self._stream_id], snapshot, events, self.sampler.loads)
-        told = self.sampler.take(events, version)
+        told = self.sampler.take(events, version, snapshot)
         if told is None:
             return
         try:

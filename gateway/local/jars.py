@@ -29,7 +29,7 @@ KAFKA = "kafka.lock"
 """The Apache Kafka broker, and what it logs with."""
 
 SPARK = "spark.lock"
-"""Spark's Kafka source and sink."""
+"""Spark's Kafka source."""
 
 Progress = Callable[[int, int], None]
 """Told how many of how many jars are there."""

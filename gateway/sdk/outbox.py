@@ -63,7 +63,9 @@ class Pending:
         reply = self.reply
         if reply.accepted:
             return reply
-        return rejection(reply.code, reply.message, command_id=self.command_id, detail=reply.detail, hint=reply.hint)
+        error = rejection(reply.code, reply.message, command_id=self.command_id, detail=reply.detail, hint=reply.hint)
+        error.reply = reply
+        return error
 
 
 class Outbox:

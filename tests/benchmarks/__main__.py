@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import logging
+import sys
+from multiprocessing import get_context
 from pathlib import Path
 
 from tests.benchmarks import (
@@ -53,7 +55,12 @@ def main() -> None:
         parser.error(f"no benchmark is named {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
     logging.basicConfig(level=logging.WARNING)
     for name in options.names or BENCHMARKS:
-        BENCHMARKS[name].main(options, options.out)
+        # Each in a process of its own: one that has ended its JVM starts no other.
+        process = get_context("spawn").Process(target=BENCHMARKS[name].main, args=(options, options.out))
+        process.start()
+        process.join()
+        if process.exitcode:
+            sys.exit(f"the benchmark {name} failed")
     print(f"\nkept in {options.out}")
 
 

@@ -13,11 +13,12 @@ from grouping.catalog import Stream
 from grouping.settings import Settings
 from spark_jobs.events import Events
 from spark_jobs.headers import event_ids, event_times, match_headers
-from spark_jobs.output import HEADERS, OUTPUT
 from spark_jobs.sink import checkpoint_location
-from tests.benchmarks.pipeline import Start, through
+from spark_jobs.source import read_stream
+from tests.benchmarks.pipeline import Side, Start, through
+from tests.benchmarks.spark_sink import HEADERS, ROWS, header_lists, write_by_spark
 
-__all__ = ["headers_copy", "plain_copy", "tuned_copy"]
+__all__ = ["headers_copy", "own_copy", "plain_copy", "tuned_copy"]
 
 
 def plain_copy(source: str, topic: str) -> Start:
@@ -38,13 +39,13 @@ def plain_copy(source: str, topic: str) -> Start:
 
 
 def tuned_copy(stream: Stream, topic: str) -> Start:
-    """Return a copy of keys and values by the evaluator's own source and sink, with all that makes these fast."""
+    """Return a copy of keys and values by the evaluator's source and Spark's sink, with all that makes these fast."""
 
     def copy(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield _copied(batch, topic, pa.nulls(batch.num_rows, HEADERS))
 
-    return through(stream, copy)
+    return _by_spark(stream, copy)
 
 
 def headers_copy(stream: Stream, topic: str) -> Start:
@@ -52,15 +53,45 @@ def headers_copy(stream: Stream, topic: str) -> Start:
 
     def copy(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            rows = np.arange(batch.num_rows, dtype=np.int32)
-            events = Events(stream, batch, lambda _: [])
-            ids, times = event_ids(stream.name, events, rows), event_times(events, rows)
-            yield _copied(batch, topic, match_headers(stream.name, ids, times))
+            yield _copied(batch, topic, header_lists(stream.name, *_identity(stream, batch)))
+
+    return _by_spark(stream, copy)
+
+
+def own_copy(stream: Stream, topic: str) -> Start:
+    """Return a copy with the five headers that is written as the evaluator writes."""
+
+    def copy(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            copied = _copied(batch, topic, match_headers(stream.name, *_identity(stream, batch)))
+            yield copied.set_column(3, "partition", batch["partition"])
 
     return through(stream, copy)
 
 
-def _copied(batch: pa.RecordBatch, topic: str, headers: pa.ListArray) -> pa.RecordBatch:
+def _by_spark(stream: Stream, side: Side) -> Start:
+    def start(spark: SparkSession, settings: Settings) -> StreamingQuery:
+        source = read_stream(spark, stream, range(len(stream.start_offsets)), settings)
+        return write_by_spark(source.mapInArrow(side, ROWS), stream.stream_id, settings)
+
+    return start
+
+
+def _identity(stream: Stream, batch: pa.RecordBatch) -> tuple[pa.StringArray, pa.StringArray]:
+    """Return ids and times of the records."""
+    rows = np.arange(batch.num_rows, dtype=np.int32)
+    events = Events(stream, batch, lambda _: [])
+    return event_ids(stream.name, events, rows), event_times(events, rows)
+
+
+def _copied(batch: pa.RecordBatch, topic: str, headers: pa.Array) -> pa.RecordBatch:
     count = batch.num_rows
-    topics = pa.repeat(pa.scalar(topic), count)
-    return pa.record_batch([batch["key"], batch["value"], topics, pa.nulls(count, pa.int32()), headers], schema=OUTPUT)
+    return pa.record_batch(
+        {
+            "key": batch["key"],
+            "value": batch["value"],
+            "topic": pa.repeat(pa.scalar(topic), count),
+            "partition": pa.nulls(count, pa.int32()),
+            "headers": headers,
+        }
+    )

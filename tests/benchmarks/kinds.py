@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.worker import Evaluation
 from tests.benchmarks import market
 from tests.benchmarks.contest import bench_session, in_turns, report_ratio
-from tests.benchmarks.copies import headers_copy, plain_copy, tuned_copy
+from tests.benchmarks.copies import headers_copy, own_copy, plain_copy, tuned_copy
 from tests.benchmarks.ground import Ground, open_ground
 from tests.benchmarks.pipeline import through
 from tests.benchmarks.report import Report
@@ -21,6 +21,7 @@ from tests.benchmarks.workloads import WORKLOADS, Workload
 __all__ = ["add_options", "main"]
 
 PLAIN, TUNED, HEADERS = "plain copy", "tuned copy", "tuned copy with headers"
+OWN = "copy with headers, written as results are"
 _BATCHES = 4
 """Micro-batches of a run; the first one does not count."""
 _SLOW = 100
@@ -79,6 +80,7 @@ def _measure(
             PLAIN: plain_copy(name, "copy"),
             TUNED: tuned_copy(copied, "copy"),
             HEADERS: headers_copy(copied, "copy"),
+            OWN: own_copy(copied, "copy"),
             **sides,
         }
     # Java compiles for longer than one round: the plain copy gained a quarter from its second to its fourth run.
@@ -86,7 +88,7 @@ def _measure(
     made = in_turns(spark, sides, events, rounds, settings)
     report.add(title, statistics.median(one.rate for one in made[title]), "events/s")
     report.add(f"{title}, CPU", statistics.median(sum(one.cpu.values()) for one in made[title]), "µs/event")
-    for other in (PLAIN, TUNED, HEADERS) if not kind.slow else ():
+    for other in (PLAIN, TUNED, HEADERS, OWN) if not kind.slow else ():
         target = f">= {kind.target}" if kind.target and other == PLAIN else ""
         report_ratio(report, made, title, other, target)
     ground.delete_topic(name)

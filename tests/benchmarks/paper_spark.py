@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable, Sequence
 
 from confluent_kafka import Producer
-from pyspark.sql import DataFrame, SparkSession, functions
+from pyspark.sql import SparkSession, functions
 from pyspark.sql.streaming.query import StreamingQuery
 
 from grouping.settings import Settings
-from spark_jobs.sink import OUTPUT_SCHEMA, write_stream
+from spark_jobs.sink import write_stream
 from spark_jobs.source import read_stream
 from spark_jobs.worker import Evaluation
 from tests.benchmarks.contest import bench_session
@@ -20,6 +20,7 @@ from tests.benchmarks.ground import open_ground
 from tests.benchmarks.paper_queries import CHANGED, Setting, delta_values, selections, stream
 from tests.benchmarks.pipeline import cpu_seconds
 from tests.benchmarks.report import Report
+from tests.benchmarks.spark_sink import write_by_spark
 from tests.benchmarks.tables import Contents, Tables
 
 __all__ = ["measure"]
@@ -75,17 +76,13 @@ def _by_itself(spark: SparkSession, setting: Setting, number: int, settings: Set
         functions.to_json(functions.struct("*")).cast("binary").alias("value"),
         functions.lit(settings.topic("results")).alias("topic"),
     )
-    return _started(rows, source.stream_id, settings)
+    return lambda: write_by_spark(rows, source.stream_id, settings)
 
 
 def _all_together(spark: SparkSession, contents: Contents, settings: Settings) -> Callable[[], StreamingQuery]:
     rows = read_stream(spark, contents.stream, [0], settings)
-    evaluated = rows.mapInArrow(Evaluation.of(contents.stream, settings), OUTPUT_SCHEMA)
-    return _started(evaluated, contents.stream.stream_id, settings)
-
-
-def _started(rows: DataFrame, stream_id: str, settings: Settings) -> Callable[[], StreamingQuery]:
-    return lambda: write_stream(rows, stream_id, settings)
+    stream_id = contents.stream.stream_id
+    return lambda: write_stream(rows, Evaluation.of(contents.stream, settings), stream_id, settings)
 
 
 def _deltas(settings: Settings, starts: Sequence[Callable[[], StreamingQuery]]) -> tuple[float, float]:

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from grouping.catalog import Stream
 from grouping.settings import Settings
-from spark_jobs.sink import OUTPUT_SCHEMA, checkpoint_location, write_stream
+from spark_jobs.sink import checkpoint_location, write_stream
 from spark_jobs.source import read_stream
 
 __all__ = ["Run", "Side", "Start", "cpu_seconds", "run", "through"]
@@ -52,7 +52,7 @@ def through(stream: Stream, side: Side) -> Start:
 
     def start(spark: SparkSession, settings: Settings) -> StreamingQuery:
         source = read_stream(spark, stream, range(len(stream.start_offsets)), settings)
-        return write_stream(source.mapInArrow(side, OUTPUT_SCHEMA), stream.stream_id, settings)
+        return write_stream(source, side, stream.stream_id, settings)
 
     return start
 

@@ -52,6 +52,7 @@ class Product:
 
 
 def _command(process: psutil.Process) -> str:
+    """Return how a process was started, "" if it has ended."""
     with suppress(psutil.NoSuchProcess):  # a child may just have ended
         return " ".join(process.cmdline())
     return ""

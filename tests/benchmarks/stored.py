@@ -108,12 +108,10 @@ def _offsets(redis: Redis, name: bytes) -> int:
 
 def _sizes(product: Product, redis: Redis) -> dict[str, float]:
     """Return the bytes that are in use, by place."""
-    roots = {role: psutil.Process(pid) for role, pid in product.pids.items()}
-    workers = [each for each in roots["evaluator"].children(recursive=True) if "pyspark.worker" in each.cmdline()]
     log = product.data / "kafka"
     return {
         "disk": sum(path.stat().st_size for path in log.rglob("cq.pending-*/*.log")),
         "Redis": float(redis.info("memory")["used_memory"]),
-        "gateway": roots["gateway"].memory_info().rss,
-        "workers": sum(each.memory_info().rss for each in workers),
+        "gateway": psutil.Process(product.pids["gateway"]).memory_info().rss,
+        "workers": sum(each.memory_info().rss for each in product.workers()),
     }

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import numpy as np
 import tenacity
-from confluent_kafka import Producer
+from confluent_kafka import Message, Producer
 
 from gateway.commands import Commands
 from gateway.commit import Commits
@@ -146,6 +146,11 @@ class Desk:
             self.working.put(key, cq, place, self._query.plan, self._query.select)
             self._registry.changes.append((catalog_key(key), msgspec.json.encode(CatalogCq("bench", cq, place))))
         self._commit()
+
+    def carry_out(self, messages: Sequence[Message]) -> None:
+        """Carry out commands, up to their replies."""
+        self._commands.carry_out(messages)
+        self._commits.finish()
 
     def pause(self, name: str, paused: bool) -> None:
         """Pause or resume a CQ."""

@@ -9,7 +9,6 @@ from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Producer
 
 from gateway.kafka import LogReader
 from gateway.records import TriggerSpec
@@ -21,6 +20,7 @@ from grouping.redis_store import Lease
 from grouping.settings import Settings
 from spark_jobs import digests
 from spark_jobs.digests import Digesting
+from spark_jobs.record_writer import RecordWriter
 from tests.benchmarks.ground import Ground
 from tests.benchmarks.timer_desk import Desk
 from tests.stack.desk import HOUR, NOW, let_pass, take_in
@@ -64,12 +64,10 @@ class _Evaluator:
         found = list(reader.span(self._settings.topic("orders"), ORDERS, job.first, job.end - 1))
         reader.close()
         orders = pa.record_batch({"offset": [one.offset() for one in found], "value": [one.value() for one in found]})
-        producer = Producer({"bootstrap.servers": self._settings.kafka.bootstrap})
-        for batch in Digesting.of(self._settings)([orders]):
-            for row in batch.to_pylist():
-                headers = [(one["key"], one["value"]) for one in row["headers"]]
-                producer.produce(row["topic"], row["value"], row["key"], row["partition"], headers=headers)
-        producer.flush()
+        writer = RecordWriter(self._settings)
+        for rows in Digesting.of(self._settings)([orders]):
+            writer.write(rows)
+        writer.close()
 
     def tell(self, job: Job) -> None:
         """Say that it is done."""

@@ -22,7 +22,7 @@ from spark_jobs.events import Events
 from spark_jobs.matches import Matches
 from spark_jobs.output import MAX_RECORD_BYTES, OUTPUT
 from spark_jobs.split import split
-from tests.unit.event_batches import FIRST_OFFSET, SETTINGS, batch, header, stream
+from tests.unit.event_batches import FIRST_OFFSET, SETTINGS, batch, header, headers, stream
 
 TYPED = stream("s STRING", "b BOOLEAN", "i INT", "l BIGINT", "d DOUBLE", "n DECIMAL(30,8)", "day DATE", "at TIMESTAMP")
 TYPES = {column.name: column.type for column in TYPED.columns} | RECORD_FIELDS
@@ -110,7 +110,7 @@ def test_headers():
         "ce_id": f"quotes/12/{FIRST_OFFSET + 1}".encode(),
         "ce_time": b"2023-11-14T22:13:20.124Z",
     }
-    assert [list(expected.items())] * 2 == [[(item["key"], item["value"]) for item in row["headers"]] for row in rows]
+    assert [list(expected.items())] * 2 == [headers(row) for row in rows]
 
 
 def test_stream_name_of_any_length():

@@ -1,0 +1,35 @@
+"""Kafka's variable-length integers: zigzag, then seven bits a byte, the lowest first; whole columns at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+__all__ = ["varint", "varints"]
+
+
+def varint(number: int) -> bytes:
+    r"""Return one integer.
+
+    Example:
+        >>> varint(0), varint(-1), varint(1), varint(64)
+        (b'\x00', b'\x01', b'\x02', b'\x80\x01')
+    """
+    left, out = (number << 1) ^ (number >> 63), bytearray()
+    while left > 0x7F:
+        out.append(left & 0x7F | 0x80)
+        left >>= 7
+    out.append(left)
+    return bytes(out)
+
+
+_TWO_BYTES = 1 << 13
+_SHORT = pa.array([varint(number) for number in range(-1, _TWO_BYTES)], pa.binary())
+
+
+def varints(numbers: NDArray[np.integer]) -> pa.BinaryArray:
+    """Return many: lengths and positions, -1 for what is not there."""
+    if numbers.size and numbers.max() >= _TWO_BYTES:
+        return pa.array([varint(number) for number in numbers.tolist()], pa.binary())
+    return _SHORT.take(pa.array(numbers + 1))
