@@ -6,16 +6,18 @@ refused for want of knowledge: without statistics a group is as small as it was 
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 
+from gateway.admitted import Admitted
 from gateway.records import Destination
+from gateway.table_memory import TableMemory
 from gateway.working_copy import WorkingCopy
 from grouping.access_path import AccessPath, choose_index
 from grouping.errors import InputError
-from grouping.expression import Call, Expression, Slot
+from grouping.expression import Call, Expression, Slot, walk
 from grouping.group import CompiledQuery, ConstantRow, GroupPlan
 from grouping.like_pattern import like_prefix
 from grouping.redis_store import mapped
@@ -26,17 +28,12 @@ __all__ = ["Admission"]
 
 _FRESH_MS = 1_000
 """How long statistics are used before they are read again."""
-_PAIR_MICROS = 0.1
-"""Time to check what an index leaves of a predicate for one candidate.
+_NODE_MICROS = 0.02
+"""Time to check one operator, column or constant of what an index leaves of a predicate, for one candidate.
 
-Measured by the benchmark ``residual``: 0.04 to 0.18 for 18 kinds of predicates, strings among the columns, median 0.08.
+Measured by the benchmark ``residual``: 0.04 to 0.18 for predicates of 3 to 9 of these, strings among the columns.
 """
-_STEPS = 256
-"""Versions of the constant tables for which it is known what was admitted before."""
-_KNOWN_PATHS = 10_000
-_ALL_OF = 1_000
-_ONE_IN = 16
-"""Of a group's first destinations each is estimated, of the others one in so many: estimates take 20 µs."""
+_KNOWN_SHAPES = 10_000
 
 _decode = msgspec.msgpack.Decoder(PartitionStatistics).decode
 
@@ -48,11 +45,11 @@ class Admission:
         self._limits = settings.limits
         self._working = working
         self._known: dict[str, tuple[int, StreamStatistics]] = {}
-        self._admitted: dict[tuple[str, str], _Admitted] = {}
+        self._admitted: dict[tuple[str, str], Admitted] = {}
         self._groups: dict[str, _Group] = {}
         """What the statistics say of groups, as long as they are used."""
-        self._paths: dict[str, AccessPath] = {}
-        """By group: the index that it is given at first."""
+        self._shapes: dict[str, _Shape] = {}
+        self._memory = TableMemory(settings, working)
 
     def statistics(self, stream_id: str, now_ms: int) -> StreamStatistics:
         """Return what workers saw of a stream lately."""
@@ -61,6 +58,7 @@ class Admission:
             with mapped():
                 bodies = self._working.redis.hvals(self._working.key("statistics", stream_id))
             known = self._known[stream_id] = (now_ms, StreamStatistics(_decode(body) for body in bodies))
+            self._memory.observe(stream_id, known[1])
             self._forget()
         return known[1]
 
@@ -76,14 +74,14 @@ class Admission:
     def index(self, plan: GroupPlan, now_ms: int) -> AccessPath:
         """Return how a group is looked up: the index in use, or the one that it is given at first."""
         load = self.statistics(plan.stream_id, now_ms).group(plan.group_id)
-        return self._by_shape(plan) if load is None else load.path
+        return self._shape(plan).path if load is None else load.path
 
-    def check(self, query: CompiledQuery, mode: str, now_ms: int) -> None:
-        """Check that a group bears a new destination, and count it as admitted.
+    def check(self, query: CompiledQuery, destination: Destination, now_ms: int) -> None:
+        """Check that a group and its workers bear a new destination, and count it as admitted.
 
         Args:
             query: What is to be created.
-            mode: The destination's; a virtual one may match whatever it likes.
+            destination: Its destination; a virtual one may match whatever it likes.
             now_ms: The time.
 
         Raises:
@@ -94,10 +92,13 @@ class Admission:
         group = self._groups.get(plan.group_id)
         if group is None or group.known is not known:
             group = self._groups[plan.group_id] = self._look_at(plan, known)
-        if group.path.residual:
+        self._check_size(group.shape.nodes)
+        if group.shape.residual_nodes:
             rows = working.parts.get(plan.stream_id, {}).get(plan.group_id, 0)
-            self._check_residual(plan, (_candidates(group, query, rows) + 1) * _PAIR_MICROS)
-        if mode == "virtual":
+            pairs = _candidates(group, query, rows) + 1
+            self._check_residual(plan, pairs * group.shape.residual_nodes * _NODE_MICROS)
+        self._memory.check(destination)
+        if destination.mode == "virtual":
             return
         admitted = group.admitted
         if admitted is None:
@@ -110,26 +111,27 @@ class Admission:
         admitted.add((working.epoch, working.versions.get(plan.stream_id, 0) + 1), own * weight)
 
     def _look_at(self, plan: GroupPlan, known: StreamStatistics) -> _Group:
-        load, path = known.group(plan.group_id), self._by_shape(plan)
+        load, shape = known.group(plan.group_id), self._shape(plan)
         rows, candidates, observed = 0, 0.0, 0.0
         if load is not None:
             rows, candidates, observed = load.rows, load.per_event(load.candidates), load.per_event(load.matches)
         admitted = None
         # Where keys alone decide, a few hot values in a sample say little of all others: what was observed does.
-        if path.kind != "hash" or path.residual:
-            admitted = self._admitted.setdefault((plan.stream_id, plan.group_id), _Admitted())
-        return _Group(known, path, rows, candidates, observed, admitted)
+        if shape.path.kind != "hash" or shape.path.residual:
+            admitted = self._admitted.setdefault((plan.stream_id, plan.group_id), Admitted())
+        return _Group(known, shape, rows, candidates, observed, admitted)
 
-    def _by_shape(self, plan: GroupPlan) -> AccessPath:
-        path = self._paths.get(plan.group_id)
-        if path is None:
-            if len(self._paths) >= _KNOWN_PATHS:
-                self._paths.clear()
-            path = self._paths[plan.group_id] = choose_index(plan.conjuncts)
-        return path
+    def _shape(self, plan: GroupPlan) -> _Shape:
+        shape = self._shapes.get(plan.group_id)
+        if shape is None:
+            if len(self._shapes) >= _KNOWN_SHAPES:
+                self._shapes.clear()
+            shape = self._shapes[plan.group_id] = _Shape.of(plan.conjuncts)
+        return shape
 
     def ended(self, destination: Destination) -> None:
         """Count a destination as admitted no more."""
+        self._memory.ended(destination)
         admitted = self._admitted.get((destination.stream_id, destination.group_id))
         if admitted is not None and destination.mode != "virtual":
             admitted.remove()
@@ -144,6 +146,16 @@ class Admission:
                 hint="Publish VIRTUAL: an event is then written once, and each reader applies its own filter.",
             )
 
+    def _check_size(self, nodes: int) -> None:
+        limit = self._limits.normal_form
+        if nodes > limit:
+            raise InputError(
+                "the predicate is too large",
+                code="quota-exceeded",
+                detail=f"Its normal form has {nodes:,} operators, columns and constants, and the limit is {limit:,}.",
+                hint="Write an OR of equalities as IN, or divide the query into several.",
+            )
+
     def _check_residual(self, plan: GroupPlan, micros: float) -> None:
         limit = self._limits.residual_micros
         if micros > limit:
@@ -156,24 +168,40 @@ class Admission:
             )
 
 
+class _Shape(NamedTuple):
+    """What a group's predicate says of it."""
+
+    path: AccessPath
+    """The index that it is given at first."""
+    nodes: int
+    """Operators, columns and constants of the predicate."""
+    residual_nodes: int
+    """Those of the conjuncts that are checked on what the index leaves."""
+
+    @classmethod
+    def of(cls, conjuncts: Sequence[Expression]) -> _Shape:
+        path, nodes = choose_index(conjuncts), [sum(1 for _ in walk(conjunct)) for conjunct in conjuncts]
+        return cls(path, sum(nodes), sum(nodes[position] for position in path.residual))
+
+
 class _Group(NamedTuple):
     """What statistics say of a group."""
 
     known: StreamStatistics
-    path: AccessPath
+    shape: _Shape
     rows: int
     """That the index had."""
     candidates: float
     """Rows that its index leaves, per event."""
     observed: float
     """Matches per event."""
-    admitted: _Admitted | None
+    admitted: Admitted | None
     """None where only what was observed counts."""
 
 
 def _candidates(group: _Group, query: CompiledQuery, rows: int) -> float:
     """Return how many of a group's rows an event is expected to be checked against, those of an index being few."""
-    path = group.path
+    path = group.shape.path
     if path.kind == "scan":
         return rows
     if path.prefix is not None and _met_by_all(query.plan.conjuncts[path.prefix], query.row):
@@ -189,38 +217,3 @@ def _met_by_all(conjunct: Expression, row: ConstantRow) -> bool:
             prefix = like_prefix(pattern)
             return prefix is not None and not prefix[0]
     return False
-
-
-class _Admitted:
-    """What was expected of the destinations admitted to a group, by the version that they came with."""
-
-    def __init__(self) -> None:
-        self._total = 0.0
-        self._count = 0
-        self._versions: list[tuple[int, int]] = []
-        self._before: list[float] = []
-
-    def weight(self) -> int:
-        """Return for how many the next one's expectation stands: of many only some are looked at, 0 for the others."""
-        if self._count < _ALL_OF:
-            return 1
-        return 0 if self._count % _ONE_IN else _ONE_IN
-
-    def add(self, version: tuple[int, int], expected: float) -> None:
-        if self._versions[-1:] != [version]:
-            self._versions.append(version)
-            self._before.append(self._total)
-            del self._versions[:-_STEPS], self._before[:-_STEPS]
-        self._total += expected
-        self._count += 1
-
-    def remove(self) -> None:
-        """Let one go; which one is not known, so that it takes its share of the sum."""
-        if self._count:
-            self._total -= self._total / self._count
-            self._count -= 1
-
-    def since(self, version: tuple[int, int]) -> float:
-        """Return what was admitted after a version."""
-        first = bisect_right(self._versions, version)
-        return max(0.0, self._total - self._before[first]) if first < len(self._before) else 0.0

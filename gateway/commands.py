@@ -43,6 +43,9 @@ class _Request(msgspec.Struct, frozen=True):
     remember: bytes
 
 
+_UNIT_BYTES = 64 << 20
+"""Bytes of the replies of one unit of work, about: some thousand large ones would fit neither Redis nor the driver."""
+
 _Places = dict[bytes, tuple[int, int]]
 """Partition and offset of replies, by the key of their command's id."""
 
@@ -77,11 +80,21 @@ class Commands:
         self._reply_partitions = topics.partitions(self._replies_topic) or 1
 
     def carry_out(self, messages: Sequence[Message]) -> None:
-        """Carry out a batch of records and commit it.
+        """Carry out a batch of records and commit it, in several units of work where its replies are too large for one.
 
         Raises:
             OperationalError: A server failed; nothing is answered that is not done.
         """
+        try:
+            self._carry_out(messages)
+        except _TooMuch:
+            self._working.open()
+            self._statements.reload()
+            middle = len(messages) // 2
+            self.carry_out(messages[:middle])
+            self.carry_out(messages[middle:])
+
+    def _carry_out(self, messages: Sequence[Message]) -> None:
         now_ms = self._clock()
         self._positions.begin()
         self._replies = Replies(self._replies_topic, self._reply_partitions, now_ms)
@@ -201,6 +214,8 @@ class Commands:
                 raise
             except Exception as error:
                 raise _Poison(request) from error
+            if self._replies.size > _UNIT_BYTES and len(self._replies.records) > 1:
+                raise _TooMuch
 
     def _one(
         self,
@@ -237,6 +252,10 @@ class Commands:
         value = message.value()
         assert isinstance(value, bytes)
         return decode_reply(value)
+
+
+class _TooMuch(Exception):
+    """The replies so far are too large for one unit of work; there are several commands."""
 
 
 class _Poison(Exception):

@@ -2,7 +2,7 @@
 
 What was published before a DROP still counts: a destination leaves the constant table when that is evaluated. A batch
 that was pinned before may still write results, so the notice of the end waits until no such batch is under way; and the
-topic stays for readers who are late, and because a sink that meets a deleted topic fails its stream.
+topic stays for readers who are late, and because a task that meets a deleted topic fails its stream.
 """
 
 from __future__ import annotations

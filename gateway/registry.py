@@ -15,6 +15,7 @@ from gateway.admission import Admission
 from gateway.placing import Asked, Placing
 from gateway.positions import Positions
 from gateway.records import CatalogCq, Cq, Destination, EndNotice, TriggerSpec, instant, millis
+from gateway.timers.grid import next_tick
 from gateway.unit import CqKey
 from gateway.working_copy import WorkingCopy
 from grouping.catalog import Stream
@@ -108,8 +109,9 @@ class Registry:
                 hint="Drop those that are not needed any more.",
             )
         destination = self._destination(destination_id)
+        _check_ticks(destination.trigger, start_ms, now_ms)
         if self._working.holder(destination_id) is None:
-            self.admission.check(query, destination.mode, now_ms)
+            self.admission.check(query, destination, now_ms)
         cq = Cq(statement.name, text, destination.destination_id, now_ms, self._begin(destination), start_ms, expire_ms)
         self._put(key, cq, destination, now_ms, query)
         return cq
@@ -240,6 +242,7 @@ class Registry:
         trigger = old.trigger
         if statement.trigger is not None or (statement.start is not None and trigger.every_ms):
             trigger = TriggerSpec.of(statement.trigger or trigger.trigger, now_ms if start_ms is None else start_ms)
+        _check_ticks(trigger, start_ms, now_ms)
         destination, offset = old, cq.offset
         if trigger != old.trigger:
             self._check_digest(old, trigger)
@@ -316,4 +319,14 @@ def _check_window(start_ms: int | None, expire_ms: int | None, now_ms: int) -> N
             code="already-expired",
             detail=f"EXPIRE is {instant(expire_ms)}, and it is {instant(now_ms)} now.",
             hint="Give an EXPIRE in the future, or leave it out.",
+        )
+
+
+def _check_ticks(trigger: TriggerSpec, start_ms: int | None, now_ms: int) -> None:
+    if start_ms is not None and trigger.timed and next_tick(trigger, now_ms, start_ms) is None:
+        raise InputError(
+            f'START "{instant(start_ms)}" is too late',
+            code="bad-time",
+            detail="The first tick after it is beyond the year 9999.",
+            hint="Give an earlier START.",
         )

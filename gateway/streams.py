@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from gateway.kafka import Topics
+from gateway.kafka import TopicRefused, Topics
 from gateway.records import instant
 from gateway.working_copy import WorkingCopy
 from grouping.catalog import Catalog, Stream, StreamColumn
@@ -95,7 +95,13 @@ def _partitions(topics: Topics, statement: CreateStream) -> int:
             detail="A missing topic is made only when its partitions are given.",
             hint=near_name(statement.topic, topics.names()) or "Add partitions = 2 to the WITH clause.",
         )
-    topics.create({statement.topic: statement.partitions})
+    try:
+        topics.create({statement.topic: statement.partitions})
+    except TopicRefused as error:
+        # Kafka takes "a.b" and "a_b" for one name, and may have policies of its own.
+        raise InputError(
+            error.message, code="stream-mismatch", detail=f"Kafka says: {error.detail}", hint="Choose another topic."
+        ) from error
     return statement.partitions
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from grouping.bound import Bound, Constant, Term, too_large
+from grouping.bound import Bound, Constant, Term, check_size, too_large
 from grouping.catalog import Stream
 from grouping.constants import number, string
 from grouping.decimal_types import WIDEST
@@ -74,6 +74,7 @@ class Binder:
         self.stream = stream
         self._qualifiers = qualifiers
         self._depth = 0
+        self._copied = 0
         self._columns: dict[str, Column] = {}
 
     def bind(self, node: exp.Expr) -> Bound:
@@ -176,8 +177,11 @@ class Binder:
     def _between(self, node: exp.Expr) -> Term:
         if node.args.get("symmetric"):
             raise unsupported("BETWEEN SYMMETRIC", "Spark has only the plain one.")
-        parts = (node.this, node.args["low"], node.args["high"])
-        return Term("between", comparable(tuple(self.bind(part) for part in parts)), "BOOLEAN")
+        needle, low, high = (self.bind(part) for part in (node.this, node.args["low"], node.args["high"]))
+        self._copied = check_size(needle, 1, self._copied)
+        # As Spark has it: each bound meets the operand in a type of their own, whatever the other bound is.
+        sides = (Term(op, comparable((needle, bound)), "BOOLEAN") for op, bound in ((">=", low), ("<=", high)))
+        return Term("and", tuple(sides), "BOOLEAN")
 
     def _in(self, node: exp.Expr) -> Term:
         if node.args.get("query") or node.args.get("unnest"):

@@ -17,7 +17,7 @@ from grouping.group import ConstantValue
 __all__ = ["Bound", "Constant", "Term", "check_size", "nodes", "too_large"]
 
 MAX_COPIED_NODES = 20_000
-"""Nodes that normalising may add (BETWEEN and CASE repeat an operand), so that nesting cannot make them explode."""
+"""Nodes that BETWEEN and IN may add, which repeat an operand, so that nesting cannot make them explode."""
 
 
 class Constant(msgspec.Struct, frozen=True):
@@ -37,7 +37,7 @@ class Constant(msgspec.Struct, frozen=True):
 
 
 class Term(msgspec.Struct, frozen=True):
-    """An operator or function over bound arguments; operators as in `expression.Call`, and ``between``."""
+    """An operator or function over bound arguments; operators as in `expression.Call`."""
 
     op: str
     args: tuple[Bound, ...]

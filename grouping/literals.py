@@ -27,6 +27,8 @@ def _exact(text: str) -> tuple[str, ConstantValue]:
     """Read a number exactly: a BIGINT where one holds it, else NUMERIC."""
     if len(text) <= 18 and text.isdecimal():
         return "BIGINT", int(text)
+    if "e" in text or "E" in text:
+        _double(text)  # a number with an exponent is a DOUBLE before it is anything: what is none is refused everywhere
     value = _decimal(text)
     if value == value.to_integral_value() and -(2**63) <= value < 2**63:
         return "BIGINT", int(value)

@@ -1,7 +1,7 @@
 """One form for every spelling of a predicate: NOT pushed inwards, columns left, ORs of equalities made sets.
 
 Each step is exact in three-valued logic. An OR is never multiplied out, so that the result is no larger than the
-predicate, but for the operands that BETWEEN and IN repeat; these are counted.
+predicate, but for the operand that IN repeats; its copies are counted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["normalize", "normalize_value"]
 
 _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _TURNED = {"=": "=", "<>": "<>", "<=>": "<=>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
-_LOGIC = frozenset((*_TURNED, "and", "or", "not", "in", "between", "is_null", "like"))
+_LOGIC = frozenset((*_TURNED, "and", "or", "not", "in", "is_null", "like"))
 
 
 def normalize(where: Bound | None) -> tuple[Bound, ...]:
@@ -53,8 +53,6 @@ class _Normalizer:
             case Term("and" | "or", parts):
                 op = bound.op if not negated else "or" if bound.op == "and" else "and"
                 return _joined(op, [self.predicate(part, negated=negated) for part in parts])
-            case Term("between", (needle, low, high)):
-                return self._between(self.value(needle), self.value(low), self.value(high), negated=negated)
             case Term("in", (needle, *members)):
                 return self._in(self.value(needle), [self.value(member) for member in members], negated=negated)
             case Term(op, (left, right)) if op in _OPPOSITE:
@@ -85,16 +83,13 @@ class _Normalizer:
             return bound
         return Term(bound.op, tuple(self.value(part) for part in bound.args), bound.type)
 
-    def _between(self, needle: Bound, low: Bound, high: Bound, *, negated: bool) -> Bound:
-        self._spent = check_size(needle, 1, self._spent)
-        op, lower, upper = ("or", "<", ">") if negated else ("and", ">=", "<=")
-        return _joined(op, [_turned(lower, needle, low), _turned(upper, needle, high)])
-
     def _in(self, needle: Bound, members: list[Bound], *, negated: bool) -> Bound:
         """Return IN as a set of its constants, and comparisons with its other members."""
         constants = [member for member in members if isinstance(member, Constant)]
         others = [member for member in members if not isinstance(member, Constant)]
         self._spent = check_size(needle, len(others), self._spent)
+        for member in others:
+            _check_common(needle, member)
         parts = [_turned("<>" if negated else "=", needle, member) for member in others]
         if constants:
             parts.append(_member(needle, set_of(constants), negated=negated))
@@ -107,12 +102,17 @@ def _negated(bound: Bound, negated: bool) -> Bound:
 
 def _member(needle: Bound, constants: Constant, *, negated: bool) -> Bound:
     if not constants.type.startswith("SET<"):
-        if constants.type == "NUMERIC" and not isinstance(needle, Column):
+        if constants.type in ("NUMERIC", "BIGINT") and not isinstance(needle, Column):
+            # A BIGINT too: another number in its place has to be read as a DECIMAL (prepared.py).
             constants = as_decimal(constants)
-            if common_type((needle.type, constants.type)) is None:
-                raise unsupported("a comparison of such wide numbers", "No DECIMAL holds both sides.")
+            _check_common(needle, constants)
         return _turned("<>" if negated else "=", needle, constants)
     return _negated(Term("in", (needle, constants), "BOOLEAN"), negated)
+
+
+def _check_common(one: Bound, other: Bound) -> None:
+    if common_type((one.type, other.type)) is None:
+        raise unsupported("a comparison of such wide numbers", "No DECIMAL holds both sides.", "CAST one to DOUBLE.")
 
 
 def _turned(op: str, left: Bound, right: Bound) -> Bound:

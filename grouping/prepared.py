@@ -21,6 +21,8 @@ from grouping.compiler import Draft, compile_draft, finish
 from grouping.constants import as_set, lift
 from grouping.cq_text import LITERAL, CqText
 from grouping.errors import InputError
+from grouping.expression import Column
+from grouping.functions import common_type
 from grouping.group import CompiledQuery, ConstantRow, ConstantValue, SelectList
 from grouping.literals import READERS
 from grouping.query import CreateCq
@@ -52,11 +54,13 @@ class _Place(NamedTuple):
     sign: str
     literal_type: str
     """The type that Spark gives the literal must be this; "" where it does not matter."""
+    beside: str
+    """The type that the constant must have one in common with; "" where any number will do."""
     fixed: Typed
 
     def read(self, literals: Sequence[str]) -> Typed:
         """Return the constant's type and value in another text."""
-        ordinal, read_text, of_string, sign, literal_type, fixed = self
+        ordinal, read_text, of_string, sign, literal_type, beside, fixed = self
         if ordinal < 0:
             return fixed
         text = literals[ordinal]
@@ -69,7 +73,10 @@ class _Place(NamedTuple):
             text = sign + text
         if literal_type and READERS["literal"](text)[0] != literal_type:
             raise _Fallback
-        return read_text(text)
+        typed = read_text(text)
+        if beside and typed[0] != fixed[0] and common_type((beside, typed[0])) is None:
+            raise _Fallback
+        return typed
 
 
 _OF_STRINGS = frozenset(("string", "date", "timestamp", "pattern"))
@@ -170,42 +177,44 @@ def _positions(text: str, offset: int, start: int) -> dict[int, int]:
 
 
 def _shape(draft: Draft, query: CompiledQuery, positions: dict[int, int]) -> _Shape:
-    loose = set(_compared(draft.conjuncts))
+    loose = _compared(draft.conjuncts)
     places: list[tuple[_Place, ...] | _Place] = []
     for constant in draft.constants:
-        exact = id(constant) not in loose
+        beside = loose.get(id(constant))
         if constant.members:
-            places.append(tuple(_place(member, positions, exact=exact) for member in constant.members))
+            places.append(tuple(_place(member, positions, beside) for member in constant.members))
         else:
-            places.append(_place(constant, positions, exact=exact))
+            places.append(_place(constant, positions, beside))
     used = {place.ordinal for slot in places for place in (slot if isinstance(slot[0], _Place) else (slot,))}
     kept = tuple(ordinal for ordinal in positions.values() if ordinal not in used)
     ordered = draft.conjuncts if draft.ties else ()
     return _Shape(draft.stream, query, tuple(places), kept, {}, ordered)
 
 
-def _compared(conjuncts: Sequence[Bound]) -> list[int]:
-    """Return the ids of the constants that are compared with something: how they are read is that one's choice."""
-    found = []
+def _compared(conjuncts: Sequence[Bound]) -> dict[int, str]:
+    """Return the type of what is compared with each constant, by its id: how it is read is that one's choice."""
+    found = {}
     stack = list(conjuncts)
     while stack:
         node = stack.pop()
+        match node:
+            case Term(op, (Column() | Term() as other, Constant() as constant)) if op in _COMPARING:
+                found[id(constant)] = other.type
         if isinstance(node, Term):
-            constants = [argument for argument in node.args if isinstance(argument, Constant)]
-            if node.op in _COMPARING and len(constants) == 1:
-                found.append(id(constants[0]))
             stack += node.args
     return found
 
 
-def _place(constant: Constant, positions: dict[int, int], *, exact: bool) -> _Place:
+def _place(constant: Constant, positions: dict[int, int], beside: str | None) -> _Place:
     fixed = (constant.type, constant.value)
     if constant.reader is None or constant.position not in positions:
-        return _Place(-1, READERS["literal"], False, "", "", fixed)
+        return _Place(-1, READERS["literal"], False, "", "", "", fixed)
     of_string = constant.reader in _OF_STRINGS
     sign = "-" if not of_string and constant.text.startswith("-") else ""
-    kind = READERS["literal"](constant.text)[0] if exact and not of_string else ""
-    return _Place(positions[constant.position], READERS[constant.reader], of_string, sign, kind, fixed)
+    kind = READERS["literal"](constant.text)[0] if beside is None and not of_string else ""
+    if beside is None or constant.reader != "decimal":  # all other ways of reading suit whatever stands beside
+        beside = ""
+    return _Place(positions[constant.position], READERS[constant.reader], of_string, sign, kind, beside, fixed)
 
 
 def _read(shape: _Shape, text: CqText) -> tuple[CreateCq, CompiledQuery]:

@@ -49,6 +49,10 @@ class LimitSettings(BaseModel):
     residual_micros: float = Field(
         5_000.0, description="expected time to check what no index decides, per event of one group, in µs"
     )
+    normal_form: int = Field(
+        10_000, description="operators, columns and constants of a predicate in its normal form; an IN list is one"
+    )
+    table_megabytes: int = Field(4_096, description="expected memory of all constant tables in each worker, in MB")
 
 
 class EvaluatorSettings(BaseModel):

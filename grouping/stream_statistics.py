@@ -96,6 +96,8 @@ class PartitionStatistics(msgspec.Struct, frozen=True, array_like=True):
     """Of the constant tables."""
     columns: dict[str, ColumnSample]
     groups: dict[str, GroupLoad]
+    table_bytes: int = 0
+    """Memory of all the stream's constant tables in the worker."""
 
 
 class StreamStatistics:
@@ -110,6 +112,8 @@ class StreamStatistics:
         self._groups: dict[str, GroupLoad | None] = {}
         self.version = min(((part.epoch, part.version) for part in self._parts), default=(0, 0))
         """Epoch and version of the constant tables that all figures include."""
+        self.table_bytes = max((part.table_bytes for part in self._parts), default=None)
+        """Memory of the constant tables in the worker with the largest ones; None when no worker told."""
 
     def column(self, name: str) -> ColumnSample | None:
         """Return the sample of a column; None while too few events were seen."""

@@ -10,6 +10,7 @@ import numpy as np
 from grouping.catalog import Stream
 from grouping.redis_store import TableVersion
 from grouping.stream_statistics import ColumnSample, PartitionStatistics, Rounded, rounded
+from spark_jobs.constant_cache import Snapshot
 from spark_jobs.events import Events
 from spark_jobs.load import Loads
 
@@ -42,7 +43,7 @@ class StreamSampler:
         self.loads = Loads()
         """What the groups cost, over all partitions."""
 
-    def take(self, events: Events, version: TableVersion) -> tuple[int, PartitionStatistics] | None:
+    def take(self, events: Events, version: TableVersion, snapshot: Snapshot) -> tuple[int, PartitionStatistics] | None:
         """Return the partition of the events and what is known of it, None when that was told lately."""
         partition, now = int(events.partitions[0]), self._clock()
         if now < max(self._next, self._due.get(partition, 0.0)):
@@ -55,7 +56,7 @@ class StreamSampler:
             kept[name].extend(rounded(values[row]) for row in chosen)
         columns = {name: _sample(values) for name, values in kept.items()}
         return partition, PartitionStatistics(
-            round(now * 1000), version.epoch, version.version, columns, self.loads.take()
+            round(now * 1000), version.epoch, version.version, columns, self.loads.take(), snapshot.nbytes
         )
 
 

@@ -16,7 +16,7 @@ from grouping.catalog import Stream
 from grouping.cq_text import CqText
 from grouping.errors import InputError
 from grouping.expression import Call, Column, Expression, Slot
-from grouping.group import CompiledQuery, ConstantRow, GroupPlan, SelectItem, SelectList
+from grouping.group import CompiledQuery, ConstantRow, GroupPlan, SelectItem, SelectList, canonical_constants
 from grouping.redis_store import TableStore
 from grouping.settings import LimitSettings, RedisSettings, Settings
 from grouping.stream_statistics import ColumnSample, GroupLoad, PartitionStatistics
@@ -37,11 +37,11 @@ _LIKE = GroupPlan("g_like", "s_1", "", (_compared("like", "symbol", "STRING"),))
 
 @pytest.fixture
 def settings(stack: Stack) -> Settings:
-    """A prefix of one's own on the stack's Redis; a group bears 100 matches per event and 1 µs of checking."""
+    """A prefix of one's own on the stack's Redis; a group bears 100 matches per event and 1.2 µs of checking."""
     return Settings(
         prefix=f"ad{secrets.token_hex(4)}.",
         redis=RedisSettings(url=SecretStr(stack.redis_url)),
-        limits=LimitSettings(matches_per_event=100, residual_micros=1),
+        limits=LimitSettings(matches_per_event=100, residual_micros=1.2),
     )
 
 
@@ -55,11 +55,14 @@ def working(settings: Settings) -> WorkingCopy:
     return working
 
 
-def _query(plan: GroupPlan, constant: object) -> CompiledQuery:
-    return CompiledQuery(plan, ConstantRow(("?",), (constant,)), _SELECT)  # type: ignore[arg-type]
+def _asked(plan: GroupPlan, constant: object, mode: str = "shared") -> tuple[CompiledQuery, Destination]:
+    """Return a query and the destination that it asks for."""
+    query = CompiledQuery(plan, ConstantRow(("STRING",), (constant,)), _SELECT)  # type: ignore[arg-type]
+    constants = canonical_constants(query.row)
+    return query, Destination("d_" + "0" * 24, "s_1", plan.group_id, "s00", constants, mode, 0)
 
 
-def _tell(settings: Settings, working: WorkingCopy, **matches: float) -> None:
+def _tell(settings: Settings, working: WorkingCopy, table_bytes: int = 0, **matches: float) -> None:
     """Tell what a worker saw: prices 0 to 999, one symbol, and so many matches per event of some groups."""
     columns = {
         "price": ColumnSample(0, [float(number) for number in range(1000)]),
@@ -70,7 +73,7 @@ def _tell(settings: Settings, working: WorkingCopy, **matches: float) -> None:
         name: GroupLoad(choose_index(plans[name].conjuncts), 1, 10.0, 10 * each, 10 * each, 10.0)
         for name, each in matches.items()
     }
-    told = PartitionStatistics(0, working.epoch, working.versions["s_1"], columns, groups)
+    told = PartitionStatistics(0, working.epoch, working.versions["s_1"], columns, groups, table_bytes)
     TableStore(settings).tell_statistics("s_1", 0, told)
 
 
@@ -78,7 +81,7 @@ def _admitted(admission: Admission, plan: GroupPlan, constants: list[object], no
     """Return how many are admitted before one is refused."""
     for count, constant in enumerate(constants):
         try:
-            admission.check(_query(plan, constant), "shared", now_ms)
+            admission.check(*_asked(plan, constant), now_ms)
         except InputError as error:
             assert "quota-exceeded" == error.code and "100.0" in (error.detail or "")
             assert "VIRTUAL" in (error.hint or "")
@@ -92,7 +95,7 @@ def test_expectations_add_up_to_the_limit(settings: Settings, working: WorkingCo
     _tell(settings, working)
     assert 500 == _admitted(admission, _BOUND, [1e6] * 500)
     assert 200 == _admitted(admission, _BOUND, [499.0] * 300)
-    admission.check(_query(_BOUND, 499.0), "virtual", 10_000)
+    admission.check(*_asked(_BOUND, 499.0, "virtual"), 10_000)
 
 
 def test_of_many_some_are_estimated(settings: Settings, working: WorkingCopy) -> None:
@@ -108,7 +111,7 @@ def test_what_goes_makes_room(settings: Settings, working: WorkingCopy) -> None:
     _tell(settings, working)
     destination = Destination("d_" + "0" * 24, "s_1", "g_bound", "s00", '["DOUBLE",1.0]', "shared", 0)
     for _ in range(1_000):
-        admission.check(_query(_BOUND, -1.0), "shared", 10_000)
+        admission.check(*_asked(_BOUND, -1.0), 10_000)
         admission.ended(destination)
     assert 100 == _admitted(admission, _BOUND, [-1.0] * 200)
 
@@ -146,10 +149,10 @@ def test_keys_alone_are_refused_by_observation_only(settings: Settings, working:
 
 
 def test_a_residual_over_its_budget_is_refused(settings: Settings, working: WorkingCopy) -> None:
-    """What no index decides is checked for every row: at 0.1 µs each, the eleventh passes 1 µs, virtual or not."""
+    """What no index decides is checked for every row: at 0.06 µs each, the 21st passes 1.2 µs, virtual or not."""
     admission = Admission(settings, working)
-    for number in range(10):
-        admission.check(_query(_LIKE, "%"), "shared", 10_000)
+    for number in range(20):
+        admission.check(*_asked(_LIKE, "%"), 10_000)
         name = f"d_{number:024x}"
         destination = Destination(name, "s_1", "g_like", "s00", f'["STRING","{number}"]', "shared", 0)
         working.load([CqKey("alice", str(number))], [destination])
@@ -159,10 +162,42 @@ def test_a_residual_over_its_budget_is_refused(settings: Settings, working: Work
     working.commit({})
     for mode in ("shared", "virtual"):
         with pytest.raises(InputError, match="too expensive") as caught:
-            admission.check(_query(_LIKE, "%"), mode, 10_000)
+            admission.check(*_asked(_LIKE, "%", mode), 10_000)
         assert "quota-exceeded" == caught.value.code
-        assert "1.1 µs" in (caught.value.detail or "") and "1.0 µs" in (caught.value.detail or "")
-    admission.check(_query(_LIKE, "AB%"), "shared", 10_000)  # of its beginning an index knows
+        assert "1.3 µs" in (caught.value.detail or "") and "1.2 µs" in (caught.value.detail or "")
+    admission.check(*_asked(_LIKE, "AB%"), 10_000)  # of its beginning an index knows
+
+
+def test_a_large_predicate_is_refused(settings: Settings, working: WorkingCopy) -> None:
+    """The limit is on what the normal form holds; a list of any length is one constant there."""
+    limits = LimitSettings(normal_form=20)
+    admission = Admission(settings.model_copy(update={"limits": limits}), working)
+    bounds = tuple(Call("<>", (Column("price", "DOUBLE"), Slot(slot)), "BOOLEAN") for slot in range(7))
+    wide = GroupPlan("g_wide", "s_1", "", bounds)
+    with pytest.raises(InputError, match="too large") as caught:
+        admission.check(*_asked(wide, 1.0), 10_000)
+    assert ("quota-exceeded", True) == (caught.value.code, "21" in (caught.value.detail or ""))
+    admission.check(*_asked(GroupPlan("g_six", "s_1", "", bounds[:6]), 1.0), 10_000)
+
+
+def test_tables_that_outgrow_a_worker_are_refused(settings: Settings, working: WorkingCopy) -> None:
+    """What workers told and what came since count together, by the size of the constants; what goes makes room."""
+    limits = LimitSettings(table_megabytes=10)
+    admission = Admission(settings.model_copy(update={"limits": limits}), working)
+    megabyte = "x" * 333_000
+    for _ in range(9):
+        admission.check(*_asked(_EQUAL, megabyte), 10_000)
+    for mode in ("shared", "virtual"):
+        with pytest.raises(InputError, match="constant tables") as caught:
+            admission.check(*_asked(_EQUAL, 2 * megabyte, mode), 10_000)
+        assert "quota-exceeded" == caught.value.code
+        assert "11.0 MB" in (caught.value.detail or "") and "10.0 MB" in (caught.value.detail or "")
+    for _ in range(5):
+        admission.ended(_asked(_EQUAL, megabyte)[1])
+    admission.check(*_asked(_EQUAL, 2 * megabyte), 20_000)
+    _tell(settings, working, table_bytes=9_900_000)
+    with pytest.raises(InputError, match="constant tables"):
+        admission.check(*_asked(_EQUAL, megabyte), 30_000)
 
 
 def test_statistics_go_with_their_stream(settings: Settings, working: WorkingCopy) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +19,7 @@ CATALOG = catalog()
 LITERALS = {
     "symbol": ("'INTC'", "''", "'it''s'", "'-5'", "'a -- b'", "NULL"),
     "price": ("5", "5.0", "5e0", "-5", "- 0.5", "1e-7", "0", "NULL"),
-    "volume": ("5", "5.5", "-5", "9007199254740993", "9223372036854775808", "5e0"),
+    "volume": ("5", "5.5", "-5", "9007199254740993", "9223372036854775808", "5e0", f"{10**40}"),
     "amount": ("5", "5.50", "-0.01"),
     "i": ("1", "-1", "3000000000"),
     "d": ("'2026-11-21'", "DATE '2026-01-01'"),
@@ -45,9 +46,11 @@ SHAPES = (
     "symbol RLIKE {symbol}",
     "upper(symbol) IN ({symbol}, {symbol})",
     "i + {i} NOT IN ({volume}, {volume}, {volume})",
+    "i + {i} NOT IN ({volume})",
     "{volume} IN (i, {i}, {volume})",
     "{volume} BETWEEN {i} AND volume",
     "amount * {volume} - {amount} > {volume}",
+    "amount / volume < {volume}",
     "round(price, {i}) = {price}",
     "rpad(symbol, {i}, {symbol}) = {symbol}",
     "CAST({symbol} AS INT) = i",
@@ -176,6 +179,23 @@ def test_fast_path_is_the_whole_path(choose: random.Random) -> None:
         text = f"CREATE CQ c{number} AS SELECT {item} FROM quotes WHERE {template}{tail}"
         text = filled(text, choose)
         assert outcome(Preparer(CATALOG), text) == outcome(preparer, text), text
+
+
+@pytest.mark.parametrize(
+    ("template", "first", "second"),
+    [
+        ("amount / volume < {}", "1.5", "12345678901234567890"),
+        ("i + 1 < {}", "5", "1" + "0" * 40),
+        ("i + 1 IN ({})", "5", "1.5"),
+        ("volume = {}", "5", "1e309"),
+    ],
+)
+def test_wide_numbers_on_the_fast_path(template: str, first: str, second: str) -> None:
+    """A number too wide, or of another kind, for what it stands beside is what it is to the whole path."""
+    preparer = Preparer(CATALOG)
+    texts = [f"CREATE CQ c AS SELECT i FROM quotes WHERE {template.format(number)}" for number in (first, second)]
+    preparer.create(CqText.cut(texts[0]))
+    assert outcome(Preparer(CATALOG), texts[1]) == outcome(preparer, texts[1])
 
 
 def outcome(preparer: Preparer, text: str) -> object:

@@ -10,9 +10,11 @@ from spark_jobs.decode import decode
 from spark_jobs.events import Events
 from spark_jobs.statistics import StreamSampler
 from tests.unit.event_batches import SETTINGS, batch, stream
+from tests.unit.matching import entry, snapshot
 
 QUOTES = stream("symbol STRING", "price DOUBLE")
 VERSION = TableVersion(1, 7)
+TABLES = snapshot((), [entry("some", (), ())])
 
 
 class Clock:
@@ -39,10 +41,11 @@ def test_samples_are_of_the_latest_events_and_bounded() -> None:
     sampler = StreamSampler(QUOTES, clock)
     for symbol in ("A", "B" * 10_000, "C"):
         clock.now += 10
-        told = sampler.take(events(symbol, 5_000), VERSION)
+        told = sampler.take(events(symbol, 5_000), VERSION, TABLES)
     assert told is not None
     partition, statistics = told
     assert (3, 7, 1_030_000) == (partition, statistics.version, statistics.at_ms)
+    assert 0 < TABLES.nbytes == statistics.table_bytes
     symbols = statistics.columns["symbol"]
     assert {"B" * 64, "C"} == set(symbols.values) and 512 == symbols.size
     assert len(msgspec.msgpack.encode(statistics)) < 30_000
@@ -55,9 +58,9 @@ def test_a_partition_is_told_of_every_two_seconds() -> None:
     """Batches that follow closely tell nothing new; two partitions are told of apart."""
     clock = Clock()
     sampler = StreamSampler(QUOTES, clock)
-    assert sampler.take(events("A", 10), VERSION) is not None
+    assert sampler.take(events("A", 10), VERSION, TABLES) is not None
     clock.now += 1
-    assert sampler.take(events("A", 10), VERSION) is None
-    assert sampler.take(events("A", 10, partition=4), VERSION) is not None
+    assert sampler.take(events("A", 10), VERSION, TABLES) is None
+    assert sampler.take(events("A", 10, partition=4), VERSION, TABLES) is not None
     clock.now += 1
-    assert sampler.take(events("A", 10), VERSION) is not None
+    assert sampler.take(events("A", 10), VERSION, TABLES) is not None
