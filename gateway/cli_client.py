@@ -39,10 +39,8 @@ def sql(
         try:
             reply = client.execute(statement)
         except CommandRejected as error:
-            fields: dict[str, str | None] = {"status": "rejected", "code": error.code, "message": error.message}
-            fields |= {"detail": error.detail, "hint": error.hint, "command_id": error.command_id}
             if as_json:
-                print(json.dumps(fields, ensure_ascii=False))
+                print(msgspec.json.encode(error.reply).decode())
             else:
                 _print_rejection(error)
             raise typer.Exit(1) from None

@@ -34,8 +34,8 @@ def up(
     data: Data = None,
     kafka: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="A Kafka that runs already.")] = None,
     redis: Annotated[str | None, typer.Option(metavar="URL", help="A Redis that runs already.")] = None,
-    kafka_port: Annotated[int, typer.Option(help="Port of the embedded Kafka; 0 for any.")] = 0,
-    redis_port: Annotated[int, typer.Option(help="Port of the embedded Valkey; 0 for any.")] = 0,
+    kafka_port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the embedded Kafka; 0 for any.")] = 0,
+    redis_port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the embedded Valkey; 0 for any.")] = 0,
     detach: Annotated[bool, typer.Option("--detach", help="Return once everything is ready.")] = False,
 ) -> None:
     """Start everything that is not given, and keep it running."""

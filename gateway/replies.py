@@ -31,6 +31,8 @@ class Replies:
         self._at = datetime.fromtimestamp(now_ms / 1000, UTC)
         self._codes: Counter[str] = Counter()
         self.records: list[Outgoing] = []
+        self.size = 0
+        """Bytes of the replies so far."""
         self.to_remember: dict[int, bytes] = {}
         """Number of a record to the key of the command id that it is the first reply to."""
         self._first: dict[bytes, int] = {}
@@ -87,11 +89,14 @@ class Replies:
         partition = self._places.get(key)
         if partition is None:
             partition = self._places[key] = partition_of(key, self._partitions)
-        self.records.append(Outgoing(self._topic, key, encode_reply(reply, encoding), headers, partition))
+        value = encode_reply(reply, encoding)
+        self.size += len(value)
+        self.records.append(Outgoing(self._topic, key, value, headers, partition))
 
     def cut_back(self, count: int) -> None:
         """Take back all records but the first ones: what they answer is carried out anew."""
         del self.records[count:]
+        self.size = sum(len(record.value or b"") for record in self.records)
         self.to_remember.clear()
         self._first.clear()
 

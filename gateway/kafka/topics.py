@@ -10,11 +10,26 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPar
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from gateway.kafka.driver import ANSWER_SECONDS, NOT_YET, KafkaUnavailable, client_config, error_code, mapped, retriable
+from grouping.errors import OperationalError
 from grouping.settings import Settings
 
-__all__ = ["Topics"]
+__all__ = ["TopicRefused", "Topics"]
 
 _NO_LEADERS = KafkaError._NOENT  # noqa: SLF001  # the driver's own code, which has a name with an underscore
+_OTHER_EPOCH = (KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH)
+"""What a broker answers that was restarted since the driver looked up the leaders, which it does not do again."""
+_REFUSALS = (
+    KafkaError.TOPIC_EXCEPTION,
+    KafkaError.INVALID_PARTITIONS,
+    KafkaError.POLICY_VIOLATION,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+)
+"""What Kafka answers about a topic that it will not have, however often it is asked."""
+
+
+class TopicRefused(OperationalError):
+    """Kafka will not have a topic of that name or form; `detail` says why."""
 
 
 class Topics:
@@ -38,7 +53,12 @@ class Topics:
             return set(self._admin.list_topics(timeout=ANSWER_SECONDS).topics)
 
     def create(self, wanted: Mapping[str, int], config: Mapping[str, str] | None = None) -> set[str]:
-        """Create topics with so many partitions each, and return which; those that exist are left as they are."""
+        """Create topics with so many partitions each, and return which; those that exist are left as they are.
+
+        Raises:
+            TopicRefused: Kafka will not have one of them, which another try does not change.
+            KafkaUnavailable: Some may have been created.
+        """
         if not wanted:
             return set()
         made = set(wanted)
@@ -49,6 +69,9 @@ class Topics:
                 try:
                     future.result(ANSWER_SECONDS)
                 except KafkaException as error:
+                    cause = error.args[0]
+                    if isinstance(cause, KafkaError) and cause.code() in _REFUSALS:
+                        raise TopicRefused(f'topic "{name}" cannot be made', detail=cause.str()) from error
                     if error_code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
                         raise
                     made.discard(name)
@@ -98,7 +121,12 @@ class Topics:
 
     def _list_offsets(self, wanted: dict[TopicPartition, OffsetSpec], level: IsolationLevel) -> dict[Any, Any]:
         futures = self._admin.list_offsets(wanted, isolation_level=level, request_timeout=ANSWER_SECONDS)
-        return {place: future.result() for place, future in futures.items()}
+        try:
+            return {place: future.result() for place, future in futures.items()}
+        except KafkaException as error:
+            if error_code(error) in _OTHER_EPOCH:
+                self._admin = AdminClient(client_config(self._settings))
+            raise
 
     def delete_before(self, topic: str, offsets: Mapping[int, int]) -> None:
         """Delete a topic's records below those offsets, by partition."""

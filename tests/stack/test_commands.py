@@ -5,9 +5,16 @@ from __future__ import annotations
 import json
 
 import pytest
+from confluent_kafka import Producer
 
+from gateway.commit import Commits
+from gateway.kafka import CommandConsumer, LogReader
+from schemas.codec import decode_reply
+from tests.benchmarks.ground import Ground
+from tests.benchmarks.timer_desk import Desk
 from tests.codec import encode_single_object, wire_schema
 from tests.kafka_tail import dead_letters
+from tests.stack.desk import NOW
 from tests.stack.lab import Lab, Source
 from tests.stack.letters import await_letters
 
@@ -163,3 +170,36 @@ def test_one_reply_each(shared_lab: Lab, source: Source) -> None:
     for sender in senders:
         assert "ok" == client.execute("SHOW CQS", sender).code
     assert {1} == {len(client.replies_to(command_id)) for command_id, _ in sent}
+
+
+def test_large_replies_come_in_several_units(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However much a batch of commands asks for, a unit of work stays small, and each command is answered once."""
+    monkeypatch.setattr("gateway.commands._UNIT_BYTES", 5000)
+    sizes: list[int] = []
+    begin = Commits.begin
+
+    def noted(commits: Commits, offsets: dict, records: list, *others: object) -> None:
+        sizes.append(sum(len(record.value) for record in records if record.topic.endswith("replies")))
+        begin(commits, offsets, records, *others)
+
+    monkeypatch.setattr(Commits, "begin", noted)
+    desk = Desk(ground.settings, NOW)
+    texts = [
+        "CREATE CQ large AS SELECT k FROM t WHERE k = 1 -- " + "x" * 1000,
+        *["DESCRIBE CQ large"] * 50,
+        "DROP CQ large",
+    ]
+    topic = ground.settings.topic("commands")
+    producer = Producer({"bootstrap.servers": ground.settings.kafka.bootstrap, "partitioner": "murmur2_random"})
+    for number, text in enumerate(texts):
+        fields = {"command_id": str(number), "subscriber": "alice", "text": text}
+        producer.produce(topic, json.dumps(fields), b"alice")
+    producer.flush()
+    consumer = CommandConsumer(ground.settings, topic, 4)
+    consumer.rewind()
+    desk.carry_out(consumer.read(1000, 10, 1))
+    consumer.close()
+    replies = LogReader(ground.settings).since(ground.settings.topic("replies"), dict.fromkeys(range(4), 0))
+    answered = [decode_reply(message.value()) for message in replies]
+    assert [(str(number), "ok") for number in range(len(texts))] == [(one.command_id, one.code) for one in answered]
+    assert max(sizes) < 5000 + 3000 < sum(sizes)

@@ -35,9 +35,9 @@ def check(lab: Lab, source: Source, watched: dict[int, Any], count: int) -> None
         assert list(range(n, count, 4)) == [one.row["n"] for one in lab.matches(created, source)]
 
 
-@pytest.mark.parametrize("role", ["evaluator", "gateway"])
+@pytest.mark.parametrize("role", ["evaluator", "gateway", "kafka"])
 def test_sigkill_mid_flow(stack: Stack, lab: Lab, role: str) -> None:
-    """A role killed while events and commands flow is restarted; no result is lost, and each command has one reply."""
+    """A role killed while events and commands flow is restarted; no result is lost, each command has one reply."""
     source, alice = lab.stream(COLUMNS), lab.subscriber()
     watched = watch(lab, source)
     timed = f"SELECT n FROM {source.name} WHERE symbol = 'S1'"

@@ -55,6 +55,13 @@ def test_a_taken_port_is_refused(data: Path) -> None:
     assert "--kafka-port" in line
 
 
+def test_a_port_that_there_is_not(data: Path) -> None:
+    """A number that no port has is told as any wrong option is."""
+    ran = _cq("up", "--data", data, "--redis-port", "65536")
+    assert (2, "") == (ran.returncode, ran.stdout)
+    assert "--redis-port" in ran.stderr and "Traceback" not in ran.stderr
+
+
 def test_a_given_server_must_answer(data: Path) -> None:
     """A Kafka or a Redis that is not there is named, without its password."""
     assert 'no Kafka answers at "127.0.0.1:1"' in _refusal("up", "--data", data, "--kafka", "127.0.0.1:1")
