@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from typing import TypeVar
+
+import msgspec
 
 from gateway.answers import NextTick, trigger_result
 from gateway.names import Names
@@ -17,11 +20,19 @@ from grouping.access_path import AccessPath
 from grouping.catalog import Catalog
 from grouping.group import GroupPlan
 from grouping.query import Show
+from grouping.tokens import NAME_LENGTH
 
 __all__ = ["show"]
 
 _MOST = 1000
+_PAGE_BYTES = 4 << 20
+"""A page that has so many ends there: a thousand items of any size would not fit one reply."""
+_LONGEST_PATTERN = 6 * NAME_LENGTH + 1
+"""Characters of a LIKE pattern that any name can match: folded, one becomes three at most, and % stands before each."""
 _AT_ONCE = 500
+_JSON = msgspec.json.Encoder()
+
+_T = TypeVar("_T")
 
 
 def show(
@@ -37,12 +48,12 @@ def show(
     match statement.what:
         case "streams":
             streams = {stream.name: stream for stream in catalog}
-            return _page(statement, "streams", streams, lambda name: describe_stream(streams[name]))
+            return _listed(statement, "streams", streams, lambda name: describe_stream(streams[name]))
         case "groups":
             groups = {
                 name: stream_id for stream_id, parts in working.parts.items() for name in parts if name.startswith("g_")
             }
-            return _page(statement, "groups", groups, lambda name: _group(working, upkeep, groups[name], name, index))
+            return _listed(statement, "groups", groups, lambda name: _group(working, upkeep, groups[name], name, index))
         case "cqs":
             return _cqs(statement, subscriber, working, _wanted(statement, working.names(subscriber)), next_tick)
         case "timers":
@@ -74,15 +85,14 @@ def _cqs(
     limit = _limit(statement)
     chosen = [CqKey(subscriber, name) for name in islice(names, limit + 1)]
     working.load(chosen)
-    page = [_cq(working, key, next_tick) for key in chosen[:limit]]
-    return {statement.what: page, "next": page[-1]["cq"] if len(chosen) > limit and page else None}
+    return _page(statement.what, "cq", chosen, limit, lambda key: _cq(working, key, next_tick))
 
 
 def _limit(statement: Show) -> int:
     return _MOST if statement.limit is None else min(statement.limit, _MOST)
 
 
-def _page(
+def _listed(
     statement: Show, what: str, names: Iterable[str], item: Callable[[str], dict[str, object]]
 ) -> dict[str, object]:
     wanted = sorted(names, key=str.casefold)
@@ -92,14 +102,33 @@ def _page(
     if statement.after is not None:
         after = statement.after.casefold()
         wanted = [name for name in wanted if name.casefold() > after]
-    limit = _limit(statement)
-    page = [item(name) for name in wanted[:limit]]
-    return {what: page, "next": page[-1][what[:-1]] if len(wanted) > limit and page else None}
+    return _page(what, what[:-1], wanted, _limit(statement), item)
+
+
+def _page(
+    what: str, name: str, wanted: Sequence[_T], limit: int, item: Callable[[_T], dict[str, object]]
+) -> dict[str, object]:
+    """Return the first items of what is wanted, at least one of them, and the name of the last where there are more."""
+    page: list[dict[str, object]] = []
+    size = 0
+    for one in wanted[:limit]:
+        if size >= _PAGE_BYTES:
+            break
+        page.append(item(one))
+        size += len(_JSON.encode(page[-1]))
+    return {what: page, "next": page[-1][name] if len(wanted) > len(page) else None}
 
 
 def _like(pattern: str) -> Callable[[str], bool]:
-    parts = (".*" if mark == "%" else "." if mark == "_" else re.escape(mark) for mark in pattern.casefold())
-    compiled = re.compile("".join(parts), re.DOTALL)
+    pattern = re.sub("%+", "%", pattern.casefold())
+    if len(pattern) > _LONGEST_PATTERN:
+        return lambda name: False
+    first, *rest = ["".join("." if mark == "_" else re.escape(mark) for mark in part) for part in pattern.split("%")]
+    if rest:
+        # What stands between two % is taken where it first fits and, being atomic, not sought again further on: a few
+        # of them would otherwise keep the gateway busy for hours.
+        first += "".join(f"(?>.*?{part})" for part in rest[:-1]) + ".*" + rest[-1]
+    compiled = re.compile(first, re.DOTALL)
     return lambda name: compiled.fullmatch(name.casefold()) is not None
 
 

@@ -27,6 +27,8 @@ _NUMBER = rf"[0-9](?<![\w.][0-9])[0-9]*(?:\.[0-9]*)?{_REST}|\.[0-9](?<![\w.]\.[0
 LITERAL = re.compile(f"({_STRING}|{_NUMBER})")
 """A string, or a number without its sign. What may not stand before is looked at behind the first character: an
 expression that begins with a set of characters is searched for twice as fast."""
+_EXPONENT = re.compile(r"(?<![\w.])[0-9.]+[eE][+-]$", re.A)
+"""The beginning of a number, which what follows may complete."""
 _NO_NAMES = frozenset(("AS", "FROM", "SELECT", "WHERE", "WITH"))
 _LONGEST = 4096
 """Characters of a text that is cut at most."""
@@ -112,11 +114,11 @@ class _Last:
 def _like(template: TextTemplate, strings: tuple[bool, ...]) -> Callable[[str], re.Match[str] | None] | None:
     """Return what matches the texts of a template whose literals are strings where those were, None where unsure.
 
-    A piece may read otherwise beside a literal of the other kind (``5e+'a'``, ``5e+7``), and so may one with a quote of
-    its own.
+    A piece may read otherwise beside a literal of the other kind (``5e+'a'``, ``5e+7``) or another number (``5e+7.``),
+    and so may one with a quote of its own.
     """
     before, after, *rest = template.pieces
-    if any("'" in piece for piece in (after, *rest)):
+    if any("'" in piece or _EXPONENT.search(piece) for piece in (after, *rest)):
         return None
     name = "[A-Za-z0-9_][A-Za-z0-9_ .:/-]{0,200}" if before.endswith('"') else "[A-Za-z_][A-Za-z0-9_]{0,200}"
     parts = [re.escape(before), f"({name})", re.escape(after)]

@@ -36,15 +36,15 @@ def check_virtual(query: CompiledQuery) -> None:
 def _check(expression: Expression, operators: frozenset[str]) -> None:
     for part in walk(expression):
         if isinstance(part, Column) and part.name in RECORD_FIELDS:
-            named = part.name
+            why = f'The events that its reader gets do not tell "{part.name}".'
         elif isinstance(part, Call) and part.op not in operators:
-            named = part.op
+            why = f'Its reader would have to apply "{part.op}" by its own SQL, where that may mean something else.'
         else:
             continue
         raise InputError(
             "the query cannot be published VIRTUAL",
             code="unsupported-query",
-            detail=f'Its reader would have to apply "{named}", which the stored events do not tell.',
+            detail=why,
             hint="Leave VIRTUAL out, or select and compare plain columns only.",
         )
 

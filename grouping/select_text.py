@@ -108,7 +108,7 @@ def _marked(tokens: list[Token]) -> list[Token]:
             and token.text.isidentifier()
             and token.text.lower() not in _KEYWORDS
             and not (i and tokens[i - 1].token_type in _NO_CALL_AFTER)
-            and not (i and depth == 0 and tokens[i - 1].token_type is TokenType.FROM)
+            and not (i and depth == 0 and _begins_from(tokens, i - 1))
             and not (token.text.lower() in _WITH_FROM and _has_from(tokens, i + 1))
         ):
             marked.append(_renamed(token, TokenType.VAR, FUNCTION_MARK + token.text))
@@ -137,7 +137,7 @@ def _stream_as_one(tokens: list[Token], text: str) -> list[Token]:
     depth = 0
     for i, token in enumerate(tokens):
         depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
-        if token.token_type is TokenType.FROM and depth == 0 and tokens[i - 1].token_type is not TokenType.DISTINCT:
+        if depth == 0 and _begins_from(tokens, i):
             break
     else:
         return tokens
@@ -150,6 +150,11 @@ def _stream_as_one(tokens: list[Token], text: str) -> list[Token]:
         return tokens
     name = text[tokens[first].start : tokens[last - 1].end + 1]
     return [*tokens[:first], _renamed(tokens[first], TokenType.IDENTIFIER, name), *tokens[last:]]
+
+
+def _begins_from(tokens: Sequence[Token], place: int) -> bool:
+    """Return whether the FROM clause begins there, and not the end of IS DISTINCT FROM."""
+    return tokens[place].token_type is TokenType.FROM and tokens[place - 1].token_type is not TokenType.DISTINCT
 
 
 def _of_name(source: str) -> bool:

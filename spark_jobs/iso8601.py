@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from calendar import isleap
 from datetime import UTC, date, datetime, timedelta
 
 __all__ = ["parse_date", "parse_timestamp"]
@@ -28,10 +29,9 @@ def parse_date(text: str) -> date:
     """
     if ordinal := _ORDINAL.fullmatch(text):
         year, day = int(ordinal[1]), int(ordinal[2])
-        found = date(year, 1, 1) + timedelta(days=day - 1)
-        if found.year != year:
+        if not 1 <= day <= 365 + isleap(year):
             raise ValueError("no such day of the year")
-        return found
+        return date(year, 1, 1) + timedelta(days=day - 1)
     if not text.isascii():  # the library reads other scripts' digits
         raise ValueError("not an ISO 8601 date")
     return date.fromisoformat(text)

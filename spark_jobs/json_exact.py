@@ -139,23 +139,25 @@ def _double(text: str) -> float:
 def fit_decimal(text: str, precision: int, scale: int) -> Decimal:
     """Return the number that the text writes, which must fit precision and scale without rounding.
 
+    Zeros at its end are left out: with them it may have more digits than Arrow takes for a DECIMAL.
+
     Raises:
         ValueError: It does not fit, or is no number.
 
     Example:
         >>> fit_decimal("1e1", 4, 2), fit_decimal("1.50", 2, 1)
-        (Decimal('1E+1'), Decimal('1.50'))
+        (Decimal('1E+1'), Decimal('1.5'))
     """
     if not DECIMAL_TEXT.fullmatch(text):
         raise ValueError("the text is no decimal number")
     number = Decimal(text)
     if not number:
         return Decimal(0)
-    _, digits, exponent = number.as_tuple()
+    sign, digits, exponent = number.as_tuple()
     assert isinstance(exponent, int)  # the pattern lets neither NaN nor Infinity through
     zeros = 0
     while digits[-1 - zeros] == 0:
         zeros += 1
     if exponent + zeros < -scale or number.adjusted() >= precision - scale:
         raise ValueError(f"the number does not fit {precision} digits, {scale} of them after the point")
-    return number
+    return Decimal((sign, digits[: len(digits) - zeros], exponent + zeros))

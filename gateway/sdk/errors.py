@@ -23,6 +23,10 @@ What the Kafka driver raises is turned into these in `transport.py` alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gateway.sdk.results import Reply
 
 __all__ = [
     "BadCursor",
@@ -68,6 +72,8 @@ class CommandRejected(GatewayError):
         """The stable, kebab-case code of contract §3."""
         self.command_id = command_id
         """The command that was rejected."""
+        self.reply: Reply | None = None
+        """The whole answer."""
 
     def __str__(self) -> str:
         """The code, the message, and detail and hint where given."""

@@ -11,9 +11,11 @@ from gateway.records import TriggerSpec, millis
 
 __all__ = ["next_tick", "previous_tick"]
 
+_LAST_MS = millis(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC))
+
 
 def next_tick(trigger: TriggerSpec, after_ms: int, start_ms: int | None = None) -> int | None:
-    """Return the first tick later than an instant, None when there is none.
+    """Return the first tick later than an instant, None when there is none up to the year 9999.
 
     Args:
         trigger: An interval with its phase, or a cron expression.
@@ -28,7 +30,8 @@ def next_tick(trigger: TriggerSpec, after_ms: int, start_ms: int | None = None) 
     """
     after_ms = after_ms if start_ms is None else max(after_ms, start_ms)
     if trigger.every_ms:
-        return after_ms - (after_ms - trigger.phase_ms) % trigger.every_ms + trigger.every_ms
+        tick = after_ms - (after_ms - trigger.phase_ms) % trigger.every_ms + trigger.every_ms
+        return tick if tick <= _LAST_MS else None
     return _cron(trigger, after_ms, reverse=False)
 
 
@@ -45,6 +48,9 @@ def previous_tick(trigger: TriggerSpec, before_ms: int) -> int | None:
 
 
 def _cron(trigger: TriggerSpec, at_ms: int, *, reverse: bool) -> int | None:
-    local = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone(ZoneInfo(trigger.zone))
-    found = next(CronSim(trigger.cron, local, reverse=reverse), None)
-    return None if found is None else millis(found.astimezone(UTC))
+    try:
+        local = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone(ZoneInfo(trigger.zone))
+        found = next(CronSim(trigger.cron, local, reverse=reverse), None)
+        return None if found is None else millis(found.astimezone(UTC))
+    except OverflowError:  # beyond the years 1 to 9999
+        return None

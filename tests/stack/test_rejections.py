@@ -54,11 +54,19 @@ REJECTED: dict[str, tuple[str, str]] = {
     "explain unknown": ("EXPLAIN CQ nope", "unknown-cq"),
     "stream exists": ("CREATE STREAM {s} (a INT) WITH (topic = 'x', format = 'json', partitions = 1)", "stream-exists"),
     "no topic": ("CREATE STREAM other (a INT) WITH (topic = 'no-such-topic', format = 'json')", "stream-mismatch"),
+    "a topic that Kafka will not have": (
+        "CREATE STREAM other (a INT) WITH (topic = 'cq_commands', format = 'json', partitions = 1)",
+        "stream-mismatch",
+    ),
     "our own topic": ("CREATE STREAM other (a INT) WITH (topic = 'cq.commands', format = 'json')", "not-allowed"),
     "schema lacks a column": (
         "CREATE STREAM other (a INT) WITH (topic = 'cq-t', format = 'avro', partitions = 1, "
         'schema = \'{{"type": "record", "name": "R", "fields": []}}\')',
         "stream-mismatch",
+    ),
+    "no tick after START": (
+        "CREATE CQ a AS SELECT symbol FROM {s} START '9999-12-31T23:30:00Z' EVERY CRON '0 8 * * MON'",
+        "bad-time",
     ),
     "digest without every": ("CREATE CQ a AS SELECT symbol FROM {s} DO PUBLISH DIGEST ALL", "bad-interval"),
 }

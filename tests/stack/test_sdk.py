@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import subprocess
 import sys
@@ -12,7 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.sdk import BadQuery, Client, Match, NotFound, Reply, aio, connect
+from gateway.sdk import BadQuery, Client, Match, Reply, aio, connect
+from tests.kafka_client import RawClient
 from tests.stack.server import Stack
 
 COLUMNS = {"symbol": "STRING", "price": "DOUBLE"}
@@ -26,14 +26,15 @@ def client(stack: Stack) -> Iterator[Client]:
 
 
 @pytest.fixture
-def stream(client: Client) -> Iterator[str]:
-    """A stream of its own, dropped with its CQs."""
+def stream(stack: Stack, client: Client) -> Iterator[str]:
+    """A stream of its own, dropped with its CQs, which there may be thousands of."""
     name = f"sdk{uuid.uuid4().hex[:8]}"
     client.create_stream(name, COLUMNS, partitions=2)
     yield name
-    for item in client.listing("CQS"):
-        with contextlib.suppress(NotFound):
-            client.drop(item["cq"])
+    raw = RawClient(stack.bootstrap, stack.prefix)
+    for command_id in [raw.send(f'DROP CQ "{item["cq"]}"', client.subscriber) for item in client.listing("CQS")]:
+        raw.reply(command_id)
+    raw.close()
     client.drop_stream(name)
 
 
@@ -107,6 +108,7 @@ def test_a_shell_can_do_it(stack: Stack, client: Client, stream: str) -> None:
     assert (0, "accepted") == (created.returncode, json.loads(created.stdout)["status"])
     again = cq("sql", f"CREATE CQ shell AS SELECT price FROM {stream}")
     assert (1, "cq-exists") == (again.returncode, json.loads(again.stdout)["code"])
+    assert list(json.loads(created.stdout)) == list(json.loads(again.stdout))
     client.publish(stream, rows(5))
     [line] = cq("tail", "shell", "--limit", "1").stdout.splitlines()
     assert {"price": 3.0} == json.loads(line)["row"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
+from aiokafka.record.util import decode_varint
 
 from grouping.catalog import Stream, StreamColumn
 from grouping.settings import Settings
@@ -38,6 +39,19 @@ def batch(
     )
 
 
+def headers(row: dict) -> list[tuple[str, bytes]]:
+    """Return the headers of an output row."""
+    packed = bytearray(row["headers"])
+    count, at = decode_varint(packed, 0)
+    found = []
+    for _ in range(2 * count):
+        size, at = decode_varint(packed, at)
+        found.append(bytes(packed[at : at + size]))
+        at += size
+    assert at == len(packed)
+    return [(name.decode(), value) for name, value in zip(found[::2], found[1::2], strict=True)]
+
+
 def header(row: dict, name: str) -> str:
     """Return a header of an output row."""
-    return next(item["value"] for item in row["headers"] if item["key"] == name).decode()
+    return dict(headers(row))[name].decode()

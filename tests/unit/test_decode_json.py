@@ -81,6 +81,9 @@ UNDECODABLE = [
     b'{"day":"10000-01-01"}',
     b'{"day":"2026-11"}',
     b'{"day":"2026-366"}',
+    b'{"day":"9999-366"}',
+    b'{"day":"0001-000"}',
+    b'{"day":"0000-001"}',
     b'{"day":"2026-11-21T00:00:00"}',
     b'{"day":20261121}',
     '{"day":"٢٠٢٦-11-21"}'.encode(),
@@ -97,6 +100,7 @@ UNDECODABLE = [
     b'{"at":"0001\\u002D01-01T00:00:00+00:01"}',
     b'{"at":"9999-12-31T23:59:59-00:01"}',
     b'{"at":"9999-12-31T24:00:00Z"}',
+    b'{"at":"9999-366T00:00:00Z"}',
     b'{"at":"P1D"}',
 ]
 
@@ -128,6 +132,9 @@ GOOD = [
     (b'{"n":1}', "n", Decimal("1.00")),
     (b'{"n":"-999.99"}', "n", Decimal("-999.99")),
     (b'{"n":1.500}', "n", Decimal("1.50")),
+    (b'{"n":1%s.%s}' % (b"0" * 2, b"0" * 80), "n", Decimal("100.00")),
+    (b'{"n":"%s1.5%s"}' % (b"0" * 80, b"0" * 80), "n", Decimal("1.50")),
+    (b'{"n":%se-200}' % (b"1" + b"0" * 200), "n", Decimal("1.00")),
     (b'{"n":"1e2"}', "n", Decimal("100.00")),
     (b'{"n":"\\u0031"}', "n", Decimal("1.00")),
     (b'{"n":0e99}', "n", Decimal("0.00")),
@@ -213,7 +220,7 @@ def test_column_name_that_json_escapes():
 
 
 def test_dead_letter_of_an_oversized_record():
-    """A record too large for a dead letter is named by it and left out, so that the sink can write it."""
+    """A record too large for a dead letter is named by it and left out, so that Kafka takes it."""
     value = b"[" + b"1," * 600_000 + b"1]"
     _, dead = decode(batch([value]), TYPED, SETTINGS)
 

@@ -52,6 +52,21 @@ def test_cron_across_a_change_of_clocks() -> None:
     assert previous_tick(trigger, sunday) == saturday
 
 
+@pytest.mark.parametrize(
+    "trigger",
+    [
+        TriggerSpec(3_600_000),
+        TriggerSpec(cron="0 8 * * MON", zone="UTC"),
+        TriggerSpec(cron="0 0 29 2 *", zone="UTC"),
+        TriggerSpec(cron="0 8 * * *", zone="Europe/Madrid"),
+    ],
+    ids=repr,
+)
+def test_no_tick_beyond_the_year_9999(trigger: TriggerSpec) -> None:
+    """Where time ends there is no next tick, and that is no fault."""
+    assert next_tick(trigger, 0, 253_402_299_000_000) is None
+
+
 def test_a_tick_waits_for_what_was_published_before_it() -> None:
     """Settled time goes on when the evaluator has committed the ends of a probe; an idle partition holds nothing up."""
     frontier = Frontier(0, {"0": 0, "1": 7}, wait_ms=1000)
