@@ -20,7 +20,7 @@ from tests.kafka_tail import Tail
 
 __all__ = ["DEADLINE", "RawClient", "Reply", "wait_until"]
 
-DEADLINE = 60.0
+DEADLINE = 120.0
 """Seconds after which a wait has failed: far above any healthy time, roles are restarted within it."""
 
 

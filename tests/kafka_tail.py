@@ -73,7 +73,7 @@ class Tail:
                 assert error.retriable(), error
         return messages
 
-    def drain(self, timeout: float = 60.0) -> list[Any]:
+    def drain(self, timeout: float = 180.0) -> list[Any]:
         """Return everything up to where the partitions end at this moment."""
         deadline = time.monotonic() + timeout
         ends = {place: self._end(*place) for place in tuple(self.next)}
@@ -172,7 +172,7 @@ class Results:
         """Return a destination's results so far."""
         return self.first[destination["key"]]
 
-    def until(self, condition: Callable[[], object], what: str, timeout: float = 60.0) -> None:
+    def until(self, condition: Callable[[], object], what: str, timeout: float = 180.0) -> None:
         """Read until the condition holds."""
         deadline = time.monotonic() + timeout
         while not condition():

@@ -60,7 +60,7 @@ class Many:
         self._source.fence()
         return rows, (at_ms // _EVERY_MS + 1) * _EVERY_MS
 
-    def check(self, rows: list[dict[str, Any]], tick_ms: int, timeout: float = 60.0) -> None:
+    def check(self, rows: list[dict[str, Any]], tick_ms: int, timeout: float = 180.0) -> None:
         """Compare all digests of a tick, when they are there, with what each CQ alone would have in it."""
 
         def of(name: str) -> list[Any]:

@@ -52,7 +52,7 @@ class Stack:
 
     def up(self) -> str:
         """Start everything, return when it is ready, and give what was printed."""
-        return self._cq("up", "--data", str(self.data), "--detach", timeout=240)
+        return self._cq("up", "--data", str(self.data), "--detach", timeout=400)
 
     def down(self) -> None:
         """Stop everything; not one of its processes may be left."""
@@ -80,7 +80,7 @@ class Stack:
         os.kill(pid, signal.SIGKILL)
         return pid
 
-    def await_restart(self, role: str, pid: int, timeout: float = 120.0) -> None:
+    def await_restart(self, role: str, pid: int, timeout: float = 300.0) -> None:
         """Return when the role runs under another pid and everything is ready again."""
         deadline = time.monotonic() + timeout
         while True:

@@ -15,7 +15,7 @@ from tests.stack.server import Stack
 def _await_taken(stack: Stack) -> None:
     """Return as soon as the evaluator has taken a digest job."""
     client = redis.Redis.from_url(stack.redis_url)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not (body := client.get("cq:evaluator:digest-job")) or json.loads(body)["state"] != "taken":
         assert time.monotonic() < deadline, "no digest job was taken"
         time.sleep(0.001)
@@ -30,5 +30,5 @@ def test_killed_while_the_job_runs(stack: Stack, lab: Lab) -> None:
         _await_taken(stack)
         pid = stack.kill(role)
         stack.await_restart(role, pid)
-        many.check(rows, tick_ms, timeout=120)
-    many.check(*many.publish(), timeout=120)
+        many.check(rows, tick_ms, timeout=300)
+    many.check(*many.publish(), timeout=300)

@@ -46,7 +46,7 @@ def test_a_result_comes_back(services: DockerCompose) -> None:
         intel = client.create("intel", "SELECT price FROM quotes WHERE symbol = 'INTC' AND price < 100")
         client.publish("quotes", [{"symbol": "INTC", "price": price} for price in (99.5, 100.5)])
         with client.subscribe(intel) as results:
-            match = results.next(timeout=60)
+            match = results.next(timeout=180)
             assert isinstance(match, Match)
             assert {"price": 99.5} == match.row
 

@@ -41,7 +41,7 @@ def follow(client: Client, queries: list[Reply], expected: dict[str, list[float]
     found = defaultdict(list)
     with client.subscribe(*(query.query for query in queries)) as results:
         for _ in range(sum(map(len, expected.values()))):
-            match = results.next(timeout=60)
+            match = results.next(timeout=180)
             assert isinstance(match, Match), "a match is missing"
             found[match.cq].append(match.row[column])
         assert results.next(timeout=1) is None
@@ -120,7 +120,7 @@ def test_a_paused_virtual_cq_sees_nothing_meanwhile(client: Client) -> None:
 
         def publish(price: float) -> None:
             client.publish(name, [{"price": price}])
-            match = others.next(timeout=60)
+            match = others.next(timeout=180)
             assert isinstance(match, Match) and price == match.row["price"]
 
         publish(10.0)
@@ -128,4 +128,4 @@ def test_a_paused_virtual_cq_sees_nothing_meanwhile(client: Client) -> None:
         publish(11.0)
         client.resume("c0")
         publish(12.0)
-        assert [10.0, 12.0] == [match.row["price"] for match in (results.next(timeout=60), results.next(timeout=60))]  # type: ignore[union-attr]
+        assert [10.0, 12.0] == [match.row["price"] for match in (results.next(timeout=180), results.next(timeout=60))]  # type: ignore[union-attr]

@@ -49,10 +49,10 @@ def test_results_come_once_over_a_cursor_and_end_with_the_cq(client: Client, str
     created = client.create("cheap", f"SELECT price FROM {stream} WHERE symbol = 'INTC' AND price < 50", publish=mode)
     client.publish(stream, rows(100))
     with client.subscribe(created) as results:
-        first = [results.next(timeout=60) for _ in range(20)]
+        first = [results.next(timeout=180) for _ in range(20)]
         cursor = results.cursor
     with client.subscribe(cursor=cursor) as results:
-        rest = [results.next(timeout=60) for _ in range(30)]
+        rest = [results.next(timeout=180) for _ in range(30)]
         client.drop("cheap")
         assert [] == list(results)
         assert "dropped" == results.ends["cheap"].reason
@@ -70,7 +70,7 @@ def test_many_are_registered_and_followed_by_one_subscription(client: Client, st
     assert 1 == len({query.group for query in queries})
     with client.subscribe(*queries) as results:
         client.publish(stream, rows(2000))
-        found = [results.next(timeout=60) for _ in range(2000)]
+        found = [results.next(timeout=180) for _ in range(2000)]
     assert {f"p{number:04}": float(number) for number in range(2000)} == {
         match.cq: match.row["price"] for match in found if isinstance(match, Match)
     }

@@ -25,6 +25,6 @@ def test_a_tick_of_many_is_one_job(stack: Stack, lab: Lab) -> None:
     assert lab.results.repeats == 0
     with connect(stack.bootstrap, lab.subscriber()) as client, client.subscribe(client.describe("large")) as results:
         for _ in range(2):
-            digest = results.next(timeout=60)
+            digest = results.next(timeout=180)
             assert isinstance(digest, Digest)
             assert len(digest.rows) == digest.count == many.count

@@ -32,7 +32,7 @@ def data(tmp_path: Path) -> Iterator[Path]:
 def _cq(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "gateway.cli", *map(str, arguments)]
     told = {**os.environ, **environment}
-    return subprocess.run(command, env=told, capture_output=True, text=True, timeout=200, check=False)
+    return subprocess.run(command, env=told, capture_output=True, text=True, timeout=400, check=False)
 
 
 def _refusal(*arguments: str | Path, **environment: str) -> str:

@@ -69,7 +69,7 @@ class Flow:
         """Return what was published of one symbol."""
         return [sent for sent in self.sent if sent.symbol == symbol]
 
-    def await_all(self, created: Any, symbol: str, timeout: float = 60.0) -> None:
+    def await_all(self, created: Any, symbol: str, timeout: float = 180.0) -> None:
         """Return when every event of a symbol is in some digest of a CQ."""
         wanted = {sent.number for sent in self.of(symbol)}
 
