@@ -141,6 +141,15 @@ class Commits:
         if published is not None:
             published.result()
 
+    def check(self) -> None:
+        """Find out whether the last unit failed, without waiting for it.
+
+        Raises:
+            OperationalError: A server failed; recovery finds out how far it came.
+        """
+        if self._published is not None and self._published.done():
+            self.finish()
+
     def look_up(self, keys: list[bytes], now_ms: int) -> Future[dict[bytes, tuple[int, int]]]:
         """Have it looked up where the replies to commands lie that were seen before; the last unit's count once done.
 

@@ -44,7 +44,7 @@ _T = TypeVar("_T")
 
 _LISTEN_SECONDS = 0.05
 _UPKEEP_SECONDS = 0.25
-_BUSY_UPKEEP_SECONDS = 0.5
+_BUSY_UPKEEP_SECONDS = 1.0
 """While commands come: ends and merged segments cost what commits cost, however few they are."""
 _STATUS_SECONDS = 1.0
 _GATHER_SECONDS = 0.15
@@ -235,7 +235,7 @@ class _Service:
         if expired or shortened or records or changes:
             self._commands.commit({}, records, {}, now_ms())
         else:
-            self._commits.finish()
+            self._commits.check()
         self._upkeep.step()
         return self._lifetimes.busy or self._ends.busy
 

@@ -50,8 +50,10 @@ def parse(text: str) -> Statement:
         DropCq(name='intel')
     """
     tokens = Tokens(text)
-    for words, read in _STATEMENTS.items():
-        if tokens.accept(*words):
+    for count in _WORDS:
+        words = tuple(tokens.word(ahead) for ahead in range(count))
+        if (read := _STATEMENTS.get(words)) is not None:
+            tokens.index = count
             statement = read(tokens)
             tokens.end()
             return statement
@@ -172,6 +174,8 @@ _STATEMENTS: dict[tuple[str, ...], Callable[[Tokens], Statement]] = {
     ("EXPLAIN",): _explain,
 }
 """Each statement's first words, and what reads the rest."""
+_WORDS = (2, 4, 1)
+"""So many first words a statement has."""
 
 
 def _unknown_statement(tokens: Tokens) -> InputError:

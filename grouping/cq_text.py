@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import deque
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -32,6 +33,8 @@ _EXPONENT = re.compile(r"(?<![\w.])[0-9.]+[eE][+-]$", re.A)
 _NO_NAMES = frozenset(("AS", "FROM", "SELECT", "WHERE", "WITH"))
 _LONGEST = 4096
 """Characters of a text that is cut at most."""
+_KINDS = 4
+"""So many kinds of texts are expected to come in turns."""
 
 
 class TextTemplate(msgspec.Struct, frozen=True):
@@ -64,8 +67,9 @@ class CqText(msgspec.Struct, frozen=True, array_like=True):
         """Cut a text; one that is not plainly a CREATE CQ is one literal."""
         if len(text) > _LONGEST:
             return cls(WHOLE, (text,))
-        if (like := _last.like) is not None and (match := like(text)) is not None and match[1].upper() not in _NO_NAMES:
-            return cls(_last.template, match.groups())
+        for known, like in _recent.kinds:
+            if (match := like(text)) is not None and match[1].upper() not in _NO_NAMES:
+                return cls(known, match.groups())
         head = _HEAD.match(text)
         if head is None or head[2].upper() in _NO_NAMES:
             return cls(WHOLE, (text,))
@@ -73,7 +77,7 @@ class CqText(msgspec.Struct, frozen=True, array_like=True):
         parts = LITERAL.split(text[end:])
         literals = (head[2], *parts[1::2])
         template = _template((text[:start], *parts[::2]))
-        _last.note(template, literals)
+        _recent.note(template, literals)
         return cls(template, literals)
 
     @property
@@ -95,23 +99,29 @@ def _template(pieces: tuple[str, ...]) -> TextTemplate:
     return TextTemplate("t_" + hashlib.blake2b(body, digest_size=8).hexdigest(), pieces)
 
 
-class _Last:
-    """The text before: many of one template come in a row, and one expression for all of it cuts them at once."""
+_Like = Callable[[str], re.Match[str] | None]
+"""Matches texts of one template."""
+
+
+class _Recent:
+    """Kinds of texts that came lately: they come in numbers, and one expression for all of it cuts a text at once."""
 
     def __init__(self) -> None:
-        self.template = WHOLE
-        self.like: Callable[[str], re.Match[str] | None] | None = None
-        """Matches texts that are cut as the one before was; None until two in a row were alike."""
+        self.kinds: list[tuple[TextTemplate, _Like]] = []
+        self._before: deque[TextTemplate] = deque(maxlen=_KINDS)
 
     def note(self, template: TextTemplate, literals: tuple[str, ...]) -> None:
         """Note how a text was cut; an expression is made for the second of a kind, since that takes a while."""
-        strings = tuple(literal[0] == "'" for literal in literals[1:])
-        self.like = _like(template, strings) if template is self.template else None
-        self.template = template
+        if template not in self._before:
+            self._before.append(template)
+            return
+        like = _like(template, tuple(literal[0] == "'" for literal in literals[1:]))
+        if like is not None:
+            self.kinds = [(template, like), *self.kinds[: _KINDS - 1]]
 
 
 @lru_cache(maxsize=100)
-def _like(template: TextTemplate, strings: tuple[bool, ...]) -> Callable[[str], re.Match[str] | None] | None:
+def _like(template: TextTemplate, strings: tuple[bool, ...]) -> _Like | None:
     """Return what matches the texts of a template whose literals are strings where those were, None where unsure.
 
     A piece may read otherwise beside a literal of the other kind (``5e+'a'``, ``5e+7``) or another number (``5e+7.``),
@@ -127,4 +137,4 @@ def _like(template: TextTemplate, strings: tuple[bool, ...]) -> Callable[[str], 
     return re.compile("".join(parts)).fullmatch
 
 
-_last = _Last()
+_recent = _Recent()

@@ -34,6 +34,7 @@ _KEYWORDS = frozenset(
 _PREFIXES = frozenset((TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE))
 _NO_CALL_AFTER = frozenset((TokenType.ALIAS, TokenType.DCOLON, TokenType.DOT))
 _WITH_FROM = frozenset(("trim", "substring", "substr"))
+_TOKENIZER = SQLite().tokenizer()
 _DIALECT = Dialect.get_or_raise(None)
 
 
@@ -44,7 +45,7 @@ def read_select(text: str) -> exp.Select:
         InputError: ``syntax-error``, or ``unsupported-query`` for set operations and what is nested too deep.
     """
     try:
-        tokens = SQLite().tokenizer().tokenize(text)
+        tokens = _TOKENIZER.tokenize(text)
         _check_brackets(tokens, text)
         _check_depth(tokens)
         trees = _DIALECT.parser().parse(_stream_as_one(_marked(tokens), text), text)

@@ -19,7 +19,7 @@ __all__ = ["NAME_LENGTH", "Tokens", "clipped"]
 NAME_LENGTH = 255
 """Characters in a name at most: a thousand of them have to fit one reply."""
 
-_DIALECT = SQLite()
+_TOKENIZER = SQLite().tokenizer()
 _STREAM_NAME = re.compile(r"[\w.\-]+")
 _RESERVED = frozenset({"AS", "FROM", "SELECT", "WHERE", "WITH"})
 """Words that are names only in quotes."""
@@ -43,7 +43,7 @@ class Tokens:
         # sqlglot folds all that follows a leading SHOW or EXPLAIN into one string; behind a comma it does not.
         self._text = "," + text
         try:
-            self._tokens: list[Token] = _DIALECT.tokenizer().tokenize(self._text)[1:]
+            self._tokens: list[Token] = _TOKENIZER.tokenize(self._text)[1:]
         except SqlglotError:
             raise InputError(
                 "the statement does not end",

@@ -52,21 +52,21 @@ class CommandConsumer:
     def read(self, most: int, wait_seconds: float, gather_seconds: float = 0.0) -> list[Message]:
         """Return the commands that are there, at most so many; wait so long for the first one.
 
-        Where some come at once, more are gathered as long as they keep coming, at most for `gather_seconds`: each
-        commit has costs of its own.
+        Where they keep coming, more are gathered for `gather_seconds`, at the broker rather than here: each commit has
+        costs of its own, and so has each request for a few of them.
         """
         with mapped("reading commands"):
             first = self._consumer.poll(wait_seconds)
             if first is None:
                 return []
             messages = [first, *self._consumer.consume(most - 1, timeout=0)] if most > 1 else [first]
-            deadline = time.monotonic() + gather_seconds
-            many = len(messages)
-            while many >= _SOME and len(messages) < most and time.monotonic() < deadline:
+            if gather_seconds and _SOME <= len(messages) < most:
                 time.sleep(_GAP_SECONDS)
                 more = self._consumer.consume(most - len(messages), timeout=0)
                 messages += more
-                many = len(more)
+                if len(more) >= _SOME and len(messages) < most:
+                    time.sleep(gather_seconds)
+                    messages += self._consumer.consume(most - len(messages), timeout=_GAP_SECONDS)
         for message in messages:
             if (error := message.error()) is not None:
                 raise KafkaUnavailable("kafka failed at reading commands", detail=str(error))

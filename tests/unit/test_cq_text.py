@@ -32,19 +32,22 @@ def _like_texts(draw: st.DrawFn) -> tuple[str, str]:
 def test_a_text_is_cut_alike_after_others_of_its_kind(texts: tuple[str, str]) -> None:
     """What two texts before it were has no influence on how a text is cut."""
     before, text = texts
-    cq_text._last = cq_text._Last()
+    cq_text._recent = cq_text._Recent()
     expected = CqText.cut(text)
-    cq_text._last = cq_text._Last()
+    cq_text._recent = cq_text._Recent()
     CqText.cut(before)
     CqText.cut(before)
     assert expected == CqText.cut(text)
 
 
 def test_the_third_text_of_a_kind_is_cut_at_one_match() -> None:
-    """Two in a row of one template are enough to know the next."""
-    texts = [f"CREATE CQ q{number} AS SELECT a FROM s WHERE b = 'x{number}' AND c < {number}.5" for number in range(3)]
-    cuts = [CqText.cut(text) for text in texts]
-    assert cq_text._last.like is not None
-    assert cq_text._last.like(texts[2])
-    assert ("q2", "'x2'", "2.5") == cuts[2].literals
-    assert cuts[0].template is cuts[2].template
+    """Two of one template are enough to know the next, also where kinds come in turns."""
+    cq_text._recent = cq_text._Recent()
+    where = "AS SELECT a FROM s WHERE b = 'x{0}' AND c < {0}.5"
+    for number in range(3):
+        texts = [f"CREATE {word}CQ q{number} {where.format(number)}" for word in ("", "OR REPLACE ")]
+        cuts = [CqText.cut(text) for text in texts]
+        assert [(f"q{number}", f"'x{number}'", f"{number}.5")] * 2 == [cut.literals for cut in cuts]
+    assert {cut.template for cut in cuts} == {template for template, _ in cq_text._recent.kinds}
+    for text in texts:
+        assert 1 == sum(like(text) is not None for _, like in cq_text._recent.kinds)
