@@ -15,6 +15,8 @@ __all__ = ["CommandConsumer"]
 _SOME = 5
 _GAP_SECONDS = 0.02
 """Commands come one after another when so many have come within this time."""
+_MANY = 1000
+"""So many are worth a commit of their own."""
 
 
 class CommandConsumer:
@@ -60,11 +62,11 @@ class CommandConsumer:
             if first is None:
                 return []
             messages = [first, *self._consumer.consume(most - 1, timeout=0)] if most > 1 else [first]
-            if gather_seconds and _SOME <= len(messages) < most:
+            if gather_seconds and _SOME <= len(messages) < min(most, _MANY):
                 time.sleep(_GAP_SECONDS)
                 more = self._consumer.consume(most - len(messages), timeout=0)
                 messages += more
-                if len(more) >= _SOME and len(messages) < most:
+                if _SOME <= len(more) < _MANY and len(messages) < most:
                     time.sleep(gather_seconds)
                     messages += self._consumer.consume(most - len(messages), timeout=_GAP_SECONDS)
         for message in messages:
