@@ -13,6 +13,8 @@ from typing import Any
 
 import psutil
 
+from gateway.run_folder import RunFolder
+
 __all__ = ["DEDICATED_LIMIT", "LINGER_SECONDS", "SPARK_FROM", "Stack"]
 
 DEDICATED_LIMIT = 20
@@ -83,11 +85,11 @@ class Stack:
     def await_restart(self, role: str, pid: int, timeout: float = 300.0) -> None:
         """Return when the role runs under another pid and everything is ready again."""
         deadline = time.monotonic() + timeout
-        while True:
-            code, status = self.status()
-            if code == 0 and status["roles"][role]["pid"] not in (None, pid):
-                return
-            assert time.monotonic() < deadline, f"{role} was not restarted: {status}"
+        run = RunFolder(self.data)
+        while (told := run.read(run.state))["state"] != "ready" or told["roles"][role]["pid"] in (None, pid):
+            assert time.monotonic() < deadline, f"{role} was not restarted: {told}"
+            time.sleep(0.05)  # `cq status` again and again would take one of two cores from what starts
+        assert 0 == self.status()[0]
 
     def settled_jobs(self) -> int:
         """Return how many jobs Spark has started, by a status that is written from now on."""
