@@ -47,7 +47,8 @@ _UPKEEP_SECONDS = 0.25
 _BUSY_UPKEEP_SECONDS = 1.0
 """While commands come: ends and merged segments cost what commits cost, however few they are."""
 _STATUS_SECONDS = 1.0
-_GATHER_SECONDS = 0.15
+_APART_SECONDS = 0.25
+"""From one unit of commands to the next, while they keep coming."""
 
 
 def now_ms() -> int:
@@ -179,13 +180,15 @@ class _Service:
         collect_seldom()
         server, _ = start_http_server(self._settings.metrics_port, "127.0.0.1")
         metrics_url = f"http://127.0.0.1:{server.server_port}/metrics"
-        upkeep_at = status_at = 0.0
+        upkeep_at = status_at = read_at = 0.0
         more = False
         while not self._stop.is_set():
             try:
                 busy = more or self._timers.busy
-                wait, gather = (0.0, 0.0) if busy else (_LISTEN_SECONDS, _GATHER_SECONDS)
+                wait = 0.0 if busy else _LISTEN_SECONDS
+                gather = 0.0 if busy else max(read_at + _APART_SECONDS - time.monotonic(), 0.0)
                 messages = self._consumer.read(self._settings.commands.batch, wait, gather)
+                read_at = time.monotonic()
                 if messages:
                     with COMMIT_SECONDS.time():
                         self._commands.carry_out(messages)

@@ -54,19 +54,18 @@ class CommandConsumer:
     def read(self, most: int, wait_seconds: float, gather_seconds: float = 0.0) -> list[Message]:
         """Return the commands that are there, at most so many; wait so long for the first one.
 
-        Where they keep coming, more are gathered for `gather_seconds`, at the broker rather than here: each commit has
-        costs of its own, and so has each request for a few of them.
+        Where they keep coming, more are let gather for `gather_seconds`, at the broker rather than here: each commit
+        has costs of its own, and so has each request for a few of them.
         """
         with mapped("reading commands"):
             first = self._consumer.poll(wait_seconds)
             if first is None:
                 return []
             messages = [first, *self._consumer.consume(most - 1, timeout=0)] if most > 1 else [first]
-            if gather_seconds and _SOME <= len(messages) < min(most, _MANY):
-                time.sleep(_GAP_SECONDS)
-                more = self._consumer.consume(most - len(messages), timeout=0)
+            if _SOME <= len(messages) < min(most, _MANY):
+                more = self._consumer.consume(most - len(messages), timeout=_GAP_SECONDS)
                 messages += more
-                if _SOME <= len(more) < _MANY and len(messages) < most:
+                if gather_seconds and _SOME <= len(more) < _MANY and len(messages) < most:
                     time.sleep(gather_seconds)
                     messages += self._consumer.consume(most - len(messages), timeout=_GAP_SECONDS)
         for message in messages:
