@@ -12,7 +12,7 @@ import pickle
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -77,7 +77,7 @@ class RecordWriter:
         self._used: set[str] = set()
         """Of these, since some were forgotten."""
         self._forget_at = time.monotonic() + _FORGET_SECONDS
-        self._producer = self._wait(asyncio.run_coroutine_threadsafe(_started(settings), self._loop))
+        self._producer = self._wait(self._begin(_started(settings)))
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Take rows of `spark_jobs.output.OUTPUT`; waits while too many of those before are on their way.
@@ -89,7 +89,7 @@ class RecordWriter:
         while self._sending and self._waiting + rows.nbytes > _WAITING_BYTES:
             self._wait_for_first()
         self._waiting += rows.nbytes
-        self._sending.append((rows.nbytes, asyncio.run_coroutine_threadsafe(self._send(batches), self._loop)))
+        self._sending.append((rows.nbytes, self._begin(self._send(batches))))
 
     def flush(self) -> None:
         """Wait until Kafka has all that was written.
@@ -106,7 +106,7 @@ class RecordWriter:
 
     def close(self) -> None:
         """Disconnect; what is still on its way after a failure is given up."""
-        self._wait(asyncio.run_coroutine_threadsafe(self._stop(), self._loop))
+        self._wait(self._begin(self._stop()))
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -115,6 +115,10 @@ class RecordWriter:
         size, sent = self._sending.popleft()
         self._wait(sent)
         self._waiting -= size
+
+    def _begin(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        """Have something done by the thread that sees to Kafka."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     @staticmethod
     def _wait(future: Future[T]) -> T:
@@ -136,7 +140,7 @@ class RecordWriter:
         return rows.set_column(rows.schema.get_field_index("partition"), "partition", pa.array(chosen, pa.int32()))
 
     def _partitions(self, topic: str) -> int:
-        return len(self._wait(asyncio.run_coroutine_threadsafe(self._producer.partitions_for(topic), self._loop)))
+        return len(self._wait(self._begin(self._producer.partitions_for(topic))))
 
     async def _stop(self) -> None:
         await self._producer.stop()

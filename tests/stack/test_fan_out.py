@@ -128,4 +128,4 @@ def test_a_paused_virtual_cq_sees_nothing_meanwhile(client: Client) -> None:
         publish(11.0)
         client.resume("c0")
         publish(12.0)
-        assert [10.0, 12.0] == [match.row["price"] for match in (results.next(timeout=180), results.next(timeout=60))]  # type: ignore[union-attr]
+        assert [10.0, 12.0] == [match.row["price"] for match in (results.next(timeout=180), results.next(timeout=180))]  # type: ignore[union-attr]
