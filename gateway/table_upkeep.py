@@ -1,14 +1,16 @@
 """Upkeep of the constant tables: neighbouring segments are merged, unused parts go.
 
-Segments form a log-structured merge: each commit adds a small one, and a segment is merged with its newer neighbours
-once those are together half its size, so that an entry is rewritten O(log n) times. Nothing above the oldest pinned
-version is merged, since a batch that is under way, or replayed, still loads up to exactly there. A merge of a million
-rows takes a second: it is made in a thread, while commands are carried out, and written by the gateway's own.
+Segments form a log-structured merge: each commit adds a small one, and a segment is merged with all newer ones once
+those are together half its size, so that an entry is rewritten O(log n) times, and O(log n) segments are left. Nothing
+above the oldest pinned version is merged, since a batch that is under way, or replayed, still loads up to exactly
+there. A merge of a million rows takes a second: it is made in a thread, while commands are carried out, and written by
+the gateway's own.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -21,10 +23,10 @@ from grouping.constant_table import Segment
 from grouping.redis_store import connect, mapped
 from grouping.settings import Settings
 
-__all__ = ["TableUpkeep", "oldest_pin"]
+__all__ = ["TableUpkeep", "oldest_pin", "oldest_to_merge"]
 
 _FEW = 8
-"""So many small segments may stand at the end of a stream's log."""
+"""So many segments may stand in a stream's log as they came."""
 
 _MANY = 256
 """So many versions may lie between what workers have loaded and the newest, before they are merged all the same."""
@@ -96,12 +98,10 @@ class TableUpkeep:
             for span in spans:
                 pipeline.hstrlen(key, _field(span))
             sizes = pipeline.execute()
-        first = len(spans) - 1
-        newer = sizes[first]
-        while first and sizes[first - 1] <= 2 * newer:
-            first -= 1
-            newer += sizes[first]
-        chosen = spans[min(first, len(spans) - _FEW) :]
+        first = oldest_to_merge(sizes)
+        if first is None:
+            return None
+        chosen = spans[first:]
         return _Merge(stream_id, chosen, self._thread.submit(self._merged, key, chosen))
 
     def _merged(self, key: str, spans: list[Span]) -> bytes:
@@ -159,6 +159,24 @@ class TableUpkeep:
             distinct = rows.group_by(rows.column_names).aggregate([]).num_rows if rows.column_names else 1
             found[group_id] = found.get(group_id, 0) + distinct
         return found
+
+
+def oldest_to_merge(sizes: Sequence[int]) -> int | None:
+    """Return the place of the first segment that all newer ones are together half of, None where there is none.
+
+    Args:
+        sizes: Of the segments, from the oldest to the newest.
+
+    Example:
+        >>> oldest_to_merge([54_000, 300, 300, 10]), oldest_to_merge([54_000, 300, 10])
+        (1, None)
+    """
+    found, newer = None, 0
+    for place in reversed(range(len(sizes))):
+        if sizes[place] <= 2 * newer:
+            found = place
+        newer += sizes[place]
+    return found
 
 
 def _constants(table: pa.Table) -> pa.Table:
