@@ -16,8 +16,8 @@ from grouping.redis_store import mapped
 
 __all__ = ["MatchCounts"]
 
-_BYTES_A_CALL = 1_000_000
-"""Bytes written for each call of `save`, on average and for each stream."""
+_BLOCK = 1 << 16
+"""Numbers that are saved together: a megabyte, which holds up neither the gateway nor Redis."""
 
 
 class MatchCounts:
@@ -27,38 +27,44 @@ class MatchCounts:
         self._working = working
         self._counts: dict[str, np.ndarray] = {}
         self._last_ms: dict[str, np.ndarray] = {}
-        self._changed: set[str] = set()
-        self._saved_up: dict[str, int] = {}
-        """By stream: bytes that may be written."""
+        self._changed: dict[str, set[int]] = {}
+        """By stream: the blocks that are to be saved."""
+        self._saved: dict[str, int] = {}
+        """By stream: the block that was saved last."""
 
     def open(self) -> None:
         """Read what was saved."""
-        self._counts, self._last_ms = {}, {}
+        self._counts, self._last_ms, self._changed = {}, {}, {}
         for stream_id in self._working.streams:
             with mapped():
-                body = self._working.redis.get(self._working.key("match-counts", stream_id))
-            if body is not None:
-                counts, last_ms = (np.frombuffer(part, np.int64).copy() for part in msgspec.msgpack.decode(body))
-                self._counts[stream_id], self._last_ms[stream_id] = counts, last_ms
+                bodies = self._working.redis.hgetall(self._key(stream_id))
+            for block, body in bodies.items():
+                counts, last_ms = np.frombuffer(body, np.int64).reshape(2, -1)
+                begin = int(block) * _BLOCK
+                end = begin + len(counts)
+                self._grow(stream_id, end)
+                self._counts[stream_id][begin:end], self._last_ms[stream_id][begin:end] = counts, last_ms
+
+    def _key(self, stream_id: str) -> str:
+        return self._working.key("match-totals", stream_id)
 
     def save(self, *, all_of_it: bool = False) -> None:
         """Write what has changed where the next gateway finds it.
 
         Args:
-            all_of_it: Whether to write large arrays too. Otherwise they wait for some calls: with a million CQs each
-                writing is 16 MB, also of the append-only file.
+            all_of_it: Whether to write all of it now. Otherwise it is a block of each stream, those that have waited
+                longest first: with a million CQs there are 16 MB, which go into the append-only file too.
         """
-        for stream_id in self._changed & self._counts.keys() & self._working.streams.keys():
-            counts, last_ms = self._counts[stream_id], self._last_ms[stream_id]
-            self._saved_up[stream_id] = self._saved_up.get(stream_id, 0) + _BYTES_A_CALL
-            if self._saved_up[stream_id] < counts.nbytes + last_ms.nbytes and not all_of_it:
-                continue
-            body = msgspec.msgpack.encode((counts.tobytes(), last_ms.tobytes()))
-            with mapped():
-                self._working.redis.set(self._working.key("match-counts", stream_id), body)
-            self._changed.discard(stream_id)
-            del self._saved_up[stream_id]
-        self._changed &= self._counts.keys() & self._working.streams.keys()
+        for stream_id in self._changed.keys() & self._counts.keys() & self._working.streams.keys():
+            changed, last = self._changed[stream_id], self._saved.get(stream_id, -1)
+            blocks = sorted(changed, key=lambda block: (block <= last, block))[: None if all_of_it else 1]
+            for block in blocks:
+                part = slice(block * _BLOCK, (block + 1) * _BLOCK)
+                body = self._counts[stream_id][part].tobytes() + self._last_ms[stream_id][part].tobytes()
+                with mapped():
+                    self._working.redis.hset(self._key(stream_id), str(block), body)
+                changed.discard(block)
+                self._saved[stream_id] = block
 
     def step(self) -> None:
         """Take in what the workers have pushed."""
@@ -79,7 +85,7 @@ class MatchCounts:
             counts = self._counts.get(stream_id)
             if counts is not None and number < len(counts):
                 counts[number] = 0
-                self._changed.add(stream_id)
+                self._note(stream_id, {number // _BLOCK})
 
     def _drain(self, stream_id: str) -> None:
         with mapped():
@@ -93,7 +99,10 @@ class MatchCounts:
             np.add.at(self._counts[stream_id], numbers, np.frombuffer(packed_counts, np.int32))
             last = self._last_ms[stream_id]
             last[numbers] = np.maximum(last[numbers], last_ms)
-            self._changed.add(stream_id)
+            self._note(stream_id, np.flatnonzero(np.bincount(numbers // _BLOCK)).tolist())
+
+    def _note(self, stream_id: str, blocks: Iterable[int]) -> None:
+        self._changed.setdefault(stream_id, set()).update(blocks)
 
     def _grow(self, stream_id: str, size: int) -> None:
         old = self._counts.get(stream_id)

@@ -26,7 +26,7 @@ _OF_STREAM = (
     "unused",
     "free",
     "matches",
-    "match-counts",
+    "match-totals",
     "pins",
     "committed",
     "statistics",

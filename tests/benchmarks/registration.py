@@ -15,7 +15,7 @@ from tests.benchmarks.report import Report
 
 __all__ = ["add_options", "main", "redis_bytes"]
 
-_REMEMBERED = (b"cq:ids", b"cq:journal", b"cq:replies", b"cq:matches", b"cq:match-counts")
+_REMEMBERED = (b"cq:ids", b"cq:journal", b"cq:replies", b"cq:matches", b"cq:match-totals")
 """Keys that do not grow with the live CQs: remembered command ids and the last commit (bounded), and counts."""
 
 

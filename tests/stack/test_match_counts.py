@@ -22,22 +22,29 @@ def settings(stack: Stack) -> Settings:
     return Settings(prefix=f"mc{secrets.token_hex(4)}.", redis=RedisSettings(url=SecretStr(stack.redis_url)))
 
 
-@pytest.mark.parametrize(("number", "calls"), [(7, 1), (150_000, 3)])
-def test_small_counts_are_saved_at_once_and_large_ones_seldom(settings: Settings, number: int, calls: int) -> None:
-    """A megabyte for each call is written on average; when all is asked for, all is written."""
+def test_a_block_is_saved_at_a_time_and_all_when_asked(settings: Settings) -> None:
+    """Each call writes one block of those that changed, in turns; the next gateway goes on with what was saved."""
     working = WorkingCopy(settings)
     working.open()
     working.add_stream(Stream("s_1", "quotes", (), "quotes", "json", {"0": 0}, ""))
     working.commit({})
     counts, store = MatchCounts(working), TableStore(settings)
-    store.count_matches("s_1", np.array([number]), np.array([3]), 1000)
+    key = working.key("match-totals", "s_1")
+    store.count_matches("s_1", np.array([7, 70_000, 150_000]), np.array([3, 1, 2]), 1000)
     counts.step()
-    for _ in range(calls):
-        assert not working.redis.exists(working.key("match-counts", "s_1"))
+    saved = []
+    for _ in range(4):
         counts.save()
-    store.count_matches("s_1", np.array([number]), np.array([2]), 2000)
-    counts.step()
+        saved.append(sorted(working.redis.hkeys(key)))
+        store.count_matches("s_1", np.array([7]), np.array([1]), 2000)
+        counts.step()
+    assert [[b"0"], [b"0", b"1"], [b"0", b"1", b"2"], [b"0", b"1", b"2"]] == saved
     counts.save(all_of_it=True)
     again = MatchCounts(working)
     again.open()
-    assert (5, 2000) == again.of("s_1", number)
+    assert [(7, 2000), (1, 1000), (2, 1000)] == [again.of("s_1", number) for number in (7, 70_000, 150_000)]
+    again.forget([("s_1", 70_000)])
+    again.save(all_of_it=True)
+    third = MatchCounts(working)
+    third.open()
+    assert (0, None) == third.of("s_1", 70_000)
