@@ -276,6 +276,9 @@ class Binder:
         parts = (node.this, node.args.get("start"), node.args.get("length"))
         return apply("substring", [self.bind(part) for part in parts if part is not None])
 
+    def _position(self, node: exp.Expr) -> Bound:
+        return apply("locate", [self.bind(part) for part in (node.args["substr"], node.this)])
+
     def _function(self, node: exp.Expr) -> Bound:
         written = str(node.this).removeprefix(FUNCTION_MARK)
         name = written.lower()
@@ -318,6 +321,7 @@ class Binder:
         exp.TryCast: _cast,
         exp.Trim: _trim,
         exp.Substring: _substring,
+        exp.StrPosition: _position,
         exp.Anonymous: _function,
     }
     """How each kind of node is bound, besides comparisons and arithmetic."""

@@ -6,6 +6,7 @@ sqlglot rewrites the functions that it knows to those of its own dialect, whose 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from sqlglot import Dialect, exp
@@ -33,7 +34,15 @@ _KEYWORDS = frozenset(
 
 _PREFIXES = frozenset((TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE))
 _NO_CALL_AFTER = frozenset((TokenType.ALIAS, TokenType.DCOLON, TokenType.DOT))
-_WITH_FROM = frozenset(("trim", "substring", "substr"))
+_WITHIN = {
+    "trim": TokenType.FROM,
+    "substring": TokenType.FROM,
+    "substr": TokenType.FROM,
+    "position": TokenType.IN,
+}
+"""Functions that standard SQL writes with a word between their arguments: then sqlglot knows them best."""
+_GLUED = re.compile(r"([0-9]+\.?[0-9]*[eE][+-]?[0-9]+)([+-])([0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?)")
+"""Two numbers with an operator between them, of which sqlglot takes the first two and more for one."""
 _TOKENIZER = SQLite().tokenizer()
 _DIALECT = Dialect.get_or_raise(None)
 
@@ -45,7 +54,7 @@ def read_select(text: str) -> exp.Select:
         InputError: ``syntax-error``, or ``unsupported-query`` for set operations and what is nested too deep.
     """
     try:
-        tokens = _TOKENIZER.tokenize(text)
+        tokens = _parted(_TOKENIZER.tokenize(text), text)
         _check_brackets(tokens, text)
         _check_depth(tokens)
         trees = _DIALECT.parser().parse(_stream_as_one(_marked(tokens), text), text)
@@ -96,6 +105,24 @@ def _check_brackets(tokens: Sequence[Token], text: str) -> None:
         )
 
 
+def _parted(tokens: list[Token], text: str) -> list[Token]:
+    """Return the tokens with ``1e1+1`` as three."""
+    parted: list[Token] = []
+    end = 0
+    for token in tokens:
+        if token.start < end:
+            continue  # of an exponent, which has been taken in
+        glued = _GLUED.match(text, token.start) if token.token_type is TokenType.NUMBER else None
+        if glued is None or glued.end(1) > token.end:
+            parted.append(token)
+            continue
+        kinds = (TokenType.NUMBER, TokenType.DASH if glued[2] == "-" else TokenType.PLUS, TokenType.NUMBER)
+        for group, kind in enumerate(kinds, 1):
+            start, end = glued.span(group)
+            parted.append(Token(kind, glued[group], token.line, token.col - token.end - 1 + end, start, end - 1))
+    return parted
+
+
 def _marked(tokens: list[Token]) -> list[Token]:
     """Return the tokens with the names of called functions marked."""
     marked = []
@@ -110,7 +137,7 @@ def _marked(tokens: list[Token]) -> list[Token]:
             and token.text.lower() not in _KEYWORDS
             and not (i and tokens[i - 1].token_type in _NO_CALL_AFTER)
             and not (i and depth == 0 and _begins_from(tokens, i - 1))
-            and not (token.text.lower() in _WITH_FROM and _has_from(tokens, i + 1))
+            and not _has_within(tokens, i + 1, _WITHIN.get(token.text.lower()))
         ):
             marked.append(_renamed(token, TokenType.VAR, FUNCTION_MARK + token.text))
         else:
@@ -118,8 +145,10 @@ def _marked(tokens: list[Token]) -> list[Token]:
     return marked
 
 
-def _has_from(tokens: Sequence[Token], opening: int) -> bool:
-    """Return whether FROM stands directly within the parentheses that open there."""
+def _has_within(tokens: Sequence[Token], opening: int, word: TokenType | None) -> bool:
+    """Return whether a word stands directly within the parentheses that open there."""
+    if word is None:
+        return False
     depth = 0
     for token in tokens[opening:]:
         if token.token_type is TokenType.L_PAREN:
@@ -128,7 +157,7 @@ def _has_from(tokens: Sequence[Token], opening: int) -> bool:
             depth -= 1
         if depth == 0:
             return False
-        if depth == 1 and token.token_type is TokenType.FROM:
+        if depth == 1 and token.token_type is word:
             return True
     return False
 
