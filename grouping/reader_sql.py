@@ -1,12 +1,12 @@
 """A virtual destination's filter and SELECT list, as SQL that its reader applies (contract §6).
 
-What a reader's engine may compute otherwise than Spark does is refused: functions, arithmetic and casts.
+What a reader's engine may compute otherwise than Spark does is refused: most functions, arithmetic and casts.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from grouping.catalog import RECORD_FIELDS
@@ -17,8 +17,8 @@ from grouping.signature import render_part
 
 __all__ = ["check_virtual", "filter_sql", "select_sql"]
 
-_EVERYWHERE = frozenset("= <> < <= > >= in and or not is_null like".split())
-"""Operators that SQL engines agree upon."""
+_EVERYWHERE = frozenset("= <> < <= > >= <=> in and or not is_null like case coalesce nullif".split())
+"""Operators and functions that SQL engines agree upon, operands being of one type."""
 
 
 def check_virtual(query: CompiledQuery) -> None:
@@ -28,17 +28,19 @@ def check_virtual(query: CompiledQuery) -> None:
         InputError: ``unsupported-query``, naming the part that it cannot.
     """
     for expression in query.plan.conjuncts:
-        _check(expression, _EVERYWHERE)
+        _check(expression, _EVERYWHERE, query.row.types)
     for item in query.select.items:
-        _check(item.expression, frozenset())
+        _check(item.expression, frozenset(), ())
 
 
-def _check(expression: Expression, operators: frozenset[str]) -> None:
+def _check(expression: Expression, operators: frozenset[str], types: Sequence[str]) -> None:
     for part in walk(expression):
         if isinstance(part, Column) and part.name in RECORD_FIELDS:
             why = f'The events that its reader gets do not tell "{part.name}".'
         elif isinstance(part, Call) and part.op not in operators:
             why = f'Its reader would have to apply "{part.op}" by its own SQL, where that may mean something else.'
+        elif isinstance(part, Call) and len(mixed := _choices(part, types)) > 1:
+            why = f'The values of "{part.op}" are {", ".join(sorted(mixed))}, which engines bring together differently.'
         else:
             continue
         raise InputError(
@@ -47,6 +49,20 @@ def _check(expression: Expression, operators: frozenset[str]) -> None:
             detail=why,
             hint="Leave VIRTUAL out, or select and compare plain columns only.",
         )
+
+
+def _choices(call: Call, types: Sequence[str]) -> set[str]:
+    """Return the types of the values of which one is chosen, those of whole numbers being one."""
+    match call.op:
+        case "case":
+            last = call.args[-1:] if len(call.args) % 2 else ()
+            values = (*call.args[1::2], *last)
+        case "coalesce" | "nullif":
+            values = call.args
+        case _:
+            return set()
+    kinds = (types[value.index] if isinstance(value, Slot) else value.type for value in values)
+    return {"BIGINT" if kind == "INT" else kind for kind in kinds}
 
 
 def filter_sql(plan: GroupPlan, row: ConstantRow) -> str:
@@ -83,12 +99,29 @@ def _rendered(expression: Expression, constants: list[str]) -> str:
             kind = part.type if part.type in ("BOOLEAN", "INT", "BIGINT", "DOUBLE") else "STRING"
             texts.append(_literal(kind, part.value))
             return Slot(len(texts) - 1)
+        if isinstance(part, Call) and part.op in _STANDARD:
+            texts.append(_STANDARD[part.op]([render_part(with_names(argument), texts) for argument in part.args]))
+            return Slot(len(texts) - 1)
         if isinstance(part, Call):
             return Call(part.op, tuple(map(with_names, part.args)), part.type)
         return part
 
     whole = with_names(expression)
     return render_part(whole, texts)
+
+
+def _case(args: Sequence[str]) -> str:
+    conditions, results = args[0 : len(args) // 2 * 2 : 2], args[1::2]
+    cases = "".join(f" WHEN {condition} THEN {result}" for condition, result in zip(conditions, results, strict=True))
+    return f"(CASE{cases}{f' ELSE {args[-1]}' if len(args) % 2 else ''} END)"
+
+
+def _same(sides: Sequence[str]) -> str:
+    return f"({sides[0]} IS NOT DISTINCT FROM {sides[1]})"
+
+
+_STANDARD = {"case": _case, "<=>": _same}
+"""What standard SQL writes otherwise than a signature does."""
 
 
 def _quoted(name: str) -> str:

@@ -23,16 +23,19 @@ from gateway.sdk.reader import Reader
 from gateway.sdk.record import Fields
 from gateway.sdk.results import ContinuousQuery, Destination, Match, Pause
 from gateway.sdk.virtual import VirtualFilters
+from grouping.catalog import Catalog, Stream, StreamColumn
+from grouping.compiler import compile_select
 from grouping.constant_table import MODES
+from grouping.errors import InputError
 from grouping.expression import Column
 from grouping.group import ConstantRow, GroupPlan, SelectItem, SelectList
-from grouping.reader_sql import filter_sql
+from grouping.reader_sql import check_virtual, filter_sql
 from spark_jobs.constant_cache import ConstantTable, Snapshot
 from spark_jobs.constant_part import ConstantPart
 from spark_jobs.constant_rows import ConstantRows
 from spark_jobs.evaluate import match
 from spark_jobs.table_shape import TableShape
-from tests.unit.matching import Events, compare, holds
+from tests.unit.matching import Events, compare, entry, holds, snapshot
 from tests.unit.matching_kinds import KINDS
 
 COLUMNS = {"symbol": "STRING", "price": "DOUBLE", "volume": "BIGINT", "flag": "BOOLEAN", "d": "DECIMAL(30,10)"}
@@ -97,6 +100,53 @@ def test_filters_equal_what_the_evaluator_finds(kind: tuple[str, str], op: str, 
     where = filter_sql(GroupPlan("g_1", "s", "", (compare("a", op, kind[0], 0),)), row)
     found = apply(place(where, "a", {"a": kind[0]}), [{"a": _json(value)} for value in events])
     assert [holds(op, value, constant) for value in events] == [row is not None for row in found]
+
+
+_LOGIC = (
+    "price <=> 5",
+    "symbol IS DISTINCT FROM 'A' AND price > 3",
+    "CASE WHEN price > 5 THEN symbol = 'A' WHEN volume = 3 THEN NULL ELSE flag END",
+    "CASE volume WHEN 3 THEN 'A' END = symbol",
+    "CASE WHEN flag THEN price ELSE 3 END > 2.5 OR NOT (volume <=> NULL)",
+    "coalesce(price, 0) >= 0",
+    "nullif(volume, 3) <> 5",
+    "if(flag, symbol, 'A') LIKE 'A%'",
+    "nvl(symbol, 'B') IN ('A', 'B') AND coalesce(flag, TRUE)",
+)
+_EVENT = st.fixed_dictionaries(
+    {
+        "symbol": st.sampled_from(["A", "B", None]),
+        "price": st.sampled_from([0.0, 3.0, 5.0, 7.5, None]),
+        "volume": st.sampled_from([3, 5, None]),
+        "flag": st.sampled_from([True, False, None]),
+        "d": st.none(),
+    }
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(_LOGIC), st.lists(_EVENT, min_size=1, max_size=8))
+def test_a_choice_and_equality_with_null_are_those_of_the_evaluator(where: str, events: list[dict[str, Any]]) -> None:
+    """What of SQL is logic alone is published VIRTUAL, and means in the reader's engine what it means here."""
+    columns = tuple(StreamColumn(name, kind) for name, kind in COLUMNS.items())
+    stream = Stream("s_1", "quotes", columns, "quotes", "json", {"0": 0}, "2026-11-21T00:00:00Z")
+    query = compile_select(f"SELECT symbol FROM quotes WHERE {where}", Catalog([stream]))
+    check_virtual(query)
+    found = [row is not None for row in apply(place(filter_sql(query.plan, query.row)), events)]
+    batch = Events({name: (kind, [event[name] for event in events]) for name, kind in COLUMNS.items()})
+    tables = snapshot(query.plan.conjuncts, [entry(0, query.row.types, query.row.values)])
+    met = set(match(tables, batch).event.tolist())
+    assert found == [number in met for number in range(len(events))]
+
+
+@pytest.mark.parametrize("where", ["coalesce(volume, 2.5) > 5", "CASE WHEN flag THEN d ELSE volume END > 2"])
+def test_a_choice_of_several_types_is_refused(where: str) -> None:
+    """Which type a choice between two has is each engine's own."""
+    columns = tuple(StreamColumn(name, kind) for name, kind in COLUMNS.items())
+    stream = Stream("s_1", "quotes", columns, "quotes", "json", {"0": 0}, "2026-11-21T00:00:00Z")
+    with pytest.raises(InputError, match="cannot be published VIRTUAL") as caught:
+        check_virtual(compile_select(f"SELECT symbol FROM quotes WHERE {where}", Catalog([stream])))
+    assert "bring together differently" in (caught.value.detail or "")
 
 
 def test_rows_hold_what_the_records_hold() -> None:
