@@ -29,7 +29,7 @@ _FEW = 8
 """So many segments may stand in a stream's log as they came."""
 
 _MANY = 256
-"""So many versions may lie between what workers have loaded and the newest, before they are merged all the same."""
+"""So many versions may lie between what workers have loaded and the newest, before these are merged as well."""
 
 Span = tuple[int, int]
 
@@ -63,23 +63,26 @@ class TableUpkeep:
             self._replace(self._merge)
             self._merge = None
         for stream_id in list(self._working.streams):
-            floor = self._floor(stream_id)
+            version = self._working.versions[stream_id]
+            pinned = oldest_pin(self._working, stream_id)
+            loaded = self._loaded(stream_id) if pinned is None else min(version, pinned[1])
             if self._merge is None:
-                self._merge = self._begin(stream_id, floor)
+                self._merge = self._begin(stream_id, 0, loaded)
+            floor = loaded
+            if pinned is None and version - loaded >= _MANY:
+                # Nothing flows but commands. What workers have ends where a segment does, so that none loads all anew.
+                floor = version
+                if self._merge is None:
+                    self._merge = self._begin(stream_id, loaded, version)
             self._remove_unused(stream_id, floor)
 
-    def _floor(self, stream_id: str) -> int:
-        """Return the version that workers have at least, so that merging below it costs no worker a reload."""
+    def _loaded(self, stream_id: str) -> int:
+        """Return the version that workers have, while no batch is under way."""
         version = self._working.versions[stream_id]
-        pinned = oldest_pin(self._working, stream_id)
-        if pinned is not None:
-            return min(version, pinned[1])
         with mapped():
             body = self._redis.get(self._working.key("committed", stream_id))
         last = json.loads(body).get("pinned") if body else None
-        loaded = min(version, int(last.split(":")[1])) if last else version
-        # Where nothing flows but commands, segments would pile up: better one reload when events come again.
-        return loaded if version - loaded < _MANY else version
+        return min(version, int(last.split(":")[1])) if last else version
 
     def _spans(self, stream_id: str) -> list[Span]:
         with mapped():
@@ -87,9 +90,9 @@ class TableUpkeep:
         spans = (field.decode().split("-") for field in fields)
         return sorted((int(since), int(until)) for since, until in spans)
 
-    def _begin(self, stream_id: str, floor: int) -> _Merge | None:
-        """Begin to merge a stream's segments below a version, where there is anything to merge."""
-        spans = [span for span in self._spans(stream_id) if span[1] <= floor]
+    def _begin(self, stream_id: str, since: int, until: int) -> _Merge | None:
+        """Begin to merge a stream's segments between two versions, where there is anything to merge."""
+        spans = [span for span in self._spans(stream_id) if since <= span[0] and span[1] <= until]
         if len(spans) < _FEW:
             return None
         key = self._working.key("segments", stream_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import secrets
 import time
@@ -136,6 +137,29 @@ def test_segments_are_merged_and_a_stale_merge_is_let_go(settings: Settings) -> 
     for _ in range(20):
         upkeep.step()
     assert 0 == working.redis.hlen(segments)
+
+
+def test_what_came_since_workers_looked_is_merged_apart(settings: Settings) -> None:
+    """With commands alone for a while few segments are left too, and workers still load only what is new to them."""
+    working = WorkingCopy(settings)
+    working.open()
+    working.add_stream(_STREAM)
+    working.commit({})
+    for number in range(20):
+        _join(working, number)
+    loaded = working.versions["s_1"]
+    working.redis.set(working.key("committed", "s_1"), json.dumps({"offsets": {}, "pinned": f"1:{loaded}"}))
+    for number in range(20, 300):
+        _join(working, number)
+    upkeep, store, version = TableUpkeep(settings, working), TableStore(settings), working.versions["s_1"]
+    deadline = time.monotonic() + 120
+    while working.redis.hlen(working.key("segments", "s_1")) > 16 and time.monotonic() < deadline:
+        upkeep.step()
+    delta = store.segments("s_1", loaded, version)
+    assert delta is not None
+    assert len(delta) <= 8
+    assert 280 == sum(table.num_rows for body in delta for table in Segment.decode(body).added.values())
+    assert 300 == len(_table(store, version))
 
 
 def _join(working: WorkingCopy, number: int) -> None:
