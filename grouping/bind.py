@@ -9,16 +9,13 @@ from typing import ClassVar
 from sqlglot import exp
 
 from grouping.bound import Bound, Constant, Term, check_size, too_large
+from grouping.call import call, cast_type, function_name
 from grouping.catalog import Stream
 from grouping.constants import number, string
-from grouping.decimal_types import WIDEST
 from grouping.errors import InputError, near_name
 from grouping.expression import Column
-from grouping.functions import ALIASES, FUNCTIONS, REWRITTEN
 from grouping.operands import apply, arithmetic, boolean, cases, cast, comparable, negative, text, unsupported
-from grouping.rewritten import rewritten
 from grouping.select_text import FUNCTION_MARK, MAX_DEPTH
-from grouping.spark_functions import REASONS
 
 __all__ = ["Binder"]
 
@@ -41,15 +38,6 @@ _ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.Mod: "%",
 }
 _PREDICATES = (*_COMPARISONS, exp.Is, exp.In, exp.Between, exp.Like, exp.RegexpLike, exp.Not, exp.Connector)
-_TYPES = {
-    "TEXT": "STRING",
-    "BOOLEAN": "BOOLEAN",
-    "INT": "INT",
-    "BIGINT": "BIGINT",
-    "DOUBLE": "DOUBLE",
-    "DATE": "DATE",
-    "TIMESTAMP": "TIMESTAMP",
-}
 _REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Subquery: ("a subquery", "A query is over one stream."),
     exp.Select: ("a subquery", "A query is over one stream."),
@@ -259,12 +247,7 @@ class Binder:
         if node.args.get("format") or node.args.get("default"):
             raise unsupported("CAST with a format", "CAST takes a type only.")
         operand = self.bind(node.this)
-        target = node.args["to"]
-        kind = _type(target)
-        if kind is None:
-            known = f"There are CASTs to {', '.join(_TYPES.values())} and DECIMAL(p,s)."
-            raise unsupported(f"CAST to {target.sql()[:60]}", known)
-        return cast(operand, kind)
+        return cast(operand, cast_type(node.args["to"]))
 
     def _trim(self, node: exp.Expr) -> Bound:
         side = (node.args.get("position") or "").upper()
@@ -280,24 +263,8 @@ class Binder:
         return apply("locate", [self.bind(part) for part in (node.args["substr"], node.this)])
 
     def _function(self, node: exp.Expr) -> Bound:
-        written = str(node.this).removeprefix(FUNCTION_MARK)
-        name = written.lower()
-        canonical = ALIASES.get(name, name)
-        if canonical not in FUNCTIONS and name not in REWRITTEN:
-            raise _no_function(written)
-        args = [self.bind(argument) for argument in node.expressions]
-        wanted = 2 if name in ("nvl", "ifnull") else REWRITTEN.get(name, len(args))  # coalesce takes any number
-        if len(args) != wanted:
-            raise InputError(
-                f'function "{name}" takes {wanted} argument{"s" * (wanted > 1)}',
-                code="unsupported-query" if name in REWRITTEN else "type-mismatch",
-                detail=f"There are {len(args)}.",
-            )
-        if name in REWRITTEN:
-            return rewritten(name, args)
-        if canonical in ("trim", "ltrim", "rtrim") and name != "btrim":
-            args.reverse()  # Spark has the characters first
-        return apply(canonical, args)
+        name = function_name(str(node.this).removeprefix(FUNCTION_MARK))
+        return call(name, [self.bind(argument) for argument in node.expressions])
 
     _METHODS: ClassVar[dict[type[exp.Expr], Callable[..., Bound]]] = {
         exp.Column: _column,
@@ -325,30 +292,3 @@ class Binder:
         exp.Anonymous: _function,
     }
     """How each kind of node is bound, besides comparisons and arithmetic."""
-
-
-def _type(target: exp.Expr) -> str | None:
-    """Return the type that a CAST names, or None when there is no such one."""
-    if not isinstance(target.this, exp.DataType.Type):
-        return None
-    sizes = [size.name for size in target.expressions]
-    if target.this.name != "DECIMAL":
-        return None if sizes else _TYPES.get(target.this.name)
-    if len(sizes) > 2 or not all(size.isdecimal() for size in sizes):
-        return None
-    precision, scale = [*map(int, sizes), *(10, 0)[len(sizes) :]]
-    return f"DECIMAL({precision},{scale})" if 1 <= precision <= WIDEST and scale <= precision else None
-
-
-def _no_function(written: str) -> InputError:
-    name = written.lower()
-    if name in REASONS:
-        part, why = REASONS[name]
-        return InputError(f'function "{written}" is not supported', code="unsupported-query", detail=f"{part}: {why}")
-    known = [*FUNCTIONS, *ALIASES, *REWRITTEN]
-    return InputError(
-        f'function "{written}" does not exist',
-        code="unknown-function",
-        detail="It is neither one that a query may use nor one of Spark's.",
-        hint=near_name(written, known),
-    )
