@@ -17,7 +17,8 @@ __all__ = ["Role", "RoleState"]
 
 log = logging.getLogger(__name__)
 
-RoleState = Literal["stopped", "starting", "ready", "restarting"]
+RoleState = Literal["stopped", "starting", "ready", "waiting", "restarting"]
+"""``waiting``: it was ready, and says itself that a server does not answer now."""
 
 DELAYS = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Seconds before the first, second, … restart in a row."""
@@ -83,7 +84,7 @@ class Role:
         log.info("role started", extra={"role": self.name, "pid": self.pid})
 
     def step(self) -> bool:
-        """Look after the process: note that it is ready or dead, and start it again when its time has come.
+        """Look after the process: note that it is ready, waits or is dead, and start it again when its time has come.
 
         Returns:
             Whether something changed.
@@ -103,6 +104,10 @@ class Role:
         if self.state != "ready" and self.program.ready(self._since):
             self.state, self._was_ready, self._ready_at = "ready", True, self._clock()
             log.info("role ready", extra={"role": self.name, "pid": self.pid})
+            return True
+        if self.state == "ready" and self.program.status is not None and not self.program.ready(self._since):
+            self.state = "waiting"  # for a server, as it says itself
+            log.warning("role waits", extra={"role": self.name, "pid": self.pid})
             return True
         return False
 

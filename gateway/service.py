@@ -147,6 +147,9 @@ class _Service:
         self._lifetimes = Lifetimes(working, self._statements.registry, self._timers)
         self._store = TableStore(settings)
         self._epoch = 0
+        self._metrics_url = ""
+        self._streams: dict[str, dict[str, int]] = {}
+        """What is told of each stream, by name."""
 
     def _ensure_topics(self) -> dict[str, int]:
         """Create the gateway's own topics where they are missing, and return how many partitions each has."""
@@ -179,7 +182,7 @@ class _Service:
         self._recover()
         collect_seldom()
         server, _ = start_http_server(self._settings.metrics_port, "127.0.0.1")
-        metrics_url = f"http://127.0.0.1:{server.server_port}/metrics"
+        self._metrics_url = f"http://127.0.0.1:{server.server_port}/metrics"
         upkeep_at = status_at = read_at = 0.0
         more = False
         while not self._stop.is_set():
@@ -198,12 +201,13 @@ class _Service:
                     rest = _BUSY_UPKEEP_SECONDS if messages else _UPKEEP_SECONDS
                     upkeep_at = time.monotonic() + (0.0 if more else rest)
                 if time.monotonic() >= status_at:
-                    self._tell(metrics_url)
+                    self._tell()
                     status_at = time.monotonic() + _STATUS_SECONDS
             except Fenced:
                 raise
             except OperationalError as error:
                 log.warning("a server failed, recovering", extra={"error": str(error), "detail": error.detail})
+                self._write_status("waiting")
                 self._recover(rebuild=isinstance(error, StoreLost))
         server.shutdown()
         with suppress(OperationalError):
@@ -242,18 +246,21 @@ class _Service:
         self._upkeep.step()
         return self._lifetimes.busy or self._ends.busy
 
-    def _tell(self, metrics_url: str) -> None:
+    def _tell(self) -> None:
         """Say how things are, where the supervisor, Prometheus and the next gateway look."""
         self._statements.counts.save()
-        streams = {}
+        self._streams = {}
         for stream in self._statements.catalog:
             behind = self._behind(stream.stream_id, stream.topic)
             BEHIND.labels(stream.name).set(behind)
-            streams[stream.name] = {"behind": behind}
-        if status := os.environ.get("CQ_STATUS_FILE"):
-            write_json(
-                Path(status), {"pid": os.getpid(), "state": "ready", "metrics_url": metrics_url, "streams": streams}
-            )
+            self._streams[stream.name] = {"behind": behind}
+        self._write_status("ready")
+
+    def _write_status(self, state: str) -> None:
+        """Write ``ready``, or ``waiting`` for a server, where the supervisor looks."""
+        if path := os.environ.get("CQ_STATUS_FILE"):
+            told = {"pid": os.getpid(), "state": state, "metrics_url": self._metrics_url, "streams": self._streams}
+            write_json(Path(path), told)
 
     def _behind(self, stream_id: str, topic: str) -> int:
         with mapped():

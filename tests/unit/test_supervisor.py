@@ -7,14 +7,17 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
 from gateway.local.program import Program
-from gateway.run_folder import RunFolder
+from gateway.role import Role
+from gateway.run_folder import RunFolder, write_json
 from gateway.sessions import supervised
 from gateway.supervisor import Supervisor
 from grouping.errors import OperationalError
@@ -98,6 +101,24 @@ def test_a_dead_role_is_restarted(run: RunFolder) -> None:
     _supervise(run, [_program(run, "evaluator")], [kill, await_death, look])
     assert pids[0] != pids[1]
     assert not run.endpoints.exists()
+
+
+def test_a_role_that_waits_for_a_server_is_not_ready(run: RunFolder) -> None:
+    """What a role says of itself counts as long as it runs: while it waits it is not ready, and is not restarted."""
+    status = run.status("gateway")
+    program = replace(_program(run, "gateway"), ready=lambda _: run.read(status).get("state") == "ready", status=status)
+    role = Role(program, dict(os.environ), time.monotonic)
+    role.start()
+    try:
+        told = []
+        for state in ("ready", "waiting", "waiting", "ready"):
+            write_json(status, {"state": state})
+            told.append((role.step(), role.state))
+        assert [(True, "ready"), (True, "waiting"), (False, "waiting"), (True, "ready")] == told
+        assert role.restarts == 0
+    finally:
+        role.terminate()
+        role.end()
 
 
 def test_a_role_that_never_gets_ready_ends_the_start(run: RunFolder) -> None:
