@@ -25,7 +25,10 @@ from grouping.errors import OperationalError
 from grouping.redis_store import connect, mapped
 from grouping.settings import Settings
 
-__all__ = ["Commits", "Journal", "Remembered", "StoreLost"]
+__all__ = ["FORMAT", "Commits", "Journal", "Remembered", "StoreLost"]
+
+FORMAT = 2
+"""Of the working copy in Redis: one of another format is made anew from `cq.catalog`."""
 
 
 class StoreLost(OperationalError):
@@ -204,7 +207,7 @@ class Commits:
                 if (name := journal.replies.get(number)) is not None:
                     places[name] = (partition, offset)
         if last >= 0:
-            also["position"] = json.dumps({"format": 1, "next": offsets[last] + 1})
+            also["position"] = json.dumps({"format": FORMAT, "next": offsets[last] + 1})
         self.remembered.settle(places, also, now_ms)
 
 

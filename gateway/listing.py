@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import TypeVar
 
 import msgspec
 
 from gateway.answers import NextTick, trigger_result
-from gateway.names import Names
 from gateway.records import instant
 from gateway.streams import describe_stream
 from gateway.table_upkeep import TableUpkeep
@@ -29,7 +29,6 @@ _PAGE_BYTES = 4 << 20
 """A page that has so many ends there: a thousand items of any size would not fit one reply."""
 _LONGEST_PATTERN = 6 * NAME_LENGTH + 1
 """Characters of a LIKE pattern that any name can match: folded, one becomes three at most, and % stands before each."""
-_AT_ONCE = 500
 _JSON = msgspec.json.Encoder()
 
 _T = TypeVar("_T")
@@ -55,28 +54,16 @@ def show(
             }
             return _listed(statement, "groups", groups, lambda name: _group(working, upkeep, groups[name], name, index))
         case "cqs":
-            return _cqs(statement, subscriber, working, _wanted(statement, working.names(subscriber)), next_tick)
+            return _cqs(statement, subscriber, working, _wanted(statement, working.names(subscriber).after), next_tick)
         case "timers":
-            names = _timed(working, subscriber, _wanted(statement, working.names(subscriber)))
+            names = _wanted(statement, partial(working.timed_names, subscriber))
             return _cqs(statement, subscriber, working, names, next_tick)
 
 
-def _wanted(statement: Show, names: Names) -> Iterator[str]:
+def _wanted(statement: Show, names_after: Callable[[str], Iterator[str]]) -> Iterator[str]:
     """Yield the folded names behind AFTER that LIKE selects, in order."""
-    matches = _like(statement.like) if statement.like is not None else None
-    behind = names.after("" if statement.after is None else statement.after.casefold())
-    return behind if matches is None else filter(matches, behind)
-
-
-def _timed(working: WorkingCopy, subscriber: str, names: Iterator[str]) -> Iterator[str]:
-    """Yield the names of CQs that are timer-based, some hundred being read at a time."""
-    while some := list(islice(names, _AT_ONCE)):
-        working.load(CqKey(subscriber, name) for name in some)
-        for name in some:
-            cq = working.cq(CqKey(subscriber, name))
-            holder = working.holder(cq.destination_id) if cq is not None else None
-            if holder is not None and holder.destination.trigger.timed:
-                yield name
+    behind = names_after("" if statement.after is None else statement.after.casefold())
+    return behind if statement.like is None else filter(_like(statement.like), behind)
 
 
 def _cqs(

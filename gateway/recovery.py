@@ -12,7 +12,7 @@ import logging
 import msgspec
 from confluent_kafka import Message
 
-from gateway.commit import Commits, Journal, Remembered
+from gateway.commit import FORMAT, Commits, Journal, Remembered
 from gateway.kafka import CommandConsumer, LogReader, Topics
 from gateway.records import CatalogCq, TimedNote
 from gateway.unit import CqKey
@@ -107,7 +107,7 @@ class Recovery:
         found = json.loads(body) if body else None
         catalog = self._settings.topic("catalog")
         end = self._topics.ends([(catalog, 0)], committed=True)[catalog, 0]
-        if found is None or found["format"] != 1 or found["next"] > end:
+        if found is None or found["format"] != FORMAT or found["next"] > end:
             return None
         return int(found["next"])
 
@@ -130,7 +130,7 @@ class Recovery:
         finally:
             reader.close()
         with mapped():
-            self._working.redis.set(self._working.key("position"), json.dumps({"format": 1, "next": last + 1}))
+            self._working.redis.set(self._working.key("position"), json.dumps({"format": FORMAT, "next": last + 1}))
         return new
 
     def _apply(self, chunk: list[Message]) -> bool:

@@ -67,6 +67,8 @@ class Unit:
         self.stored_cqs: set[CqKey] = set()
         self.subscribed_counts: dict[str, int] = {}
         self.changed_cqs: set[CqKey] = set()
+        self.timed: dict[CqKey, bool] = {}
+        """CQs that begin or cease to be timer-based ones, which SHOW TIMERS lists."""
         self.holders: dict[str, Holder | None] = {}
         self.touched: dict[str, tuple[Destination, list[Window]]] = {}
         self.touched_timed: list[str] = []
@@ -134,6 +136,9 @@ class Unit:
             changed.add((stream_id, part_id))
         old = self.cqs[key]
         ended = self._leave(old) if old is not None else None
+        timed = destination.trigger.timed
+        if timed or (old is not None and self.touched[old.destination_id][0].trigger.timed):
+            self.timed[key] = timed
         self._set(key, cq)
         return ended
 
@@ -151,6 +156,8 @@ class Unit:
         cq = self.cqs[key]
         assert cq is not None, "the caller has looked"
         ended = self._leave(cq, until)
+        if self.touched[cq.destination_id][0].trigger.timed:
+            self.timed[key] = False
         self._set(key, None)
         return ended
 

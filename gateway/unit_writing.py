@@ -135,7 +135,7 @@ def _write_holders(unit: Unit, pipeline: Any, key: Key) -> None:
 
 
 def _write_timed(unit: Unit, pipeline: Any, key: Key) -> None:
-    """Keep who reads which store of matches, and have the timers look at those whose sight changed."""
+    """Keep which CQs are timed and who reads which store of matches; have the timers look at those that see anew."""
     looks: dict[str, dict[str, int]] = {}
     gone: dict[str, list[str]] = {}
     unread: set[str] = set()
@@ -157,6 +157,17 @@ def _write_timed(unit: Unit, pipeline: Any, key: Key) -> None:
             looks.setdefault(destination.stream_id, {})[name] = 0
     if unread:
         pipeline.unlink(*(key("readers", store) for store in unread))
+    listed: dict[str, dict[str, int]] = {}
+    unlisted: dict[str, list[str]] = {}
+    for one, timed in unit.timed.items():
+        if timed:
+            listed.setdefault(one.subscriber, {})[one.name] = 0
+        else:
+            unlisted.setdefault(one.subscriber, []).append(one.name)
+    for subscriber, scores in listed.items():
+        pipeline.zadd(key("timed", subscriber), scores)
+    for subscriber, names in unlisted.items():
+        pipeline.zrem(key("timed", subscriber), *names)
     for stream_id, names in gone.items():
         pipeline.zrem(key("timers", stream_id), *names)
     for stream_id, scores in looks.items():

@@ -8,7 +8,8 @@ touched, and whatever the caller wants written with them. There is one gateway, 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from heapq import merge
 from typing import TypeVar
 
 import msgspec
@@ -36,6 +37,8 @@ _decode_destination = msgspec.msgpack.Decoder(Destination).decode
 
 _LISTED_NAMES = 2_000_000
 """So many names are kept in memory, of the subscribers that asked for theirs last."""
+_AT_ONCE = 500
+"""So many names of timer-based CQs are read at once."""
 _KNOWN_GONE = 50_000
 """So many destinations that are gone are known without asking, since their ends ask for them soon."""
 
@@ -211,6 +214,24 @@ class WorkingCopy(Unit):
                 del self.listed[next(iter(self.listed))]
         self.listed[subscriber] = names
         return names
+
+    def timed_names(self, subscriber: str, after: str) -> Iterator[str]:
+        """Yield the names behind one of a subscriber's timer-based CQs in order, changes of this unit included."""
+        changed = {key.name: timed for key, timed in self.timed.items() if key.subscriber == subscriber}
+        stored = (name for name in self._stored_timed(subscriber, after) if name not in changed)
+        yield from merge(stored, sorted(name for name, timed in changed.items() if timed and name > after))
+
+    def _stored_timed(self, subscriber: str, after: str) -> Iterator[str]:
+        """Yield what Redis lists, some hundred being read at a time: all have one score, so it has them in order."""
+        place = b"(" + after.encode("utf-8", "surrogatepass") if after else b"-"
+        some: list[bytes] = []
+        while not some or len(some) == _AT_ONCE:
+            with mapped():
+                some = self.redis.zrangebylex(self.key("timed", subscriber), place, "+", start=0, num=_AT_ONCE)
+            if not some:
+                return
+            yield from (name.decode("utf-8", "surrogatepass") for name in some)
+            place = b"(" + some[-1]
 
     def commit(self, also: Mapping[str, bytes | str | int]) -> str:
         """Write the unit and further keys (under the prefix) in one transaction, and begin the next unit.

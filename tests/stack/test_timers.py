@@ -201,3 +201,11 @@ def test_show_timers(lab: Lab) -> None:
     described = lab.client.result("DESCRIBE CQ weekly", lab.subscriber())
     assert described["trigger"] == shown["timers"][1]["trigger"]
     assert described["trigger"]["zone"] == "Europe/Madrid"
+    lab.client.result("ALTER CQ change SET EVERY '1 day'", lab.subscriber())
+    lab.client.result("DROP CQ hourly", lab.subscriber())
+    first = lab.client.result("SHOW TIMERS LIMIT 1", lab.subscriber())
+    assert (["change"], "change") == ([one["cq"] for one in first["timers"]], first["next"])
+    rest = lab.client.result("SHOW TIMERS AFTER 'CHANGE'", lab.subscriber())
+    assert (["weekly"], None) == ([one["cq"] for one in rest["timers"]], rest["next"])
+    liked = lab.client.result("SHOW TIMERS LIKE 'w%'", lab.subscriber())
+    assert ["weekly"] == [one["cq"] for one in liked["timers"]]

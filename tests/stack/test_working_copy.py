@@ -7,10 +7,11 @@ import random
 import secrets
 import time
 
+import msgspec
 import pytest
 from pydantic import SecretStr
 
-from gateway.records import Cq, Destination, Window, union
+from gateway.records import Cq, Destination, TriggerSpec, Window, union
 from gateway.table_upkeep import TableUpkeep
 from gateway.unit import CqKey
 from gateway.working_copy import WorkingCopy
@@ -89,6 +90,41 @@ def _change(working: WorkingCopy, live: dict[CqKey, Cq], rng: random.Random) -> 
     cq = Cq(key.name, CqText.cut(""), destination.destination_id, 0, 0, start, expire, rng.random() < 0.2)
     working.put(key, cq, destination, GroupPlan(destination.group_id, "s_1", "", ()), _SELECT)
     live[key] = cq
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_timer_based_cqs_are_listed_in_order(settings: Settings, seed: int) -> None:
+    """What SHOW TIMERS lists are the timer-based CQs, those of this very unit too, behind any name."""
+    rng = random.Random(seed)
+    working = WorkingCopy(settings)
+    working.open()
+    working.add_stream(_STREAM)
+    working.commit({})
+    live: dict[str, bool] = {}
+    for _ in range(30):
+        for _ in range(rng.randint(1, 30)):
+            key, timed = CqKey.of("alice", f"q{rng.randint(0, 2000)}é"), rng.random() < 0.6
+            plain = _destination(rng.randint(0, 5))
+            wanted = msgspec.structs.replace(
+                plain, destination_id=_id(timed, plain), trigger=TriggerSpec(60_000) if timed else TriggerSpec()
+            )
+            working.load([key], [wanted])
+            if key.name in live and rng.random() < 0.4:
+                working.remove(key)
+                del live[key.name]
+            else:
+                cq = Cq(key.name, CqText.cut(""), wanted.destination_id, 0, 0)
+                working.put(key, cq, wanted, GroupPlan(wanted.group_id, "s_1", "", ()), _SELECT)
+                live[key.name] = timed
+        after = rng.choice(["", "q5", "q1é"])
+        expected = sorted(name for name, timed in live.items() if timed and name > after)
+        assert expected == list(working.timed_names("alice", after))
+        working.commit({})
+        assert expected == list(working.timed_names("alice", after))
+
+
+def _id(timed: bool, plain: Destination) -> str:
+    return f"d_{'f' * 8}{plain.destination_id[10:]}" if timed else plain.destination_id
 
 
 def test_a_leaving_destination_stays_until_it_is_retired(settings: Settings) -> None:
