@@ -100,7 +100,12 @@ def _rendered(expression: Expression, constants: list[str]) -> str:
             texts.append(_literal(kind, part.value))
             return Slot(len(texts) - 1)
         if isinstance(part, Call) and part.op in _STANDARD:
-            texts.append(_STANDARD[part.op]([render_part(with_names(argument), texts) for argument in part.args]))
+            named = list(map(with_names, part.args))
+            # IS binds closer than AND, and than a comparison in some engines.
+            inner = [
+                f"({render_part(one, texts)})" if isinstance(one, Call) else render_part(one, texts) for one in named
+            ]
+            texts.append(_STANDARD[part.op](inner))
             return Slot(len(texts) - 1)
         if isinstance(part, Call):
             return Call(part.op, tuple(map(with_names, part.args)), part.type)

@@ -28,7 +28,7 @@ from grouping.compiler import compile_select
 from grouping.constant_table import MODES
 from grouping.errors import InputError
 from grouping.expression import Column
-from grouping.group import ConstantRow, GroupPlan, SelectItem, SelectList
+from grouping.group import CompiledQuery, ConstantRow, GroupPlan, SelectItem, SelectList
 from grouping.reader_sql import check_virtual, filter_sql
 from spark_jobs.constant_cache import ConstantTable, Snapshot
 from spark_jobs.constant_part import ConstantPart
@@ -112,6 +112,11 @@ _LOGIC = (
     "nullif(volume, 3) <> 5",
     "if(flag, symbol, 'A') LIKE 'A%'",
     "nvl(symbol, 'B') IN ('A', 'B') AND coalesce(flag, TRUE)",
+    "(price > 3 AND flag) IS TRUE",
+    "(flag OR price > 3) IS NOT TRUE",
+    "equal_null(flag, price > 3 OR volume = 5)",
+    "(price > 3 AND flag) IS NULL OR NOT (flag OR volume = 3)",
+    "coalesce(price > 3 AND flag, volume = 3)",
 )
 _EVENT = st.fixed_dictionaries(
     {
@@ -124,13 +129,17 @@ _EVENT = st.fixed_dictionaries(
 )
 
 
+def _compiled(where: str) -> CompiledQuery:
+    columns = tuple(StreamColumn(name, kind) for name, kind in COLUMNS.items())
+    stream = Stream("s_1", "quotes", columns, "quotes", "json", {"0": 0}, "2026-11-21T00:00:00Z")
+    return compile_select(f"SELECT symbol FROM quotes WHERE {where}", Catalog([stream]))
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.sampled_from(_LOGIC), st.lists(_EVENT, min_size=1, max_size=8))
 def test_a_choice_and_equality_with_null_are_those_of_the_evaluator(where: str, events: list[dict[str, Any]]) -> None:
     """What of SQL is logic alone is published VIRTUAL, and means in the reader's engine what it means here."""
-    columns = tuple(StreamColumn(name, kind) for name, kind in COLUMNS.items())
-    stream = Stream("s_1", "quotes", columns, "quotes", "json", {"0": 0}, "2026-11-21T00:00:00Z")
-    query = compile_select(f"SELECT symbol FROM quotes WHERE {where}", Catalog([stream]))
+    query = _compiled(where)
     check_virtual(query)
     found = [row is not None for row in apply(place(filter_sql(query.plan, query.row)), events)]
     batch = Events({name: (kind, [event[name] for event in events]) for name, kind in COLUMNS.items()})
@@ -142,10 +151,8 @@ def test_a_choice_and_equality_with_null_are_those_of_the_evaluator(where: str, 
 @pytest.mark.parametrize("where", ["coalesce(volume, 2.5) > 5", "CASE WHEN flag THEN d ELSE volume END > 2"])
 def test_a_choice_of_several_types_is_refused(where: str) -> None:
     """Which type a choice between two has is each engine's own."""
-    columns = tuple(StreamColumn(name, kind) for name, kind in COLUMNS.items())
-    stream = Stream("s_1", "quotes", columns, "quotes", "json", {"0": 0}, "2026-11-21T00:00:00Z")
     with pytest.raises(InputError, match="cannot be published VIRTUAL") as caught:
-        check_virtual(compile_select(f"SELECT symbol FROM quotes WHERE {where}", Catalog([stream])))
+        check_virtual(_compiled(where))
     assert "bring together differently" in (caught.value.detail or "")
 
 
