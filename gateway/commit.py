@@ -25,7 +25,7 @@ from grouping.errors import OperationalError
 from grouping.redis_store import connect, mapped
 from grouping.settings import Settings
 
-__all__ = ["FORMAT", "Commits", "Journal", "Remembered", "StoreLost"]
+__all__ = ["FORMAT", "Commits", "Journal", "Remembered", "StoreLost", "pack_position"]
 
 FORMAT = 2
 """Of the working copy in Redis: one of another format is made anew from `cq.catalog`."""
@@ -207,8 +207,13 @@ class Commits:
                 if (name := journal.replies.get(number)) is not None:
                     places[name] = (partition, offset)
         if last >= 0:
-            also["position"] = json.dumps({"format": FORMAT, "next": offsets[last] + 1})
+            also["position"] = pack_position(offsets[last] + 1)
         self.remembered.settle(places, also, now_ms)
+
+
+def pack_position(following: int) -> str:
+    """Return what Redis notes of how far it has `cq.catalog`: the offset of the next record that it lacks."""
+    return json.dumps({"format": FORMAT, "next": following})
 
 
 def _pack(journal: Journal) -> bytes:

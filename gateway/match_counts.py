@@ -55,7 +55,7 @@ class MatchCounts:
             all_of_it: Whether to write all of it now. Otherwise it is a block of each stream, those that have waited
                 longest first: with a million CQs there are 16 MB, which go into the append-only file too.
         """
-        for stream_id in self._changed.keys() & self._counts.keys() & self._working.streams.keys():
+        for stream_id in self._changed.keys() & self._working.streams.keys():
             changed, last = self._changed[stream_id], self._saved.get(stream_id, -1)
             blocks = sorted(changed, key=lambda block: (block <= last, block))[: None if all_of_it else 1]
             for block in blocks:

@@ -12,7 +12,7 @@ import logging
 import msgspec
 from confluent_kafka import Message
 
-from gateway.commit import FORMAT, Commits, Journal, Remembered
+from gateway.commit import FORMAT, Commits, Journal, Remembered, pack_position
 from gateway.kafka import CommandConsumer, LogReader, Topics
 from gateway.records import CatalogCq, TimedNote
 from gateway.unit import CqKey
@@ -130,7 +130,7 @@ class Recovery:
         finally:
             reader.close()
         with mapped():
-            self._working.redis.set(self._working.key("position"), json.dumps({"format": FORMAT, "next": last + 1}))
+            self._working.redis.set(self._working.key("position"), pack_position(last + 1))
         return new
 
     def _apply(self, chunk: list[Message]) -> bool:

@@ -135,10 +135,9 @@ class Unit:
                     self.new_parts[stream_id, part_id] = found[part_id]
             changed.add((stream_id, part_id))
         old = self.cqs[key]
-        ended = self._leave(old) if old is not None else None
-        timed = destination.trigger.timed
-        if timed or (old is not None and self.touched[old.destination_id][0].trigger.timed):
-            self.timed[key] = timed
+        ended = self._leave(key, old) if old is not None else None
+        if destination.trigger.timed:
+            self.timed[key] = True
         self._set(key, cq)
         return ended
 
@@ -155,9 +154,7 @@ class Unit:
         """
         cq = self.cqs[key]
         assert cq is not None, "the caller has looked"
-        ended = self._leave(cq, until)
-        if self.touched[cq.destination_id][0].trigger.timed:
-            self.timed[key] = False
+        ended = self._leave(key, cq, until)
         self._set(key, None)
         return ended
 
@@ -191,10 +188,12 @@ class Unit:
         self.cqs[key] = cq
         self.changed_cqs.add(key)
 
-    def _leave(self, cq: Cq, until: tuple[int, ...] = ()) -> Destination | None:
+    def _leave(self, key: CqKey, cq: Cq, until: tuple[int, ...] = ()) -> Destination | None:
         own = self.holders[cq.destination_id]
         assert own is not None, "a CQ has a destination"
         destination = own.destination
+        if destination.trigger.timed:
+            self.timed[key] = False
         for left in joined_with(destination):
             holder, name = self._touch(left), left.destination_id
             assert holder is not None, "a destination stays as long as it has members"

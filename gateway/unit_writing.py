@@ -39,6 +39,7 @@ def write_unit(unit: Unit, pipeline: Any, key: Key) -> None:
     _write_cqs(unit, pipeline, key)
     _write_holders(unit, pipeline, key)
     _write_timed(unit, pipeline, key)
+    _write_listed(unit, pipeline, key)
     _write_parts(unit, pipeline, key)
     _write_tables(unit, pipeline, key)
     _write_streams(unit, pipeline, key)
@@ -135,7 +136,7 @@ def _write_holders(unit: Unit, pipeline: Any, key: Key) -> None:
 
 
 def _write_timed(unit: Unit, pipeline: Any, key: Key) -> None:
-    """Keep which CQs are timed and who reads which store of matches; have the timers look at those that see anew."""
+    """Keep who reads which store of matches, and have the timers look at those whose sight changed."""
     looks: dict[str, dict[str, int]] = {}
     gone: dict[str, list[str]] = {}
     unread: set[str] = set()
@@ -157,6 +158,14 @@ def _write_timed(unit: Unit, pipeline: Any, key: Key) -> None:
             looks.setdefault(destination.stream_id, {})[name] = 0
     if unread:
         pipeline.unlink(*(key("readers", store) for store in unread))
+    for stream_id, names in gone.items():
+        pipeline.zrem(key("timers", stream_id), *names)
+    for stream_id, scores in looks.items():
+        pipeline.zadd(key("timers", stream_id), scores, nx=True)
+
+
+def _write_listed(unit: Unit, pipeline: Any, key: Key) -> None:
+    """Keep the names of timer-based CQs: with one score for all, Redis has them in order."""
     listed: dict[str, dict[str, int]] = {}
     unlisted: dict[str, list[str]] = {}
     for one, timed in unit.timed.items():
@@ -168,10 +177,6 @@ def _write_timed(unit: Unit, pipeline: Any, key: Key) -> None:
         pipeline.zadd(key("timed", subscriber), scores)
     for subscriber, names in unlisted.items():
         pipeline.zrem(key("timed", subscriber), *names)
-    for stream_id, names in gone.items():
-        pipeline.zrem(key("timers", stream_id), *names)
-    for stream_id, scores in looks.items():
-        pipeline.zadd(key("timers", stream_id), scores, nx=True)
 
 
 def _write_parts(unit: Unit, pipeline: Any, key: Key) -> None:

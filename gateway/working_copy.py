@@ -222,15 +222,14 @@ class WorkingCopy(Unit):
         yield from merge(stored, sorted(name for name, timed in changed.items() if timed and name > after))
 
     def _stored_timed(self, subscriber: str, after: str) -> Iterator[str]:
-        """Yield what Redis lists, some hundred being read at a time: all have one score, so it has them in order."""
+        """Yield what Redis lists, in its order, some hundred being read at a time."""
         place = b"(" + after.encode("utf-8", "surrogatepass") if after else b"-"
-        some: list[bytes] = []
-        while not some or len(some) == _AT_ONCE:
+        while True:
             with mapped():
                 some = self.redis.zrangebylex(self.key("timed", subscriber), place, "+", start=0, num=_AT_ONCE)
-            if not some:
-                return
             yield from (name.decode("utf-8", "surrogatepass") for name in some)
+            if len(some) < _AT_ONCE:
+                return
             place = b"(" + some[-1]
 
     def commit(self, also: Mapping[str, bytes | str | int]) -> str:

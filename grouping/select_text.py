@@ -117,9 +117,11 @@ def _parted(tokens: list[Token], text: str) -> list[Token]:
             parted.append(token)
             continue
         kinds = (TokenType.NUMBER, TokenType.DASH if glued[2] == "-" else TokenType.PLUS, TokenType.NUMBER)
+        end = glued.end()
         for group, kind in enumerate(kinds, 1):
-            start, end = glued.span(group)
-            parted.append(Token(kind, glued[group], token.line, token.col - token.end - 1 + end, start, end - 1))
+            first, behind = glued.span(group)
+            column = token.col - token.end - 1 + behind
+            parted.append(Token(kind, glued[group], token.line, column, first, behind - 1))
     return parted
 
 

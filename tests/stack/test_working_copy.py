@@ -34,6 +34,15 @@ def settings(stack: Stack) -> Settings:
     return Settings(prefix=f"wc{secrets.token_hex(4)}.", redis=RedisSettings(url=SecretStr(stack.redis_url)))
 
 
+def _opened(settings: Settings) -> WorkingCopy:
+    """Return a working copy that has the stream."""
+    working = WorkingCopy(settings)
+    working.open()
+    working.add_stream(_STREAM)
+    working.commit({})
+    return working
+
+
 def _destination(number: int) -> Destination:
     name = f"d_{number:024x}"
     return Destination(name, "s_1", f"g_{number % 3}", "s00", f'["BIGINT",{number}]', "shared", number % 4)
@@ -53,10 +62,7 @@ def _table(store: TableStore, version: int) -> dict[str, list[Window]]:
 def test_tables_follow_the_live_cqs(settings: Settings, seed: int) -> None:
     """After any unit, merged or not, a destination is in the table for the times that its unpaused members see."""
     rng = random.Random(seed)
-    working = WorkingCopy(settings)
-    working.open()
-    working.add_stream(_STREAM)
-    working.commit({})
+    working = _opened(settings)
     upkeep, store = TableUpkeep(settings, working), TableStore(settings)
     live: dict[CqKey, Cq] = {}
     for _ in range(60):
@@ -96,10 +102,7 @@ def _change(working: WorkingCopy, live: dict[CqKey, Cq], rng: random.Random) -> 
 def test_timer_based_cqs_are_listed_in_order(settings: Settings, seed: int) -> None:
     """What SHOW TIMERS lists are the timer-based CQs, those of this very unit too, behind any name."""
     rng = random.Random(seed)
-    working = WorkingCopy(settings)
-    working.open()
-    working.add_stream(_STREAM)
-    working.commit({})
+    working = _opened(settings)
     live: dict[str, bool] = {}
     for _ in range(30):
         for _ in range(rng.randint(1, 30)):
@@ -129,9 +132,7 @@ def _id(timed: bool, plain: Destination) -> str:
 
 def test_a_leaving_destination_stays_until_it_is_retired(settings: Settings) -> None:
     """With offsets to wait for, the last member's leaving keeps the entry, bounded; retiring it takes it away."""
-    working = WorkingCopy(settings)
-    working.open()
-    working.add_stream(_STREAM)
+    working = _opened(settings)
     key, destination = CqKey.of("alice", "a"), _destination(1)
     plan = GroupPlan(destination.group_id, "s_1", "", ())
     working.load([key], [destination])
@@ -150,10 +151,7 @@ def test_a_leaving_destination_stays_until_it_is_retired(settings: Settings) -> 
 
 def test_segments_are_merged_and_a_stale_merge_is_let_go(settings: Settings) -> None:
     """Of many segments few are left, with the same rows; a merge of tables that are gone changes nothing."""
-    working = WorkingCopy(settings)
-    working.open()
-    working.add_stream(_STREAM)
-    working.commit({})
+    working = _opened(settings)
     for number in range(20):
         _join(working, number)
     segments = working.key("segments", "s_1")
@@ -177,10 +175,7 @@ def test_segments_are_merged_and_a_stale_merge_is_let_go(settings: Settings) -> 
 
 def test_what_came_since_workers_looked_is_merged_apart(settings: Settings) -> None:
     """With commands alone for a while few segments are left too, and workers still load only what is new to them."""
-    working = WorkingCopy(settings)
-    working.open()
-    working.add_stream(_STREAM)
-    working.commit({})
+    working = _opened(settings)
     for number in range(20):
         _join(working, number)
     loaded = working.versions["s_1"]
