@@ -27,7 +27,7 @@ from grouping.settings import Settings
 
 __all__ = ["FORMAT", "Commits", "Journal", "Remembered", "StoreLost", "pack_position"]
 
-FORMAT = 2
+FORMAT = 3
 """Of the working copy in Redis: one of another format is made anew from `cq.catalog`."""
 
 

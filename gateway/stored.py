@@ -14,11 +14,22 @@ from typing import Any
 import msgspec
 
 from gateway.records import ALWAYS, Cq, Destination, Holder, TimedNote, TriggerSpec
+from gateway.unit import CqKey
 from grouping.constant_table import MODES
 from grouping.cq_text import WHOLE, CqText, TextTemplate
 from grouping.query import PackedDigest
 
-__all__ = ["StoredCq", "decode_cq", "pack_cq", "pack_holder", "raw_id", "unpack_cq", "unpack_holder"]
+__all__ = [
+    "StoredCq",
+    "decode_cq",
+    "pack_cq",
+    "pack_holder",
+    "pack_key",
+    "raw_id",
+    "unpack_cq",
+    "unpack_holder",
+    "unpack_key",
+]
 
 _encode = msgspec.msgpack.encode
 
@@ -74,6 +85,19 @@ _decode_holder = msgspec.msgpack.Decoder(_StoredHolder).decode
 def raw_id(destination_id: str) -> bytes:
     """Return the field of a destination (or store of matches) in its hash."""
     return bytes.fromhex(destination_id[2:])
+
+
+def pack_key(key: CqKey) -> bytes:
+    """Return a CQ's identity as the member of a sorted set: lengths stand before the names, whatever these hold.
+
+    Example:
+        >>> unpack_key(pack_key(CqKey("alice", "intel")))
+        CqKey(subscriber='alice', name='intel')
+    """
+    return _encode(key)
+
+
+unpack_key = msgspec.msgpack.Decoder(CqKey).decode
 
 
 def pack_cq(folded: str, cq: Cq) -> bytes:

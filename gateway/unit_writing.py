@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from gateway.records import feed_of
-from gateway.stored import pack_cq, pack_holder, raw_id
-from gateway.unit import CqKey, Unit
+from gateway.stored import pack_cq, pack_holder, pack_key, raw_id
+from gateway.unit import Unit
 
 __all__ = ["SHELVES", "shelf", "write_unit"]
 
@@ -83,8 +83,8 @@ def _write_fields(unit: Unit, pipeline: Any, key: Key) -> None:
 def _write_cqs(unit: Unit, pipeline: Any, key: Key) -> None:
     kept: dict[str, dict[str, bytes]] = {}
     gone: dict[str, list[str]] = {}
-    expiries: dict[str, int] = {}
-    over: list[str] = []
+    expiries: dict[bytes, int] = {}
+    over: list[bytes] = []
     for one in unit.changed_cqs:
         cq = unit.cqs[one]
         if cq is None:
@@ -92,10 +92,10 @@ def _write_cqs(unit: Unit, pipeline: Any, key: Key) -> None:
         else:
             kept.setdefault(one.subscriber, {})[one.name] = pack_cq(one.name, cq)
             if cq.expire_ms is not None:
-                expiries[_member(one)] = cq.expire_ms
+                expiries[pack_key(one)] = cq.expire_ms
                 continue
         if one in unit.stored_cqs:
-            over.append(_member(one))
+            over.append(pack_key(one))
     if expiries:
         pipeline.zadd(key("expiries"), expiries)
     if over:
@@ -192,10 +192,6 @@ def _write_parts(unit: Unit, pipeline: Any, key: Key) -> None:
             # A batch that is replayed may still ask for the plan: `TableUpkeep` removes it later.
             pipeline.hdel(key("parts", stream_id), part_id)
             pipeline.zadd(key("unused", stream_id), {part_id: unit.versions[stream_id] + 1})
-
-
-def _member(key: CqKey) -> str:
-    return "\x00".join(key)
 
 
 def shelf(part_id: str) -> str:

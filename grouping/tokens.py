@@ -21,9 +21,11 @@ NAME_LENGTH = 255
 
 _TOKENIZER = SQLite().tokenizer()
 _STREAM_NAME = re.compile(r"[\w.\-]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _RESERVED = frozenset({"AS", "FROM", "SELECT", "WHERE", "WITH"})
 """Words that are names only in quotes."""
 _SHOWN = 60
+_SHOWN_FOR_CONTROL = "\N{REPLACEMENT CHARACTER}"
 
 
 class Tokens:
@@ -130,6 +132,12 @@ class Tokens:
             raise self.unexpected(what)
         if len(name) > NAME_LENGTH:
             raise self._too_long(name)
+        if control := _CONTROL.search(name):
+            raise InputError(
+                f'name "{clipped(_CONTROL.sub(_SHOWN_FOR_CONTROL, name))}" has a control character',
+                code="syntax-error",
+                detail=f"Character {control.start() + 1} is U+{ord(control[0]):04X}.",
+            )
         self.index += 1
         return name
 

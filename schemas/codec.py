@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
@@ -25,6 +26,11 @@ Encoding = Literal["json", "avro"]
 Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
+_LONGEST = 1024
+"""Characters of a command id and of a subscriber's name, at most: each reply repeats both."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
 class _Fields(msgspec.Struct, frozen=True):
     """A command as a JSON object; fields that it does not know are ignored."""
 
@@ -38,15 +44,16 @@ class _Fields(msgspec.Struct, frozen=True):
 class _Id(msgspec.Struct, frozen=True):
     """What a reply to a command with other faults needs."""
 
-    command_id: Annotated[str, msgspec.Meta(min_length=1)]
+    command_id: Annotated[str, msgspec.Meta(min_length=1, max_length=_LONGEST)]
 
 
 class Command(msgspec.Struct, frozen=True):
     """One statement of a subscriber."""
 
     command_id: str
-    """Chosen by the sender; never empty."""
+    """Chosen by the sender; never empty, and of 1,024 characters at most."""
     subscriber: str
+    """Of 1,024 characters at most, and without control characters."""
     text: str
     encoding: Encoding = "json"
     """How it came, and how it is answered."""
@@ -100,7 +107,8 @@ def decode_command(value: bytes | None) -> Command:
     """Return the command that a record's value is.
 
     Raises:
-        MalformedCommand: it is neither a JSON object nor an Avro object with a command's fields.
+        MalformedCommand: it is neither a JSON object nor an Avro object with a command's fields, or its id or its
+            subscriber is none.
 
     Example:
         >>> decode_command(b'{"command_id": "1", "subscriber": "alice", "text": "SHOW CQS"}').text
@@ -108,8 +116,25 @@ def decode_command(value: bytes | None) -> Command:
     """
     if value is None:
         raise MalformedCommand("The record has no value.")
-    if value.startswith(MAGIC):
-        return _decode_avro(value)
+    command = _decode_avro(value) if value.startswith(MAGIC) else _decode_json(value)
+    if len(command.command_id) > _LONGEST:
+        raise MalformedCommand(
+            f"Its command_id has {len(command.command_id)} characters; it may have {_LONGEST}.",
+            encoding=command.encoding,
+        )
+    if fault := _subscriber_fault(command.subscriber):
+        raise MalformedCommand(fault, encoding=command.encoding, command_id=command.command_id)
+    return command
+
+
+def _subscriber_fault(name: str) -> str | None:
+    if len(name) > _LONGEST:
+        return f"Its subscriber has {len(name)} characters; it may have {_LONGEST}."
+    control = _CONTROL.search(name)
+    return f"Its subscriber has the control character U+{ord(control[0]):04X}." if control else None
+
+
+def _decode_json(value: bytes) -> Command:
     try:
         fields = _FIELDS.decode(value)
     # msgspec's own errors and broken UTF-8 are ValueErrors; brackets without end exceed the recursion limit.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gateway.registry import Registry
+from gateway.stored import unpack_key
 from gateway.timers.timers import Timers
-from gateway.unit import CqKey
 from gateway.working_copy import WorkingCopy
 from grouping.redis_store import mapped
 
@@ -33,7 +33,7 @@ class Lifetimes:
         if not found:
             self._skip, self.busy = 0, False
             return False
-        due = [CqKey._make(member.decode("utf-8", "surrogatepass").split("\x00")) for member in found]
+        due = [unpack_key(member) for member in found]
         self._working.load(due)
         evaluated = {stream_id: self._timers.evaluated_ms(stream_id) for stream_id in self._working.streams}
         removed = self._registry.expire(due, evaluated)

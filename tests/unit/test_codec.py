@@ -23,11 +23,12 @@ from schemas.codec import (
 from schemas.single_object import SingleObject, load_schema
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]))
 INSTANTS = st.integers(0, 2**42).map(lambda ms: datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms))
 COMMANDS = st.builds(
     Command,
     TEXTS.filter(bool),
-    TEXTS,
+    NAMES,
     TEXTS,
     st.sampled_from(["json", "avro"]),
     st.none() | INSTANTS,
@@ -98,6 +99,7 @@ def test_json_command_may_say_when_it_was_sent(sent_at: str) -> None:
         (b'{"command_id": "\xff", "subscriber": "a", "text": "b"}', None),
         (b'{"command_id": "\\ud800", "subscriber": "a", "text": "b"}', None),
         (b'{"x":' * 100_000, None),
+        (b'{"command_id": "' + b"7" * 1025 + b'", "text": "b"}', None),
     ],
     ids=repr,
 )
@@ -107,6 +109,29 @@ def test_malformed_json_is_refused(value: bytes | None, command_id: str | None) 
         decode_command(value)
     assert (raised.value.encoding, raised.value.command_id) == ("json", command_id)
     assert raised.value.detail.endswith(".")
+
+
+@pytest.mark.parametrize("encoding", ["json", "avro"])
+@pytest.mark.parametrize(
+    ("command_id", "subscriber", "told"),
+    [
+        ("i" * 1025, "alice", None),
+        ("1", "a" * 1025, "1"),
+        ("1", "a\0b", "1"),
+        ("1", "line\nbreak", "1"),
+        ("1", "\x9f", "1"),
+    ],
+    ids=["id too long", "subscriber too long", "NUL", "line feed", "C1"],
+)
+def test_names_are_short_and_plain(command_id: str, subscriber: str, told: str | None, encoding: Encoding) -> None:
+    """What each reply repeats is bounded, and no subscriber has a control character; at the bound all is well."""
+    value = encode_command(Command(command_id, subscriber, "SHOW CQS", encoding))
+    with pytest.raises(MalformedCommand) as raised:
+        decode_command(value)
+    assert (encoding, told) == (raised.value.encoding, raised.value.command_id)
+    assert len(raised.value.detail) < 200
+    longest = Command("i" * 1024, "é" * 1024, "SHOW CQS", encoding)
+    assert longest == decode_command(encode_command(longest))
 
 
 @pytest.mark.parametrize(

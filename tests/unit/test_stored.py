@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.records import Cq, Destination, Holder, TimedNote, TriggerSpec
-from gateway.stored import decode_cq, pack_cq, pack_holder, unpack_cq, unpack_holder
+from gateway.stored import decode_cq, pack_cq, pack_holder, pack_key, unpack_cq, unpack_holder, unpack_key
+from gateway.unit import CqKey
 from grouping.cq_text import CqText
 
 _NAME = "d_" + "0f" * 12
@@ -28,6 +29,13 @@ def test_a_cut_text_is_the_text(text: str) -> None:
     cut = CqText.cut(text)
     assert text == str(cut)
     assert len(cut.template.pieces) == len(cut.literals) + 1
+
+
+@given(st.text(), st.text())
+def test_no_name_breaks_a_key(subscriber: str, name: str) -> None:
+    """A CQ's identity comes back as it was, whatever characters its names have."""
+    key = CqKey(subscriber, name)
+    assert key == unpack_key(pack_key(key))
 
 
 @given(_names, _texts, _times, _times, st.booleans(), st.lists(st.tuples(st.integers(0, 9), _times), max_size=2))
