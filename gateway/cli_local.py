@@ -17,10 +17,10 @@ import typer
 from gateway.cli_errors import TELLABLE, error_line
 from gateway.detach import detached
 from gateway.launch import Launch
-from gateway.logs import log_to
 from gateway.run_folder import RunFolder
 from gateway.sessions import supervised
 from gateway.supervisor import Supervisor
+from grouping.log_lines import log_to
 from grouping.settings import Settings
 
 __all__ = ["Data", "down", "status", "up"]

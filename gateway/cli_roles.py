@@ -12,7 +12,7 @@ import typer
 
 from gateway.local.jars import SPARK, ensure_jars, show_progress
 from gateway.local.java import find_java
-from gateway.logs import log_to
+from grouping.log_lines import log_to
 from grouping.settings import Settings
 
 __all__ = ["evaluator", "gateway"]

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -20,6 +21,7 @@ import zipimport
 
 import psutil
 
+from grouping.log_lines import log_to
 from spark_jobs.garbage import settle
 
 __all__ = ["DRIVER_VARIABLE", "main"]
@@ -72,6 +74,7 @@ def main() -> None:
     import spark_jobs.sink
     import spark_jobs.worker  # noqa: F401  # both are imported here for the workers' sake
 
+    log_to(sys.stderr, logging.WARNING)
     settle()
     os.register_at_fork(after_in_child=_end_with_parent)
     _end_with_parent()

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from pydantic import ValidationError
 
 from grouping.errors import OperationalError
+from grouping.log_lines import log_to
 from grouping.redis_store import TableStore
 from grouping.settings import Settings
 from spark_jobs.digest_jobs import DigestJobs
@@ -44,7 +45,7 @@ _REDIS_SECONDS = 30.0
 
 def main() -> NoReturn:
     """Run until a signal, or until the lease or the JVM is lost."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr)
+    log_to(sys.stderr, logging.INFO)
     logging.getLogger("py4j").setLevel(logging.ERROR)
     try:
         settings = Settings()

@@ -14,10 +14,10 @@ ORDINARY = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "
 class FieldFormatter(logging.Formatter):
     """Adds a record's fields to its line."""
 
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (the base class's name)
+        """Return the line, before a stack trace that may follow it."""
         fields = {name: value for name, value in vars(record).items() if name not in ORDINARY}
-        return " ".join([super().format(record), *(f"{name}={value!r}" for name, value in fields.items())])
+        return " ".join([super().formatMessage(record), *(f"{name}={value!r}" for name, value in fields.items())])
 
 
 def log_to(stream: TextIO, level: int) -> None:

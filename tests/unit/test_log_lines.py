@@ -1,0 +1,34 @@
+"""Log lines of all roles: what a record was given beside its message is on its line."""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from grouping.log_lines import log_to
+
+
+@pytest.fixture
+def lines() -> Iterator[io.StringIO]:
+    """What is logged meanwhile; the root logger is afterwards as it was."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    written = io.StringIO()
+    log_to(written, logging.INFO)
+    yield written
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def test_fields_are_on_the_line(lines: io.StringIO) -> None:
+    """Fields stand behind the message, also where a stack trace follows."""
+    try:
+        raise ValueError("why")
+    except ValueError:
+        logging.getLogger("x").exception("group not evaluated", extra={"group": "g_1"})
+    first, *rest = lines.getvalue().splitlines()
+    assert first.endswith("ERROR x group not evaluated group='g_1'")
+    assert "ValueError: why" == rest[-1]
