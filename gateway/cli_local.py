@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,7 +20,7 @@ from gateway.detach import detached
 from gateway.launch import Launch
 from gateway.run_folder import RunFolder
 from gateway.sessions import supervised
-from gateway.supervisor import Supervisor
+from gateway.supervisor import Supervisor, told_state
 from grouping.log_lines import log_to
 from grouping.settings import Settings
 
@@ -91,12 +92,13 @@ def status(data: Data = None, as_json: Annotated[bool, typer.Option("--json", he
 
 def _status(run: RunFolder) -> dict[str, Any]:
     told = run.read(run.state)
-    roles: dict[str, dict[str, Any]] = told.get("roles", {})
-    if run.holder() is None:
+    holder = run.holder()
+    if holder is None:
+        roles: dict[str, dict[str, Any]] = told.get("roles", {})
         gone = {name: {**role, "state": "stopped", "pid": None} for name, role in roles.items()}
         return {"state": "stopped", "roles": gone, "streams": {}}
     streams = run.read(run.status("gateway")).get("streams", {})
-    return {"state": told.get("state", "starting"), "roles": roles, "streams": streams}
+    return {**told_state(told, holder, time.monotonic()), "streams": streams}
 
 
 def _supervise(launch: Launch, run: RunFolder, tell: Callable[[str], None]) -> int:
@@ -105,7 +107,7 @@ def _supervise(launch: Launch, run: RunFolder, tell: Callable[[str], None]) -> i
     try:
         with run.taken():
             stages, addresses = launch.stages(run)
-            Supervisor(run, stages, addresses, tell).run()
+            Supervisor(run, stages, addresses, tell, launch.settings.supervisor.hang_seconds).run()
     except TELLABLE as error:
         tell(error_line(error))
         return 1

@@ -16,6 +16,7 @@ from gateway.local.kafka import kafka_program
 from gateway.local.program import LOOPBACK, Program, free_port, port_is_free
 from gateway.local.valkey import valkey_program
 from gateway.run_folder import RunFolder, write_json
+from gateway.status_file import StatusWatch
 from grouping.errors import OperationalError
 from grouping.settings import Settings
 
@@ -101,7 +102,8 @@ def role_program(name: str, run: RunFolder, environment: Mapping[str, str]) -> P
 
     command = (sys.executable, "-m", "gateway.cli", name)
     told = {**environment, "CQ_STATUS_FILE": str(status)}
-    return Program(name, command, run.data, run.log(name), ready, environment=told, status=status)
+    heard = StatusWatch(status).heard
+    return Program(name, command, run.data, run.log(name), ready, environment=told, heard=heard, status=status)
 
 
 def masked(url: str) -> str:

@@ -17,14 +17,23 @@ __all__ = ["Role", "RoleState"]
 
 log = logging.getLogger(__name__)
 
-RoleState = Literal["stopped", "starting", "ready", "waiting", "restarting"]
-"""``waiting``: it was ready, and says itself that a server does not answer now."""
+RoleState = Literal["stopped", "starting", "ready", "waiting", "silent", "restarting"]
+"""``waiting``: it was ready, and says that a server does not answer now; ``silent``: it says nothing any more."""
 
 DELAYS = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Seconds before the first, second, … restart in a row."""
 
 STEADY = 60.0
 """Seconds after which a role that is ready has recovered: its next restart is a first one again."""
+
+SILENT_SECONDS = 10.0
+"""How long a role that was ready may give no sign of life: several times what a loaded machine takes for one."""
+
+START_SECONDS = 180.0
+"""How long one that was not ready yet may give none."""
+
+LOOK_SECONDS = 2.0
+"""What one look at a role counts at most: a supervisor that was stopped itself has not heard, nor missed, anything."""
 
 OURS = re.compile(r"cq( \w+)?: ")
 """How a line begins with which a role refuses to start."""
@@ -36,7 +45,17 @@ TRIES = 3
 class Role:
     """A role's life. Driven by calls of `step`; the clock is the caller's, in seconds, monotonic."""
 
-    def __init__(self, program: Program, environment: Mapping[str, str], clock: Callable[[], float]) -> None:
+    def __init__(
+        self, program: Program, environment: Mapping[str, str], clock: Callable[[], float], hang_seconds: float
+    ) -> None:
+        """Prepare to run.
+
+        Args:
+            program: What to run.
+            environment: Its own, to which the program's is added.
+            clock: Seconds, monotonic.
+            hang_seconds: How long it may give no sign of life, once it was ready, before it is killed.
+        """
         self.program = program
         self.state: RoleState = "stopped"
         self.restarts = 0
@@ -44,8 +63,14 @@ class Role:
         self._clock = clock
         self._process: subprocess.Popen[bytes] | None = None
         self._since = 0
+        self._hang_seconds = hang_seconds
         self._was_ready = False
+        self._up = False
+        """Whether this process, not only an earlier one, was ready."""
         self._ready_at = 0.0
+        self._looked_at = 0.0
+        self._quiet = 0.0
+        """Seconds without a sign of life."""
         self._row = 0
         self._due_at = 0.0
 
@@ -68,6 +93,7 @@ class Role:
         self.program.prepare()
         if self.program.status:
             self.program.status.unlink(missing_ok=True)
+        self._up, self._quiet, self._looked_at = False, 0.0, self._clock()
         with self.program.log.open("ab") as output:
             self._since = output.tell()
             self._process = subprocess.Popen(
@@ -84,7 +110,7 @@ class Role:
         log.info("role started", extra={"role": self.name, "pid": self.pid})
 
     def step(self) -> bool:
-        """Look after the process: note that it is ready, waits or is dead, and start it again when its time has come.
+        """Look after the process: note how it is; when it hangs or is dead, start it again in its time.
 
         Returns:
             Whether something changed.
@@ -95,21 +121,39 @@ class Role:
         if self._process is None:
             if self._clock() < self._due_at:
                 return False
-            self.restarts += 1
-            self.start()
+            self._restart()
             return True
         if self._process.poll() is not None:
             self._bury(self._process)
             return True
-        if self.state != "ready" and self.program.ready(self._since):
-            self.state, self._was_ready, self._ready_at = "ready", True, self._clock()
-            log.info("role ready", extra={"role": self.name, "pid": self.pid})
+        self._listen()
+        if self._quiet >= (self._hang_seconds if self._up else START_SECONDS):
+            log.error("role hangs, killed", extra={"role": self.name, "pid": self.pid, "seconds": self._quiet})
+            self._bury(self._process)
             return True
-        if self.state == "ready" and self.program.status is not None and not self.program.ready(self._since):
-            self.state = "waiting"  # for a server, as it says itself
-            log.warning("role waits", extra={"role": self.name, "pid": self.pid})
-            return True
-        return False
+        before, self.state = self.state, self._seen()
+        if before == self.state:
+            return False
+        level = logging.INFO if self.state == "ready" else logging.WARNING
+        log.log(level, f"role {self.state}", extra={"role": self.name, "pid": self.pid, "before": before})
+        return True
+
+    def _listen(self) -> None:
+        """Count how long the process has given no sign of life."""
+        now = self._clock()
+        passed, self._looked_at = min(now - self._looked_at, LOOK_SECONDS), now
+        self._quiet = 0.0 if self.program.heard() else self._quiet + passed
+
+    def _seen(self) -> RoleState:
+        """Return the state of the process, which is alive."""
+        if self._up and self._quiet >= SILENT_SECONDS:
+            return "silent"
+        # A server doesn't wait for others: one that was ready is, as long as it answers.
+        if not (self._up and self.program.status is None) and not self.program.ready(self._since):
+            return "waiting" if self._up else self.state
+        if not self._up:
+            self._up, self._was_ready, self._ready_at = True, True, self._clock()
+        return "ready"
 
     def terminate(self) -> None:
         """Ask the process to stop."""
@@ -136,18 +180,33 @@ class Role:
         return (ours or lines or ["it printed nothing"])[-1].strip()
 
     def _bury(self, process: subprocess.Popen[bytes]) -> None:
-        """Note the death; nothing of the old session may be alive when a new process starts."""
-        log.warning("role died", extra={"role": self.name, "pid": process.pid, "code": process.returncode})
+        """Note the death, or see to it; nothing of the old session may be alive when a new process starts."""
         if not kill_sessions({process.pid}, timeout=60.0):
             raise OperationalError(f"processes of the {self.name} that died cannot be killed (session {process.pid})")
+        code = process.wait()
+        log.warning("role died", extra={"role": self.name, "pid": process.pid, "code": code})
         words = self.last_words()
         if not self._was_ready and (OURS.match(words) or self.restarts + 1 >= TRIES):
             raise OperationalError(
                 f"the {self.name} does not start: {OURS.sub('', words).rstrip('.')}",
                 hint=f"Its log is {self.program.log}.",
             )
-        if self.state == "ready" and self._clock() - self._ready_at > STEADY:
+        if self._up and self._clock() - self._ready_at > STEADY:
             self._row = 0
+        self._process, self.state = None, "restarting"
+        self._delay()
+
+    def _restart(self) -> None:
+        self.restarts += 1
+        try:
+            self.start()
+        except OSError as error:  # a full disk, mostly
+            if not self._was_ready:
+                raise
+            log.warning("role not started", extra={"role": self.name, "reason": str(error)})
+            self._delay()
+
+    def _delay(self) -> None:
+        """Have the next start wait, the longer the more there were in a row."""
         self._due_at = self._clock() + DELAYS[min(self._row, len(DELAYS) - 1)]
         self._row += 1
-        self._process, self.state = None, "restarting"

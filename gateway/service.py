@@ -25,8 +25,8 @@ from gateway.metrics import BEHIND, COMMIT_SECONDS
 from gateway.positions import Positions, result_config
 from gateway.records import PENDING_PARTITIONS
 from gateway.recovery import Recovery
-from gateway.run_folder import write_json
 from gateway.statements import Statements
+from gateway.status_file import StatusFile
 from gateway.table_upkeep import TableUpkeep
 from gateway.timers.last_digests import LastDigests
 from gateway.timers.lifetimes import Lifetimes
@@ -71,6 +71,7 @@ def run_gateway(settings: Settings) -> None:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+    status = StatusFile(Path(path) if (path := os.environ.get("CQ_STATUS_FILE")) else None)
     lease = Lease(settings, "gateway")
     if not _tried(lease.acquire, stop):
         raise OperationalError(
@@ -81,7 +82,10 @@ def run_gateway(settings: Settings) -> None:
     keeper = threading.Thread(target=_keep, args=(lease, stop), daemon=True)
     keeper.start()
     try:
-        _Service(settings, stop).run()
+        with status.repeated("starting"):
+            service = _Service(settings, stop, status)
+            service.recover()
+        service.run()
     finally:
         stop.set()
         keeper.join()
@@ -118,9 +122,10 @@ def _keep(lease: Lease, stop: threading.Event) -> None:
 
 
 class _Service:
-    def __init__(self, settings: Settings, stop: threading.Event) -> None:
+    def __init__(self, settings: Settings, stop: threading.Event, status: StatusFile) -> None:
         self._settings = settings
         self._stop = stop
+        self._status = status
         self._topics = Topics(settings)
         partitions = _tried(self._ensure_topics, stop)
         commands = settings.topic("commands")
@@ -178,8 +183,7 @@ class _Service:
         return found
 
     def run(self) -> None:
-        """Serve until told to stop."""
-        self._recover()
+        """Serve until told to stop; after `recover`."""
         collect_seldom()
         server, _ = start_http_server(self._settings.metrics_port, "127.0.0.1")
         self._metrics_url = f"http://127.0.0.1:{server.server_port}/metrics"
@@ -207,15 +211,15 @@ class _Service:
                 raise
             except OperationalError as error:
                 log.warning("a server failed, recovering", extra={"error": str(error), "detail": error.detail})
-                self._write_status("waiting")
-                self._recover(rebuild=isinstance(error, StoreLost))
+                with self._status.repeated("waiting", **self._told()):
+                    self.recover(rebuild=isinstance(error, StoreLost))
         server.shutdown()
         with suppress(OperationalError):
             self._commits.finish()
             self._statements.counts.save(all_of_it=True)
         self._consumer.close()
 
-    def _recover(self, *, rebuild: bool = False) -> None:
+    def recover(self, *, rebuild: bool = False) -> None:
         """Make Redis and Kafka agree, as soon as both answer."""
 
         def recover() -> None:
@@ -254,13 +258,11 @@ class _Service:
             behind = self._behind(stream.stream_id, stream.topic)
             BEHIND.labels(stream.name).set(behind)
             self._streams[stream.name] = {"behind": behind}
-        self._write_status("ready")
+        self._status.write("ready", **self._told())
 
-    def _write_status(self, state: str) -> None:
-        """Write ``ready``, or ``waiting`` for a server, where the supervisor looks."""
-        if path := os.environ.get("CQ_STATUS_FILE"):
-            told = {"pid": os.getpid(), "state": state, "metrics_url": self._metrics_url, "streams": self._streams}
-            write_json(Path(path), told)
+    def _told(self) -> dict[str, object]:
+        """Return what is told beside the state."""
+        return {"metrics_url": self._metrics_url, "streams": self._streams}
 
     def _behind(self, stream_id: str, topic: str) -> int:
         with mapped():

@@ -5,6 +5,7 @@ One process with one thread. It may die in any way: the kernel and the watchdog 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import time
@@ -12,19 +13,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gateway.local.program import Program
-from gateway.role import Role
+from gateway.role import SILENT_SECONDS, START_SECONDS, Role
 from gateway.run_folder import RunFolder, write_json
 from gateway.sessions import MARK, supervised
 from gateway.signals import Signals
 from gateway.watchdog import Watchdog
 from grouping.errors import OperationalError
 
-__all__ = ["Supervisor"]
+__all__ = ["Supervisor", "told_state"]
 
 log = logging.getLogger(__name__)
 
-START_SECONDS = 180.0
-"""How long a stage may take to get ready the first time."""
+TELL_SECONDS = 2.0
+"""How often the state is told, changed or not: an old word is no word."""
 
 
 class Supervisor:
@@ -36,6 +37,7 @@ class Supervisor:
         stages: Sequence[Sequence[Program]],
         addresses: Mapping[str, str],
         tell: Callable[[str], None],
+        hang_seconds: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare to run.
@@ -45,16 +47,19 @@ class Supervisor:
             stages: What to start.
             addresses: ``bootstrap`` and ``redis_url``, for ``endpoints.json``.
             tell: Is given one line for a person now and then, and ``ready …`` with the addresses.
-            clock: Seconds, monotonic.
+            hang_seconds: How long a role that was ready may hang before it is killed and started again.
+            clock: Seconds, monotonic; of the machine, for what is told is compared with it by other processes.
         """
         environment = {**os.environ, MARK: str(run.data), "PYTHONUNBUFFERED": "1"}
         self._run = run
-        self._stages = [[Role(program, environment, clock) for program in stage] for stage in stages]
+        self._stages = [[Role(program, environment, clock, hang_seconds) for program in stage] for stage in stages]
         self._roles = [role for stage in self._stages for role in stage]
         self._addresses = dict(addresses)
         self._tell = tell
         self._clock = clock
         self._announced = False
+        self._told_at = 0.0
+        self._endpoints: dict[str, Any] = {}
 
     def run(self) -> None:
         """Run until a signal to stop comes; all is stopped on return, however it comes about.
@@ -100,16 +105,15 @@ class Supervisor:
     def _step(self) -> None:
         """Look after every role that was started; tell what changed."""
         started = [role for role in self._roles if role.state != "stopped"]
-        if any([role.step() for role in started]):
+        changed = any([role.step() for role in started])
+        if changed or self._clock() - self._told_at >= TELL_SECONDS:
             self._publish()
 
     def _announce(self) -> None:
         self._announced = True
         self._publish()
-        endpoints = self._run.read(self._run.endpoints)
-        told = [
-            f"{name} {endpoints[name]}" for name in ("bootstrap", "redis_url", "metrics_url") if endpoints.get(name)
-        ]
+        shown = ("bootstrap", "redis_url", "metrics_url")
+        told = [f"{name} {self._endpoints[name]}" for name in shown if self._endpoints.get(name)]
         self._tell("ready " + " ".join(told))
 
     def _unready(self) -> list[Role]:
@@ -118,14 +122,23 @@ class Supervisor:
     def _publish(self) -> None:
         """Tell the watchdog which sessions there are, and the data folder's readers how everything is."""
         self._watchdog.tell([role.pid for role in self._roles if role.pid])
+        self._told_at = self._clock()
         state = "starting" if not self._announced else "degraded" if self._unready() else "ready"
         roles = {role.name: {"state": role.state, "pid": role.pid, "restarts": role.restarts} for role in self._roles}
-        write_json(self._run.state, {"state": state, "roles": roles})
-        if self._announced:
-            pids = {"supervisor": os.getpid(), **{role.name: role.pid for role in self._roles}}
-            metrics = self._run.read(self._run.status("gateway")).get("metrics_url")
-            endpoints: dict[str, Any] = {**self._addresses, "metrics_url": metrics, "pids": pids}
+        try:
+            write_json(self._run.state, {"state": state, "told_at": self._told_at, "roles": roles})
+            if self._announced:
+                self._publish_endpoints()
+        except OSError as error:  # a full disk must not end what runs
+            log.warning("state not told", extra={"reason": str(error)})
+
+    def _publish_endpoints(self) -> None:
+        pids = {"supervisor": os.getpid(), **{role.name: role.pid for role in self._roles}}
+        metrics = self._run.read(self._run.status("gateway")).get("metrics_url")
+        endpoints = {**self._addresses, "metrics_url": metrics, "pids": pids}
+        if endpoints != self._endpoints:
             write_json(self._run.endpoints, endpoints)
+            self._endpoints = endpoints
 
     def _kill_strays(self) -> None:
         """Kill what an earlier supervisor of this folder has left, or what has left its role's session."""
@@ -146,4 +159,21 @@ class Supervisor:
         self._watchdog.close()
         self._run.endpoints.unlink(missing_ok=True)
         roles = {role.name: {"state": "stopped", "pid": None, "restarts": role.restarts} for role in self._roles}
-        write_json(self._run.state, {"state": "stopped", "roles": roles})
+        with contextlib.suppress(OSError):  # without it, that nobody holds the folder tells the same
+            write_json(self._run.state, {"state": "stopped", "roles": roles})
+
+
+def told_state(told: dict[str, Any], supervisor: int, now: float) -> dict[str, Any]:
+    """Return what a supervisor has told as it is to be taken now: nothing is ready for it that hangs itself.
+
+    Args:
+        told: What it wrote.
+        supervisor: Its pid.
+        now: Seconds of the same clock, monotonic: that of the machine.
+    """
+    roles: dict[str, dict[str, Any]] = told.get("roles", {})
+    state = told.get("state", "starting")
+    if now - told.get("told_at", now) < SILENT_SECONDS:
+        return {"state": state, "roles": roles}
+    itself = {"state": "silent", "pid": supervisor, "restarts": 0}
+    return {"state": "degraded", "roles": {**roles, "supervisor": itself}}

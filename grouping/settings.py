@@ -65,6 +65,12 @@ class EvaluatorSettings(BaseModel):
     jars: str = Field("", description="folder of the jars of Spark's Kafka connector; found by `cq evaluator`")
 
 
+class SupervisorSettings(BaseModel):
+    """What `cq up` does for its roles."""
+
+    hang_seconds: float = Field(60.0, description="a role that gives no sign of life for so long is started again")
+
+
 class JarSettings(BaseModel):
     """Where the jars of Kafka and of Spark's connector come from."""
 
@@ -103,6 +109,7 @@ class Settings(BaseSettings):
     limits: LimitSettings = LimitSettings()
     evaluator: EvaluatorSettings = EvaluatorSettings()
     timers: TimerSettings = TimerSettings()
+    supervisor: SupervisorSettings = SupervisorSettings()
     jars: JarSettings = JarSettings()
 
     def topic(self, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -9,6 +10,7 @@ import signal
 import sys
 import threading
 import time
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -102,18 +104,20 @@ def _run(settings: Settings, token: str, status: StatusFile) -> None:
     )
     DigestJobs(spark, settings, token, partial(_end, "digests not written")).start()
     log.info("evaluator ready")
-    written_at, waiting = 0.0, False
+    state, written_at = "starting", 0.0
     while jvm is None or jvm.poll() is None:
+        before = state
         try:
-            streams.reconcile()
-            waiting = False
+            for _ in streams.reconcile():
+                status.still()
+            state = "ready"
         except OperationalError as error:
-            if not waiting:
+            if state != "waiting":
                 log.warning("streams stay as they are", extra={"reason": _line(error)})
-            waiting = True
-        if time.monotonic() - written_at >= _STATUS_SECONDS:
+            state = "waiting"
+        if state != before or time.monotonic() - written_at >= _STATUS_SECONDS:
             written_at = time.monotonic()
-            status.write("ready", streams=streams.status(), jobs=jobs_started(spark))
+            status.write(state, streams=streams.status(), jobs=jobs_started(spark))
         time.sleep(_LOOK_SECONDS)
     raise OperationalError("the JVM of Spark has ended")
 
@@ -128,10 +132,20 @@ class StatusFile:
 
     def write(self, state: str, **more: Any) -> None:
         """Replace what the file says."""
-        body = {"pid": os.getpid(), "state": state, **more}
+        told_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        body = {"pid": os.getpid(), "state": state, "told_at": told_at, **more}
         aside = self._path.with_suffix(".new")
-        aside.write_text(json.dumps(body))
-        aside.replace(self._path)
+        try:
+            aside.write_text(json.dumps(body))
+            aside.replace(self._path)
+        except OSError as error:  # a full disk, mostly
+            log.warning("status not written", extra={"reason": str(error)})
+            self.still()
+
+    def still(self) -> None:
+        """Show that the state told last still holds, without anything new to tell."""
+        with contextlib.suppress(OSError):
+            os.utime(self._path)
 
 
 def _ended(*_: object) -> NoReturn:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -73,8 +73,11 @@ class Streams:
         self._running: dict[str, _Running] = {}
         self._epoch: int | None = None
 
-    def reconcile(self) -> None:
+    def reconcile(self) -> Iterator[str]:
         """Start, restart and stop what has to be, and tell how far each stream is.
+
+        Yields:
+            The id of each stream that was seen to: with many of them it takes long.
 
         Raises:
             OperationalError: The store does not answer, or holds no confirmed tables; the queries go on (their tasks
@@ -95,12 +98,14 @@ class Streams:
                     running.progress.forget()
         for stream_id in [stream_id for stream_id in self._running if stream_id not in live]:
             self._drop(self._running.pop(stream_id))
+            yield stream_id
         for stream_id, stream in live.items():
             running = self._running.setdefault(stream_id, _Running(stream))
             try:
                 self._attend(running)
             except OperationalError as error:
                 self._failed(running, error.detail or error.message)
+            yield stream_id
 
     def status(self) -> dict[str, dict[str, object]]:
         """Return by name of the stream how far behind it is, and why it doesn't run if it doesn't."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import shutil
+import socket
+import struct
 import subprocess
 import uuid
 from collections.abc import Sequence
@@ -57,6 +59,9 @@ logger.server.name = kafka.server.KafkaRaftServer
 logger.server.level = info
 """
 
+API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)
+"""The one request that every broker answers at once: its length, ApiVersions, version 0, number 1, no client's name."""
+
 STARTED = b"Kafka Server started"
 """Logged when the broker is known to the controller: topics can be made."""
 
@@ -87,9 +92,12 @@ def kafka_program(folder: Path, log: Path, ports: tuple[int, int], java: Java, j
     def ready(since: int) -> bool:
         return _has(log, STARTED, since)
 
+    def heard() -> bool:
+        return _answers(ports[0])
+
     memory = (f"-Xms{HEAP}", f"-Xmx{HEAP}", "-XX:+ExitOnOutOfMemoryError")
     command = (*run, *memory, *classpath, "kafka.Kafka", "server.properties")
-    return Program("kafka", command, folder, log, ready, prepare, stop_seconds=30.0)
+    return Program("kafka", command, folder, log, ready, prepare, heard=heard, stop_seconds=30.0)
 
 
 def _properties(broker: int, controller: int) -> str:
@@ -122,4 +130,14 @@ def _has(log: Path, words: bytes, since: int) -> bool:
             file.seek(since)
             return words in file.read()
     except FileNotFoundError:
+        return False
+
+
+def _answers(port: int) -> bool:
+    """Return whether the broker answers a request; one that hangs still takes connections."""
+    try:
+        with socket.create_connection((LOOPBACK, port), timeout=1.0) as connection:
+            connection.sendall(API_VERSIONS)
+            return bool(connection.recv(64))
+    except OSError:
         return False

@@ -37,6 +37,9 @@ class Program:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Added to the supervisor's own."""
 
+    heard: Callable[[], bool] = lambda: True
+    """Whether it has given a sign of life since the last call. Never blocks for long."""
+
     status: Path | None = None
     """Where the role itself says how it is; what an earlier process said is removed before a start."""
 

@@ -40,7 +40,13 @@ def valkey_program(folder: Path, log: Path, port: int) -> Program:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "valkey.conf").write_text(f"{CONFIGURATION}port {port}\n", "utf-8")
 
-    return Program("redis", (_binary(), "valkey.conf"), folder, log, lambda since: _answers(port), prepare)
+    def ready(since: int) -> bool:
+        return _ping(port).startswith(b"+PONG")
+
+    def heard() -> bool:
+        return bool(_ping(port))
+
+    return Program("redis", (_binary(), "valkey.conf"), folder, log, ready, prepare, heard=heard)
 
 
 def _binary() -> str:
@@ -58,11 +64,11 @@ def _binary() -> str:
         raise OperationalError(f"there is no Valkey for this machine: {error}", hint="Give --redis URL.") from error
 
 
-def _answers(port: int) -> bool:
-    """Return whether the server has read its file and takes commands."""
+def _ping(port: int) -> bytes:
+    """Return the server's answer: a PONG when it has read its file and takes commands; nothing while it hangs."""
     try:
         with socket.create_connection((LOOPBACK, port), timeout=1.0) as connection:
             connection.sendall(b"PING\r\n")
-            return connection.recv(64).startswith(b"+PONG")
+            return connection.recv(64)
     except OSError:
-        return False
+        return b""
