@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Context, Decimal, InvalidOperation
 
+from grouping.decimal_types import WIDEST
 from grouping.errors import InputError
 from grouping.group import ConstantValue
 from grouping.patterns import rust_pattern
@@ -15,6 +16,8 @@ __all__ = ["EXACT", "READERS", "exact_or_decimal"]
 
 _LONGEST_NUMBER = 400
 _LARGEST_COUNT = 1000
+_SHOWN = 20
+"""Characters of a literal that a refusal repeats, when it is longer."""
 EXACT = Context(prec=2 * _LONGEST_NUMBER)
 """Rounds no number that a reader accepts."""
 _ISO_DATE = re.compile(r"\d{4}-?\d\d-?\d\d", re.ASCII)
@@ -65,13 +68,12 @@ def _literal(text: str) -> tuple[str, ConstantValue]:
     value = _decimal(text)
     if "." not in text and -(2**63) <= value < 2**63:
         return ("INT" if -(2**31) <= value < 2**31 else "BIGINT"), int(value)
-    digits, scale = value.as_tuple().digits, max(0, -int(value.as_tuple().exponent))
-    return f"DECIMAL({max(len(digits), scale)},{scale})", value
+    return f"DECIMAL({_precision(value)},{max(0, -int(value.as_tuple().exponent))})", value
 
 
 def _decimal(text: str) -> Decimal:
     if len(text) > _LONGEST_NUMBER:
-        raise _unreadable(text[:20] + "…", "number")
+        raise _unreadable(text[:_SHOWN] + "…", "number")
     try:
         value = Decimal(text)
     except InvalidOperation:
@@ -79,7 +81,14 @@ def _decimal(text: str) -> Decimal:
     # A zero's exponent counts too: 0e999999999 takes a gigabyte when it is made an int.
     if not value.is_finite() or abs(value.adjusted()) > _LONGEST_NUMBER:
         raise _unreadable(text, "number")
+    if "e" not in text and "E" not in text and _precision(value) > WIDEST:
+        raise _too_precise(text, value)
     return value
+
+
+def _precision(value: Decimal) -> int:
+    """Return how many digits a DECIMAL needs to hold a number that is written without an exponent."""
+    return max(len(value.as_tuple().digits), -int(value.as_tuple().exponent))
 
 
 def _string(text: str) -> tuple[str, ConstantValue]:
@@ -153,4 +162,15 @@ def _unreadable(text: str, kind: str) -> InputError:
         code="type-mismatch",
         detail=f"It stands where a {kind} in ISO 8601 is wanted." if form else "It is out of range.",
         hint=f"Write it as '{form}'." if form else None,
+    )
+
+
+def _too_precise(text: str, value: Decimal) -> InputError:
+    """Return the refusal of a number that Spark refuses too: without an exponent it is a DECIMAL, or shorter."""
+    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return InputError(
+        f'"{shown}" has too many digits',
+        code="type-mismatch",
+        detail=f"A DECIMAL for it would have {_precision(value)} digits, and {WIDEST} are the most that one has.",
+        hint="With an exponent, as in 1.5e40, a number is a DOUBLE.",
     )

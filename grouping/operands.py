@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from grouping.bound import Bound, Constant, Term, nodes
 from grouping.constants import coerce, read_again
-from grouping.decimal_types import WIDEST, decimal_size, is_decimal
+from grouping.decimal_types import decimal_size, is_decimal
 from grouping.errors import InputError
 from grouping.expression import Column
 from grouping.functions import CASTS, FUNCTIONS, common_type, family, result_type
@@ -124,9 +124,6 @@ def arithmetic(op: str, left: Bound, right: Bound) -> Term:
             operands[i] = read_again(operand, "double") if operand.reader else operand
         elif isinstance(operand, Constant) and decimal and operand.reader:
             operands[i] = read_again(operand, "precise")
-    for operand in operands:
-        if is_decimal(operand.type) and decimal_size(operand.type)[0] > WIDEST:
-            raise unsupported("a number of so many digits", f"A DECIMAL has {WIDEST} at most.")
     return Term(op, tuple(operands), result_type(op, [operand.type for operand in operands]))
 
 
