@@ -13,6 +13,8 @@ from typing import Any
 import fastavro
 from fastavro.schema import fingerprint, to_parsing_canonical_form
 
+from schemas.avro_limits import MAX_DEPTH
+
 __all__ = ["AvroMismatch", "check_avro_columns", "reading_schema", "single_object_header"]
 
 _PRIMITIVES = {
@@ -51,7 +53,8 @@ def check_avro_columns(schema_text: str, columns: Iterable[tuple[str, str]]) -> 
         columns: Names and SQL types.
 
     Raises:
-        AvroMismatch: With the first column that the schema lacks or has in another type.
+        AvroMismatch: With the first column that the schema lacks or has in another type; or the schema is nested
+            too deep.
 
     Example:
         >>> schema = '{"type": "record", "name": "Quote", "fields": [{"name": "price", "type": ["null", "double"]}]}'
@@ -61,6 +64,8 @@ def check_avro_columns(schema_text: str, columns: Iterable[tuple[str, str]]) -> 
         schemas.avro_columns.AvroMismatch: column "price" is not a BIGINT in the Avro schema
     """
     schema = _parse(schema_text)
+    if _is_deep(schema_text):
+        raise AvroMismatch("the Avro schema cannot be used", f"It is nested deeper than {MAX_DEPTH} levels.")
     fields = {field["name"]: field["type"] for field in schema["fields"]}
     for name, kind in columns:
         if name not in fields:
@@ -118,6 +123,15 @@ def _parse(text: str) -> dict[str, Any]:
     if len(set(names)) < len(names):
         raise AvroMismatch(message, "It has two fields of one name.")
     return schema
+
+
+def _is_deep(text: str) -> bool:
+    """Return whether a schema's JSON is nested so deep that code which follows it may meet the end of a stack."""
+    level: list[Any] = [json.loads(text)]
+    for _ in range(MAX_DEPTH):
+        level = [inner for outer in level for inner in (outer.values() if isinstance(outer, dict) else outer)]
+        level = [inner for inner in level if isinstance(inner, dict | list)]
+    return bool(level)
 
 
 def _sql_type(avro: Any, named: dict[str, Any]) -> str | None:

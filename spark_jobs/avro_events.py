@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from grouping.catalog import StreamColumn
 from schemas.avro_columns import reading_schema, single_object_header
+from schemas.avro_limits import body_check
 from spark_jobs.events import decimal_size
 
 __all__ = ["AvroReader"]
@@ -30,6 +31,7 @@ class AvroReader:
 
     def __init__(self, columns: Sequence[StreamColumn], schema: str, framing: str) -> None:
         self._schema = reading_schema(schema, [column.name for column in columns])
+        self._check_body = body_check(self._schema)
         self._body = _BODIES[framing]
         self._header = single_object_header(schema)
         self._texts = [column.name for column in columns if column.type == "STRING"]
@@ -57,6 +59,8 @@ class AvroReader:
         if value is None:
             raise _WrongRecord("The record has no value.")
         start = self._body(value, self._header)
+        if self._check_body is not None:
+            self._check_body(value, start)
         try:
             record = self._read(value, start, "strict")
         except UnicodeDecodeError:

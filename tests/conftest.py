@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.stack.server import Stack
+
+settings.register_profile("any-machine", deadline=None)  # how long an example takes tells of the machine's load
+settings.load_profile("any-machine")
 
 _APART = ("test_crash", "test_up")
 """Files of tests/stack whose tests stop or disturb servers: run in parallel they have a stack of their own."""

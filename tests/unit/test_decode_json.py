@@ -237,6 +237,36 @@ def test_detail_is_short():
     assert 1_000 == len(header(letter, "detail"))
 
 
+_MANY = 10**6
+
+
+@pytest.mark.parametrize("column", "bildn")
+@pytest.mark.parametrize(
+    "number",
+    [
+        b"9" * _MANY,
+        b"-" + b"1" * _MANY,
+        b"1" + b"0" * _MANY,
+        b"1e999999999",
+        b"-1e99999999999999999999",
+        b"1e" + b"9" * _MANY,
+    ],
+)
+def test_numbers_without_measure_are_dead_letters(column, number):
+    """A number of a million digits, or with an exponent of as many, fits nowhere, and is not computed to find out."""
+    events, dead = decode(batch([b'{"%s":%s}' % (column.encode(), number)]), TYPED, SETTINGS)
+
+    assert (0, 1) == (events.count, dead.num_rows)
+
+
+@pytest.mark.parametrize("number", [b"0." + b"3" * _MANY, b"1e-999999999", b"0e999999999"])
+def test_numbers_without_measure_that_a_double_holds(number):
+    """A DOUBLE takes any number in range, however long it is written."""
+    events, _ = decode(batch([b'{"d":%s}' % number]), TYPED, SETTINGS)
+
+    assert [float(number)] == events.column("d").to_pylist()
+
+
 values = st.fixed_dictionaries(
     {
         "s": st.none() | st.text(st.characters(exclude_categories=["Cs"])),

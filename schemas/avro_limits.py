@@ -1,0 +1,199 @@
+"""How much an Avro body may hold, checked before fastavro decodes it.
+
+fastavro makes a list of 10^8 nulls from five bytes, and follows a recursive schema until the C stack ends, which no
+Python can catch. Few schemas have such bodies: for all others `body_check` is None, and their records cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["MAX_DEPTH", "body_check"]
+
+MAX_DEPTH = 128
+"""Records, arrays and maps within one another, and levels of a schema's JSON."""
+_PER_BYTE = 4
+"""Values that a body may hold for each of its bytes: a record of one INT in an array is two values in one byte."""
+_BESIDES = 10_000
+"""Values that it may hold besides."""
+
+_LEAST_BYTES = {"null": 0, "float": 4, "double": 8}
+"""Of the primitive types whose values have not one byte at least."""
+
+
+def body_check(schema: dict[str, Any]) -> Callable[[bytes, int], None] | None:
+    """Return what checks the bodies of a parsed schema before they are decoded; None where every body is bounded.
+
+    The check takes a record's value and where in it the body begins. It raises ValueError for a body that holds too
+    much, and ValueError, EOFError or IndexError for one that does not fit the schema.
+
+    Example:
+        >>> import fastavro
+        >>> node = {"name": "next", "type": ["null", "Node"]}
+        >>> check = body_check(fastavro.parse_schema({"type": "record", "name": "Node", "fields": [node]}))
+        >>> check(bytes([2] * 9 + [0]), 0)
+        >>> check(bytes([2] * 999 + [0]), 0)
+        Traceback (most recent call last):
+        ValueError: it is nested deeper than 128 levels
+    """
+    named = schema["__named_schemas"]
+    try:
+        surplus, _ = _Extent(named).of(schema, 0)
+    except _Unbounded:
+        surplus = _BESIDES + 1
+    if surplus <= _BESIDES:
+        return None
+    return lambda value, start: _Body(named, value, start).walk(schema, 0)
+
+
+class _Unbounded(Exception):  # noqa: N818 - no error: it never leaves this module
+    """Some body may be as large, or as deep, as its writer likes."""
+
+
+class _Extent:
+    """The size that bodies of a schema may have: values beyond `_PER_BYTE` for each byte, and levels."""
+
+    def __init__(self, named: dict[str, Any]) -> None:
+        self._named = named
+        self._known: dict[str, tuple[int, int] | None] = {}
+        """By name; None while a record is looked at, so that it is known again within itself."""
+
+    def of(self, avro: Any, level: int) -> tuple[int, int]:
+        """Return the most values beyond those for bytes, and the most levels, of a value of that type.
+
+        Raises:
+            _Unbounded: There is no most.
+        """
+        if level > MAX_DEPTH:
+            raise _Unbounded
+        if isinstance(avro, list):
+            members = [self.of(member, level) for member in avro]
+            return max((surplus for surplus, _ in members), default=0) - _PER_BYTE, max(
+                (depth for _, depth in members), default=0
+            )
+        if isinstance(avro, str):
+            return self._record(self._named[avro], level) if avro in self._named else (_surplus(_least(avro)), 0)
+        match avro["type"]:
+            case "array":
+                return self._items(avro["items"], 0, level)
+            case "map":
+                return self._items(avro["values"], _surplus(1), level)
+            case "fixed":
+                return _surplus(avro["size"]), 0
+        return self._record(avro, level)
+
+    def _items(self, item: Any, key: int, level: int) -> tuple[int, int]:
+        surplus, depth = self.of(item, level + 1)
+        if surplus + key > 0:
+            raise _Unbounded
+        return self._nested(_surplus(1), depth)
+
+    def _record(self, avro: dict[str, Any], level: int) -> tuple[int, int]:
+        if "fields" not in avro:  # an enum, or a primitive with a logical type
+            return (_surplus(avro["size"]) if avro["type"] == "fixed" else _surplus(_least(avro["type"]))), 0
+        name = avro["name"]
+        if name not in self._known:
+            self._known[name] = None
+            fields = [self.of(field["type"], level + 1) for field in avro["fields"]]
+            surplus = 1 + sum(surplus for surplus, _ in fields)
+            self._known[name] = self._nested(surplus, max((depth for _, depth in fields), default=0))
+        known = self._known[name]
+        if known is None:
+            raise _Unbounded
+        return known
+
+    @staticmethod
+    def _nested(surplus: int, depth: int) -> tuple[int, int]:
+        if depth >= MAX_DEPTH:
+            raise _Unbounded
+        return surplus, depth + 1
+
+
+def _least(primitive: str) -> int:
+    return _LEAST_BYTES.get(primitive, 1)
+
+
+def _surplus(size: int) -> int:
+    """Return by how much one value of so many bytes passes what they may hold."""
+    return 1 - _PER_BYTE * size
+
+
+class _Body:
+    """Walks over a body as fastavro would, and makes nothing of it."""
+
+    def __init__(self, named: dict[str, Any], value: bytes, start: int) -> None:
+        self._named = named
+        self._value = value
+        self._at = start
+        self._left = _PER_BYTE * (len(value) - start) + _BESIDES
+
+    def walk(self, avro: Any, depth: int) -> None:
+        """Pass over one value of that type."""
+        self._count(1)
+        if isinstance(avro, list):
+            self._left += 1  # a union is no value of its own
+            self.walk(avro[self._long()], depth)
+            return
+        if isinstance(avro, str):
+            avro = self._named.get(avro, avro)
+        kind = avro if isinstance(avro, str) else avro["type"]
+        if kind in ("record", "error", "array", "map") and depth >= MAX_DEPTH:
+            raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels")
+        match kind:
+            case "record" | "error":
+                for field in avro["fields"]:
+                    self.walk(field["type"], depth + 1)
+            case "array":
+                self._blocks(avro["items"], depth, keyed=False)
+            case "map":
+                self._blocks(avro["values"], depth, keyed=True)
+            case "fixed":
+                self._skip(avro["size"])
+            case "int" | "long" | "enum":
+                self._long()
+            case "string" | "bytes":
+                self._skip(self._long())
+            case _:
+                self._skip(_least(kind))
+
+    def _blocks(self, item: Any, depth: int, *, keyed: bool) -> None:
+        while items := self._long():
+            if items < 0:
+                items = -items
+                self._long()  # the block's size in bytes
+            self._items(item, items, depth, keyed=keyed)
+
+    def _items(self, item: Any, items: int, depth: int, *, keyed: bool) -> None:
+        for number in range(items):
+            at, left = self._at, self._left
+            if keyed:
+                self._skip(self._long())
+            self.walk(item, depth + 1)
+            if self._at == at:  # what has no bytes is always the same
+                self._count((left - self._left) * (items - number - 1))
+                return
+
+    def _count(self, values: int) -> None:
+        self._left -= values
+        if self._left < 0:
+            raise ValueError("it holds far more values than bytes")
+
+    def _skip(self, size: int) -> None:
+        if not 0 <= size <= len(self._value) - self._at:
+            raise EOFError("it is cut short")
+        self._at += size
+
+    def _long(self) -> int:
+        number = shift = 0
+        while True:
+            byte = self._value[self._at]
+            self._at += 1
+            number |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                break
+            if shift >= 70:
+                raise ValueError("a number has more than ten bytes")
+        number &= 0xFFFF_FFFF_FFFF_FFFF
+        return (number >> 1) ^ -(number & 1)
