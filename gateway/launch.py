@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import sys
 from collections.abc import Mapping
@@ -21,6 +22,8 @@ from grouping.errors import OperationalError
 from grouping.settings import Settings
 
 __all__ = ["Launch", "masked", "role_environment", "role_program"]
+
+_PASSWORD_OPTION = re.compile(r"((?:^|&)password=)[^&]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +115,15 @@ def masked(url: str) -> str:
     Example:
         >>> masked("redis://default:hush@cache:6379/0")
         'redis://default:***@cache:6379/0'
+        >>> masked("redis://cache:6379/0?password=hush&timeout=5")
+        'redis://cache:6379/0?password=***&timeout=5'
     """
     parts = urlsplit(url)
+    query = _PASSWORD_OPTION.sub(r"\1***", parts.query)
     if parts.password is None:
-        return url
+        return urlunsplit(parts._replace(query=query))
     host = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=f"{parts.username or ''}:***@{host}"))
+    return urlunsplit(parts._replace(netloc=f"{parts.username or ''}:***@{host}", query=query))
 
 
 class _Ports:

@@ -11,6 +11,9 @@ from grouping.settings import Settings
 
 __all__ = ["Positions", "dedicated_topic", "result_config", "topic_of"]
 
+_LARGEST_BATCH = 2 << 20
+"""Bytes of the largest batch of results: one record of a megabyte with its headers."""
+
 
 def dedicated_topic(settings: Settings, destination_id: str) -> str:
     """Return the name of a destination's own topic."""
@@ -99,5 +102,6 @@ def result_config(settings: Settings) -> dict[str, str]:
     """Return the configuration of result topics: retention counts from when a result was written."""
     return {
         "message.timestamp.type": "LogAppendTime",
+        "max.message.bytes": str(_LARGEST_BATCH),  # whatever the broker's default: results are of up to a megabyte
         "retention.ms": str(round(settings.results.retention_hours * 3_600_000)),
     }

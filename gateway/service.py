@@ -20,10 +20,10 @@ from prometheus_client import start_http_server
 from gateway.commands import Commands
 from gateway.commit import Commits, StoreLost
 from gateway.ends import Ends
-from gateway.kafka import LARGEST_RECORD, CommandConsumer, Fenced, Topics
+from gateway.kafka import CommandConsumer, Fenced, Topics
 from gateway.metrics import BEHIND, COMMIT_SECONDS
-from gateway.positions import Positions, result_config
-from gateway.records import PENDING_PARTITIONS
+from gateway.own_topics import ensure_own_topics
+from gateway.positions import Positions
 from gateway.recovery import Recovery
 from gateway.statements import Statements
 from gateway.status_file import StatusFile
@@ -127,7 +127,7 @@ class _Service:
         self._stop = stop
         self._status = status
         self._topics = Topics(settings)
-        partitions = _tried(self._ensure_topics, stop)
+        partitions = _tried(lambda: ensure_own_topics(settings, self._topics), stop)
         commands = settings.topic("commands")
         self._working = working = WorkingCopy(settings)
         self._consumer = CommandConsumer(settings, commands, partitions[commands])
@@ -155,32 +155,6 @@ class _Service:
         self._metrics_url = ""
         self._streams: dict[str, dict[str, int]] = {}
         """What is told of each stream, by name."""
-
-    def _ensure_topics(self) -> dict[str, int]:
-        """Create the gateway's own topics where they are missing, and return how many partitions each has."""
-        settings = self._settings
-        large = {"max.message.bytes": str(LARGEST_RECORD)}
-        keep = {"retention.ms": "-1", **large}
-        often = {"segment.bytes": str(64 << 20), "min.cleanable.dirty.ratio": "0.2"}  # both are read whole on start
-        remembered = {"retention.ms": str(round(settings.commands.remember_days * 86_400_000)), **large}
-        wanted = {
-            "commands": (settings.commands.partitions, remembered),
-            "replies": (settings.commands.partitions, remembered),
-            "results": (settings.results.partitions, result_config(settings)),
-            "deadletters": (1, remembered),
-            "catalog": (1, {"cleanup.policy": "compact", **keep}),
-            "pending": (PENDING_PARTITIONS, keep),
-            "ticks": (1, {"cleanup.policy": "compact", **often, **keep}),
-            "orders": (2, keep),
-            "positions": (1, {"cleanup.policy": "compact", **often, **keep}),
-        }
-        found = {}
-        for name, (partitions, config) in wanted.items():
-            topic = settings.topic(name)
-            if self._topics.partitions(topic) is None:
-                self._topics.create({topic: partitions}, config)
-            found[topic] = self._topics.partitions(topic) or partitions
-        return found
 
     def run(self) -> None:
         """Serve until told to stop; after `recover`."""

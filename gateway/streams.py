@@ -6,6 +6,7 @@ import hashlib
 
 from gateway.kafka import TopicRefused, Topics
 from gateway.records import instant
+from gateway.source_policy import check_source
 from gateway.working_copy import WorkingCopy
 from grouping.catalog import Catalog, Stream, StreamColumn
 from grouping.errors import InputError, near_name
@@ -46,13 +47,7 @@ def create_stream(
             detail=f'It reads topic "{existing.topic}" since {existing.created_at}.',
             hint="DROP STREAM removes it once no CQ uses it.",
         )
-    if statement.topic.startswith(settings.prefix):
-        raise InputError(
-            f'topic "{statement.topic}" belongs to the gateway',
-            code="not-allowed",
-            detail=f'Topics that begin with "{settings.prefix}" are its own.',
-            hint="Publish the events to a topic of another name.",
-        )
+    check_source(settings, topics, statement.topic)
     if statement.schema is not None:
         try:
             check_avro_columns(statement.schema, statement.columns)

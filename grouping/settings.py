@@ -14,7 +14,10 @@ class KafkaSettings(BaseModel):
     """The Kafka cluster."""
 
     bootstrap: str = Field("127.0.0.1:9092", description="bootstrap servers, HOST:PORT with commas between")
-    extra: dict[str, str] = Field({}, description="further librdkafka and Spark options (JSON); typed settings win")
+    replication: int = Field(-1, description="copies of each topic that the gateway makes; -1 for the broker's default")
+    extra: dict[str, str] = Field(
+        {}, repr=False, description="further librdkafka and Spark options (JSON); typed settings win"
+    )
 
 
 class RedisSettings(BaseModel):
@@ -30,6 +33,12 @@ class CommandSettings(BaseModel):
     batch: int = Field(5000, description="commands carried out in one commit, at most")
     remember_days: float = Field(7.0, description="how long a command id is remembered")
     text_bytes: int = Field(512 * 1024, description="longest statement")
+
+
+class StreamSettings(BaseModel):
+    """Source topics."""
+
+    topics: str = Field("*", description="topics that CREATE STREAM may read: shell patterns, with commas between")
 
 
 class ResultSettings(BaseModel):
@@ -96,7 +105,12 @@ class Settings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        env_prefix="CQ_", env_nested_delimiter="_", env_nested_max_split=1, nested_model_default_partial_update=True
+        # What is wrong may be a password.
+        hide_input_in_errors=True,
+        env_prefix="CQ_",
+        env_nested_delimiter="_",
+        env_nested_max_split=1,
+        nested_model_default_partial_update=True,
     )
 
     prefix: str = Field("cq.", description="what the gateway's topics and Redis keys begin with")
@@ -105,6 +119,7 @@ class Settings(BaseSettings):
     kafka: KafkaSettings = KafkaSettings()
     redis: RedisSettings = RedisSettings()
     commands: CommandSettings = CommandSettings()
+    streams: StreamSettings = StreamSettings()
     results: ResultSettings = ResultSettings()
     limits: LimitSettings = LimitSettings()
     evaluator: EvaluatorSettings = EvaluatorSettings()

@@ -57,6 +57,8 @@ def read_stream(spark: SparkSession, stream: Stream, partitions: Iterable[int], 
         "subscribe": stream.topic,
         "startingOffsets": json.dumps({stream.topic: offsets}),
         "kafka.isolation.level": "read_committed",
+        # A topic that was deleted is told of, not made again by asking for it.
+        "kafka.allow.auto.create.topics": "false",
         # Spark asks the broker for the topic's bounds at every poll: two round trips for 500 records by default.
         "kafka.max.poll.records": "10000",
         "maxOffsetsPerTrigger": str(settings.evaluator.events_per_batch),

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from grouping.errors import OperationalError
 from grouping.settings import Settings
 from spark_jobs.source import client_options
 
-__all__ = ["Broker"]
+__all__ = ["Broker", "SourceForm"]
 
 _TIMEOUT_SECONDS = 10.0
+
+
+class SourceForm(NamedTuple):
+    """What Kafka tells of a source topic."""
+
+    topic_id: str
+    """Kafka's own id: a topic that is deleted and made again has another one."""
+    partitions: list[int]
 
 
 class Broker:
@@ -26,19 +34,19 @@ class Broker:
         self._producer = Producer({**config, "enable.idempotence": True, "partitioner": "murmur2_random"})
         self._dead_letters = settings.topic("deadletters")
 
-    def partitions(self, topic: str) -> list[int]:
-        """Return the topic's partitions.
+    def form(self, topic: str) -> SourceForm:
+        """Return what a topic is like; asking never makes one, whatever the broker's settings.
 
         Raises:
             OperationalError: There is no such topic, or no broker answers.
         """
         try:
-            found = self._admin.list_topics(topic, timeout=_TIMEOUT_SECONDS).topics[topic]
+            asked = self._admin.describe_topics(TopicCollection([topic]), request_timeout=_TIMEOUT_SECONDS)
+            told = asked[topic].result(_TIMEOUT_SECONDS)
         except KafkaException as exc:
-            raise OperationalError("kafka did not answer", detail=str(exc)) from exc
-        if found.error is not None:
-            raise OperationalError(f'topic "{topic}" cannot be read', detail=str(found.error))
-        return sorted(found.partitions)
+            cause = exc.args[0]
+            raise OperationalError(f'topic "{topic}" cannot be read', detail=cause.str()) from exc
+        return SourceForm(str(told.topic_id), sorted(partition.id for partition in told.partitions))
 
     def earliest(self, topic: str) -> dict[int, int]:
         """Return by partition the first offset that the broker still has."""
@@ -49,7 +57,7 @@ class Broker:
         return self._offsets(topic, OffsetSpec.latest())
 
     def _offsets(self, topic: str, spec: OffsetSpec) -> dict[int, int]:
-        wanted = {TopicPartition(topic, partition): spec for partition in self.partitions(topic)}
+        wanted = {TopicPartition(topic, partition): spec for partition in self.form(topic).partitions}
         try:
             asked = self._admin.list_offsets(
                 wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_TIMEOUT_SECONDS

@@ -3,7 +3,7 @@
 from gateway.kafka.command_consumer import CommandConsumer
 from gateway.kafka.driver import LARGEST_RECORD, Fenced, KafkaUnavailable
 from gateway.kafka.log_readers import LogReader, TailReader
-from gateway.kafka.topics import TopicRefused, Topics
+from gateway.kafka.topics import TopicForm, TopicRefused, Topics
 from gateway.kafka.writer import Outgoing, TransactionalWriter
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "LogReader",
     "Outgoing",
     "TailReader",
+    "TopicForm",
     "TopicRefused",
     "Topics",
     "TransactionalWriter",

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 
 from gateway.kafka.driver import ANSWER_SECONDS, NOT_YET, KafkaUnavailable, client_config, error_code, mapped, retriable
 from grouping.errors import OperationalError
 from grouping.settings import Settings
 
-__all__ = ["TopicRefused", "Topics"]
+__all__ = ["TopicForm", "TopicRefused", "Topics"]
 
 _NO_LEADERS = KafkaError._NOENT  # noqa: SLF001  # the driver's own code, which has a name with an underscore
 _OTHER_EPOCH = (KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH)
@@ -32,6 +41,16 @@ class TopicRefused(OperationalError):
     """Kafka will not have a topic of that name or form; `detail` says why."""
 
 
+class TopicForm(NamedTuple):
+    """What Kafka tells of a topic."""
+
+    topic_id: str
+    """Kafka's own id: a topic that is deleted and made again has another one."""
+    partitions: int
+    replicas: int
+    """Copies of its first partition."""
+
+
 class Topics:
     """Topics and their offsets, through the admin interface."""
 
@@ -41,11 +60,63 @@ class Topics:
 
     def partitions(self, topic: str) -> int | None:
         """Return how many partitions a topic has, None when it does not exist."""
-        with mapped("listing topics"):
-            metadata = self._admin.list_topics(topic, timeout=ANSWER_SECONDS).topics.get(topic)
-        if metadata is None or metadata.error is not None or not metadata.partitions:
-            return None
-        return len(metadata.partitions)
+        form = self.forms([topic]).get(topic)
+        return None if form is None else form.partitions
+
+    def forms(self, topics: Iterable[str]) -> dict[str, TopicForm]:
+        """Return the forms of those topics that exist; asking never makes one, whatever the broker's settings."""
+        asked = sorted(set(topics))
+        if not asked:
+            return {}
+        found = {}
+        with mapped("describing topics"):
+            futures = self._admin.describe_topics(TopicCollection(asked), request_timeout=ANSWER_SECONDS)
+            for name, future in futures.items():
+                try:
+                    told = future.result(ANSWER_SECONDS)
+                except KafkaException as error:
+                    if error_code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                        raise
+                else:
+                    if told.partitions:
+                        copies = len(told.partitions[0].replicas)
+                        found[name] = TopicForm(str(told.topic_id), len(told.partitions), copies)
+        return found
+
+    def brokers(self) -> int:
+        """Return how many brokers the cluster has."""
+        with mapped("describing the cluster"):
+            told: Any = self._admin.describe_cluster(request_timeout=ANSWER_SECONDS)  # its annotation is wrong
+            return len(told.result(ANSWER_SECONDS).nodes)
+
+    def configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
+        """Return the configurations of topics that exist."""
+        resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+        with mapped("asking for configurations"):
+            futures = self._admin.describe_configs(resources, request_timeout=ANSWER_SECONDS)
+            return {
+                resource.name: {name: entry.value or "" for name, entry in future.result(ANSWER_SECONDS).items()}
+                for resource, future in futures.items()
+            }
+
+    def configure(self, topic: str, config: Mapping[str, str]) -> None:
+        """Set some of a topic's configuration, and leave the rest."""
+        entries = [
+            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in config.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+        with mapped("configuring a topic"):
+            for future in self._admin.incremental_alter_configs([resource], request_timeout=ANSWER_SECONDS).values():
+                future.result(ANSWER_SECONDS)
+
+    def grow(self, topic: str, partitions: int) -> None:
+        """Give a topic so many partitions; it has fewer."""
+        with mapped("adding partitions"):
+            futures = self._admin.create_partitions(
+                [NewPartitions(topic, partitions)], operation_timeout=ANSWER_SECONDS
+            )
+            for future in futures.values():
+                future.result(ANSWER_SECONDS)
 
     def names(self) -> set[str]:
         """Return the names of all topics."""
@@ -62,7 +133,8 @@ class Topics:
         if not wanted:
             return set()
         made = set(wanted)
-        new = [NewTopic(name, partitions, config=dict(config or {})) for name, partitions in wanted.items()]
+        copies = self._settings.kafka.replication
+        new = [NewTopic(name, count, copies, config=dict(config or {})) for name, count in wanted.items()]
         with mapped("creating topics"):
             futures = self._admin.create_topics(new, operation_timeout=ANSWER_SECONDS)
             for name, future in futures.items():
