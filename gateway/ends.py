@@ -124,8 +124,7 @@ class Ends:
             return None
         with mapped():
             body = self._working.redis.get(self._working.key("committed", stream_id))
-        offsets = json.loads(body)["offsets"] if body else stream.start_offsets
-        return {number: int(offset) for number, offset in offsets.items()}
+        return stream.evaluated(json.loads(body)["offsets"] if body else {})
 
     def _delete_topics(self, now_ms: int) -> None:
         """Delete the topics that have stayed long enough, unless somebody took them over or still writes to them."""

@@ -82,10 +82,11 @@ class Positions:
     def source_ends(self, stream_id: str) -> tuple[int, ...]:
         """Return by partition where a stream's topic ends: what is published from now on lies there or above."""
         if stream_id not in self._source_ends:
-            topic = self._working.streams[stream_id].topic
-            partitions = self._topics.partitions(topic) or 0
-            ends = self._topics.ends([(topic, number) for number in range(partitions)])
-            self._source_ends[stream_id] = tuple(ends[topic, number] for number in range(partitions))
+            stream = self._working.streams[stream_id]
+            partitions = self._topics.partitions(stream.topic) or 0
+            places = [(stream.topic, number) for number in range(partitions)]
+            ends = self._topics.known_ends(places)
+            self._source_ends[stream_id] = tuple(ends.get(place, 0) + stream.base for place in places)
         return self._source_ends[stream_id]
 
     def virtual_ends(self, stream_id: str, group_id: str) -> tuple[int, ...]:

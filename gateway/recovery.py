@@ -155,8 +155,14 @@ class Recovery:
             case "stream" if value is None and name in working.streams:
                 working.remove_stream(name)
                 return True
-            case "stream" if value is not None and name not in working.streams:
-                working.add_stream(msgspec.json.decode(value, type=Stream))
+            case "stream" if value is not None:
+                stream = msgspec.json.decode(value, type=Stream)
+                if stream == working.streams.get(name):
+                    return False
+                if name in working.streams:
+                    working.replace_stream(stream)
+                else:
+                    working.add_stream(stream)
                 return True
             case "part" if value is not None:
                 part_id = name.partition("/")[2]

@@ -25,6 +25,7 @@ from gateway.metrics import BEHIND, COMMIT_SECONDS
 from gateway.own_topics import ensure_own_topics
 from gateway.positions import Positions
 from gateway.recovery import Recovery
+from gateway.source_watch import SourceWatch
 from gateway.statements import Statements
 from gateway.status_file import StatusFile
 from gateway.table_upkeep import TableUpkeep
@@ -32,6 +33,7 @@ from gateway.timers.last_digests import LastDigests
 from gateway.timers.lifetimes import Lifetimes
 from gateway.timers.timers import Timers
 from gateway.working_copy import WorkingCopy
+from grouping.catalog import Stream
 from grouping.errors import OperationalError
 from grouping.redis_store import Lease, TableStore, mapped
 from grouping.settings import Settings
@@ -149,6 +151,7 @@ class _Service:
             self._ends,
             now_ms,
         )
+        self._sources = SourceWatch(settings, working, self._topics)
         self._lifetimes = Lifetimes(working, self._statements.registry, self._timers)
         self._store = TableStore(settings)
         self._epoch = 0
@@ -217,8 +220,15 @@ class _Service:
         expired = self._lifetimes.step(now_ms())
         records, changes = self._ends.step(now_ms(), self._epoch)
         self._statements.registry.changes += changes
-        if expired or shortened or records or changes:
+        changed, letters = self._sources.step(now_ms())
+        records += letters
+        for stream in changed:
+            working.replace_stream(stream)
+            self._statements.registry.note_stream(stream)
+        if expired or shortened or records or changes or changed:
             self._commands.commit({}, records, {}, now_ms())
+            if changed:
+                self._statements.reload()
         else:
             self._commits.check()
         self._upkeep.step()
@@ -229,7 +239,7 @@ class _Service:
         self._statements.counts.save()
         self._streams = {}
         for stream in self._statements.catalog:
-            behind = self._behind(stream.stream_id, stream.topic)
+            behind = self._behind(stream)
             BEHIND.labels(stream.name).set(behind)
             self._streams[stream.name] = {"behind": behind}
         self._status.write("ready", **self._told())
@@ -238,9 +248,9 @@ class _Service:
         """Return what is told beside the state."""
         return {"metrics_url": self._metrics_url, "streams": self._streams}
 
-    def _behind(self, stream_id: str, topic: str) -> int:
+    def _behind(self, stream: Stream) -> int:
         with mapped():
-            body = self._working.redis.get(self._working.key("committed", stream_id))
-        offsets = json.loads(body)["offsets"] if body else self._working.streams[stream_id].start_offsets
-        ends = self._topics.known_ends([(topic, int(number)) for number in offsets])
-        return sum(max(end - int(offsets[str(number)]), 0) for (_, number), end in ends.items())
+            body = self._working.redis.get(self._working.key("committed", stream.stream_id))
+        reached = stream.evaluated(json.loads(body)["offsets"] if body else {})
+        ends = self._topics.known_ends([(stream.topic, int(number)) for number in reached])
+        return sum(max(end + stream.base - reached[str(number)], 0) for (_, number), end in ends.items())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from gateway.kafka import TopicRefused, Topics
+from gateway.kafka import TopicForm, TopicRefused, Topics
 from gateway.records import instant
 from gateway.source_policy import check_source
 from gateway.working_copy import WorkingCopy
@@ -53,8 +53,8 @@ def create_stream(
             check_avro_columns(statement.schema, statement.columns)
         except AvroMismatch as error:
             raise InputError(error.message, code="stream-mismatch", detail=error.detail) from error
-    partitions = _partitions(topics, statement)
-    places = [(statement.topic, number) for number in range(partitions)]
+    form = _form(topics, statement)
+    places = [(statement.topic, number) for number in range(form.partitions)]
     offsets = topics.beginnings(places) if statement.start == "earliest" else topics.ends(places)
     stream = Stream(
         stream_id="s_" + hashlib.blake2b(f"{position}/{statement.name}".encode(), digest_size=6).hexdigest(),
@@ -66,21 +66,22 @@ def create_stream(
         created_at=instant(now_ms),
         avro_schema=statement.schema,
         framing=statement.framing,
+        topic_id=form.topic_id,
     )
     working.add_stream(stream)
     catalog.add(stream)
     return stream
 
 
-def _partitions(topics: Topics, statement: CreateStream) -> int:
-    found = topics.partitions(statement.topic)
+def _form(topics: Topics, statement: CreateStream) -> TopicForm:
+    found = topics.forms([statement.topic]).get(statement.topic)
     if found is not None:
-        if statement.partitions not in (None, found):
+        if statement.partitions not in (None, found.partitions):
             raise InputError(
                 f'topic "{statement.topic}" has another number of partitions',
                 code="stream-mismatch",
-                detail=f"It has {found}, and the statement says {statement.partitions}.",
-                hint=f"Say partitions = {found}, or leave it out.",
+                detail=f"It has {found.partitions}, and the statement says {statement.partitions}.",
+                hint=f"Say partitions = {found.partitions}, or leave it out.",
             )
         return found
     if statement.partitions is None:
@@ -97,7 +98,7 @@ def _partitions(topics: Topics, statement: CreateStream) -> int:
         raise InputError(
             error.message, code="stream-mismatch", detail=f"Kafka says: {error.detail}", hint="Choose another topic."
         ) from error
-    return statement.partitions
+    return topics.forms([statement.topic])[statement.topic]
 
 
 def drop_stream(working: WorkingCopy, catalog: Catalog, statement: DropStream) -> Stream:
@@ -130,5 +131,6 @@ def describe_stream(stream: Stream) -> dict[str, object]:
         "framing": stream.framing if stream.format == "avro" else None,
         "columns": [{"name": column.name, "type": column.type} for column in stream.columns],
         "start_offsets": stream.start_offsets,
+        "generation": stream.generation,
         "created_at": stream.created_at,
     }

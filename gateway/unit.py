@@ -243,6 +243,11 @@ class Unit:
         self.parts[stream.stream_id] = {}
         self.stream_changes[stream.stream_id] = True
 
+    def replace_stream(self, stream: Stream) -> None:
+        """Take over what changed of a live stream."""
+        self.streams[stream.stream_id] = stream
+        self.stream_changes[stream.stream_id] = True
+
     def remove_stream(self, stream_id: str) -> None:
         """Let a stream go, that no CQ uses."""
         by_stream: tuple[dict[str, Any], ...] = (

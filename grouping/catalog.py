@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -21,8 +21,16 @@ class StreamColumn(msgspec.Struct, frozen=True):
     type: str
 
 
+_GENERATION = 10**13
+"""Offsets of one generation of a topic: more than a partition will have."""
+
+
 class Stream(msgspec.Struct, frozen=True):
-    """A source stream as it was created; never changed afterwards."""
+    """A source stream as it was created; afterwards only its topic may change under it.
+
+    Places of events are *positions*: offsets, raised so that those of a topic that was deleted and made again lie above
+    those of the topic before. So ids of results, cursors and cuts go on, and positions of a partition only grow.
+    """
 
     stream_id: str
     """Unique to this creation: a stream dropped and made anew is another one (contract §4)."""
@@ -32,12 +40,50 @@ class Stream(msgspec.Struct, frozen=True):
     format: str
     """``json`` or ``avro``."""
     start_offsets: dict[str, int]
-    """Partition number (as text, for JSON) to the first offset that belongs to the stream."""
+    """Partition number (as text, for JSON) to the first position that belongs to the stream."""
     created_at: str
     avro_schema: str | None = None
     """The writer's schema, for Avro."""
     framing: str = "single-object"
     """``single-object``, ``confluent`` or ``raw``."""
+    topic_id: str = ""
+    """Kafka's own id of the topic; empty until it is known."""
+    generation: int = 1
+    """Which topic of its name it is: one more each time that the topic is deleted and made again."""
+
+    @property
+    def source_id(self) -> str:
+        """What its checkpoint belongs to: one topic of the stream's."""
+        return self.stream_id if self.generation == 1 else f"{self.stream_id}.{self.generation}"
+
+    @property
+    def base(self) -> int:
+        """What is added to an offset of the topic to make it a position."""
+        return (self.generation - 1) * _GENERATION
+
+    def positions(self, offsets: Mapping[str, int]) -> dict[str, int]:
+        """Return the positions of some offsets of the topic, by partition.
+
+        Example:
+            >>> stream = Stream("s_1", "quotes", (), "quotes", "json", {"0": 0}, "", generation=2)
+            >>> stream.positions({"0": 7})
+            {'0': 10000000000007}
+        """
+        return {partition: offset + self.base for partition, offset in offsets.items()}
+
+    def evaluated(self, committed: Mapping[str, int]) -> dict[str, int]:
+        """Return by partition the position up to which all is evaluated.
+
+        Args:
+            committed: The positions that the evaluator has committed; below those where the stream starts they are of a
+                topic that is gone.
+
+        Example:
+            >>> Stream("s_1", "quotes", (), "quotes", "json", {"0": 5, "1": 0}, "").evaluated({"1": 3})
+            {'0': 5, '1': 3}
+        """
+        partitions = self.start_offsets.keys() | committed.keys()
+        return {each: max(committed.get(each, 0), self.start_offsets.get(each, 0)) for each in sorted(partitions)}
 
     def column(self, name: str) -> StreamColumn:
         """Return the column of that name, in any case.

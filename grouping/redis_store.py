@@ -185,6 +185,11 @@ class TableStore:
                 pipeline.hdel(pins, *done)
             pipeline.execute()
 
+    def unpin(self, stream_id: str) -> None:
+        """Let go of all pins of a stream, whose micro-batches will be numbered anew."""
+        with mapped():
+            self._redis.unlink(self._key("pins", stream_id))
+
     def count_matches(self, stream_id: str, numbers: np.ndarray, counts: np.ndarray, last_ms: int) -> None:
         """Add a task's matches per destination number; the gateway sums them up when somebody asks."""
         body = msgspec.msgpack.encode((last_ms, numbers.astype(np.int32).tobytes(), counts.astype(np.int32).tobytes()))

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Position", "checkpoints", "last_commit", "remove"]
+__all__ = ["Position", "checkpoints", "has_begun", "last_commit", "remove"]
 
 
 class Position(NamedTuple):
@@ -32,6 +32,12 @@ def last_commit(location: str, topic: str) -> Position | None:
         if log.exists():
             return Position(batch, json.loads(log.read_text().splitlines()[-1]).get(topic, {}))
     return None
+
+
+def has_begun(location: str) -> bool:
+    """Tell whether a query ever began a micro-batch there, which it will carry out again (or is not kept locally)."""
+    offsets = Path(location) / "offsets"
+    return "://" in location or (offsets.is_dir() and any(entry.name.isdigit() for entry in offsets.iterdir()))
 
 
 def checkpoints(folder: str) -> list[str]:

@@ -76,9 +76,9 @@ class Events:
 
     @property
     def offsets(self) -> NDArray[np.int64]:
-        """The source offset of each event."""
+        """The position of each event in its partition: its offset, above those of earlier topics of the name."""
         offsets: NDArray[np.int64] = self.source["offset"].to_numpy()
-        return offsets
+        return offsets + self.stream.base if self.stream.base else offsets
 
     @property
     def time_ms(self) -> NDArray[np.int64]:

@@ -30,10 +30,12 @@ class Progress:
             store: Where it is told.
             broker: Where the topic is.
         """
-        self._stream = stream
+        self.stream = stream
+        """As the gateway knows it now: partitions may be added to its topic."""
         self._store = store
         self._broker = broker
         self._position = position or Position(-1, {})
+        """In offsets of the topic, as Spark has them."""
         self._told: Position | None = None
         self._deleted: dict[str, int] = {}
         self.events_deleted = 0
@@ -45,7 +47,9 @@ class Progress:
         return self._position.batch
 
     def _next(self, partition: str) -> int:
-        return self._position.offsets.get(partition, self._stream.start_offsets.get(partition, 0))
+        """Return the first offset of a partition that is not evaluated."""
+        stream = self.stream
+        return stream.evaluated(stream.positions(self._position.offsets)).get(partition, stream.base) - stream.base
 
     def look(self, query: StreamingQuery) -> None:
         """Tell the store when a micro-batch was committed since the last call."""
@@ -53,7 +57,7 @@ class Progress:
         if last is not None and last["batchId"] >= self._position.batch and last["sources"]:
             # pyspark reads Spark's JSON, and gives the offsets back as the text of a Python dict.
             end = ast.literal_eval(last["sources"][0]["endOffset"])
-            offsets = (end or {}).get(self._stream.topic)
+            offsets = (end or {}).get(self.stream.topic)
             if offsets:
                 self._position = Position(last["batchId"], {**self._position.offsets, **offsets})
         self.tell()
@@ -61,7 +65,8 @@ class Progress:
     def tell(self) -> None:
         """Tell the store the position, when it doesn't know it yet."""
         if self._position != self._told and self._position.batch >= 0:
-            self._store.committed(self._stream.stream_id, self._position.batch, self._position.offsets)
+            positions = self.stream.positions(self._position.offsets)
+            self._store.committed(self.stream.stream_id, self._position.batch, positions)
             self._told = self._position
 
     def forget(self) -> None:
@@ -70,19 +75,19 @@ class Progress:
 
     def report_deleted(self) -> None:
         """Write a dead letter for each range that the broker deleted ahead of us (contract §4); at least once."""
-        for number, first in self._broker.earliest(self._stream.topic).items():
+        for number, first in self._broker.earliest(self.stream.topic).items():
             partition = str(number)
             due = max(self._next(partition), self._deleted.get(partition, 0))
             if first > due:
-                self._broker.report_deleted(self._stream.topic, number, due, first - 1)
+                self._broker.report_deleted(self.stream.topic, number, due, first - 1)
                 self._deleted[partition] = first
                 self.events_deleted += first - due
                 log.error(
                     "events deleted before they were evaluated",
-                    extra={"stream": self._stream.name, "partition": number, "first": due, "last": first - 1},
+                    extra={"stream": self.stream.name, "partition": number, "first": due, "last": first - 1},
                 )
 
     def behind(self) -> int:
         """Return how many offsets are not evaluated yet."""
-        ends = self._broker.ends(self._stream.topic)
+        ends = self._broker.ends(self.stream.topic)
         return sum(max(0, end - self._next(str(partition))) for partition, end in ends.items())

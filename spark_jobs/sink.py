@@ -37,19 +37,19 @@ class _Written:
         yield from ()
 
 
-def checkpoint_location(stream_id: str, settings: Settings) -> str:
-    """Return where the query of a stream keeps its position; the stream's id, never its name."""
+def checkpoint_location(source_id: str, settings: Settings) -> str:
+    """Return where the query of a stream keeps its position; by the id of its source, never its name."""
     base = str(settings.data)
-    return f"{base if '://' in base else settings.data.absolute()}/checkpoints/{stream_id}"
+    return f"{base if '://' in base else settings.data.absolute()}/checkpoints/{source_id}"
 
 
-def write_stream(events: DataFrame, produce: Produce, stream_id: str, settings: Settings) -> StreamingQuery:
+def write_stream(events: DataFrame, produce: Produce, source_id: str, settings: Settings) -> StreamingQuery:
     """Start the query that writes what is made of a stream's events."""
     return (
         events.mapInArrow(_Written(produce, pickle.dumps(settings)), _NOTHING)
         .writeStream.format("noop")
-        .queryName(stream_id)
-        .option("checkpointLocation", checkpoint_location(stream_id, settings))
+        .queryName(source_id)
+        .option("checkpointLocation", checkpoint_location(source_id, settings))
         .start()
     )
 

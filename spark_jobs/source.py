@@ -52,7 +52,8 @@ def read_stream(spark: SparkSession, stream: Stream, partitions: Iterable[int], 
         partitions: Of the topic, now: one that was added since the stream's creation is read from its beginning.
         settings: Of the evaluator.
     """
-    offsets = {str(partition): _EARLIEST for partition in partitions} | stream.start_offsets
+    starts = {partition: position - stream.base for partition, position in stream.start_offsets.items()}
+    offsets = {str(partition): starts.get(str(partition), _EARLIEST) for partition in partitions}
     options = kafka_options(settings) | {
         "subscribe": stream.topic,
         "startingOffsets": json.dumps({stream.topic: offsets}),

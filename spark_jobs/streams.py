@@ -13,7 +13,7 @@ from grouping.catalog import Stream
 from grouping.errors import OperationalError
 from grouping.redis_store import TableStore
 from grouping.settings import Settings
-from spark_jobs.checkpoint import checkpoints, last_commit, remove
+from spark_jobs.checkpoint import checkpoints, has_begun, last_commit, remove
 from spark_jobs.progress import Progress
 from spark_jobs.sink import Produce, checkpoint_location, write_stream
 from spark_jobs.source import read_stream
@@ -91,7 +91,7 @@ class Streams:
             raise OperationalError("the tables are being rebuilt")
         if epoch != self._epoch:
             if self._epoch is None:
-                self._sweep(live)
+                self._sweep(stream.source_id for stream in live.values())
             self._epoch = epoch
             for running in self._running.values():
                 if running.progress is not None:
@@ -101,11 +101,23 @@ class Streams:
             yield stream_id
         for stream_id, stream in live.items():
             running = self._running.setdefault(stream_id, _Running(stream))
+            if stream != running.stream:
+                running = self._running[stream_id] = self._changed(running, stream)
             try:
                 self._attend(running)
             except OperationalError as error:
                 self._failed(running, error.detail or error.message)
             yield stream_id
+
+    def _changed(self, running: _Running, stream: Stream) -> _Running:
+        """Take over what the gateway noticed of a stream's topic: with another one the query begins anew."""
+        if stream.generation == running.stream.generation:
+            running.stream = stream
+            if running.progress is not None:
+                running.progress.stream = stream
+            return running
+        self._drop(running)
+        return _Running(stream)
 
     def status(self) -> dict[str, dict[str, object]]:
         """Return by name of the stream how far behind it is, and why it doesn't run if it doesn't."""
@@ -150,17 +162,21 @@ class Streams:
 
     def _start(self, running: _Running) -> None:
         stream = running.stream
-        location = checkpoint_location(stream.stream_id, self._settings)
+        form = self._broker.form(stream.topic)
+        if stream.topic_id not in ("", form.topic_id):
+            raise OperationalError("the topic was made anew", detail="The gateway has not noticed it yet.")
+        location = checkpoint_location(stream.source_id, self._settings)
+        if not has_begun(location):
+            self._store.unpin(stream.stream_id)
         progress = Progress(stream, last_commit(location, stream.topic), self._store, self._broker)
         progress.tell()
         # Before the first batch: it would silently begin after what was deleted meanwhile.
         progress.report_deleted()
-        partitions = self._broker.partitions(stream.topic)
         # Queries take the pool of the thread that starts them; a pool each gives each stream its share.
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", stream.stream_id)
         try:
-            source = read_stream(self._spark, stream, partitions, self._settings)
-            running.query = write_stream(source, self._evaluate(stream), stream.stream_id, self._settings)
+            source = read_stream(self._spark, stream, form.partitions, self._settings)
+            running.query = write_stream(source, self._evaluate(stream), stream.source_id, self._settings)
         except Exception as exc:  # pyspark's and py4j's have no common base
             raise OperationalError("a query did not start", detail=str(exc).splitlines()[0]) from exc
         running.progress, running.batch_at_start, running.reason = progress, progress.batch, None
@@ -179,12 +195,12 @@ class Streams:
         )
 
     def _sweep(self, live: Iterable[str]) -> None:
-        """Remove the checkpoints of streams that were dropped while no evaluator ran."""
-        for stream_id in set(checkpoints(checkpoint_location("", self._settings))).difference(live):
-            remove(checkpoint_location(stream_id, self._settings))
+        """Remove the checkpoints of streams that were dropped, and of topics that went, while no evaluator ran."""
+        for source_id in set(checkpoints(checkpoint_location("", self._settings))).difference(live):
+            remove(checkpoint_location(source_id, self._settings))
 
     def _drop(self, running: _Running) -> None:
         if running.query is not None:
             running.query.stop()
-        remove(checkpoint_location(running.stream.stream_id, self._settings))
+        remove(checkpoint_location(running.stream.source_id, self._settings))
         log.info("stream stopped", extra={"stream": running.stream.name, "stream_id": running.stream.stream_id})

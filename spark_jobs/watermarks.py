@@ -44,8 +44,7 @@ class Broker:
             asked = self._admin.describe_topics(TopicCollection([topic]), request_timeout=_TIMEOUT_SECONDS)
             told = asked[topic].result(_TIMEOUT_SECONDS)
         except KafkaException as exc:
-            cause = exc.args[0]
-            raise OperationalError(f'topic "{topic}" cannot be read', detail=cause.str()) from exc
+            raise OperationalError(f'topic "{topic}" cannot be read', detail=str(exc)) from exc
         return SourceForm(str(told.topic_id), sorted(partition.id for partition in told.partitions))
 
     def earliest(self, topic: str) -> dict[int, int]:

@@ -16,6 +16,7 @@ from confluent_kafka.admin import (
     NewTopic,
     OffsetSpec,
     ResourceType,
+    TopicDescription,
 )
 
 from gateway.kafka.driver import ANSWER_SECONDS, NOT_YET, KafkaUnavailable, client_config, error_code, mapped, retriable
@@ -27,12 +28,12 @@ __all__ = ["TopicForm", "TopicRefused", "Topics"]
 _NO_LEADERS = KafkaError._NOENT  # noqa: SLF001  # the driver's own code, which has a name with an underscore
 _OTHER_EPOCH = (KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH)
 """What a broker answers that was restarted since the driver looked up the leaders, which it does not do again."""
+_FORBIDDEN = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
 _REFUSALS = (
     KafkaError.TOPIC_EXCEPTION,
     KafkaError.INVALID_PARTITIONS,
     KafkaError.POLICY_VIOLATION,
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    *_FORBIDDEN,
 )
 """What Kafka answers about a topic that it will not have, however often it is asked."""
 
@@ -57,6 +58,9 @@ class Topics:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._admin = AdminClient(client_config(settings))
+        self._unanswerable: set[tuple[str, int]] = set()
+        """Partitions of which Kafka tells no offsets: without a leader, or of a topic that we may not read."""
+        self._last_ends: dict[tuple[str, int], int] = {}
 
     def partitions(self, topic: str) -> int | None:
         """Return how many partitions a topic has, None when it does not exist."""
@@ -75,13 +79,20 @@ class Topics:
                 try:
                     told = future.result(ANSWER_SECONDS)
                 except KafkaException as error:
-                    if error_code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    if error_code(error) in _FORBIDDEN:
+                        self._unanswerable |= {place for place in self._last_ends if place[0] == name}
+                    elif error_code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
                         raise
                 else:
                     if told.partitions:
-                        copies = len(told.partitions[0].replicas)
-                        found[name] = TopicForm(str(told.topic_id), len(told.partitions), copies)
+                        found[name] = self._form(told)
         return found
+
+    def _form(self, told: TopicDescription) -> TopicForm:
+        for partition in told.partitions:
+            place = (told.name, partition.id)
+            (self._unanswerable.discard if partition.leader is not None else self._unanswerable.add)(place)
+        return TopicForm(str(told.topic_id), len(told.partitions), len(told.partitions[0].replicas))
 
     def brokers(self) -> int:
         """Return how many brokers the cluster has."""
@@ -149,7 +160,7 @@ class Topics:
                     made.discard(name)
         # A broker knows of a new topic a moment later than the controller: its offsets are asked for next.
         deadline = time.monotonic() + ANSWER_SECONDS
-        while missing := wanted.keys() - self.names():
+        while missing := wanted.keys() - self.forms(wanted).keys():
             if time.monotonic() > deadline:
                 raise KafkaUnavailable(f'topic "{min(missing)}" did not appear')
             time.sleep(0.01)
@@ -173,19 +184,33 @@ class Topics:
         return self._offsets(places, OffsetSpec.latest(), committed)
 
     def known_ends(self, places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        """Return the ends of committed records; topics that do not exist (any more) are left out, at no wait."""
+        """Return the ends of committed records; partitions that do not exist (any more) are left out, at no wait.
+
+        One without a leader, or one that may not be read, has the end that it had last: nothing comes to it meanwhile,
+        or nothing that anybody here will see.
+        """
         latest: OffsetSpec = OffsetSpec.latest()
-        wanted = {TopicPartition(topic, partition): latest for topic, partition in places}
+        asked = [place for place in places if place not in self._unanswerable]
+        wanted = {TopicPartition(topic, partition): latest for topic, partition in asked}
         with mapped("asking for offsets"):
             try:
-                found = self._list_offsets(wanted, IsolationLevel.READ_COMMITTED)
-            except KafkaException as error:
-                if error_code(error) not in (*NOT_YET, _NO_LEADERS):
-                    raise
-                there = self._admin.list_topics(timeout=ANSWER_SECONDS).topics
-                wanted = {place: spec for place, spec in wanted.items() if place.topic in there}
                 found = self._list_offsets(wanted, IsolationLevel.READ_COMMITTED) if wanted else {}
-        return {(place.topic, place.partition): info.offset for place, info in found.items()}
+            except KafkaException as error:
+                if error_code(error) not in (*NOT_YET, _NO_LEADERS, *_FORBIDDEN):
+                    raise
+                forms = self.forms(place.topic for place in wanted)
+                there = {
+                    place: spec
+                    for place, spec in wanted.items()
+                    if place.topic in forms
+                    and place.partition < forms[place.topic].partitions
+                    and (place.topic, place.partition) not in self._unanswerable
+                }
+                found = self._list_offsets(there, IsolationLevel.READ_COMMITTED) if there else {}
+        ends = {(place.topic, place.partition): int(info.offset) for place, info in found.items()}
+        self._last_ends |= ends
+        silent = self._unanswerable & set(places)
+        return ends | {place: self._last_ends[place] for place in silent if place in self._last_ends}
 
     def beginnings(self, places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
         """Return the first offset still there of each (topic, partition)."""

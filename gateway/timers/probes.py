@@ -84,8 +84,9 @@ class Probes:
             committed, ends = self._candidate
             if all(reached[partition] >= end for partition, end in ends.items()):
                 for stream_id, batch in committed.items():
-                    if stream_id in self._working.streams:
-                        self.frontier(stream_id).cover(batch.offsets)
+                    stream = self._working.streams.get(stream_id)
+                    if stream is not None:
+                        self.frontier(stream_id).cover(stream.evaluated(batch.offsets))
                         if batch.table is not None:
                             self._floors[stream_id] = batch.table
                 self._candidate = None
@@ -107,7 +108,9 @@ class Probes:
             if now_ms > frontier.settled_ms:
                 # A source that was deleted holds up nothing: what it had and was not evaluated is gone.
                 known = {number: ends.get((stream.topic, int(number))) for number in stream.start_offsets}
-                frontier.probe(now_ms, {number: end for number, end in known.items() if end is not None})
+                frontier.probe(
+                    now_ms, stream.positions({number: end for number, end in known.items() if end is not None})
+                )
         self._probed_ms = now_ms
 
     def _note_absence(self, stream_id: str, frontier: Frontier, now_ms: int) -> None:
