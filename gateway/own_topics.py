@@ -60,9 +60,10 @@ def ensure_own_topics(settings: Settings, topics: Topics) -> dict[str, int]:
         OperationalError: Kafka is away, or a topic cannot be brought into form.
     """
     wanted = {settings.topic(name): form for name, form in _wanted(settings).items()}
-    there = topics.forms(wanted)
-    for topic in wanted.keys() - there.keys():
-        topics.create({topic: wanted[topic].partitions}, wanted[topic].config)
+    made: set[str] = set()
+    for topic in wanted.keys() - topics.forms(wanted).keys():
+        made |= topics.create({topic: wanted[topic].partitions}, wanted[topic].config)
+    there = topics.forms(wanted.keys() - made)
     configs = topics.configs(there)
     for topic, form in there.items():
         _bring_into_form(topics, topic, form.partitions, configs[topic], wanted[topic])

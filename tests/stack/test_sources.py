@@ -1,0 +1,118 @@
+"""What happens to a source topic under its stream, and which topics a stream may read (contract §4)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import NewPartitions
+
+from tests.kafka_client import RawClient, wait_until
+from tests.kafka_tail import Tail, dead_letters
+from tests.stack.lab import Lab, Source
+
+_N = "n INT"
+
+
+def _remade(lab: Lab, source: Source) -> None:
+    """Delete a stream's topic and make it again."""
+    lab.client.admin.delete_topics([source.topic])[source.topic].result()
+
+    def made() -> bool:
+        try:
+            lab.client.make_topic(source.topic, source.partitions)
+        except KafkaException:
+            return False  # the deletion is under way
+        return True
+
+    wait_until(made, f"topic {source.topic} made again")
+
+
+def _described(lab: Lab, source: Source) -> dict[str, int]:
+    found: dict[str, int] = lab.client.result(f"DESCRIBE STREAM {source.name}")
+    return found
+
+
+def test_a_topic_made_again_goes_on_under_new_ids(lab: Lab) -> None:
+    """Events of the new topic have ids that those of the old one never had; the loss is told, and the CQ goes on."""
+    source, letters = lab.stream(_N), lab.dead_letter_tail()
+    everything = lab.create("all", f"SELECT n, _offset AS o FROM {source.name}", clauses="DO PUBLISH SHARED")
+    digest = lab.create("digest", f"SELECT n FROM {source.name} WHERE n >= 0", clauses="EVERY '1 second'")
+    source.publish_values(*(b'{"n": %d}' % n for n in range(5)))
+    assert [0, 1, 2, 3, 4] == [one.row["n"] for one in lab.matches(everything, source) if one.row["n"] is not None]
+    _remade(lab, source)
+    source.publish_values(*(b'{"n": %d}' % n for n in range(10, 13)))
+    wait_until(lambda: _described(lab, source)["generation"] == 2, "the new topic noticed")
+
+    def rows() -> list[dict[str, int]]:
+        lab.results.drain()
+        found = (one.row for one in lab.results.of(everything["destination"]) if one.kind == "cq.match")
+        return [row for row in found if row["n"] is not None]
+
+    lab.results.until(lambda: len(rows()) >= 8, "matches of both topics")
+    assert [*range(5), 10, 11, 12] == [row["n"] for row in rows()]
+    assert [0, 1, 2] == [row["o"] for row in rows()[5:]]
+    kept = lab.results.of(everything["destination"])
+    assert len(kept) == len({one.source for one in kept})
+
+    def pending() -> list[int]:
+        lab.results.drain()
+        found = (one.row for one in lab.results.of(digest["destination"]) if one.kind == "cq.digest")
+        return [row["n"] for each in found for row in each["rows"]]
+
+    lab.results.until(lambda: len(pending()) >= 8, "digests of both topics")
+    assert [*range(5), 10, 11, 12] == sorted(pending())
+    told: list[str] = []
+
+    def letter() -> bool:
+        found = [each for each in dead_letters(letters) if each.source.startswith(f"{source.topic}/")]
+        told.extend(each.code for each in found)
+        return bool(told)
+
+    wait_until(letter, "the dead letter")
+    assert {"events-deleted"} == set(told)
+
+
+def test_partitions_are_added_under_virtual_cqs(lab: Lab) -> None:
+    """The group's topic gets the partitions of its source, and the stream goes on."""
+    source = lab.stream(_N)
+    text = f"CREATE CQ v AS SELECT n FROM {source.name} WHERE n > 0 DO PUBLISH VIRTUAL"
+    made = lab.client.result(text, lab.subscriber())
+    lab.cqs[lab.subscriber(), "v"] = made
+    source.publish_values(b'{"n": 1}')
+    lab.client.admin.create_partitions([NewPartitions(source.topic, 3)])[source.topic].result()
+    fresh = RawClient(lab.client.bootstrap)  # a producer that is older learns of partitions minutes later
+    fresh.publish(source.topic, b'{"n": 2}', partition=2)
+    fresh.close()
+    tail = Tail(lab.client.bootstrap)
+    topic, found = made["destination"]["topic"], {}
+
+    def grown() -> bool:
+        return len(lab.client.admin.list_topics(topic, timeout=30).topics[topic].partitions) == 3
+
+    wait_until(grown, "partitions of the group's topic")
+    for partition in range(3):
+        tail.add(topic, partition, 0)
+
+    def both() -> bool:
+        found.update({json.loads(message.value())["n"]: message.partition() for message in tail.poll(0.1)})
+        return len(found) == 2
+
+    wait_until(both, "virtual results of both partitions")
+    tail.close()
+    assert {1: 0, 2: 2} == found
+
+
+@pytest.mark.parametrize("name", ["__consumer_offsets", "{other}commands", "{other}results.d_1", "cq.commands"])
+def test_topics_of_kafka_and_of_gateways_are_not_read(lab: Lab, name: str) -> None:
+    """What another gateway's subscribers say and get is theirs alone."""
+    other = f"other-{lab.token}."
+    for own in ("commands", "replies", "catalog", "pending", "results.d_1"):
+        lab.client.make_topic(other + own)
+    ddl = f"CREATE STREAM s_{lab.token} (n INT) WITH (topic = '{name.format(other=other)}', format = 'json')"
+    reply = lab.client.execute(ddl, lab.subscriber("owner"))
+    lab.client.admin.delete_topics(
+        [other + own for own in ("commands", "replies", "catalog", "pending", "results.d_1")]
+    )
+    assert "not-allowed" == reply.code, reply.fields
