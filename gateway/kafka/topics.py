@@ -103,6 +103,8 @@ class Topics:
     def configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
         """Return the configurations of topics that exist."""
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+        if not resources:
+            return {}
         with mapped("asking for configurations"):
             futures = self._admin.describe_configs(resources, request_timeout=ANSWER_SECONDS)
             return {

@@ -20,6 +20,7 @@ from gateway.local import kafka
 from gateway.own_topics import ensure_own_topics
 from grouping.errors import OperationalError
 from tests.benchmarks.ground import Ground, open_ground
+from tests.kafka_client import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -47,10 +48,14 @@ def test_topics_are_brought_into_form(ground: Ground, caplog: pytest.LogCaptureF
     with caplog.at_level(logging.WARNING):
         partitions = ensure_own_topics(settings, topics)
     assert (16, 3, 1) == tuple(partitions[settings.topic(name)] for name in ("pending", "results", "catalog"))
-    found = topics.configs([settings.topic("catalog"), settings.topic("results")])
-    catalog, results = found[settings.topic("catalog")], found[settings.topic("results")]
-    assert ("compact", "-1") == (catalog["cleanup.policy"], catalog["retention.ms"])
-    assert ("LogAppendTime", "5000") == (results["message.timestamp.type"], results["retention.ms"])
+
+    def in_form() -> bool:  # brokers learn of it a moment later
+        found = topics.configs([settings.topic("catalog"), settings.topic("results")])
+        catalog, results = found[settings.topic("catalog")], found[settings.topic("results")]
+        told = (catalog["cleanup.policy"], catalog["retention.ms"], results["message.timestamp.type"])
+        return told == ("compact", "-1", "LogAppendTime") and results["retention.ms"] == "5000"
+
+    wait_until(in_form, "the topics' form")
     assert 3 == len(caplog.records) - sum("partitions added" in record.message for record in caplog.records)
     caplog.clear()
     assert partitions == ensure_own_topics(settings, topics)

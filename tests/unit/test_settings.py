@@ -46,3 +46,12 @@ def test_a_password_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CQ_REDIS_URL", "redis://:secret@127.0.0.1:6379/0")
     assert "secret" not in repr(Settings())
     assert "secret" in Settings().redis.url.get_secret_value()
+
+
+def test_what_may_be_a_password_is_not_shown() -> None:
+    """Raw options hold passwords: neither the settings' text nor what is wrong with them shows one."""
+    hushed = Settings.model_validate({"kafka": {"extra": {"sasl.password": "hush"}}})
+    assert "hush" not in repr(hushed) + str(hushed)
+    with pytest.raises(ValueError, match="extra") as refusal:
+        Settings.model_validate({"kafka": {"extra": {"sasl.password": ["hush"]}}})
+    assert "hush" not in str(refusal.value)
