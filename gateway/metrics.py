@@ -13,6 +13,7 @@ __all__ = [
     "LATE_MATCHES",
     "LATE_TICKS",
     "LIVE_CQS",
+    "REPEATED_MATCHES",
     "TICK_SECONDS",
 ]
 
@@ -23,6 +24,9 @@ LIVE_CQS = Gauge("cq_live_cqs", "live CQs, by stream", ["stream"])
 BEHIND = Gauge("cq_events_behind", "events published and not yet evaluated, by stream", ["stream"])
 DIGESTS = Counter("cq_digests", "digests written")
 LATE_MATCHES = Counter("cq_late_matches", "matches in a digest that begins after their record time")
+REPEATED_MATCHES = Counter(
+    "cq_repeated_matches", "matches that were stored once more by a replayed batch, and left out of a digest"
+)
 LATE_TICKS = Counter("cq_late_ticks", "probes of a stream that waited in vain for the evaluator")
 TICK_SECONDS = Histogram(
     "cq_tick_lateness_seconds",

@@ -6,7 +6,7 @@ they belong to (`p_…`), within one in source order; a row of JSON is held once
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import msgspec
@@ -61,17 +61,18 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True):
         return np.frombuffer(self.times, np.int64)
 
     @cached_property
-    def items(self) -> list[tuple[int, int, int, int]]:
-        """By item: the source's partition, offset and time, and the place in `values`."""
-        return list(
-            zip(
-                np.frombuffer(self.partitions, np.int32).tolist(),
-                np.frombuffer(self.offsets, np.int64).tolist(),
-                self.time_of.tolist(),
-                np.frombuffer(self.rows, np.int32).tolist(),
-                strict=True,
-            )
-        )
+    def _columns(self) -> tuple[memoryview, ...]:
+        columns = ((self.partitions, "i"), (self.offsets, "q"), (self.times, "q"), (self.rows, "i"))
+        return tuple(memoryview(column).cast(kind) for column, kind in columns)  # type: ignore[call-overload]
+
+    def items(self, store: bytes) -> Iterator[tuple[int, int, int, int]]:
+        """Yield a store's items: the source's partition, offset and time, and the place in `values`.
+
+        They are unpacked as they are asked for: many records are held at once, whose items would take much room.
+        """
+        begin, end = self.spans.get(store, (0, 0))
+        partitions, offsets, times, rows = self._columns
+        return zip(partitions[begin:end], offsets[begin:end], times[begin:end], rows[begin:end], strict=True)
 
 
 _decode = msgspec.msgpack.Decoder(PendingMatches).decode

@@ -13,7 +13,7 @@ import msgspec
 
 from gateway.commit import Commits
 from gateway.kafka import Outgoing
-from gateway.metrics import DIGESTS, LATE_MATCHES
+from gateway.metrics import DIGESTS, LATE_MATCHES, REPEATED_MATCHES
 from gateway.positions import topic_of
 from gateway.records import Destination
 from gateway.timers.cuts import Cut
@@ -115,6 +115,7 @@ class Delivery:
         sent = [each for each in answered if each.sent]
         DIGESTS.inc(len(sent))
         LATE_MATCHES.inc(sum(each.late for each in sent))
+        REPEATED_MATCHES.inc(sum(each.repeats for each in answered))
 
     def cursor(self, life: str, cursor: Cursor) -> Outgoing:
         """Return the record of a cursor."""

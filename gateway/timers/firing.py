@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from gateway.metrics import TICK_SECONDS
+from gateway.metrics import REPEATED_MATCHES, TICK_SECONDS
 from gateway.records import EndNotice, Holder
 from gateway.timers.cuts import Cut, life_of
 from gateway.timers.deliver import Delivery, Ready
@@ -97,6 +97,7 @@ class Firing:
                 ticks[each.name] = following
             self.shorten(each.name, holder, answer.oldest)
             done.append((each.name, holder))
+            REPEATED_MATCHES.inc(answer.repeats)
             size += answer.rows.size
             if size > _BYTES:
                 break  # the others are due still

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
-__all__ = ["Cursor", "Offsets", "Sight", "Window", "moved", "sights_since", "windows_at"]
+__all__ = ["MOST_HELD", "Cursor", "Offsets", "Sight", "Window", "highest", "moved", "sights_since", "windows_at"]
 
 Offsets = Mapping[str, int]
 """By partition (as text, as in JSON): the next offset."""
@@ -18,7 +18,7 @@ Sight = tuple[int, int, list[Window]]
 """From an epoch and a version of the constant tables on: the record times that a destination sees."""
 
 
-_HELD = 64
+MOST_HELD = 64
 """Positions that a cursor names; from the first of more the log is read again."""
 
 
@@ -32,10 +32,17 @@ class Cursor(msgspec.Struct, array_like=True, frozen=True):
     next: int = 0
     """In the partition of `cq.pending` that holds the matches: all records before it are done with, but the `held`."""
     held: tuple[int, ...] = ()
-    """Earlier records with matches that are still to come, since their times are later than the tick."""
+    """Earlier records with matches that are still to come; a cursor of an earlier version has them in any order."""
 
 
-def moved(cursor: Cursor, tick: int | None, covered: Offsets, reached: int, held: tuple[int, ...]) -> Cursor:
+def moved(
+    cursor: Cursor,
+    tick: int | None,
+    covered: Offsets,
+    reached: int,
+    held: Collection[int],
+    most_held: int = MOST_HELD,
+) -> Cursor:
     """Return a cursor after a tick.
 
     Args:
@@ -44,16 +51,30 @@ def moved(cursor: Cursor, tick: int | None, covered: Offsets, reached: int, held
         covered: By the tick's cut.
         reached: Up to where the partition of the log was taken in.
         held: Records before that with matches that are still to come.
+        most_held: Of these are named by the cursor, at most.
 
     Example:
         >>> moved(Cursor(next=3), 20, {"0": 7}, 9, (4,))
         Cursor(tick_ms=20, covered={'0': 7}, next=9, held=(4,))
     """
-    if len(held) > _HELD:
-        reached, held = held[0], ()
+    passed, named = max(cursor.next, reached), tuple(sorted(held))
+    if len(named) > most_held:
+        passed, named = named[0], ()
     if tick is not None:
-        return Cursor(tick, covered, reached, held)
-    return msgspec.structs.replace(cursor, next=max(cursor.next, reached), held=held) if held else cursor
+        return Cursor(tick, highest(covered, cursor.covered), passed, named)
+    return msgspec.structs.replace(cursor, next=passed, held=named) if held else cursor
+
+
+def highest(covered: Offsets, before: Offsets) -> Offsets:
+    """Return what a cut covers together with the one before: never less, though a restart may know of less.
+
+    Example:
+        >>> highest({"0": 5, "1": 2}, {"0": 7})
+        {'0': 7, '1': 2}
+    """
+    if all(covered.get(partition, 0) >= offset for partition, offset in before.items()):
+        return covered
+    return {**covered, **{partition: max(offset, covered.get(partition, 0)) for partition, offset in before.items()}}
 
 
 def windows_at(history: tuple[Sight, ...], epoch: int, version: int) -> list[Window]:

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from grouping.digests.cursor import Cursor, Offsets, Sight, moved
+from grouping.digests.cursor import MOST_HELD, Cursor, Offsets, Sight, moved
 from grouping.digests.digest import Frame, digest_parts
-from grouping.digests.gather import Wanted, gather
+from grouping.digests.gather import BOUNDS, Bounds, Wanted, gather
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.rows import Rows
 from grouping.digests.stored import Stored
@@ -48,8 +48,13 @@ class Lying(msgspec.Struct, array_like=True, frozen=True):
     positions: tuple[int, ...]
 
 
-def lying(stored: Stored | None, cursor: Cursor) -> Lying | None:
+def lying(stored: Stored | None, cursor: Cursor, most: int = _MANY) -> Lying | None:
     """Return where what a cursor has not passed lies now; None where nothing is pending.
+
+    Args:
+        stored: Of the store.
+        cursor: The destination's.
+        most: Positions that are named.
 
     Example:
         >>> lying(Stored(3, array("q", [5, 8, 9])), Cursor(next=6))
@@ -59,7 +64,7 @@ def lying(stored: Stored | None, cursor: Cursor) -> Lying | None:
         return None
     positions = tuple(stored.positions[bisect_left(stored.positions, cursor.next) :])
     older = stored.older if cursor.next < stored.positions[0] else None
-    if len(positions) > _MANY:
+    if len(positions) > most:
         return Lying(stored.partition, positions[0] if older is None else older, positions[-1:])
     return Lying(stored.partition, older, positions)
 
@@ -119,6 +124,8 @@ class Answered(msgspec.Struct, array_like=True, frozen=True):
     """The earliest time of what is left for later ticks."""
     oldest: tuple[int, int] | None
     """The oldest epoch and version of the tables that met something of it."""
+    repeats: int = 0
+    """Matches that were there once more."""
 
     @property
     def life(self) -> str:
@@ -139,20 +146,24 @@ class Answer(msgspec.Struct, array_like=True, frozen=True):
     digests: tuple[Answered, ...]
 
 
-def carry_out(log: PendingLog, order: Order) -> Iterator[tuple[Ordered, Rows | None, Answered]]:
+def carry_out(
+    log: PendingLog, order: Order, bounds: Bounds = BOUNDS, most_held: int = MOST_HELD
+) -> Iterator[tuple[Ordered, Rows | None, Answered]]:
     """Yield each digest of an order, in turn: its matches, None where there is nothing to send; and what came of it.
 
     Args:
         log: Where the matches are.
         order: What is to be made.
+        bounds: Of what is held in memory.
+        most_held: Records that a cursor names.
     """
     questions = (
         Wanted(each.store, _stored(each.lying), each.cursor, each.history, each.tick_ms, order.covered)
         for each in order.digests
     )
-    for each, found in zip(order.digests, gather(log, questions), strict=True):
+    for each, found in zip(order.digests, gather(log, questions, bounds), strict=True):
         sent = bool(found.rows or each.clause.even_if_empty)
-        cursor = moved(each.cursor, each.tick_ms if sent else None, order.covered, each.reached, found.held)
+        cursor = moved(each.cursor, each.tick_ms if sent else None, order.covered, each.reached, found.held, most_held)
         answered = Answered(
             each.destination_id,
             each.born_ms,
@@ -162,6 +173,7 @@ def carry_out(log: PendingLog, order: Order) -> Iterator[tuple[Ordered, Rows | N
             sum(row.time_ms < each.from_ms for row in found.rows),
             found.left_ms,
             found.oldest,
+            found.repeats,
         )
         yield each, found.rows if sent else None, answered
 

@@ -36,14 +36,14 @@ class Stored:
         self.fired = 0
         """Digests since the positions were last gone through."""
 
-    def add(self, offset: int) -> None:
-        """Note that a record holds matches."""
+    def add(self, offset: int, most: int = _MOST_POSITIONS) -> None:
+        """Note that a record holds matches; of so many positions the older half goes."""
         positions = self.positions
         if positions and positions[-1] >= offset:
             return
         positions.append(offset)
-        if len(positions) > _MOST_POSITIONS:
-            half = _MOST_POSITIONS // 2
+        if len(positions) > most:
+            half = most // 2
             if self.older is None:
                 self.older = positions[0]
             del positions[:half]

@@ -1,36 +1,45 @@
-"""Stored matches without servers: records as the evaluator packs them, and a log of them in memory."""
+"""Stored matches without servers: records as the evaluator packs them, on a partition of `cq.pending` in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
-from grouping.digests.pending_log import Place
-from grouping.pending_matches import PendingMatches, pack_pending
+from grouping.digests.pending_log import PendingLog
+from grouping.pending_matches import pack_pending
 
-__all__ = ["STORE", "MemoryLog", "record"]
+__all__ = ["STORE", "Partition", "record"]
 
 STORE = b"p" * 12
 
 
-class MemoryLog:
-    """A log of records in memory, read as `PendingLog` is."""
+class Partition:
+    """What Kafka has of partition 0, and the real log over it."""
 
-    def __init__(self, records: list[PendingMatches]) -> None:
-        self.records = records
+    def __init__(self, bodies: list[bytes] | None = None) -> None:
+        self.bodies = bodies or []
+        """By offset: values of records."""
+        self.first = 0
+        """Records before it were deleted."""
+        self.log = self.reader()
 
-    def load(self, places: Iterable[Place]) -> dict[Place, PendingMatches]:
-        """Return the records at those places."""
-        return {place: self.records[place[1]] for place in places}
+    def reader(self, *, keeping: bool = False) -> PendingLog:
+        """Return a log that has nothing at hand yet."""
+        return PendingLog(self._span, keeping=keeping)
 
-    def scan(self, partition: int, first: int, last: int) -> Iterator[tuple[Place, PendingMatches]]:
-        """Yield the records from one offset to another, that one included."""
-        for offset in range(first, min(last + 1, len(self.records))):
-            yield (partition, offset), self.records[offset]
+    def append(self, body: bytes) -> int:
+        """Write a record, and return its offset."""
+        self.bodies.append(body)
+        return len(self.bodies) - 1
+
+    def _span(self, partition: int, first: int, last: int) -> Iterator[tuple[int, bytes]]:
+        assert partition == 0
+        for offset in range(max(first, self.first), min(last + 1, len(self.bodies))):
+            yield offset, self.bodies[offset]
 
 
-def record(events: list[tuple[int, int]], version: int = 1, stores: tuple[bytes, ...] = (STORE,)) -> PendingMatches:
+def record(events: list[tuple[int, int]], version: int = 1, stores: tuple[bytes, ...] = (STORE,)) -> bytes:
     """Return a record of events, given by offset and time, that each of the stores has."""
     count = len(events)
     ids = np.frombuffer(b"".join(store * count for store in stores), np.uint8).reshape(-1, 12)
@@ -39,4 +48,4 @@ def record(events: list[tuple[int, int]], version: int = 1, stores: tuple[bytes,
     rows = np.array(list(range(count)) * len(stores), np.int32)
     values = [b'{"n":%d}' % offset for offset, _ in events]
     partitions = np.zeros(count * len(stores), np.int32)
-    return PendingMatches.decode(pack_pending("s", (1, version), ids, (partitions, offsets, times), rows, values))
+    return pack_pending("s", (1, version), ids, (partitions, offsets, times), rows, values)

@@ -12,7 +12,7 @@ from grouping.digests.cursor import Cursor, moved
 from grouping.digests.gather import Wanted, gather
 from grouping.digests.orders import Answer, Order, Ordered, carry_out, lying, ordered_parts
 from grouping.digests.stored import Stored
-from tests.unit.pending import STORE, MemoryLog, record
+from tests.unit.pending import STORE, Partition, record
 
 _ALWAYS = ((1, 1, [(None, None)]),)
 
@@ -42,14 +42,14 @@ def test_an_order_holds_all_that_it_takes(
     count: int, times: list[int], kept: int, next_: int, held: set[int], covered: int
 ) -> None:
     """Rows, cursor and what is left are those that the index of the gateway gives, however little of it is written."""
-    log = MemoryLog([record([(number, times[number])]) for number in range(count)])
+    log = Partition([record([(number, times[number])]) for number in range(count)]).log
     first = max(count - kept, 0)
     stored = Stored(0, array("q", range(first, count)), 0 if first else None) if count else None
     cursor = Cursor(20, {"0": 10}, next_, tuple(sorted(one for one in held if one < min(next_, count))))
     cut = {"0": covered}
-    found = next(gather(log, [Wanted(STORE, stored, cursor, _ALWAYS, 100, cut)]))  # type: ignore[arg-type]
+    found = next(gather(log, [Wanted(STORE, stored, cursor, _ALWAYS, 100, cut)]))
     order = _order(_ordered(cursor, stored, count), cut)
-    [(_, rows, answered)] = carry_out(log, order)  # type: ignore[arg-type]  # read as the log is
+    [(_, rows, answered)] = carry_out(log, order)
     assert list(rows or []) == list(found.rows)
     after = moved(cursor, 100 if found.rows else None, cut, count, found.held)
     assert (answered.cursor or cursor) == after
@@ -59,11 +59,11 @@ def test_an_order_holds_all_that_it_takes(
 
 def test_nothing_is_sent_where_there_is_nothing() -> None:
     """A destination without a match gets no digest, unless EVEN IF EMPTY; only then its cursor moves."""
-    log = MemoryLog([])
+    log = Partition().log
     sent = {}
     for empty in (False, True):
         order = _order(_ordered(Cursor(20), None, 4, empty=empty), {"0": 5})
-        [(each, rows, answered)] = carry_out(log, order)  # type: ignore[arg-type]
+        [(each, rows, answered)] = carry_out(log, order)
         sent[empty] = answered.sent
         assert (rows is not None) == answered.sent == (answered.cursor is not None)
         if rows is not None:
@@ -76,9 +76,10 @@ def test_nothing_is_sent_where_there_is_nothing() -> None:
 
 def test_an_answer_comes_back_as_it_was() -> None:
     """What the job tells the gateway survives the log."""
-    log = MemoryLog([record([(0, 60), (1, 120)])])
+    log = Partition([record([(0, 60), (1, 120), (0, 60)])]).log
     order = _order(_ordered(Cursor(), Stored(0, array("q", [0])), 1), {"0": 2})
-    [(_, _, answered)] = carry_out(log, order)  # type: ignore[arg-type]
+    [(_, _, answered)] = carry_out(log, order)
     answer = Answer("s", 200, (answered,))
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(answer), type=Answer) == answer
     assert (answered.life, answered.left_ms, answered.cursor) == ("d_1/7", 120, Cursor(100, {"0": 2}, 1, (0,)))
+    assert answered.repeats == 1

@@ -19,10 +19,9 @@ from grouping.digests.gather import Wanted, gather
 from grouping.digests.rows import Row, Rows
 from grouping.expression import Column
 from grouping.group import SelectItem, SelectList
+from grouping.pending_matches import PendingMatches
 from grouping.query import DigestClause
-from tests.unit.pending import STORE, MemoryLog, record
-
-_OTHER = b"q" * 12
+from tests.unit.pending import STORE, Partition, record
 
 
 def _holder(every_ms: int = 10, phase_ms: int = 0, **more: object) -> Holder:
@@ -117,93 +116,15 @@ def test_no_tick_at_or_after_the_last_expire() -> None:
     assert tick_after(holder, 10) == 20
 
 
-@st.composite
-def _plays(draw: st.DrawFn) -> list[tuple[str, object]]:
-    """Records with events of any time near the present, ticks, and replays of the last record."""
-    steps: list[tuple[str, object]] = []
-    offset, now = 0, 100
-    for _ in range(draw(st.integers(1, 25))):
-        kind = draw(st.sampled_from(["write", "write", "tick", "replay", "commit"]))
-        if kind == "write":
-            count = draw(st.integers(1, 4))
-            times = draw(st.lists(st.integers(now - 20, now + 30), min_size=count, max_size=count))
-            steps.append(("write", list(zip(range(offset, offset + count), times, strict=True))))
-            offset += count
-        elif kind == "tick":
-            now += draw(st.integers(1, 25))
-            steps.append(("tick", now))
-        else:
-            steps.append((kind, None))
-    return steps
-
-
-@given(plays=_plays())
-def test_each_match_is_in_exactly_one_digest(plays: list[tuple[str, object]]) -> None:
-    """Whatever comes in whatever order, also twice: a match is in the first tick after its commit and its time."""
-    log, index, cursor = MemoryLog([]), PendingIndex(), Cursor()
-    history = ((1, 1, [(None, None)]),)
-    events: dict[int, int] = {}
-    committed_at: dict[int, int] = {}
-    uncommitted: list[list[tuple[int, int]]] = []
-    delivered: dict[int, int] = {}
-    tick, covered = 100, 0
-
-    def write(some: list[tuple[int, int]]) -> None:
-        made = record(some, stores=(_OTHER, STORE))
-        log.records.append(made)
-        list(index.take_in(made, 0, len(log.records) - 1))
-
-    def commit() -> None:
-        nonlocal covered
-        for some in uncommitted:
-            for offset, _ in some:
-                committed_at[offset] = tick
-                covered = offset + 1
-        uncommitted.clear()
-
-    def fire(at: int) -> None:
-        nonlocal cursor, tick
-        cut = {"0": covered}
-        question = Wanted(STORE, index.get(STORE), cursor, history, at, cut)
-        answer = next(gather(log, [question]))  # type: ignore[arg-type]  # read as the log is
-        for row in answer.rows:
-            assert row.offset not in delivered
-            assert json.loads(row.body) == {"n": row.offset}
-            delivered[row.offset] = at
-        cursor, tick = Cursor(at, cut, len(log.records), answer.held), at
-
-    for kind, what in plays:
-        match kind:
-            case "write":
-                write(what)  # type: ignore[arg-type]
-                uncommitted.append(what)  # type: ignore[arg-type]
-                events.update(what)  # type: ignore[call-overload]
-            case "replay":
-                for some in uncommitted:
-                    write(some)
-            case "commit":
-                commit()
-            case "tick":
-                fire(what)  # type: ignore[arg-type]
-    commit()
-    end = max([tick, *events.values()]) + 1
-    ticks = [at for kind, at in plays if kind == "tick"] + [end]
-    fire(end)
-    for offset, time_ms in events.items():
-        first = min(at for at in ticks if at > committed_at[offset] and at > time_ms)  # type: ignore[type-var, operator]
-        assert delivered[offset] == first
-
-
 def test_a_destination_sees_what_it_saw_at_the_version() -> None:
     """What is evaluated between PAUSE and RESUME is not the CQ's, though another one had it stored."""
-    log, index = MemoryLog([]), PendingIndex()
+    kafka, index = Partition(), PendingIndex()
     for version in (1, 2, 3):
         made = record([(version, 5)], version)
-        log.records.append(made)
-        list(index.take_in(made, 0, version - 1))
+        list(index.take_in(PendingMatches.decode(made), 0, kafka.append(made)))
     history = ((1, 1, [(None, None)]), (1, 2, []), (1, 3, [(None, None)]))
     wanted = Wanted(STORE, index.get(STORE), Cursor(), history, 10, None)
-    rows = next(gather(log, [wanted])).rows  # type: ignore[arg-type]  # read as the log is
+    rows = next(gather(kafka.log, [wanted])).rows
     assert [row.offset for row in rows] == [1, 3]
     assert windows_at(history, 2, 0) == [(None, None)]
     assert windows_at(history, 0, 9) == []
@@ -235,16 +156,15 @@ def test_paused_cqs_hold_up_no_tick_that_is_owed() -> None:
 
 def test_many_positions_are_found_again_by_reading_on() -> None:
     """A store with very many records keeps few positions, and all its matches."""
-    log, index = MemoryLog([]), PendingIndex()
+    kafka, index = Partition(), PendingIndex()
     for number in range(2000):
         made = record([(number, 5)])
-        log.records.append(made)
-        list(index.take_in(made, 0, number))
+        list(index.take_in(PendingMatches.decode(made), 0, kafka.append(made)))
     stored = index.get(STORE)
     assert stored is not None
     assert len(stored.positions) <= 512
     wanted = Wanted(STORE, stored, Cursor(next=100), ((1, 1, [(None, None)]),), 10, None)
-    rows = next(gather(log, [wanted])).rows  # type: ignore[arg-type]  # read as the log is
+    rows = next(gather(kafka.log, [wanted])).rows
     assert [row.offset for row in rows] == list(range(100, 2000))
     assert index.floors() == {0: 0}
     stored.forget_before(1990, {1985})
