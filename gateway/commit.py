@@ -4,9 +4,9 @@ Kafka's half is carried out by a thread: the commands that come next are read an
 theirs is carried out before it is done, so that there is one journal at a time.
 
 The working copy takes the unit together with a *journal*, which is all that is then written to Kafka in one
-transaction: catalog records, replies, dead letters and the offsets of the commands. A gateway that finds a journal
-whose commands are not committed on Kafka writes it once more. A Redis that lost a unit lies behind `cq.catalog`; both
-are mended on start (recovery.py).
+transaction: catalog records, replies, dead letters, the offsets of the commands, and a mark (commit_mark.py). A gateway
+that finds a journal that Kafka does not have writes it once more. A Redis that lost a unit lies behind `cq.catalog`;
+both are mended on start (recovery.py).
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import msgspec
 import pyarrow as pa
 
+from gateway.commit_mark import MARK_KEY, CommitMark
 from gateway.kafka import CommandConsumer, Outgoing, TransactionalWriter
 from gateway.working_copy import WorkingCopy
 from grouping.errors import OperationalError
 from grouping.redis_store import connect, mapped
 from grouping.settings import Settings
 
-__all__ = ["FORMAT", "Commits", "Journal", "Remembered", "StoreLost", "pack_position"]
+__all__ = ["FORMAT", "Commits", "Journal", "Position", "Remembered", "StoreLost"]
 
 FORMAT = 3
 """Of the working copy in Redis: one of another format is made anew from `cq.catalog`."""
@@ -40,7 +41,7 @@ class Journal(msgspec.Struct, array_like=True):
 
     number: int
     offsets: dict[int, int]
-    """By partition of cq.commands, the offset after the last command of the unit."""
+    """By partition of cq.commands, the offset after the last command that was carried out; none in a unit without."""
     records: list[Outgoing]
     replies: dict[int, bytes]
     """Number of a record that is a reply to be remembered, to the key of its command id."""
@@ -79,7 +80,7 @@ class Remembered:
                     found[key] = (int(partition), int(offset))
         return found
 
-    def settle(self, places: Mapping[bytes, tuple[int, int]], also: Mapping[str, str], now_ms: int) -> None:
+    def settle(self, places: Mapping[bytes, tuple[int, int]], also: Mapping[str, str | bytes], now_ms: int) -> None:
         """Remember where replies lie, and note further keys, once they are on Kafka."""
         pipeline = self._redis.pipeline(transaction=False)
         if places:
@@ -104,6 +105,7 @@ class Commits:
         self._published: Future[None] | None = None
         """Kafka's half of the last commit, until it is known to be done."""
         self._number = 0
+        self._reached: dict[int, int] = {}
         self.run_id = ""
         """The run of the Redis server that the working copy was read from."""
 
@@ -112,6 +114,15 @@ class Commits:
         self._thread.submit(int).result()  # whatever the thread had to do is over then
         self._published = None
         self._writer = TransactionalWriter(self._settings)
+
+    def resume(self, number: int, reached: Mapping[int, int]) -> None:
+        """Go on behind a commit.
+
+        Args:
+            number: That of its journal.
+            reached: By partition of `cq.commands`, the offset after the last command that was carried out.
+        """
+        self._number, self._reached = number, dict(reached)
 
     def begin(
         self,
@@ -128,11 +139,29 @@ class Commits:
         """
         self.finish()
         self._number += 1
-        journal = Journal(self._number, dict(offsets), list(records), dict(replies))
+        self._reached |= offsets
+        journal = Journal(self._number, dict(self._reached if offsets else {}), list(records), dict(replies))
+        catalog = self._settings.topic("catalog")
+        if not offsets or any(record.topic == catalog for record in journal.records):
+            # What changes nothing but offsets is known by them.
+            journal.records.append(self._mark())
         run_id = self._working.commit({"journal": _pack(journal)})
         if run_id != self.run_id:
             raise StoreLost("redis was restarted during a commit")
         self._published = self._thread.submit(self.publish, journal, now_ms)
+
+    def _mark(self) -> Outgoing:
+        mark = CommitMark(self._working.epoch, self._number, self._reached)
+        return Outgoing(self._settings.topic("catalog"), MARK_KEY, mark.encode(), (), 0)
+
+    def refresh(self, now_ms: int) -> None:
+        """Write the mark and the offsets of all partitions anew, and note the time: Kafka forgets old offsets.
+
+        Raises:
+            OperationalError: A server failed.
+        """
+        self.finish()
+        self.publish(Journal(self._number, dict(self._reached), [self._mark()], {}), now_ms)
 
     def finish(self) -> None:
         """Wait until the last unit is on Kafka, and it is remembered where its replies lie.
@@ -171,14 +200,14 @@ class Commits:
         self.finish()
         return self._writer.write(records, watched=watched)
 
-    def pending(self) -> Journal | None:
-        """Return the journal of the last unit, None when there was none or it is known to be on Kafka."""
+    def pending(self) -> tuple[int, Journal | None]:
+        """Return the number of the last unit, and its journal where it is not known to be on Kafka."""
         with mapped():
             body = self._working.redis.get(self._working.key("journal"))
             settled = int(self._working.redis.get(self._working.key("settled")) or 0)
         journal = None if body is None else _unpack(body)
-        self._number = max(settled, journal.number if journal else 0)
-        return None if journal is None or journal.number == settled else journal
+        number = max(settled, journal.number if journal else 0)
+        return number, None if journal is None or journal.number == settled else journal
 
     def publish(self, journal: Journal, now_ms: int) -> None:
         """Write a journal to Kafka and remember where its replies came to lie."""
@@ -196,7 +225,7 @@ class Commits:
             watched = {row[at] for row in rows.values() for at in (0, -1)} | {last}
             offsets = self._writer.write(journal.records, reads, watched)
         places: dict[bytes, tuple[int, int]] = {}
-        also = {"settled": str(journal.number)}
+        also: dict[str, str | bytes] = {"settled": str(journal.number)}
         for partition, row in rows.items():
             first = offsets[row[0]]
             if offsets[row[-1]] != first + len(row) - 1:
@@ -207,13 +236,29 @@ class Commits:
                 if (name := journal.replies.get(number)) is not None:
                     places[name] = (partition, offset)
         if last >= 0:
-            also["position"] = pack_position(offsets[last] + 1)
+            also["position"] = Position(offsets[last] + 1, now_ms).pack()
+        if journal.offsets:
+            also["commands-read"] = json.dumps(journal.offsets)
         self.remembered.settle(places, also, now_ms)
 
 
-def pack_position(following: int) -> str:
-    """Return what Redis notes of how far it has `cq.catalog`: the offset of the next record that it lacks."""
-    return json.dumps({"format": FORMAT, "next": following})
+class Position(msgspec.Struct, frozen=True):
+    """What Redis notes of how far it has `cq.catalog`."""
+
+    next: int
+    """The offset of the first record that it lacks."""
+    at_ms: int = 0
+    """When it had all that there was before."""
+    format: int = FORMAT
+
+    @classmethod
+    def unpack(cls, body: bytes) -> Position:
+        """Read a note."""
+        return msgspec.json.decode(body, type=cls)
+
+    def pack(self) -> bytes:
+        """Return the note as Redis has it."""
+        return msgspec.json.encode(self)
 
 
 def _pack(journal: Journal) -> bytes:

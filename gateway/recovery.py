@@ -1,24 +1,28 @@
 """Making Redis and Kafka agree again: on start, and whenever a server failed in the middle of something.
 
-Kafka holds the record. Three things can be behind: Kafka behind the journal (the gateway died between the two halves of
-a commit), Redis behind `cq.catalog` (it was killed, or lost), and the places of replies behind `cq.replies`.
+Kafka holds the record. Redis may lack what `cq.catalog` has (it was killed, fell back to an earlier state, or was
+lost), Kafka may lack the journal that Redis has (the gateway died between the two halves of a commit), and the places
+of replies may be behind `cq.replies`. They are mended in this order: what is written to Kafka moves the position that
+Redis has reached, so all that lies before it has to be there.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import islice
 
 import msgspec
 from confluent_kafka import Message
 
-from gateway.commit import FORMAT, Commits, Journal, Remembered, pack_position
+from gateway.catalog_replay import CatalogReplay, last_mark
+from gateway.commit import FORMAT, Commits, Journal, Position, Remembered
+from gateway.commit_mark import CommitMark
 from gateway.kafka import CommandConsumer, LogReader, Topics
-from gateway.records import CatalogCq, TimedNote
-from gateway.unit import CqKey
+from gateway.replies import is_remembered
 from gateway.working_copy import WorkingCopy
-from grouping.catalog import Stream
-from grouping.group import GroupPlan, SelectList
 from grouping.redis_store import mapped
 from grouping.settings import Settings
 
@@ -27,6 +31,10 @@ __all__ = ["Recovery"]
 log = logging.getLogger(__name__)
 
 _CHUNK = 5000
+_FEW = 50_000
+"""Records of the catalog that a Redis that fell back may lack: it is filled anew where there are more."""
+_TOMBSTONES_MS = 12 * 3_600_000
+"""The catalog keeps what tells of a removal for a day: a Redis that is older may never learn of it."""
 
 
 class Recovery:
@@ -49,6 +57,7 @@ class Recovery:
             rebuild: Whether what Redis holds may not fit together and must go.
 
         Raises:
+            CatalogUnreadable: A later version wrote the catalog, or Redis.
             OperationalError: A server does not answer; nothing is confirmed.
         """
         working = self._working
@@ -56,42 +65,97 @@ class Recovery:
             run_id = str(working.redis.info("server")["run_id"])
             body = working.redis.get(working.key("epoch"))
         old = json.loads(body) if body else {}
-        if old and old["run_id"] != run_id:
-            # No batch may meet these tables before they are complete.
-            with mapped():
-                working.redis.set(working.key("epoch"), json.dumps({**old, "run_id": ""}))
         self._commits.open()
-        self._finish_journal(now_ms)
         # Without an epoch it was wiped: a position there would be of a commit that was under way.
-        position = self._position() if old and not rebuild else None
-        if position is None:
+        missing = self._missing(int(old["epoch"]), now_ms) if old and not rebuild else None
+        if missing is None:
             working.wipe()
-            position = 0
+        elif missing or old["run_id"] != run_id:
+            self._note_epoch(int(old["epoch"]), "")
         working.open()
-        replayed = self._replay_catalog(position)
+        mark, replayed = self._replay_catalog(missing, now_ms)
+        self._finish_commit(mark, now_ms)
         self._replay_replies(now_ms)
         self._commits.run_id = run_id
-        self._consumer.rewind()
         epoch = int(old.get("epoch", 0))
-        if old.get("run_id") != run_id or replayed or rebuild:
-            epoch = max(epoch + 1, now_ms // 1000)
+        if old.get("run_id") != run_id or replayed or missing is None:
+            epoch = max(epoch + 1, mark.epoch + 1 if mark else 0, now_ms // 1000)
         working.epoch = epoch
-        with mapped():
-            working.redis.set(working.key("epoch"), json.dumps({"epoch": epoch, "run_id": run_id}))
+        self._note_epoch(epoch, run_id)
+        self._commits.refresh(now_ms)
         log.info("recovered", extra={"epoch": epoch, "replayed": replayed})
         return epoch
 
-    def _finish_journal(self, now_ms: int) -> None:
-        """Write the last unit's records to Kafka if its commands are not committed there."""
-        committed = self._consumer.rewind()
-        journal = self._commits.pending()
-        if journal is None:
-            return
-        # Without commands there is nothing to tell by; written twice, its records have the same ids.
-        behind = any(committed.get(partition, -1) < offset for partition, offset in journal.offsets.items())
-        if behind or not journal.offsets:
+    def _note_epoch(self, epoch: int, run_id: str) -> None:
+        """Confirm the tables for a run of the server; none, while they are not complete: no batch may meet them."""
+        with mapped():
+            self._working.redis.set(self._working.key("epoch"), json.dumps({"epoch": epoch, "run_id": run_id}))
+
+    # -- the catalog ---------------------------------------------------------------------------------------------------
+
+    def _missing(self, epoch: int, now_ms: int) -> list[Message] | None:
+        """Return what the catalog has and Redis lacks, None when Redis must be filled anew.
+
+        Args:
+            epoch: The one that Redis has.
+            now_ms: The present.
+        """
+        with mapped():
+            body = self._working.redis.get(self._working.key("position"))
+        position = Position.unpack(body) if body else None
+        catalog = self._settings.topic("catalog")
+        end = self._topics.ends([(catalog, 0)], committed=True)[catalog, 0]
+        if position is None or position.format != FORMAT or position.next > end:
+            return None
+        with self._reader() as reader:
+            found = list(islice(reader.since(catalog, {0: position.next}), _FEW + 1))
+        mark = last_mark(found)
+        if mark is not None and mark.epoch > epoch:
+            log.warning("redis is of an earlier life", extra={"epoch": epoch, "last": mark.epoch})
+            return None
+        if len(found) > _FEW or (found and now_ms > position.at_ms + _TOMBSTONES_MS):
+            log.warning("redis is of another time", extra={"records": len(found), "since_ms": position.at_ms})
+            return None
+        return found
+
+    def _replay_catalog(self, missing: list[Message] | None, now_ms: int) -> tuple[CommitMark | None, bool]:
+        """Apply what Redis lacks (None: all), and return the last mark in it, and whether anything was new."""
+        replay = CatalogReplay(self._working)
+        if missing is not None:
+            new = replay.run(missing)
+        else:
+            with self._reader() as reader:
+                new = replay.run(reader.since(self._settings.topic("catalog"), {0: 0}))
+        if missing is None or missing:
+            with mapped():
+                self._working.redis.set(self._working.key("position"), Position(replay.following, now_ms).pack())
+        return replay.mark, new
+
+    # -- the last commit -----------------------------------------------------------------------------------------------
+
+    def _finish_commit(self, mark: CommitMark | None, now_ms: int) -> None:
+        """Write the last unit's records to Kafka if it lacks them, and go on behind it.
+
+        Args:
+            mark: Of the last commit that Redis lacked.
+            now_ms: The present.
+        """
+        number, journal = self._commits.pending()
+        reached = self._consumer.rewind(self._noted(mark))
+        if journal is not None and not _is_written(journal, mark, reached):
             log.info("finishing the last commit", extra={"records": len(journal.records)})
             self._commits.publish(self._possible(journal), now_ms)
+            reached = self._consumer.rewind({**reached, **journal.offsets})
+        self._commits.resume(max(number, mark.number if mark else 0), reached)
+
+    def _noted(self, mark: CommitMark | None) -> dict[int, int]:
+        """Return by partition the offset after the last command, as far as Redis and the catalog know."""
+        with mapped():
+            body = self._working.redis.get(self._working.key("commands-read"))
+        noted = msgspec.json.decode(body, type=dict[int, int]) if body else {}
+        for partition, offset in (mark.offsets if mark else {}).items():
+            noted[partition] = max(offset, noted.get(partition, 0))
+        return noted
 
     def _possible(self, journal: Journal) -> Journal:
         """Leave out records for result topics that somebody has deleted: they would hold up everything for ever."""
@@ -100,104 +164,7 @@ class Recovery:
         replies = {at: journal.replies[number] for at, number in enumerate(kept) if number in journal.replies}
         return msgspec.structs.replace(journal, records=[journal.records[number] for number in kept], replies=replies)
 
-    def _position(self) -> int | None:
-        """Return up to where Redis has the catalog, None when it must be filled anew."""
-        with mapped():
-            body = self._working.redis.get(self._working.key("position"))
-        found = json.loads(body) if body else None
-        catalog = self._settings.topic("catalog")
-        end = self._topics.ends([(catalog, 0)], committed=True)[catalog, 0]
-        if found is None or found["format"] != FORMAT or found["next"] > end:
-            return None
-        return int(found["next"])
-
-    def _replay_catalog(self, position: int) -> bool:
-        """Apply what the catalog has since a position, and return whether anything was new."""
-        reader = LogReader(self._settings)
-        last, new = position - 1, False
-        self._parts: dict[str, GroupPlan | SelectList] = {}
-        self._timed: dict[str, TimedNote] = {}
-        chunk: list[Message] = []
-        try:
-            for message in reader.since(self._settings.topic("catalog"), {0: position}):
-                chunk.append(message)
-                last = message.offset() or 0
-                if len(chunk) == _CHUNK:
-                    new |= self._apply(chunk)
-                    chunk = []
-            new |= self._apply(chunk)
-            self._apply_timed()
-        finally:
-            reader.close()
-        with mapped():
-            self._working.redis.set(self._working.key("position"), pack_position(last + 1))
-        return new
-
-    def _apply(self, chunk: list[Message]) -> bool:
-        """Bring catalog records into the working copy, in order; what it has already changes nothing."""
-        working, new = self._working, False
-        records = [_split(message) for message in chunk]
-        cqs = [_decode_cq(rest, value) for kind, rest, value in records if kind == b"cq"]
-        working.load((key for key, _ in cqs), [record.destination for _, record in cqs if record is not None])
-        next_cq = iter(cqs)
-        for kind, rest, value in records:
-            if kind == b"cq":
-                new |= self._apply_cq(*next(next_cq))
-            else:
-                new |= self._apply_other(kind.decode(), rest.decode(), value)
-        working.commit({})
-        return new
-
-    def _apply_other(self, kind: str, name: str, value: bytes | None) -> bool:
-        """Apply a record that is no CQ's, and return whether a stream came or went."""
-        working = self._working
-        match kind:
-            case "stream" if value is None and name in working.streams:
-                working.remove_stream(name)
-                return True
-            case "stream" if value is not None:
-                stream = msgspec.json.decode(value, type=Stream)
-                if stream == working.streams.get(name):
-                    return False
-                if name in working.streams:
-                    working.replace_stream(stream)
-                else:
-                    working.add_stream(stream)
-                return True
-            case "part" if value is not None:
-                part_id = name.partition("/")[2]
-                part: type[GroupPlan] | type[SelectList] = GroupPlan if part_id.startswith("g_") else SelectList
-                self._parts[part_id] = msgspec.json.decode(value, type=part)
-            case "end":
-                working.set_field("ends", name, value)
-            case "timed" if value is None:
-                self._timed.pop(name, None)
-            case "timed" if value is not None:
-                self._timed[name] = msgspec.json.decode(value, type=TimedNote)
-        return False
-
-    def _apply_timed(self) -> None:
-        """Give timer-based destinations back what they have seen, at versions that are not replayed."""
-        names = list(self._timed)
-        for first in range(0, len(names), _CHUNK):
-            chunk = names[first : first + _CHUNK]
-            self._working.load_holders(chunk)
-            for name in chunk:
-                self._working.set_timed(name, self._timed[name])
-            self._working.commit({})
-
-    def _apply_cq(self, key: CqKey, record: CatalogCq | None) -> bool:
-        have = self._working.cq(key)
-        if have == (record.cq if record is not None else None):
-            return False
-        if record is None:
-            self._working.remove(key)
-        else:
-            destination = record.destination
-            names = (destination.group_id, destination.select_id)
-            needed = [self._parts[name] for name in names if name in self._parts]
-            self._working.put(key, record.cq, destination, *needed)
-        return True
+    # -- replies -------------------------------------------------------------------------------------------------------
 
     def _replay_replies(self, now_ms: int) -> None:
         """Remember the places of replies that were written since they were last noted."""
@@ -209,17 +176,10 @@ class Recovery:
             )
         beginnings = self._topics.beginnings([(topic, number) for number in range(partitions)])
         offsets = {number: max(int(note or 0), beginnings[topic, number]) for number, note in enumerate(notes)}
-        reader = LogReader(self._settings)
-        chunk: list[Message] = []
-        try:
-            for message in reader.since(topic, offsets):
-                chunk.append(message)
-                if len(chunk) == _CHUNK:
-                    self._note_replies(chunk, now_ms)
-                    chunk = []
-            self._note_replies(chunk, now_ms)
-        finally:
-            reader.close()
+        with self._reader() as reader:
+            messages = reader.since(topic, offsets)
+            while chunk := list(islice(messages, _CHUNK)):
+                self._note_replies(chunk, now_ms)
 
     def _note_replies(self, chunk: list[Message], now_ms: int) -> None:
         """Remember the places of replies, except for ids whose first reply is known."""
@@ -229,27 +189,27 @@ class Recovery:
             partition, offset = message.partition() or 0, message.offset() or 0
             ends[f"replies-read:{partition}"] = str(offset + 1)
             headers, key = message.headers(), message.key()
-            if headers and key:
+            if headers and key and is_remembered(headers):
                 name = Remembered.key(_bytes(key), _bytes(headers[0][1]).decode("utf-8", "surrogatepass"))
                 places.setdefault(name, (partition, offset))
         known = self._commits.remembered.find(list(places), now_ms)
         fresh = {name: place for name, place in places.items() if name not in known}
         self._commits.remembered.settle(fresh, ends, now_ms)
 
-
-def _split(message: Message) -> tuple[bytes, bytes, bytes | None]:
-    """Return what a catalog record is about: its kind, the rest of its key, its value."""
-    kind, _, rest = _bytes(message.key() or b"").partition(b"/")
-    value = message.value()
-    return kind, rest, None if value is None else _bytes(value)
-
-
-def _decode_cq(rest: bytes, value: bytes | None) -> tuple[CqKey, CatalogCq | None]:
-    return _KEY.decode(rest), None if value is None else _RECORD.decode(value)
+    @contextmanager
+    def _reader(self) -> Iterator[LogReader]:
+        reader = LogReader(self._settings)
+        try:
+            yield reader
+        finally:
+            reader.close()
 
 
-_KEY = msgspec.json.Decoder(CqKey)
-_RECORD = msgspec.json.Decoder(CatalogCq)
+def _is_written(journal: Journal, mark: CommitMark | None, reached: Mapping[int, int]) -> bool:
+    """Tell whether Kafka has a journal: its own mark, or a later one, or the offsets of its commands."""
+    if mark is not None and mark.number >= journal.number:
+        return True
+    return bool(journal.offsets) and all(reached.get(number, -1) >= end for number, end in journal.offsets.items())
 
 
 def _bytes(text: bytes | str) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from gateway.kafka import Outgoing
@@ -11,7 +12,17 @@ from grouping.errors import InputError
 from schemas.codec import Encoding, Reply, decode_reply, encode_reply
 from schemas.partition import partition_of
 
-__all__ = ["Replies"]
+__all__ = ["Replies", "is_remembered"]
+
+_TRIED_ANEW = ("unavailable", "malformed-command", "not-allowed")
+"""Codes of replies that do not count as the first one to their command's id, where they are not remembered."""
+_NOT_REMEMBERED = ("remembered", b"no")
+"""The header of those, for a gateway that finds out from the topic alone which replies were first ones."""
+
+
+def is_remembered(headers: Iterable[tuple[str, str | bytes | None]]) -> bool:
+    """Tell by its headers whether a reply may be the first one to its command's id."""
+    return _NOT_REMEMBERED not in headers
 
 
 class Replies:
@@ -81,11 +92,15 @@ class Replies:
             reply: The answer.
             remember: The key of its id, where this is the first reply to it; `unavailable` is not remembered.
         """
+        headers: tuple[tuple[str, bytes], ...] = ()
+        if reply.command_id:
+            headers = (("command_id", reply.command_id.encode("utf-8", "surrogatepass")),)
         if remember is not None and reply.code != "unavailable":
             self._first[remember] = len(self.records)
             self.to_remember[len(self.records)] = remember
+        elif reply.code in _TRIED_ANEW:
+            headers = (*headers, _NOT_REMEMBERED)
         self._codes[reply.code] += 1
-        headers = (("command_id", reply.command_id.encode("utf-8", "surrogatepass")),) if reply.command_id else ()
         partition = self._places.get(key)
         if partition is None:
             partition = self._places[key] = partition_of(key, self._partitions)

@@ -49,6 +49,8 @@ _UPKEEP_SECONDS = 0.25
 _BUSY_UPKEEP_SECONDS = 1.0
 """While commands come: ends and merged segments cost what commits cost, however few they are."""
 _STATUS_SECONDS = 1.0
+_REFRESH_MS = 3_600_000
+"""Kafka forgets offsets that are not committed anew for some days."""
 _APART_SECONDS = 0.25
 """From one unit of commands to the next, while they keep coming."""
 
@@ -155,6 +157,7 @@ class _Service:
         self._lifetimes = Lifetimes(working, self._statements.registry, self._timers)
         self._store = TableStore(settings)
         self._epoch = 0
+        self._refreshed_ms = now_ms()
         self._metrics_url = ""
         self._streams: dict[str, dict[str, int]] = {}
         """What is told of each stream, by name."""
@@ -214,6 +217,9 @@ class _Service:
         if self._store.epoch() != self._epoch:
             raise OperationalError("redis was restarted or wiped")
         self._statements.counts.step()
+        if now_ms() >= self._refreshed_ms + _REFRESH_MS:
+            self._refreshed_ms = now_ms()
+            self._commits.refresh(self._refreshed_ms)
         working.begin()
         shortened = self._timers.shortened()
         self._statements.registry.shorten(shortened)

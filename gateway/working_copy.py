@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
+from itertools import islice
 from typing import TypeVar
 
 import msgspec
@@ -39,6 +40,7 @@ _LISTED_NAMES = 2_000_000
 """So many names are kept in memory, of the subscribers that asked for theirs last."""
 _AT_ONCE = 500
 """So many names of timer-based CQs are read at once."""
+_WIPED_AT_ONCE = 1000
 _KNOWN_GONE = 50_000
 """So many destinations that are gone are known without asking, since their ends ask for them soon."""
 
@@ -81,9 +83,11 @@ class WorkingCopy(Unit):
         """Forget everything but leases and the evaluator's own notes, to be filled anew from the catalog."""
         kept = tuple(self.key(name).encode() for name in ("lease", "pins", "committed", "evaluator"))
         with mapped():
-            for name in self.redis.scan_iter(match=self.key("*"), count=1000):
-                if not name.startswith(kept):
-                    self.redis.unlink(name)
+            self.redis.unlink(self.key("epoch"))  # first: no batch may meet tables of which some are gone
+            names = self.redis.scan_iter(match=self.key("*"), count=_WIPED_AT_ONCE)
+            while some := list(islice(names, _WIPED_AT_ONCE)):
+                if doomed := [name for name in some if not name.startswith(kept)]:
+                    self.redis.unlink(*doomed)
         self.streams, self.versions, self.parts, self.dedicated, self.leaving = {}, {}, {}, set(), {}
         self.next_numbers, self.free_numbers = {}, {}
         self.listed.clear()

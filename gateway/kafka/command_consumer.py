@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from confluent_kafka import Consumer, Message, TopicPartition
 
@@ -17,6 +18,7 @@ _GAP_SECONDS = 0.02
 """Commands come one after another when so many have come within this time."""
 _MANY = 1000
 """So many are worth a commit of their own."""
+_NONE: Mapping[int, int] = MappingProxyType({})
 
 
 class CommandConsumer:
@@ -43,13 +45,20 @@ class CommandConsumer:
         self.membership = self._consumer.consumer_group_metadata()
         """What a transaction needs in order to commit offsets for this consumer; asking the driver takes 45 ms."""
 
-    def rewind(self) -> dict[int, int]:
-        """Go back to what is committed, and return it: by partition the next offset (-1001: none yet)."""
+    def rewind(self, noted: Mapping[int, int] = _NONE) -> dict[int, int]:
+        """Go back to the first command that was not carried out, and return where that is, by partition.
+
+        Args:
+            noted: What is known of it beside the offsets that are committed, which Kafka forgets: the later one counts.
+        """
         with mapped("reading committed offsets"):
             places = [TopicPartition(self._topic, partition) for partition in range(self._partitions)]
             committed = self._consumer.committed(places, timeout=ANSWER_SECONDS)
-            self._consumer.assign(committed)
-        return {place.partition: place.offset for place in committed}
+            known = {
+                place.partition: max(place.offset, noted.get(place.partition, place.offset)) for place in committed
+            }
+            self._consumer.assign(self.positions(known))
+        return {partition: offset for partition, offset in known.items() if offset >= 0}
 
     def read(self, most: int, wait_seconds: float, gather_seconds: float = 0.0) -> list[Message]:
         """Return the commands that are there, at most so many; wait so long for the first one.
