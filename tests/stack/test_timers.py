@@ -98,6 +98,25 @@ def test_future_times_wait_for_their_tick(lab: Lab) -> None:
     assert ticks[1] <= ahead_ms
 
 
+def test_times_ahead_on_a_busy_stream(lab: Lab) -> None:
+    """However many records lie behind a timer, and however far ahead their times are, each match comes once."""
+    source = lab.stream(partitions=2)
+    flow = Flow(lab, source)
+    made = {
+        seconds: _timed(lab, source, f"e{seconds}", f"DO PUBLISH SHARED EVERY '{seconds} seconds'")
+        for seconds in (1, 4, 10)
+    }
+    end = time.monotonic() + 11
+    while time.monotonic() < end:
+        for ahead_ms in (0, 700, 4300):
+            flow.publish("A", "A", time_ms=now_ms() + ahead_ms)
+        lab.results.until(lambda: True, "")
+        time.sleep(0.03)
+    for seconds, one in made.items():
+        flow.await_all(one, "A")
+        flow.check(one, "A", seconds * 1000)
+
+
 def test_pause_keeps_what_was_pending(lab: Lab) -> None:
     """A paused CQ sends no digest; what was pending comes at the first tick after RESUME, what came meanwhile never."""
     source = lab.stream()
