@@ -154,7 +154,7 @@ class _Service:
             now_ms,
         )
         self._sources = SourceWatch(settings, working, self._topics)
-        self._lifetimes = Lifetimes(working, self._statements.registry, self._timers)
+        self._lifetimes = Lifetimes(working, self._statements.registry, self._timers, self._topics)
         self._store = TableStore(settings)
         self._epoch = 0
         self._refreshed_ms = now_ms()

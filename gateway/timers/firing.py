@@ -14,7 +14,7 @@ from gateway.timers.intake import Intake
 from gateway.timers.pending_index import store_key
 from gateway.timers.probes import Probes
 from gateway.timers.retention import Retention
-from gateway.timers.schedule import digest_from, following_tick, is_tick, may_fire, tick_to_fire
+from gateway.timers.schedule import digest_from, following_tick, is_tick, last_tick, may_fire, run_of, tick_to_fire
 from gateway.timers.state import TimerState
 from grouping.digests.cursor import Cursor, Offsets, moved, sights_since
 from grouping.digests.gather import Gathered, Wanted, gather
@@ -75,7 +75,7 @@ class Firing:
     def serve(self, stream_id: str, served: Sequence[Served], idle: list[str]) -> None:
         """Send the digests of some destinations, and arm these anew."""
         frontier, missed = self._probes.frontier(stream_id), self._probes.missed(stream_id)
-        covered = dict(frontier.covered)
+        covered, runs = dict(frontier.covered), frontier.runs
         ready: list[Ready] = []
         cursors: dict[str, Cursor] = {}
         ticks: dict[str, int] = {}
@@ -86,11 +86,12 @@ class Firing:
             wanted = tick is not None and bool(answer.rows or holder.destination.clause.even_if_empty)
             moved = self._moved(each, tick if wanted else None, covered, answer)
             if wanted and tick is not None:
-                since_ms = digest_from(holder, tick, missed, each.cursor.tick_ms)
+                since_ms = digest_from(holder, tick, missed, last_tick(holder, each.cursor, runs))
                 ready.append(Ready(holder.destination, answer.rows, tick, since_ms, each.life, moved))
             if moved != each.cursor:
                 cursors[each.life] = moved
-            following = following_tick(holder, tick, answer.left_ms, max(frontier.settled_ms, each.cursor.tick_ms))
+            after_ms = max(frontier.settled_ms, last_tick(holder, each.cursor, runs))
+            following = following_tick(holder, tick, answer.left_ms, after_ms, runs)
             if following is None:
                 idle.append(each.name)
             else:
@@ -111,7 +112,7 @@ class Firing:
 
     def choose(self, stream_id: str, due: Sequence[tuple[str, int]]) -> tuple[list[Served], list[str]]:
         """Return those of the due that are served now, and those that are not to be armed any more."""
-        missed = self._probes.missed(stream_id)
+        missed, runs = self._probes.missed(stream_id), self._probes.runs(stream_id)
         idle: list[str] = []
         armed: list[tuple[str, Holder, int]] = []
         for (name, armed_ms), holder in zip(due, self._state.holders([name for name, _ in due]), strict=True):
@@ -124,7 +125,12 @@ class Firing:
         served = []
         for (name, holder, armed_ms), life, cursor in zip(armed, lives, self._state.cursors(lives), strict=True):
             tick = None if not armed_ms else tick_to_fire(holder, armed_ms, missed)
-            if tick is not None and (tick <= cursor.tick_ms or not is_tick(holder, tick)):
+            if tick is not None and (
+                tick == cursor.tick_ms
+                or tick <= last_tick(holder, cursor, runs)
+                or run_of(holder, tick, runs)
+                or not is_tick(holder, tick)
+            ):
                 tick = None  # served before a crash, or no tick any more: look when the next one is
             served.append(Served(name, holder, life, cursor, tick))
         return served, idle
@@ -165,7 +171,7 @@ class Firing:
         left = [
             (each._replace(cursor=cursor), since_ms)
             for (each, since_ms), cursor in zip(known, cursors, strict=True)
-            if cursor.tick_ms < (each.tick or 0)
+            if cursor.tick_ms != each.tick  # of its digests none comes twice, and while it is open no other
         ]
         answers = gather(self._intake.log, self._questions([each for each, _ in left], cut.covered))
         ready = []
@@ -193,10 +199,12 @@ class Firing:
         ]
         answers = gather(self._intake.log, questions)
         for notice, life, wanted, answer in zip(notices, lives, questions, answers, strict=True):
-            destination, last_ms = notice.destination, wanted.cursor.tick_ms
+            destination = notice.destination
+            holder = Holder(destination, 0, timed=notice.timed)
+            last_ms = last_tick(holder, wanted.cursor, self._probes.runs(destination.stream_id))
             empty_too = destination.clause.even_if_empty and notice.reason == "expired"
             if last_ms >= notice.ended_ms or not (answer.rows or empty_too):
                 yield None
                 continue
-            since_ms = digest_from(Holder(destination, 0, timed=notice.timed), notice.ended_ms, None, last_ms)
+            since_ms = digest_from(holder, notice.ended_ms, None, last_ms)
             yield Ready(destination, answer.rows, notice.ended_ms, since_ms, life, Cursor(notice.ended_ms))

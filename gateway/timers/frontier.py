@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
+from gateway.timers.schedule import Run
 from grouping.digests.cursor import Offsets
 
 __all__ = ["Frontier", "covers"]
@@ -42,12 +43,33 @@ class Frontier:
         """What was published up to here is certainly evaluated."""
         self.covered: dict[str, int] = dict(covered)
         """What the evaluator has committed, and whose matches are all known here."""
+        self.run_ms = settled_ms
+        """Since when ticks have fired one after the other."""
+        self.runs: tuple[Run, ...] = ()
+        """Those that the clock was turned back behind, and that are not over by it."""
         self._wait_ms = wait_ms
         self._probes: deque[_Probe] = deque()
 
     def probe(self, at_ms: int, ends: Offsets) -> None:
         """Note the ends of the partitions at an instant, which is later than that of the probe before."""
         self._probes.append(_Probe(at_ms, ends))
+
+    def turn_back(self, now_ms: int) -> None:
+        """Go on from an instant that lies before the settled time, since the clock was turned back."""
+        self.runs = (*self.runs, (min(self.run_ms, self.settled_ms), self.settled_ms))
+        self.run_ms = self.settled_ms = now_ms
+        self.evaluated_ms = min(self.evaluated_ms, now_ms)
+        self._probes.clear()
+
+    def doubt(self) -> None:
+        """Forget what was evaluated up to when: there are partitions that no probe so far has looked at."""
+        self.evaluated_ms = 0
+        self._probes.clear()
+
+    def settle(self, at_ms: int) -> None:
+        """Note that all ticks up to an instant have fired."""
+        self.settled_ms = at_ms
+        self.runs = tuple(run for run in self.runs if run[1] > at_ms)
 
     def cover(self, committed: Offsets) -> None:
         """Note what the evaluator has committed; never less than before."""

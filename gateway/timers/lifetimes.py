@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gateway.kafka import Topics
 from gateway.registry import Registry
 from gateway.stored import unpack_key
 from gateway.timers.timers import Timers
@@ -16,8 +17,9 @@ _CHUNK = 8000
 class Lifetimes:
     """Removes CQs at their EXPIRE, some thousands in a unit of work."""
 
-    def __init__(self, working: WorkingCopy, registry: Registry, timers: Timers) -> None:
+    def __init__(self, working: WorkingCopy, registry: Registry, timers: Timers, topics: Topics) -> None:
         self._working = working
+        self._topics = topics
         self._registry = registry
         self._timers = timers
         self._skip = 0
@@ -35,9 +37,22 @@ class Lifetimes:
             return False
         due = [unpack_key(member) for member in found]
         self._working.load(due)
-        evaluated = {stream_id: self._timers.evaluated_ms(stream_id) for stream_id in self._working.streams}
+        evaluated = self._evaluated()
         removed = self._registry.expire(due, evaluated)
         # Those of a stream that lags stay in front: the next look goes past them.
         self._skip = self._skip + len(due) - removed if len(found) == _CHUNK else 0
         self.busy = removed > 0 and len(found) == _CHUNK
         return removed > 0
+
+    def _evaluated(self) -> dict[str, int]:
+        """Return by stream up to when everything published is evaluated.
+
+        Of one whose topic has got partitions nothing is certain, until these are known and probed too.
+        """
+        streams = self._working.streams
+        forms = self._topics.forms(stream.topic for stream in streams.values())
+        return {
+            stream_id: self._timers.evaluated_ms(stream_id)
+            for stream_id, stream in streams.items()
+            if (form := forms.get(stream.topic)) is None or form.partitions <= len(stream.start_offsets)
+        }

@@ -15,7 +15,7 @@ from gateway.timers.intake import Intake
 from gateway.timers.pending_index import store_key
 from gateway.timers.probes import Probes
 from gateway.timers.retention import Retention
-from gateway.timers.schedule import digest_from, following_tick
+from gateway.timers.schedule import digest_from, following_tick, last_tick
 from gateway.timers.state import TimerState
 from gateway.working_copy import WorkingCopy
 from grouping.digests.cursor import Cursor
@@ -92,7 +92,7 @@ class Ordering:
         destination, timed = each.holder.destination, each.holder.timed
         clause, store = destination.clause, store_key(timed.store)
         select = self._working.select(destination.stream_id, destination.select_id) if clause.kind == "top" else None
-        missed = self._probes.missed(destination.stream_id)
+        missed, runs = self._probes.missed(destination.stream_id), self._probes.runs(destination.stream_id)
         return Ordered(
             destination.destination_id,
             timed.born_ms,
@@ -101,7 +101,7 @@ class Ordering:
             destination.digest,
             column_type(clause, select),
             tick_ms,
-            digest_from(each.holder, tick_ms, missed, each.cursor.tick_ms),
+            digest_from(each.holder, tick_ms, missed, last_tick(each.holder, each.cursor, runs)),
             each.cursor,
             timed.history,
             store,
@@ -128,8 +128,8 @@ class Ordering:
             if stored is not None and stored.positions and stored.positions[-1] >= each.reached:
                 ticks[name] = 0  # something has come in since: a look tells for when it is armed
             else:
-                settled_ms = self._probes.frontier(answer.stream_id).settled_ms
-                following = following_tick(holder, each.tick_ms, each.left_ms, settled_ms)
+                frontier = self._probes.frontier(answer.stream_id)
+                following = following_tick(holder, each.tick_ms, each.left_ms, frontier.settled_ms, frontier.runs)
                 if following is None:
                     idle.append(name)
                 else:

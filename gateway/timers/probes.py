@@ -7,6 +7,7 @@ then are known. So what is committed is read first, then the end of the log, and
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -14,17 +15,22 @@ from gateway.kafka import Topics
 from gateway.metrics import LATE_TICKS
 from gateway.records import PENDING_PARTITIONS
 from gateway.timers.frontier import Frontier
-from gateway.timers.schedule import Missed
+from gateway.timers.schedule import Missed, Run
 from gateway.timers.state import Settled, TimerState
 from gateway.working_copy import WorkingCopy
+from grouping.catalog import Stream
 from grouping.redis_store import mapped
 from grouping.settings import Settings
 
 __all__ = ["Probes"]
 
+log = logging.getLogger(__name__)
+
 _EVERY_MS = 100
 _ABSENT_MS = 10_000
 """Who did not look for so long was away (suspended, or its clock was set): the ticks since are missed ones."""
+_TURNED_MS = 2_000
+"""A clock that lies so far behind the settled time was turned back; less is waited for."""
 
 
 class _Committed(NamedTuple):
@@ -54,6 +60,8 @@ class Probes:
         self._candidate: tuple[dict[str, _Committed], dict[int, int]] | None = None
         self._floors: dict[str, tuple[int, int]] = {}
         self._probed_ms = 0
+        self._partitions: dict[str, int] = {}
+        """By stream: how many the last probe looked at."""
         self.completed = 0
         """How often all that was committed has been taken in, since the probes began."""
 
@@ -65,6 +73,8 @@ class Probes:
             start = self._working.streams[stream_id].start_offsets
             at_ms, covered = (note.at_ms, note.covered) if note is not None else (0, start)
             found = self._frontiers[stream_id] = Frontier(at_ms, covered, self._wait_ms)
+            if note is not None:
+                found.run_ms, found.runs = at_ms if note.run_ms is None else note.run_ms, note.runs
         return found
 
     def missed(self, stream_id: str) -> Missed | None:
@@ -78,7 +88,7 @@ class Probes:
             now_ms: The present.
             reached: By partition, up to where `cq.pending` is taken in.
         """
-        if now_ms >= self._probed_ms + _EVERY_MS:
+        if not 0 <= now_ms - self._probed_ms < _EVERY_MS:
             self._probe(now_ms)
         if self._candidate is not None:
             committed, ends = self._candidate
@@ -103,7 +113,10 @@ class Probes:
         for stream in streams:
             frontier = self.frontier(stream.stream_id)
             if not frontier.settled_ms:
-                frontier.settled_ms = now_ms
+                frontier.settled_ms = frontier.run_ms = now_ms
+            if now_ms < frontier.settled_ms - _TURNED_MS:
+                self._turn_back(stream.stream_id, frontier, now_ms)
+            self._look_at_partitions(stream, frontier)
             self._note_absence(stream.stream_id, frontier, now_ms)
             if now_ms > frontier.settled_ms:
                 # A source that was deleted holds up nothing: what it had and was not evaluated is gone.
@@ -119,6 +132,31 @@ class Probes:
         if now_ms > since_ms and (not self._probed_ms or now_ms > since_ms + _ABSENT_MS):
             before = self._missed.get(stream_id)
             self._missed[stream_id] = Missed(since_ms if before is None else before.since_ms, now_ms)
+            if before is None:
+                frontier.run_ms = now_ms
+
+    def _turn_back(self, stream_id: str, frontier: Frontier, now_ms: int) -> None:
+        """Have ticks fire by a clock that was turned back; none of those whose digests are out by the one before."""
+        log.warning(
+            "the clock was turned back", extra={"stream": stream_id, "milliseconds": frontier.settled_ms - now_ms}
+        )
+        self._state.look_after(stream_id, now_ms)
+        frontier.turn_back(now_ms)
+        self._due.pop(stream_id, None)
+        self._missed.pop(stream_id, None)
+        self._state.note_settled(stream_id, self.note(stream_id))
+
+    def _look_at_partitions(self, stream: Stream, frontier: Frontier) -> None:
+        """See whether the source has partitions that the probes so far did not look at."""
+        count = len(stream.start_offsets)
+        if count > self._partitions.setdefault(stream.stream_id, count):
+            frontier.doubt()
+        self._partitions[stream.stream_id] = count
+
+    def runs(self, stream_id: str) -> tuple[Run, ...]:
+        """Return the times ahead in which ticks have fired by a clock that was turned back since."""
+        known = self._frontiers.get(stream_id)
+        return () if known is None else known.runs
 
     def _committed(self, stream_ids: list[str]) -> dict[str, _Committed]:
         if not stream_ids:
@@ -147,8 +185,7 @@ class Probes:
 
     def settle(self, stream_id: str, at_ms: int) -> None:
         """Note that all ticks of a stream up to an instant have fired."""
-        frontier = self.frontier(stream_id)
-        frontier.settled_ms = at_ms
+        self.frontier(stream_id).settle(at_ms)
         missed = self._missed.get(stream_id)
         if missed is not None and at_ms >= missed.until_ms:
             del self._missed[stream_id]
@@ -157,7 +194,7 @@ class Probes:
     def note(self, stream_id: str) -> Settled:
         """Return what is to be remembered of a stream."""
         frontier = self.frontier(stream_id)
-        return Settled(frontier.settled_ms, frontier.covered)
+        return Settled(frontier.settled_ms, frontier.covered, frontier.run_ms, frontier.runs)
 
 
 def _batch(body: bytes) -> _Committed:

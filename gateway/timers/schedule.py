@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from gateway.records import Holder
 from gateway.timers.grid import next_tick, previous_tick
+from grouping.digests.cursor import Cursor
 
 __all__ = [
     "Missed",
+    "Run",
     "digest_from",
     "following_tick",
     "is_tick",
     "last_instant",
+    "last_tick",
     "may_fire",
+    "run_of",
     "tick_after",
     "tick_to_fire",
 ]
+
+
+Run = tuple[int, int]
+"""A time, first and last instant, in which ticks fired one after the other, by a clock that was turned back since."""
 
 
 class Missed(NamedTuple):
@@ -60,6 +69,24 @@ def tick_to_fire(holder: Holder, armed_ms: int, missed: Missed | None) -> int:
     return armed_ms if last is None else max(armed_ms, last)
 
 
+def run_of(holder: Holder, tick_ms: int, runs: Iterable[Run]) -> Run | None:
+    """Return the run in which a tick may have fired already: its id must not be used again.
+
+    The first tick of a run is the one before it began, since ticks that were missed become one.
+    """
+    for first_ms, last_ms in runs:
+        if tick_ms <= last_ms:
+            first = previous_tick(holder.destination.trigger, first_ms + 1)
+            if first is None or first <= tick_ms:
+                return first_ms, last_ms
+    return None
+
+
+def last_tick(holder: Holder, cursor: Cursor, runs: Iterable[Run]) -> int:
+    """Return the tick of the digest before, 0 where that lies ahead since the clock was turned back."""
+    return cursor.tick_ms if run_of(holder, cursor.tick_ms, runs) is None else 0
+
+
 def digest_from(holder: Holder, tick_ms: int, missed: Missed | None, last_ms: int) -> int:
     """Return where a digest begins: at the tick before (before missed ones), the first at START or acceptance.
 
@@ -93,7 +120,9 @@ def may_fire(holder: Holder, armed_ms: int) -> bool:
     return 0 < armed_ms <= max(note.changed_ms, owed or 0)
 
 
-def following_tick(holder: Holder, tick: int | None, left_ms: int | None, served_ms: int) -> int | None:
+def following_tick(
+    holder: Holder, tick: int | None, left_ms: int | None, served_ms: int, runs: Collection[Run] = ()
+) -> int | None:
     """Return the tick for which a destination is armed next: the first that has something, if any has.
 
     Args:
@@ -101,10 +130,18 @@ def following_tick(holder: Holder, tick: int | None, left_ms: int | None, served
         tick: The one at which it was served, None when it was only looked at.
         left_ms: The earliest time of what waits for later ticks, None when nothing does.
         served_ms: Up to when its ticks have fired.
+        runs: Of ticks that lie ahead and may have fired: none of these is taken.
     """
     after_ms = max(served_ms, tick or 0)
     if tick is None and holder.timed.changed_ms > holder.timed.born_ms:
         after_ms = max(after_ms, holder.timed.changed_ms)  # RESUME: what waited comes at the first tick after it
     if holder.destination.clause.even_if_empty:
-        return tick_after(holder, max(after_ms, holder.timed.born_ms))
-    return None if left_ms is None else tick_after(holder, max(after_ms, left_ms))
+        return _unused(holder, tick_after(holder, max(after_ms, holder.timed.born_ms)), runs)
+    return None if left_ms is None else _unused(holder, tick_after(holder, max(after_ms, left_ms)), runs)
+
+
+def _unused(holder: Holder, tick: int | None, runs: Collection[Run]) -> int | None:
+    """Return a tick, or the first after it that cannot have fired."""
+    while tick is not None and (run := run_of(holder, tick, runs)) is not None:
+        tick = tick_after(holder, run[1])
+    return tick

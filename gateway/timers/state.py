@@ -29,6 +29,10 @@ class Settled(msgspec.Struct, array_like=True, frozen=True):
 
     at_ms: int
     covered: dict[str, int]
+    run_ms: int | None = None
+    """Since when they have fired one after the other; None where an earlier version noted it."""
+    runs: tuple[tuple[int, int], ...] = ()
+    """As `Frontier.runs`."""
 
 
 class TimerState:
@@ -108,6 +112,13 @@ class TimerState:
         for chunk in _chunks(ticks):
             with mapped():
                 self._redis.zadd(self._working.key("timers", stream_id), chunk, lt=True)
+
+    def look_after(self, stream_id: str, at_ms: int) -> None:
+        """Have all destinations looked at that are armed for ticks later than an instant."""
+        key = self._working.key("timers", stream_id)
+        with mapped():
+            while names := self._redis.zrangebyscore(key, f"({at_ms}", "+inf", start=0, num=_CHUNK):
+                self._redis.zadd(key, dict.fromkeys(names, 0))
 
     def settle(
         self, stream_id: str, ticks: Mapping[str, int], idle: Iterable[str], cursors: Mapping[str, Cursor]

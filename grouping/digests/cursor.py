@@ -22,8 +22,18 @@ MOST_HELD = 64
 """Positions that a cursor names; from the first of more the log is read again."""
 
 
+class Served(msgspec.Struct, array_like=True, frozen=True):
+    """What digests held up to one of them: matches of times before its tick, and of offsets that its cut covered."""
+
+    tick_ms: int
+    covered: Offsets
+
+
 class Cursor(msgspec.Struct, array_like=True, frozen=True):
-    """A match was in an earlier digest exactly when its offset is below `covered` and its time below `tick_ms`."""
+    """A match was in an earlier digest exactly when its offset is below `covered` and its time below `tick_ms`.
+
+    Or when the same holds of one of `earlier`: of digests at ticks that lie ahead since the clock was turned back.
+    """
 
     tick_ms: int = 0
     """The last digest's tick."""
@@ -33,6 +43,14 @@ class Cursor(msgspec.Struct, array_like=True, frozen=True):
     """In the partition of `cq.pending` that holds the matches: all records before it are done with, but the `held`."""
     held: tuple[int, ...] = ()
     """Earlier records with matches that are still to come; a cursor of an earlier version has them in any order."""
+    earlier: tuple[Served, ...] = ()
+
+    def passed(self, partition: int, offset: int, time_ms: int) -> bool:
+        """Tell whether a match was in an earlier digest."""
+        number = str(partition)
+        if time_ms < self.tick_ms and offset < self.covered.get(number, 0):
+            return True
+        return any(time_ms < one.tick_ms and offset < one.covered.get(number, 0) for one in self.earlier)
 
 
 def moved(
@@ -55,14 +73,21 @@ def moved(
 
     Example:
         >>> moved(Cursor(next=3), 20, {"0": 7}, 9, (4,))
-        Cursor(tick_ms=20, covered={'0': 7}, next=9, held=(4,))
+        Cursor(tick_ms=20, covered={'0': 7}, next=9, held=(4,), earlier=())
     """
     passed, named = max(cursor.next, reached), tuple(sorted(held))
     if len(named) > most_held:
         passed, named = named[0], ()
     if tick is not None:
-        return Cursor(tick, highest(covered, cursor.covered), passed, named)
+        return Cursor(tick, highest(covered, cursor.covered), passed, named, _ahead(cursor, tick))
     return msgspec.structs.replace(cursor, next=passed, held=named) if held else cursor
+
+
+def _ahead(cursor: Cursor, tick: int) -> tuple[Served, ...]:
+    """Return what digests held whose ticks lie ahead of the present one; usually nothing."""
+    if not cursor.earlier and cursor.tick_ms <= tick:
+        return ()
+    return tuple(one for one in (*cursor.earlier, Served(cursor.tick_ms, cursor.covered)) if one.tick_ms > tick)
 
 
 def highest(covered: Offsets, before: Offsets) -> Offsets:

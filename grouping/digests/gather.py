@@ -150,8 +150,8 @@ class _Sieve:
             return False
         before_ms, always, left = question.before_ms, windows == [(None, None)], False
         for partition, offset, time_ms, row in record.items(question.store):
-            if time_ms < cursor.tick_ms and offset < cursor.covered.get(str(partition), 0):
-                continue  # an earlier digest had it
+            if cursor.passed(partition, offset, time_ms):
+                continue
             if not always and not _sees(windows, time_ms):
                 continue
             if before_ms is not None and time_ms < before_ms and self._covers(partition, offset):

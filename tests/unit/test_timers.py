@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,8 +13,19 @@ from gateway.records import Destination, Holder, TimedNote, TriggerSpec, union
 from gateway.timers.frontier import Frontier
 from gateway.timers.grid import next_tick, previous_tick
 from gateway.timers.pending_index import PendingIndex
-from gateway.timers.schedule import Missed, digest_from, is_tick, may_fire, tick_after, tick_to_fire
-from grouping.digests.cursor import Cursor, sights_since, windows_at
+from gateway.timers.schedule import (
+    Missed,
+    digest_from,
+    following_tick,
+    is_tick,
+    last_tick,
+    may_fire,
+    run_of,
+    tick_after,
+    tick_to_fire,
+)
+from gateway.timers.state import Settled
+from grouping.digests.cursor import Cursor, moved, sights_since, windows_at
 from grouping.digests.digest import PART_BYTES, Frame, column_type, parts_of, shown
 from grouping.digests.gather import Wanted, gather
 from grouping.digests.rows import Row, Rows
@@ -86,6 +98,64 @@ def test_a_tick_does_not_wait_for_ever() -> None:
     assert frontier.evaluated_ms == 0
     frontier.cover({"0": 6})
     assert (frontier.due(1101), frontier.evaluated_ms) == (600, 600)
+
+
+def test_a_clock_that_is_turned_back_goes_on_at_once() -> None:
+    """Ticks fire by the clock as it is, and what was evaluated counts up to now; the ticks ahead are remembered."""
+    frontier = Frontier(100, {"0": 5}, wait_ms=1000)
+    frontier.probe(9000, {"0": 5})
+    frontier.settle(frontier.due(9000))
+    frontier.run_ms = 8000
+    frontier.turn_back(200)
+    assert (frontier.settled_ms, frontier.evaluated_ms, frontier.runs) == (200, 200, ((8000, 9000),))
+    frontier.probe(300, {"0": 6})
+    assert frontier.due(300) == 200
+    frontier.cover({"0": 6})
+    assert frontier.due(301) == 300
+    frontier.settle(8999)
+    assert frontier.runs
+    frontier.settle(9000)
+    assert not frontier.runs
+
+
+@given(runs=st.lists(st.tuples(st.integers(0, 300), st.integers(0, 100)), max_size=3), at=st.integers(0, 400))
+def test_no_tick_of_a_run_is_used_again(runs: list[tuple[int, int]], at: int) -> None:
+    """The next tick is the first that cannot have fired by a clock that was turned back since."""
+    spans = [(first, first + length) for first, length in runs]
+    fired = {tick for first, last in spans for tick in range(first // 10 * 10, last + 1, 10)}
+    free = next(tick for tick in range(at // 10 * 10 + 10, 1000, 10) if tick not in fired)
+    holder = _holder()
+    assert following_tick(holder, None, at, at, spans) == free
+    assert run_of(_holder(), free, spans) is None
+    assert all(run_of(_holder(), tick, spans) for tick in fired)
+
+
+def test_a_digest_ahead_is_not_the_one_before() -> None:
+    """After the clock was turned back digests begin at the tick before, not at one that lies ahead."""
+    ahead = Cursor(9000, {"0": 5})
+    assert (last_tick(_holder(), ahead, [(8000, 9000)]), last_tick(_holder(), ahead, ())) == (0, 9000)
+    assert last_tick(_holder(), moved(ahead, 210, {"0": 7}, 3, ()), [(8000, 9000)]) == 210
+
+
+def test_partitions_that_are_added_make_what_was_probed_uncertain() -> None:
+    """Nothing counts as evaluated until a probe has looked at the new partitions too."""
+    frontier = Frontier(0, {"0": 5}, wait_ms=1000)
+    frontier.probe(100, {"0": 5})
+    assert (frontier.due(100), frontier.evaluated_ms) == (100, 100)
+    frontier.probe(200, {"0": 5})
+    frontier.doubt()
+    frontier.probe(300, {"0": 5, "1": 2})
+    assert (frontier.due(300), frontier.evaluated_ms) == (0, 0)
+    frontier.cover({"1": 2})
+    assert (frontier.due(300), frontier.evaluated_ms) == (300, 300)
+
+
+def test_notes_of_earlier_versions_are_read() -> None:
+    """Settled times and cursors that know of no clock that was turned back are taken up as they are."""
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode([5, {"0": 2}]), type=Settled) == Settled(5, {"0": 2})
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode([5, {"0": 2}, 3, [1]]), type=Cursor) == Cursor(
+        5, {"0": 2}, 3, (1,)
+    )
 
 
 def test_missed_ticks_become_the_last_of_them() -> None:
