@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 
 import msgspec
 from confluent_kafka import Message
 
 from gateway.commit import Commits, Remembered
 from gateway.ends import Ends
-from gateway.kafka import LogReader, Outgoing, Topics
+from gateway.kafka import Outgoing, PlaceReader, Topics
 from gateway.metrics import COMMANDS, DEAD_LETTERS
 from gateway.positions import Positions
+from gateway.repeats import Repeats
 from gateway.replies import Replies
 from gateway.statements import Prepared, Statements
 from gateway.working_copy import WorkingCopy
 from grouping.errors import InputError, OperationalError
 from grouping.settings import Settings
-from schemas.codec import Command, MalformedCommand, Reply, decode_command, decode_reply
+from schemas.codec import Command, MalformedCommand, decode_command
 
 __all__ = ["Commands"]
 
@@ -45,9 +45,6 @@ class _Request(msgspec.Struct, frozen=True):
 
 _UNIT_BYTES = 64 << 20
 """Bytes of the replies of one unit of work, about: some thousand large ones would fit neither Redis nor the driver."""
-
-_Places = dict[bytes, tuple[int, int]]
-"""Partition and offset of replies, by the key of their command's id."""
 
 _Compiled = tuple[_Request, Prepared | InputError]
 """A command after compiling: what it asks for, or what is wrong with it."""
@@ -75,8 +72,8 @@ class Commands:
         self._commits = commits
         self._ends = ends
         self._clock = clock
-        self._log_reader = LogReader(settings)
         self._replies_topic = settings.topic("replies")
+        self._reply_reader = PlaceReader(settings, self._replies_topic)
         self._reply_partitions = topics.partitions(self._replies_topic) or 1
 
     def carry_out(self, messages: Sequence[Message]) -> None:
@@ -183,7 +180,8 @@ class Commands:
                 self._replies.add(request.key, command.encoding, reply)
 
     def _run_all(self, requests: list[_Request], now_ms: int) -> None:
-        seen = self._commits.look_up([request.remember for request in requests], now_ms)
+        looked_up = self._commits.look_up([request.remember for request in requests], now_ms)
+        repeats = Repeats(self._reply_reader, looked_up, _UNIT_BYTES)
         run: list[_Compiled] = []
         for request in requests:
             command = request.command
@@ -194,47 +192,36 @@ class Commands:
             except Exception as error:
                 raise _Poison(request) from error
             if isinstance(prepared, Prepared) and prepared.on_streams:
-                self._run(run, seen, now_ms)
-                self._run([(request, prepared)], seen, now_ms)
+                self._run(run, repeats, now_ms)
+                self._run([(request, prepared)], repeats, now_ms)
                 run = []
             else:
                 run.append((request, prepared))
-        self._run(run, seen, now_ms)
+        self._run(run, repeats, now_ms)
 
-    def _run(self, run: list[_Compiled], looked_up: Future[_Places], now_ms: int) -> None:
+    def _run(self, run: list[_Compiled], repeats: Repeats, now_ms: int) -> None:
         """Carry out commands that were compiled against the same streams."""
         self._commits.finish()
-        seen = looked_up.result()
-        fresh = (prepared for request, prepared in run if request.remember not in seen)
+        repeats.read()
+        fresh = (prepared for request, prepared in run if request.remember not in repeats)
         self._statements.load(prepared for prepared in fresh if isinstance(prepared, Prepared))
         for request, prepared in run:
             try:
-                self._one(request, prepared, seen, now_ms)
+                self._one(request, prepared, repeats, now_ms)
             except OperationalError:
                 raise
             except Exception as error:
                 raise _Poison(request) from error
-            if self._replies.size > _UNIT_BYTES and len(self._replies.records) > 1:
+            if max(self._replies.size, repeats.size) > _UNIT_BYTES and len(self._replies.records) > 1:
                 raise _TooMuch
 
-    def _one(
-        self,
-        request: _Request,
-        prepared: Prepared | InputError,
-        seen: _Places,
-        now_ms: int,
-    ) -> None:
+    def _one(self, request: _Request, prepared: Prepared | InputError, repeats: Repeats, now_ms: int) -> None:
         command, replies = request.command, self._replies
-        first = replies.first(request.remember)
-        if first is None and request.remember in seen:
-            first = self._reply_at(*seen[request.remember])
-            if first is None and isinstance(prepared, Prepared):
-                # Its first reply is no longer to be had, so the command counts as new.
-                self._statements.load([prepared])
-        if first is not None:
-            replies.add(request.key, command.encoding, first)
-            return
         try:
+            first = replies.first(request.remember) or repeats.reply(request.remember)
+            if first is not None:
+                replies.add(request.key, command.encoding, first)
+                return
             if isinstance(prepared, InputError):
                 raise prepared
             position = f"{request.message.partition()}/{request.message.offset()}" if prepared.on_streams else ""
@@ -244,14 +231,6 @@ class Commands:
         except InputError as error:
             reply = replies.reject(command.command_id, command.subscriber, error)
         replies.add(request.key, command.encoding, reply, request.remember)
-
-    def _reply_at(self, partition: int, offset: int) -> Reply | None:
-        message = self._log_reader.at(self._replies_topic, partition, offset)
-        if message is None:
-            return None
-        value = message.value()
-        assert isinstance(value, bytes)
-        return decode_reply(value)
 
 
 class _TooMuch(Exception):

@@ -3,6 +3,7 @@
 from gateway.kafka.command_consumer import CommandConsumer
 from gateway.kafka.driver import LARGEST_RECORD, Fenced, KafkaUnavailable
 from gateway.kafka.log_readers import LogReader, TailReader
+from gateway.kafka.place_reader import Place, PlaceReader
 from gateway.kafka.topics import TopicForm, TopicRefused, Topics
 from gateway.kafka.writer import Outgoing, TransactionalWriter
 
@@ -13,6 +14,8 @@ __all__ = [
     "KafkaUnavailable",
     "LogReader",
     "Outgoing",
+    "Place",
+    "PlaceReader",
     "TailReader",
     "TopicForm",
     "TopicRefused",

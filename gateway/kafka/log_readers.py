@@ -54,12 +54,6 @@ class LogReader:
             if offset is None or offset >= last:
                 return
 
-    def at(self, topic: str, partition: int, offset: int) -> Message | None:
-        """Return the record at a position, None when it is not there any more."""
-        for message in self.since(topic, {partition: offset}):
-            return message if message.offset() == offset else None
-        return None
-
     def close(self) -> None:
         """Leave."""
         self._consumer.close()

@@ -72,14 +72,15 @@ class Outbox:
     """The commands of one subscriber, in their order.
 
     A reply that does not come is asked for by sending the same command id again, which never carries it out twice:
-    when nothing at all was answered for `silence` seconds, everything unanswered goes out again in its order.
+    when nothing at all was answered for `silence` seconds, everything unanswered goes out again in its order; each time
+    that brings no answer the next one takes twice as long, so that a gateway that is away does not find a mountain.
     (A long queue at the gateway is no silence.) Not to be used by two threads at once.
     """
 
     def __init__(self, subscriber: str, *, clock: Callable[[], float], silence: float = 15.0) -> None:
         self._subscriber = subscriber
         self._clock = clock
-        self._silence = silence
+        self._silence = self._patience = silence
         self._run = uuid.uuid4().hex
         self._count = 0
         self._pending: dict[str, Pending] = {}
@@ -100,7 +101,7 @@ class Outbox:
             return self._pending[command_id]
         now = self._clock()
         if not self._pending:
-            self._heard_at = now
+            self._heard_at, self._patience = now, self._silence
         record = _encode({"command_id": command_id, "subscriber": self._subscriber, "text": text})
         pending = Pending(command_id, record, now=now, timeout=timeout)
         self._pending[command_id] = pending
@@ -125,7 +126,7 @@ class Outbox:
         if pending is None:
             return
         now = self._clock()
-        self._heard_at = now
+        self._heard_at, self._patience = now, self._silence
         if reply.code == "unavailable" and now + _RETRY_SECONDS < pending.deadline:
             pending.send_at = now + _RETRY_SECONDS
             return
@@ -149,8 +150,8 @@ class Outbox:
         if now < self._next_tick_at:
             return
         self._next_tick_at = now + _TICK_SECONDS
-        if now - self._heard_at >= self._silence:
-            self._heard_at = now
+        if now - self._heard_at >= self._patience:
+            self._heard_at, self._patience = now, 2 * self._patience
             self._unsent = deque(self._pending.values())
         for pending in list(self._pending.values()):
             if now >= pending.deadline:

@@ -71,6 +71,21 @@ def test_silence_sends_all_unanswered_again_in_order(outbox: Outbox, clock: Hand
     assert [second.command_id, third.command_id] == sent(outbox)
 
 
+def test_a_long_silence_is_broken_seldom(outbox: Outbox, clock: Hand) -> None:
+    """While nothing is answered each sending waits twice as long as the one before; an answer begins anew."""
+    first, second = (outbox.submit(text, timeout=600) for text in ("one", "two"))
+    times = []
+    for clock.now in range(100):
+        if sent(outbox):
+            times.append(clock.now)
+    assert [0, 10, 30, 70] == times
+    answer(outbox, first)
+    clock.now = 108
+    assert [] == sent(outbox)
+    clock.now = 109
+    assert [second.command_id] == sent(outbox)
+
+
 def test_no_reply_in_time_is_an_error_with_the_id(outbox: Outbox, clock: Hand) -> None:
     """The command is given up, and can be sent again under its id."""
     command = outbox.submit("one", timeout=5)

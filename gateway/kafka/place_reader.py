@@ -1,0 +1,110 @@
+"""Records at many places of a topic, read together: what lies close is read in one go, what lies between is skipped."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+
+from gateway.kafka.driver import END_OF_PARTITION, client_config, mapped
+from grouping.settings import Settings
+
+__all__ = ["Place", "PlaceReader"]
+
+Place = tuple[int, int]
+"""Partition and offset."""
+
+_FAR = 2_000
+"""Records that are skipped rather than read."""
+_AT_ONCE = 5_000
+_WAIT_SECONDS = 0.02
+
+
+class PlaceReader:
+    """Reads committed records by their places, as many as a time allows."""
+
+    def __init__(self, settings: Settings, topic: str) -> None:
+        self._topic = topic
+        self._consumer = Consumer(
+            client_config(
+                settings,
+                group_id=settings.topic("gateway-places"),
+                enable_auto_commit=False,
+                enable_partition_eof=True,
+                isolation_level="read_committed",
+                auto_offset_reset="earliest",
+                fetch_wait_max_ms=5,
+                # Where records are wanted here and there, what comes along with each is read for nothing.
+                max_partition_fetch_bytes=256 << 10,
+                queued_min_messages=1,
+                fetch_queue_backoff_ms=5,  # a second, otherwise, from one reading to the next
+            )
+        )
+
+    def read(self, places: Iterable[Place], seconds: float) -> Iterator[tuple[Place, Message | None]]:
+        """Yield each place with its record, or None where that is gone; those not reached in time are left out.
+
+        A record that was written a moment ago, which the broker shows to nobody yet, is waited for.
+
+        Raises:
+            KafkaUnavailable: Kafka failed; what was yielded holds.
+        """
+        wanted = _by_partition(places)
+        deadline = time.monotonic() + seconds
+        with mapped("reading records by their places"):
+            self._consumer.assign([self._place(partition, rest[0]) for partition, rest in wanted.items()])
+            try:
+                while wanted and time.monotonic() < deadline:
+                    yield from self._step(wanted)
+            finally:
+                self._consumer.unassign()
+
+    def _step(self, wanted: dict[int, deque[int]]) -> Iterator[tuple[Place, Message | None]]:
+        """Yield what has come of the wanted offsets, and take it out; go on to the others."""
+        reached: dict[int, int] = {}
+        for message in self._some():
+            partition, offset = message.partition(), message.offset()
+            if partition is None or offset is None or partition not in wanted:
+                continue
+            rest, there = wanted[partition], _is_record(message)
+            while rest and rest[0] < offset:
+                yield (partition, rest.popleft()), None
+            if there and rest and rest[0] == offset:
+                yield (partition, rest.popleft()), message
+            reached[partition] = offset
+        self._go_on(wanted, reached)
+
+    def _some(self) -> list[Message]:
+        """Return what there is as soon as there is anything: the driver itself waits until all of it came."""
+        first = self._consumer.poll(_WAIT_SECONDS)
+        return [] if first is None else [first, *self._consumer.consume(_AT_ONCE, timeout=0)]
+
+    def _go_on(self, wanted: dict[int, deque[int]], reached: dict[int, int]) -> None:
+        """Leave partitions that are done with, and skip what is not wanted."""
+        for partition, offset in reached.items():
+            rest = wanted[partition]
+            if not rest:
+                del wanted[partition]
+                self._consumer.incremental_unassign([TopicPartition(self._topic, partition)])
+            elif rest[0] > offset + _FAR:
+                self._consumer.seek(self._place(partition, rest[0]))
+
+    def _place(self, partition: int, offset: int) -> TopicPartition:
+        return TopicPartition(self._topic, partition, offset)
+
+
+def _by_partition(places: Iterable[Place]) -> dict[int, deque[int]]:
+    found: dict[int, deque[int]] = {}
+    for partition, offset in sorted(set(places)):
+        found.setdefault(partition, deque()).append(offset)
+    return found
+
+
+def _is_record(message: Message) -> bool:
+    """Return whether a message is a record, and not the notice that there are none any more."""
+    error = message.error()
+    if error is not None and error.code() != END_OF_PARTITION:
+        raise KafkaException(error)
+    return error is None
