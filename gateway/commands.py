@@ -66,7 +66,6 @@ class Commands:
     ) -> None:
         self._settings = settings
         self._working = working
-        self._topics = topics
         self._positions = positions
         self._statements = statements
         self._commits = commits
@@ -100,7 +99,7 @@ class Commands:
         offsets = {message.partition() or 0: (message.offset() or 0) + 1 for message in messages}
         self.commit(offsets, self._replies.records, self._replies.to_remember, now_ms)
         self._replies.count()
-        self._topics.delete(self._positions.unneeded())
+        self._positions.delete_unneeded()
 
     def commit(
         self, offsets: dict[int, int], records: list[Outgoing], to_remember: dict[int, bytes], now_ms: int

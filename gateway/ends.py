@@ -15,10 +15,11 @@ import msgspec
 
 from gateway.commit import Commits
 from gateway.end_notices import EndNotices
-from gateway.kafka import Outgoing, Topics
-from gateway.positions import topic_of
+from gateway.kafka import Outgoing
+from gateway.positions import dedicated_topic, topic_of
 from gateway.records import EndNotice, instant
 from gateway.registry import CatalogChange
+from gateway.result_topics import ResultTopics
 from gateway.table_upkeep import oldest_pin
 from gateway.timers.frontier import covers
 from gateway.timers.last_digests import LastDigests
@@ -38,7 +39,12 @@ class Ends:
     """Carries out the ends of destinations, some thousands in a unit of work."""
 
     def __init__(
-        self, settings: Settings, working: WorkingCopy, topics: Topics, commits: Commits, last_digests: LastDigests
+        self,
+        settings: Settings,
+        working: WorkingCopy,
+        topics: ResultTopics,
+        commits: Commits,
+        last_digests: LastDigests,
     ) -> None:
         self._settings = settings
         self._working = working
@@ -53,6 +59,17 @@ class Ends:
         """Read the notices from the working copy."""
         self._notices.reload()
         self._last_digests.reload(self._notices.open.values())
+        self._topics.reload()
+        self._topics.sweep(self._wanted_topics())
+
+    def _wanted_topics(self) -> Iterator[str]:
+        """Yield the topics of destinations that live, or whose readers may not be done."""
+        settings = self._settings
+        yield from (topic_of(settings, each.destination) for each in self._notices.open.values())
+        yield from (topic_of(settings, each.destination) for each in self._notices.lingering.values())
+        yield from (dedicated_topic(settings, name) for name in self._working.dedicated)
+        for parts in self._working.parts.values():
+            yield from (settings.topic(f"results.{name}") for name in parts if name.startswith("g_"))
 
     def note(self, notices: list[EndNotice]) -> list[CatalogChange]:
         """Take up ends that the unit of work brings, and return what the catalog is told."""

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gateway.kafka import LARGEST_RECORD, Topics
-from gateway.positions import result_config
 from gateway.records import PENDING_PARTITIONS
+from gateway.result_topics import result_config
 from grouping.errors import OperationalError
 from grouping.settings import Settings
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 from gateway.partitions import partitions_of
+from gateway.positions import Positions, dedicated_topic
 from gateway.records import Destination, TriggerSpec, millis
 from gateway.working_copy import WorkingCopy
 from grouping.errors import InputError
@@ -47,10 +48,12 @@ class Asked(msgspec.Struct, frozen=True):
 class Placing:
     """Gives CQs their destinations, within the working copy's unit."""
 
-    def __init__(self, settings: Settings, working: WorkingCopy, shared_partitions: int) -> None:
-        self._limit = settings.results.dedicated_limit
+    def __init__(self, settings: Settings, working: WorkingCopy, positions: Positions) -> None:
+        self._settings = settings
         self._working = working
-        self._shared_partitions = shared_partitions
+        self._positions = positions
+        self._topics = positions.result_topics
+        self._shared_partitions = positions.shared_partitions
         self._ids: dict[Kind, DestinationIds] = {}
 
     def asked(self, statement: CreateCq, query: CompiledQuery, now_ms: int) -> Asked:
@@ -87,7 +90,7 @@ class Placing:
         found = {}
         for each, partition in zip(wanted.values(), partitions, strict=True):
             name, kind = each.destination_id, each.kind
-            mode = self._mode(kind.word)
+            mode = self._mode(name, kind.word)
             place = partition if mode == "shared" else 0
             found[name] = Destination(
                 name,
@@ -103,27 +106,51 @@ class Placing:
             )
         return found
 
-    def _mode(self, word: str) -> str:
+    def room(self) -> int:
+        """Return for how many dedicated destinations new topics may be made."""
+        return self._topics.room(len(self._working.dedicated))
+
+    def _may_dedicate(self, name: str) -> bool:
+        return self._topics.may_dedicate(dedicated_topic(self._settings, name), len(self._working.dedicated))
+
+    def _mode(self, name: str, word: str) -> str:
         """Return the mode of a new destination: the word's, or dedicated while there is room, then shared."""
-        return word or ("dedicated" if self._limit > len(self._working.dedicated) else "shared")
+        if word:
+            return word
+        refused = self._topics.is_refused(dedicated_topic(self._settings, name))
+        return "dedicated" if self._may_dedicate(name) and not refused else "shared"
 
     def new(self, wanted: Destination) -> Destination:
-        """Return the destination that a CQ gets where nobody has it yet.
+        """Return the destination that a CQ gets where nobody has it yet; its topic is there.
 
         Raises:
-            InputError: ``quota-exceeded``; there may be no more of its kind.
+            InputError: ``quota-exceeded``; there may be no more of its kind. Or what Kafka's refusal of the topic is.
         """
         if (leaving := self._working.leaving.get(wanted.destination_id)) is not None:
             # What its last life has yet to get comes with the new one's: where the readers of both are.
             return leaving
-        mode = self._mode(wanted.word)
-        if mode == "dedicated" and len(self._working.dedicated) >= self._limit:
-            raise InputError(
-                "there are too many dedicated destinations",
-                code="quota-exceeded",
-                detail=f"There are {len(self._working.dedicated)}, and the limit is {self._limit}.",
-                hint="Publish SHARED, or leave the word out.",
-            )
+        if wanted.word == "dedicated" and not self._may_dedicate(wanted.destination_id):
+            raise self._too_many()
+        placed = self._in_mode(wanted, self._mode(wanted.destination_id, wanted.word))
+        try:
+            self._positions.require(placed)
+        except InputError:
+            if wanted.word:
+                raise
+            return self._in_mode(wanted, "shared")
+        return placed
+
+    def _too_many(self) -> InputError:
+        live, limit = len(self._working.dedicated), self._settings.results.dedicated_limit
+        ended = "" if live >= limit else ", and as many topics of ended ones are kept for their readers"
+        return InputError(
+            "there are too many dedicated destinations",
+            code="quota-exceeded",
+            detail=f"There are {live}{ended}, and the limit is {limit}.",
+            hint="Publish SHARED, or leave the word out.",
+        )
+
+    def _in_mode(self, wanted: Destination, mode: str) -> Destination:
         if mode == wanted.mode:
             return wanted
         (partition,) = partitions_of([wanted.destination_id.encode()], self._shared_partitions)

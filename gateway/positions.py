@@ -6,13 +6,11 @@ from collections.abc import Iterable
 
 from gateway.kafka import Topics
 from gateway.records import Destination
+from gateway.result_topics import ResultTopics
 from gateway.working_copy import WorkingCopy
 from grouping.settings import Settings
 
-__all__ = ["Positions", "dedicated_topic", "result_config", "topic_of"]
-
-_LARGEST_BATCH = 2 << 20
-"""Bytes of the largest batch of results: one record of a megabyte with its headers."""
+__all__ = ["Positions", "dedicated_topic", "topic_of"]
 
 
 def dedicated_topic(settings: Settings, destination_id: str) -> str:
@@ -37,47 +35,74 @@ class Positions:
     They are read before the unit is committed. No result of a CQ is written before that, so none lies below.
     """
 
-    def __init__(self, settings: Settings, topics: Topics, working: WorkingCopy, shared_partitions: int) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        topics: Topics,
+        result_topics: ResultTopics,
+        working: WorkingCopy,
+        shared_partitions: int,
+    ) -> None:
         self._settings = settings
         self._topics = topics
+        self.result_topics = result_topics
         self._working = working
         self.shared_partitions = shared_partitions
+        self._made: set[str] = set()
+        """Topics that were made for what this unit asks for, or one that was given up."""
         self.begin()
 
     def begin(self) -> None:
         """Start a unit of work."""
+        self.result_topics.begin()
         self._ends: dict[tuple[str, int], int] = {}
         self._source_ends: dict[str, tuple[int, ...]] = {}
-        self._made: set[str] = set()
         self._used: set[str] = set()
 
     def prepare(self, new: Iterable[str], existing: Iterable[str]) -> None:
         """Create the topics of new dedicated destinations, and ask for the ends of all, at once."""
-        wanted = {dedicated_topic(self._settings, name): name for name in new}
+        topics = self.result_topics
+        wanted = [dedicated_topic(self._settings, name) for name in new]
         # One that is there already may be that of a destination whose end is still to be written, or read.
-        self._made |= {
-            wanted[topic] for topic in self._topics.create(dict.fromkeys(wanted, 1), result_config(self._settings))
-        }
-        places = [(topic, 0) for topic in (*wanted, *(dedicated_topic(self._settings, name) for name in existing))]
-        self._ends |= self._topics.ends([place for place in places if place not in self._ends])
+        self._made |= topics.make(dict.fromkeys(wanted, 1))
+        self._ends |= self._topics.ends([(topic, 0) for topic in wanted if topic in topics])
+        there = [(dedicated_topic(self._settings, name), 0) for name in existing]
+        found = self._topics.known_ends([place for place in there if place not in self._ends])
+        self._ends |= found
+        topics.lose(topic for topic, _ in there if (topic, 0) not in self._ends)
 
-    def unneeded(self) -> list[str]:
-        """Return the topics made for destinations that did not come to be."""
-        return [dedicated_topic(self._settings, name) for name in self._made - self._used]
+    def require(self, destination: Destination) -> None:
+        """See to it that a destination's own topic is there, if it has one.
+
+        Raises:
+            InputError: quota-exceeded, not-allowed or unavailable; there are too many, or Kafka refuses it.
+        """
+        if destination.mode in ("dedicated", "virtual"):
+            topic = topic_of(self._settings, destination)
+            partitions = self._width(destination.stream_id) if destination.mode == "virtual" else 1
+            if self.result_topics.require(topic, partitions):
+                self._made.add(topic)
+
+    def _width(self, stream_id: str) -> int:
+        return len(self._working.streams[stream_id].start_offsets)
+
+    def delete_unneeded(self) -> None:
+        """Delete the topics made for destinations that did not come to be."""
+        self.result_topics.delete(self._made - self._used)
+        self._made = set()
 
     def end(self, destination: Destination) -> int:
         """Return where a reader of a shared or dedicated destination begins."""
+        topic = topic_of(self._settings, destination)
         if destination.mode == "shared":
-            topic = self._settings.topic("results")
             if (topic, 0) not in self._ends:
                 self._ends |= self._topics.ends([(topic, number) for number in range(self.shared_partitions)])
             return self._ends[topic, destination.partition]
-        self._used.add(destination.destination_id)
-        place = (dedicated_topic(self._settings, destination.destination_id), 0)
-        if place not in self._ends:
-            self._topics.create({place[0]: 1}, result_config(self._settings))
-            self._ends |= self._topics.ends([place])
-        return self._ends[place]
+        self._used.add(topic)
+        if (topic, 0) not in self._ends:
+            self.require(destination)
+            self._ends |= self._topics.ends([(topic, 0)])
+        return self._ends[topic, 0]
 
     def source_ends(self, stream_id: str) -> tuple[int, ...]:
         """Return by partition where a stream's topic ends: what is published from now on lies there or above."""
@@ -89,20 +114,11 @@ class Positions:
             self._source_ends[stream_id] = tuple(ends.get(place, 0) + stream.base for place in places)
         return self._source_ends[stream_id]
 
-    def virtual_ends(self, stream_id: str, group_id: str) -> tuple[int, ...]:
+    def virtual_ends(self, destination: Destination) -> tuple[int, ...]:
         """Return where a reader of a group's virtual results begins, by partition."""
-        topic = self._settings.topic(f"results.{group_id}")
-        partitions = len(self._working.streams[stream_id].start_offsets)
+        topic, partitions = topic_of(self._settings, destination), self._width(destination.stream_id)
+        self._used.add(topic)
         if (topic, 0) not in self._ends:
-            self._topics.create({topic: partitions}, result_config(self._settings))
+            self.require(destination)
             self._ends |= self._topics.ends([(topic, number) for number in range(partitions)])
         return tuple(self._ends[topic, number] for number in range(partitions))
-
-
-def result_config(settings: Settings) -> dict[str, str]:
-    """Return the configuration of result topics: retention counts from when a result was written."""
-    return {
-        "message.timestamp.type": "LogAppendTime",
-        "max.message.bytes": str(_LARGEST_BATCH),  # whatever the broker's default: results are of up to a megabyte
-        "retention.ms": str(round(settings.results.retention_hours * 3_600_000)),
-    }

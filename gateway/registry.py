@@ -54,7 +54,7 @@ class Registry:
         self._positions = positions
         self.admission = Admission(settings, working)
         """What the streams' statistics say; refuses what would cost too much."""
-        self.placing = Placing(settings, working, positions.shared_partitions)
+        self.placing = Placing(settings, working, positions)
         self._wanted: dict[str, Destination] = {}
         """What this unit's commands ask for, by id."""
         self.changes: list[CatalogChange] = []
@@ -67,9 +67,8 @@ class Registry:
         wanted, working = self.placing.place(asked), self._working
         self._wanted |= wanted
         working.load(keys, wanted.values())
-        room = max(self._settings.results.dedicated_limit - len(working.dedicated), 0)
         names = [name for name, each in wanted.items() if each.mode == "dedicated" and working.holder(name) is None]
-        self._positions.prepare(names[:room], wanted.keys() & working.dedicated)
+        self._positions.prepare(names[: self.placing.room()], wanted.keys() & working.dedicated)
 
     def create(
         self, key: CqKey, text: CqText, statement: CreateCq, query: CompiledQuery, destination_id: str, now_ms: int
@@ -85,7 +84,8 @@ class Registry:
             now_ms: The time of acceptance.
 
         Raises:
-            InputError: cq-exists, bad-time, already-expired, quota-exceeded.
+            InputError: cq-exists, bad-time, already-expired, quota-exceeded; not-allowed or unavailable where Kafka
+                refuses its topic.
         """
         old = self._working.cq(key)
         if old is not None and statement.or_replace and old.text == text:
@@ -123,7 +123,7 @@ class Registry:
 
     def _begin(self, destination: Destination) -> int | tuple[int, ...]:
         if destination.mode == "virtual":
-            return self._positions.virtual_ends(destination.stream_id, destination.group_id)
+            return self._positions.virtual_ends(destination)
         return self._positions.end(destination)
 
     def _put(

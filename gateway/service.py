@@ -25,6 +25,7 @@ from gateway.metrics import BEHIND, COMMIT_SECONDS
 from gateway.own_topics import ensure_own_topics
 from gateway.positions import Positions
 from gateway.recovery import Recovery
+from gateway.result_topics import ResultTopics
 from gateway.source_watch import SourceWatch
 from gateway.statements import Statements
 from gateway.status_file import StatusFile
@@ -140,8 +141,10 @@ class _Service:
         self._upkeep = TableUpkeep(settings, working)
         self._timers = Timers(settings, working, self._topics, self._commits, now_ms)
         last_digests = LastDigests(settings, working, self._timers, self._commits)
-        self._ends = Ends(settings, working, self._topics, self._commits, last_digests)
-        positions = Positions(settings, self._topics, working, partitions[settings.topic("results")])
+        result_topics = ResultTopics(settings, self._topics)
+        self._ends = Ends(settings, working, result_topics, self._commits, last_digests)
+        shared = partitions[settings.topic("results")]
+        positions = Positions(settings, self._topics, result_topics, working, shared)
         self._statements = Statements(settings, working, self._topics, positions, self._upkeep)
         self._commands = Commands(
             settings,

@@ -96,7 +96,7 @@ def _form(topics: Topics, statement: CreateStream) -> TopicForm:
     except TopicRefused as error:
         # Kafka takes "a.b" and "a_b" for one name, and may have policies of its own.
         raise InputError(
-            error.message, code="stream-mismatch", detail=f"Kafka says: {error.detail}", hint="Choose another topic."
+            error.message, code="stream-mismatch", detail=error.detail, hint="Choose another topic."
         ) from error
     return topics.forms([statement.topic])[statement.topic]
 

@@ -45,7 +45,10 @@ class ResultSettings(BaseModel):
     """Where results go."""
 
     partitions: int = Field(32, description="partitions of cq.results, when the gateway makes it")
-    dedicated_limit: int = Field(500, description="dedicated topics at most; 0 for never")
+    dedicated_limit: int = Field(
+        500, description="dedicated destinations at most, and as many topics of ended ones; 0 for never"
+    )
+    virtual_limit: int = Field(200, description="topics of groups with virtual destinations at most")
     retention_hours: float = Field(168.0, description="how long results are kept")
     linger_seconds: float = Field(3600.0, description="a dedicated topic is deleted this long after its cq.end")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -25,21 +26,39 @@ from grouping.settings import Settings
 
 __all__ = ["TopicForm", "TopicRefused", "Topics"]
 
+log = logging.getLogger(__name__)
+
 _NO_LEADERS = KafkaError._NOENT  # noqa: SLF001  # the driver's own code, which has a name with an underscore
 _OTHER_EPOCH = (KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH)
 """What a broker answers that was restarted since the driver looked up the leaders, which it does not do again."""
 _FORBIDDEN = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
-_REFUSALS = (
-    KafkaError.TOPIC_EXCEPTION,
-    KafkaError.INVALID_PARTITIONS,
+_REFUSALS: dict[int | None, str] = {
+    **dict.fromkeys((KafkaError.TOPIC_EXCEPTION, KafkaError.INVALID_CONFIG, *_FORBIDDEN), "not-allowed"),
+    KafkaError.INVALID_PARTITIONS: "quota-exceeded",
+    KafkaError.POLICY_VIOLATION: "quota-exceeded",
+    KafkaError.THROTTLING_QUOTA_EXCEEDED: "quota-exceeded",
+    KafkaError.INVALID_REPLICATION_FACTOR: "unavailable",
+}
+"""What Kafka answers about a topic that it will not have, and which code of the contract says so."""
+_KEPT = (
     KafkaError.POLICY_VIOLATION,
+    KafkaError.TOPIC_DELETION_DISABLED,
+    KafkaError.INVALID_REQUEST,
     *_FORBIDDEN,
 )
-"""What Kafka answers about a topic that it will not have, however often it is asked."""
+"""What Kafka answers about a topic that it will not delete."""
 
 
 class TopicRefused(OperationalError):
-    """Kafka will not have a topic of that name or form; `detail` says why."""
+    """Kafka will not have a topic of that name or form; `detail` says why.
+
+    Attributes:
+        code: Of the contract's codes the one that says so.
+    """
+
+    def __init__(self, message: str, *, code: str, detail: str) -> None:
+        super().__init__(message, detail=detail)
+        self.code = code
 
 
 class TopicForm(NamedTuple):
@@ -140,12 +159,25 @@ class Topics:
         """Create topics with so many partitions each, and return which; those that exist are left as they are.
 
         Raises:
-            TopicRefused: Kafka will not have one of them, which another try does not change.
+            TopicRefused: Kafka will not have one of them; the others are there.
+            KafkaUnavailable: Some may have been created.
+        """
+        made, refused = self.create_each(wanted, config)
+        for error in refused.values():
+            raise error
+        return made
+
+    def create_each(
+        self, wanted: Mapping[str, int], config: Mapping[str, str] | None = None
+    ) -> tuple[set[str], dict[str, TopicRefused]]:
+        """Create topics with so many partitions each; return which were not there, and why Kafka will not have others.
+
+        Raises:
             KafkaUnavailable: Some may have been created.
         """
         if not wanted:
-            return set()
-        made = set(wanted)
+            return set(), {}
+        made, refused = set(wanted), {}
         copies = self._settings.kafka.replication
         new = [NewTopic(name, count, copies, config=dict(config or {})) for name, count in wanted.items()]
         with mapped("creating topics"):
@@ -154,32 +186,38 @@ class Topics:
                 try:
                     future.result(ANSWER_SECONDS)
                 except KafkaException as error:
-                    cause = error.args[0]
-                    if isinstance(cause, KafkaError) and cause.code() in _REFUSALS:
-                        raise TopicRefused(f'topic "{name}" cannot be made', detail=cause.str()) from error
-                    if error_code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
+                    if (code := _REFUSALS.get(error_code(error))) is not None:
+                        detail = f"Kafka says: {_reason(error)}"
+                        refused[name] = TopicRefused(f'topic "{name}" cannot be made', code=code, detail=detail)
+                    elif error_code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
                         raise
                     made.discard(name)
+        there = wanted.keys() - refused.keys()
         # A broker knows of a new topic a moment later than the controller: its offsets are asked for next.
         deadline = time.monotonic() + ANSWER_SECONDS
-        while missing := wanted.keys() - self.forms(wanted).keys():
+        while missing := there - self.forms(there).keys():
             if time.monotonic() > deadline:
                 raise KafkaUnavailable(f'topic "{min(missing)}" did not appear')
             time.sleep(0.01)
-        return made
+        return made, refused
 
-    def delete(self, names: Iterable[str]) -> None:
-        """Delete topics; those that do not exist are passed over."""
+    def delete(self, names: Iterable[str]) -> set[str]:
+        """Delete topics, pass over those that do not exist, and return those that Kafka will not delete."""
         doomed = list(names)
+        kept: set[str] = set()
         if not doomed:
-            return
+            return kept
         with mapped("deleting topics"):
-            for future in self._admin.delete_topics(doomed, operation_timeout=ANSWER_SECONDS).values():
+            for name, future in self._admin.delete_topics(doomed, operation_timeout=ANSWER_SECONDS).items():
                 try:
                     future.result(ANSWER_SECONDS)
                 except KafkaException as error:
-                    if error_code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    if error_code(error) in _KEPT:
+                        log.warning("a topic cannot be deleted", extra={"topic": name, "reason": str(error)})
+                        kept.add(name)
+                    elif error_code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
                         raise
+        return kept
 
     def ends(self, places: Sequence[tuple[str, int]], *, committed: bool = False) -> dict[tuple[str, int], int]:
         """Return the end offset of each (topic, partition); of committed records only, when asked so."""
@@ -244,3 +282,8 @@ class Topics:
             wanted = {TopicPartition(topic, partition): spec for topic, partition in places}
             found = retriable(lambda: self._list_offsets(wanted, level))
         return {(place.topic, place.partition): info.offset for place, info in found.items()}
+
+
+def _reason(error: KafkaException) -> str:
+    cause = error.args[0]
+    return cause.str() if isinstance(cause, KafkaError) else str(cause)

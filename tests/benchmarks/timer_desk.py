@@ -18,10 +18,11 @@ from gateway.commands import Commands
 from gateway.commit import Commits
 from gateway.ends import Ends
 from gateway.kafka import LARGEST_RECORD, CommandConsumer, Topics
-from gateway.positions import Positions, result_config
+from gateway.positions import Positions
 from gateway.records import PENDING_PARTITIONS, CatalogCq, Cq, Destination, Sight, TriggerSpec, feed_of
 from gateway.recovery import Recovery
 from gateway.registry import catalog_key
+from gateway.result_topics import ResultTopics, result_config
 from gateway.statements import Statements
 from gateway.table_upkeep import TableUpkeep
 from gateway.timers.last_digests import LastDigests
@@ -74,8 +75,9 @@ class Desk:
         self._commits = commits = Commits(settings, self.working, consumer)
         self.timers = Timers(settings, self.working, topics, commits, lambda: self.now_ms)
         last_digests = LastDigests(settings, self.working, self.timers, commits)
-        self._ends = Ends(settings, self.working, topics, commits, last_digests)
-        positions = Positions(settings, topics, self.working, settings.results.partitions)
+        result_topics = ResultTopics(settings, topics)
+        self._ends = Ends(settings, self.working, result_topics, commits, last_digests)
+        positions = Positions(settings, topics, result_topics, self.working, settings.results.partitions)
         self._statements = Statements(settings, self.working, topics, positions, TableUpkeep(settings, self.working))
         self._commands = Commands(
             settings, self.working, topics, positions, self._statements, commits, self._ends, lambda: self.now_ms

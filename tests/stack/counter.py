@@ -1,0 +1,68 @@
+"""A gateway that serves commands in the test's own thread, on real servers and with a clock that is set by hand."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+
+from confluent_kafka import Producer
+
+from gateway.kafka import CommandConsumer, LogReader
+from grouping.settings import Settings
+from schemas.codec import Reply, decode_reply
+from tests.benchmarks.timer_desk import Desk
+from tests.stack.desk import NOW
+
+__all__ = ["Counter"]
+
+_BATCH = 5_000
+
+
+class Counter:
+    """Takes commands to the gateway, has them carried out, and reads what is answered."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.desk = Desk(settings, NOW)
+        self._settings = settings
+        self._topic = settings.topic("commands")
+        servers = settings.kafka.bootstrap
+        self._producer = Producer({"bootstrap.servers": servers, "partitioner": "murmur2_random"})
+        self._consumer = CommandConsumer(settings, self._topic, 4)
+        self._consumer.rewind()
+        self._count = 0
+
+    def serve(self, commands: Sequence[tuple[str, str, str]]) -> float:
+        """Have commands (id, subscriber, text) carried out, some thousands at a time; return how long that took."""
+        for command_id, subscriber, text in commands:
+            fields = {"command_id": command_id, "subscriber": subscriber, "text": text}
+            self._producer.produce(self._topic, json.dumps(fields), subscriber)
+        self._producer.flush()
+        left, took = len(commands), 0.0
+        while left:
+            messages = self._consumer.read(_BATCH, 10)
+            began = time.monotonic()
+            self.desk.carry_out(messages)
+            took += time.monotonic() - began
+            left -= len(messages)
+        return took
+
+    def replies(self) -> dict[str, list[Reply]]:
+        """Return all replies so far by command id."""
+        reader = LogReader(self._settings)
+        found: dict[str, list[Reply]] = {}
+        for message in reader.since(self._settings.topic("replies"), dict.fromkeys(range(4), 0)):
+            value = message.value()
+            assert isinstance(value, bytes)
+            reply = decode_reply(value)
+            found.setdefault(reply.command_id or "", []).append(reply)
+        reader.close()
+        return found
+
+    def answers(self, *texts: str, subscriber: str = "alice") -> list[Reply]:
+        """Have statements carried out in one batch, and return the reply to each."""
+        names = [f"a{self._count + number}" for number in range(len(texts))]
+        self._count += len(texts)
+        self.serve([(name, subscriber, text) for name, text in zip(names, texts, strict=True)])
+        replies = self.replies()
+        return [replies[name][0] for name in names]
