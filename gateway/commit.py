@@ -23,17 +23,13 @@ from gateway.commit_mark import MARK_KEY, CommitMark
 from gateway.kafka import CommandConsumer, Outgoing, TransactionalWriter
 from gateway.working_copy import WorkingCopy
 from grouping.errors import OperationalError
-from grouping.redis_store import connect, mapped
+from grouping.redis_store import StoreLost, connect, mapped
 from grouping.settings import Settings
 
-__all__ = ["FORMAT", "Commits", "Journal", "Position", "Remembered", "StoreLost"]
+__all__ = ["FORMAT", "Commits", "Journal", "Position", "Remembered"]
 
 FORMAT = 3
 """Of the working copy in Redis: one of another format is made anew from `cq.catalog`."""
-
-
-class StoreLost(OperationalError):
-    """Redis was restarted under a unit of work: what it holds may not fit together."""
 
 
 class Journal(msgspec.Struct, array_like=True):

@@ -80,8 +80,7 @@ class Recovery:
         epoch = int(old.get("epoch", 0))
         if old.get("run_id") != run_id or replayed or missing is None:
             epoch = max(epoch + 1, mark.epoch + 1 if mark else 0, now_ms // 1000)
-        working.epoch = epoch
-        self._note_epoch(epoch, run_id)
+        working.confirm(epoch, run_id)
         self._commits.refresh(now_ms)
         log.info("recovered", extra={"epoch": epoch, "replayed": replayed})
         return epoch

@@ -18,7 +18,7 @@ import tenacity
 from prometheus_client import start_http_server
 
 from gateway.commands import Commands
-from gateway.commit import Commits, StoreLost
+from gateway.commit import Commits
 from gateway.ends import Ends
 from gateway.kafka import CommandConsumer, Fenced, Topics
 from gateway.metrics import BEHIND, COMMIT_SECONDS
@@ -36,7 +36,7 @@ from gateway.timers.timers import Timers
 from gateway.working_copy import WorkingCopy
 from grouping.catalog import Stream
 from grouping.errors import OperationalError
-from grouping.redis_store import Lease, TableStore, mapped
+from grouping.redis_store import Lease, StoreLost, TableStore, mapped
 from grouping.settings import Settings
 
 __all__ = ["collect_seldom", "run_gateway"]

@@ -3,15 +3,18 @@
 Segments form a log-structured merge: each commit adds a small one, and a segment is merged with all newer ones once
 those are together half its size, so that an entry is rewritten O(log n) times, and O(log n) segments are left. Nothing
 above the oldest pinned version is merged, since a batch that is under way, or replayed, still loads up to exactly
-there. A merge of a million rows takes a second: it is made in a thread, while commands are carried out, and written by
-the gateway's own.
+there. A merge of a million rows takes a second: it is made in a thread, while commands are carried out. The thread
+writes the pieces, which count for nothing until the gateway's own thread puts the merged segment in the place of those
+that it was made of; wherever that ends midway, the older ones are all there.
 """
 
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Event
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -19,8 +22,9 @@ import pyarrow.compute as pc
 
 from gateway.unit_writing import SHELVES
 from gateway.working_copy import WorkingCopy
-from grouping.constant_table import Segment
-from grouping.redis_store import connect, mapped
+from grouping.constant_table import net
+from grouping.redis_store import StoreLost, connect, mapped
+from grouping.segment_log import SegmentLog, SegmentLost, Span, chain, segment_fields
 from grouping.settings import Settings
 
 __all__ = ["TableUpkeep", "oldest_pin", "oldest_to_merge"]
@@ -31,15 +35,17 @@ _FEW = 8
 _MANY = 256
 """So many versions may lie between what workers have loaded and the newest, before these are merged as well."""
 
-Span = tuple[int, int]
-
 
 class _Merge(NamedTuple):
     """Neighbouring segments of a stream that are being merged."""
 
     stream_id: str
-    spans: list[Span]
-    body: Future[bytes]
+    fields: list[bytes]
+    """Of the segments and of all of their pieces."""
+    stale: Event
+    """Set when the tables are not those any more that it began with."""
+    own: Future[tuple[str, bytes]]
+    """What is left to write: the merged segment's own field."""
 
 
 class TableUpkeep:
@@ -55,25 +61,36 @@ class TableUpkeep:
 
     def forget(self) -> None:
         """Let go of a merge under way: the tables are not those that it began with."""
-        self._merge = None
+        if self._merge is not None:
+            self._merge.stale.set()
+
+    @property
+    def merging(self) -> bool:
+        """Whether a merge is under way."""
+        return self._merge is not None
 
     def step(self) -> None:
-        """Merge what is worth merging, one thing at a time, and remove parts that no batch can ask for any more."""
-        if self._merge is not None and self._merge.body.done():
-            self._replace(self._merge)
-            self._merge = None
+        """Merge what is worth merging, one thing at a time, and remove parts that no batch can ask for any more.
+
+        Raises:
+            StoreLost: Segments are missing.
+        """
+        if self._merge is not None and self._merge.own.done():
+            merge, self._merge = self._merge, None
+            self._replace(merge)
         for stream_id in list(self._working.streams):
             version = self._working.versions[stream_id]
             pinned = oldest_pin(self._working, stream_id)
             loaded = self._loaded(stream_id) if pinned is None else min(version, pinned[1])
+            segments = self._segments(stream_id)
             if self._merge is None:
-                self._merge = self._begin(stream_id, 0, loaded)
+                self._merge = self._begin(stream_id, segments, 0, loaded)
             floor = loaded
             if pinned is None and version - loaded >= _MANY:
                 # Nothing flows but commands. What workers have ends where a segment does, so that none loads all anew.
                 floor = version
                 if self._merge is None:
-                    self._merge = self._begin(stream_id, loaded, version)
+                    self._merge = self._begin(stream_id, segments, loaded, version)
             self._remove_unused(stream_id, floor)
 
     def _loaded(self, stream_id: str) -> int:
@@ -84,45 +101,65 @@ class TableUpkeep:
         last = json.loads(body).get("pinned") if body else None
         return min(version, int(last.split(":")[1])) if last else version
 
-    def _spans(self, stream_id: str) -> list[Span]:
-        with mapped():
-            fields = self._redis.hkeys(self._working.key("segments", stream_id))
-        spans = (field.decode().split("-") for field in fields)
-        return sorted((int(since), int(until)) for since, until in spans)
+    def _log(self, stream_id: str) -> SegmentLog:
+        return SegmentLog(self._redis, self._working.key("segments", stream_id))
 
-    def _begin(self, stream_id: str, since: int, until: int) -> _Merge | None:
+    def _segments(self, stream_id: str) -> dict[Span, list[bytes]]:
+        """Return the fields of a stream's segments, and sweep what merges left that did not come to their end."""
+        with mapped():
+            fields = self._log(stream_id).fields()
+        whole = {span: each for span, each in fields.items() if span.field.encode() in each}
+        if chain(list(whole), 0, self._working.versions[stream_id]) is None:
+            raise StoreLost(
+                "the constant tables are not complete", detail=f'Redis lacks segments of stream "{stream_id}".'
+            )
+        if self._merge is None and (left := [field for span in fields.keys() - whole for field in fields[span]]):
+            with mapped():
+                self._redis.hdel(self._working.key("segments", stream_id), *left)
+        return whole
+
+    def _begin(self, stream_id: str, segments: dict[Span, list[bytes]], since: int, until: int) -> _Merge | None:
         """Begin to merge a stream's segments between two versions, where there is anything to merge."""
-        spans = [span for span in self._spans(stream_id) if since <= span[0] and span[1] <= until]
+        spans = [span for span in segments if since <= span.since and span.until <= until]
         if len(spans) < _FEW:
             return None
         key = self._working.key("segments", stream_id)
         with mapped():
             pipeline = self._redis.pipeline(transaction=False)
             for span in spans:
-                pipeline.hstrlen(key, _field(span))
-            sizes = pipeline.execute()
-        first = oldest_to_merge(sizes)
+                for field in segments[span]:
+                    pipeline.hstrlen(key, field)
+            sizes = iter(pipeline.execute())
+        first = oldest_to_merge([sum(next(sizes) for _ in segments[span]) for span in spans])
         if first is None:
             return None
-        chosen = spans[first:]
-        return _Merge(stream_id, chosen, self._thread.submit(self._merged, key, chosen))
+        chosen, stale = spans[first:], Event()
+        fields = [field for span in chosen for field in segments[span]]
+        return _Merge(stream_id, fields, stale, self._thread.submit(self._merged, key, chosen, stale))
 
-    def _merged(self, key: str, spans: list[Span]) -> bytes:
-        """Return some segments as one; in the thread."""
+    def _merged(self, key: str, spans: list[Span], stale: Event) -> tuple[str, bytes]:
+        """Write the pieces of some segments as one, and return its own field; in the thread."""
+        log, whole = SegmentLog(self._thread_redis, key), Span(spans[0].since, spans[-1].until)
         with mapped():
-            bodies = self._thread_redis.hmget(key, [_field(span) for span in spans])
-        return Segment.merge([Segment.decode(body) for body in bodies], oldest=spans[0][0] == 0).encode()
+            for field, body in segment_fields(whole, net(map(log.pieces, reversed(spans)), oldest=not whole.since)):
+                if field == whole.field or stale.is_set():
+                    break
+                self._thread_redis.hset(key, field, body)
+        return field, body
 
     def _replace(self, merge: _Merge) -> None:
         """Put the merged segment in the place of those that it was made of."""
-        if merge.stream_id not in self._working.streams:
+        if merge.stale.is_set() or merge.stream_id not in self._working.streams:
             return
-        body, spans = merge.body.result(), merge.spans
+        try:
+            field, body = merge.own.result()
+        except SegmentLost as error:
+            raise StoreLost("the constant tables are not complete", detail=error.detail) from error
         key = self._working.key("segments", merge.stream_id)
         with mapped():
             pipeline = self._redis.pipeline(transaction=True)
-            pipeline.hdel(key, *map(_field, spans))
-            pipeline.hset(key, _field((spans[0][0], spans[-1][1])), body)
+            pipeline.hdel(key, *merge.fields)
+            pipeline.hset(key, field, body)
             pipeline.execute()
 
     def _remove_unused(self, stream_id: str, floor: int) -> None:
@@ -148,14 +185,12 @@ class TableUpkeep:
         return known[1]
 
     def _count_rows(self, stream_id: str) -> dict[str, int]:
-        key = self._working.key("segments", stream_id)
+        log, alike = self._log(stream_id), defaultdict[tuple[str, tuple[str, ...]], list[pa.Table]](list)
         with mapped():
-            bodies = self._redis.hmget(key, [_field(span) for span in self._spans(stream_id)] or ["-"])
-        segments = [Segment.decode(body) for body in bodies if body is not None]
-        alike: dict[tuple[str, tuple[str, ...]], list[pa.Table]] = {}
-        for block, table in Segment.merge(segments, oldest=True).added.items():
-            if not block.until:  # else its last member has left
-                alike.setdefault((block.group_id, block.types), []).append(_constants(table))
+            for piece in net(map(log.pieces, reversed(log.spans())), oldest=True):
+                for block, table in piece.added.items():
+                    if not block.until:  # else its last member has left
+                        alike[block.group_id, block.types].append(_constants(table))
         found: dict[str, int] = {}
         for (group_id, _), tables in alike.items():
             rows = pa.concat_tables(tables)
@@ -204,7 +239,3 @@ def oldest_pin(working: WorkingCopy, stream_id: str) -> tuple[int, int] | None:
 def _pin(text: bytes) -> tuple[int, int]:
     epoch, version = text.split(b":")
     return int(epoch), int(version)
-
-
-def _field(span: Span) -> str:
-    return f"{span[0]}-{span[1]}"

@@ -168,6 +168,11 @@ class Unit:
         self.leaving.pop(name, None)
         self.set_field("leaving", name, None)
         self._retired[name] = destination.stream_id
+        # Until then a batch may have asked for its plan, whoever has dropped it.
+        self.changed_parts |= {
+            (destination.stream_id, destination.group_id),
+            (destination.stream_id, destination.select_id),
+        }
         return self.versions.get(destination.stream_id, 0) + 1
 
     def _take_over(self, destination: Destination) -> None:

@@ -10,6 +10,7 @@ import msgspec
 from gateway.records import feed_of
 from gateway.stored import pack_cq, pack_holder, pack_key, raw_id
 from gateway.unit import Unit
+from grouping.segment_log import Span, segment_fields
 
 __all__ = ["SHELVES", "shelf", "write_unit"]
 
@@ -50,7 +51,9 @@ def _write_tables(unit: Unit, pipeline: Any, key: Key) -> None:
     for stream_id, segment in unit.segments().items():
         version = unit.versions[stream_id]
         unit.versions[stream_id] = version + 1
-        pipeline.hset(key("segments", stream_id), f"{version}-{version + 1}", segment.encode())
+        log = key("segments", stream_id)
+        for field, body in segment_fields(Span(version, version + 1), [segment]):
+            pipeline.hset(log, field, body)
         pipeline.hset(key("version"), stream_id, version + 1)
 
 

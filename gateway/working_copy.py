@@ -7,6 +7,7 @@ touched, and whatever the caller wants written with them. There is one gateway, 
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
@@ -23,7 +24,7 @@ from gateway.unit_writing import shelf, write_unit
 from grouping.catalog import Stream
 from grouping.cq_text import WHOLE, TextTemplate
 from grouping.group import GroupPlan, SelectList
-from grouping.redis_store import connect, mapped
+from grouping.redis_store import VERSIONS_MARK, connect, mapped
 from grouping.settings import Settings
 
 __all__ = ["WorkingCopy"]
@@ -71,13 +72,22 @@ class WorkingCopy(Unit):
             leaving = self.redis.hgetall(self.key("leaving"))
             self.leaving = {name.decode(): _decode_destination(body) for name, body in leaving.items()}
             self.streams = {name.decode(): msgspec.json.decode(body, type=Stream) for name, body in bodies.items()}
-            self.versions = {name.decode(): int(version) for name, version in versions.items()}
+            self.versions = {name.decode(): int(version) for name, version in versions.items() if name != VERSIONS_MARK}
             self.next_numbers = {name.decode(): int(number) for name, number in numbers.items()}
             for name in self.streams:
                 parts = self.redis.hgetall(self.key("parts", name))
                 self.parts[name] = {part.decode(): int(count) for part, count in parts.items()}
                 self.free_numbers[name] = [int(number) for number in self.redis.smembers(self.key("free", name))]
         self.begin()
+
+    def confirm(self, epoch: int, run_id: str) -> None:
+        """Let evaluators read the tables, on this run of the server."""
+        self.epoch = epoch
+        with mapped():
+            pipeline = self.redis.pipeline(transaction=True)
+            pipeline.hset(self.key("version"), VERSIONS_MARK, epoch)
+            pipeline.set(self.key("epoch"), json.dumps({"epoch": epoch, "run_id": run_id}))
+            pipeline.execute()
 
     def wipe(self) -> None:
         """Forget everything but leases and the evaluator's own notes, to be filled anew from the catalog."""

@@ -3,21 +3,23 @@
 A stream's tables at version v are all segments up to v, applied in order. A commit appends one segment for the version
 that it makes; neighbours are merged from time to time (a log-structured merge), so that few and large ones are left.
 Entries with the same group, constant types, SELECT list and mode form one Arrow batch, a `Block`.
+
+A large segment is in pieces, each of them a `Segment` too, in no order (segment_log.py): what one of them removes, it
+removes from older segments alone. They are written, merged and loaded one at a time, however many rows there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from grouping.group import ConstantRow
 
-__all__ = ["MODES", "Block", "Entry", "Segment", "storage_type"]
+__all__ = ["MODES", "Block", "Entry", "Segment", "cut", "net", "storage_type"]
 
 MODES = ("shared", "dedicated", "virtual", "pending")
 """Where matches of an entry go; `pending` is the store of matches that wait for a tick."""
@@ -119,46 +121,131 @@ class Segment:
         tables = {block: pa.Table.from_batches([_to_batch(block, entries)]) for block, entries in by_block.items()}
         return cls(pa.array(ids, pa.binary(12)), tables)
 
-    def encode(self) -> bytes:
-        """Return the segment as bytes."""
+    def encode(self, more: int = 0) -> bytes:
+        """Return the segment, or the piece that stands for it and tells how many more there are, as bytes."""
         blocks = []
         for block, table in self.added.items():
             sink = pa.BufferOutputStream()
             with pa.ipc.new_stream(sink, table.schema) as writer:
                 writer.write_table(table)
             blocks.append((block, memoryview(sink.getvalue())))
-        return msgspec.msgpack.encode((_id_bytes(self.removed), blocks))
+        return msgspec.msgpack.encode((_id_bytes(self.removed), blocks, more))
 
     @classmethod
-    def decode(cls, data: bytes) -> Segment:
-        """Return the segment of those bytes."""
-        removed, blocks = msgspec.msgpack.decode(data, type=tuple[bytes, list[tuple[Block, bytes]]])
-        ids = pa.Array.from_buffers(pa.binary(12), len(removed) // 12, [None, pa.py_buffer(removed)])
-        return cls(ids, {block: pa.ipc.open_stream(body).read_all() for block, body in blocks})
+    def decode(cls, data: bytes) -> tuple[Segment, int]:
+        """Return the segment or piece of those bytes, and how many more pieces there are."""
+        stored = _decode(data)
+        ids = pa.Array.from_buffers(pa.binary(12), len(stored.removed) // 12, [None, pa.py_buffer(stored.removed)])
+        return cls(ids, {block: pa.ipc.open_stream(body).read_all() for block, body in stored.blocks}), stored.more
 
     @property
     def rows(self) -> int:
         """Entries added and destinations removed."""
         return int(len(self.removed) + sum(table.num_rows for table in self.added.values()))
 
-    @classmethod
-    def merge(cls, segments: Sequence[Segment], *, oldest: bool) -> Segment:
-        """Return the net of neighbouring segments, in order.
+    @property
+    def nbytes(self) -> int:
+        """About as many bytes as it is encoded."""
+        return int(self.removed.nbytes + sum(_BLOCK_BYTES + table.nbytes for table in self.added.values()))
 
-        Args:
-            segments: From the oldest to the newest.
-            oldest: Whether the first one starts from nothing, so that removals need not be kept.
-        """
-        removed_after = pa.array([], pa.binary(12))
-        kept: dict[Block, list[pa.Table]] = {}
-        for segment in reversed(segments):
-            for block, table in segment.added.items():
-                left = table.filter(_not_in(table["destination"], removed_after)) if len(removed_after) else table
-                if left.num_rows:
-                    kept.setdefault(block, []).insert(0, left)
-            removed_after = pa.concat_arrays([removed_after, segment.removed])
-        removed = pa.array([], pa.binary(12)) if oldest else removed_after.unique()
-        return cls(removed, {block: pa.concat_tables(tables).combine_chunks() for block, tables in kept.items()})
+
+class _Stored(msgspec.Struct, array_like=True):
+    """A segment's bytes; those of one piece are as they were before there were pieces."""
+
+    removed: bytes
+    blocks: list[tuple[Block, bytes]]
+    more: int = 0
+
+
+_decode = msgspec.msgpack.Decoder(_Stored).decode
+
+_BLOCK_BYTES = 1_000
+"""What Arrow writes about a block, besides its rows."""
+_NO_IDS = pa.array([], pa.binary(12))
+
+
+def net(segments: Iterable[Iterable[Segment]], *, oldest: bool) -> Iterator[Segment]:
+    """Yield the net of neighbouring segments in pieces, of which none is empty.
+
+    Args:
+        segments: From the newest to the oldest, each in its pieces.
+        oldest: Whether the last one starts from nothing, so that removals need not be kept.
+    """
+    removed = _NO_IDS
+    for pieces in segments:
+        own = [removed]
+        for piece in pieces:
+            own.append(piece.removed)
+            if left := _without(piece.added, removed):
+                yield Segment(_NO_IDS, left)
+        removed = pa.concat_arrays(own)
+    if len(removed) and not oldest:
+        yield Segment(removed.unique(), {})
+
+
+def cut(changes: Iterable[Segment], nbytes: int) -> Iterator[Segment]:
+    """Yield the same changes in pieces of at most so many bytes, as far as single rows allow; at least one."""
+    held: list[Segment] = []
+    blocks: set[Block] = set()
+    size = 0
+    for part in _parts(changes, nbytes):
+        known = len(blocks & part.added.keys())
+        if held and size + part.nbytes - _BLOCK_BYTES * known > nbytes:
+            yield _joined(held)
+            held, blocks, size, known = [], set(), 0, 0
+        held.append(part)
+        blocks.update(part.added)
+        size += part.nbytes - _BLOCK_BYTES * known
+    yield _joined(held)
+
+
+def _parts(changes: Iterable[Segment], nbytes: int) -> Iterator[Segment]:
+    """Yield changes as they are where they are small, else block by block and slice by slice."""
+    for change in changes:
+        if change.nbytes <= nbytes:
+            yield change
+            continue
+        step = max(nbytes // 12, 1)
+        for first in range(0, len(change.removed), step):
+            yield Segment(change.removed[first : first + step], {})
+        for block, table in change.added.items():
+            yield from (Segment(_NO_IDS, {block: part}) for part in _slices(table, nbytes))
+
+
+def _slices(table: pa.Table, nbytes: int) -> Iterator[pa.Table]:
+    """Yield a table in halves of halves: its rows may differ much in size."""
+    if table.nbytes <= nbytes or table.num_rows == 1:
+        yield table
+        return
+    middle = table.num_rows // 2
+    yield from _slices(table[:middle], nbytes)
+    yield from _slices(table[middle:], nbytes)
+
+
+def _joined(parts: Sequence[Segment]) -> Segment:
+    if len(parts) == 1:
+        return parts[0]
+    tables: dict[Block, list[pa.Table]] = {}
+    for part in parts:
+        for block, table in part.added.items():
+            tables.setdefault(block, []).append(table)
+    removed = pa.concat_arrays([_NO_IDS, *(part.removed for part in parts)])
+    return Segment(removed, {block: pa.concat_tables(some).combine_chunks() for block, some in tables.items()})
+
+
+def _without(added: dict[Block, pa.Table], removed: pa.Array) -> dict[Block, pa.Table]:
+    """Return the entries of destinations that are not removed."""
+    if not len(removed) or not added:
+        return added
+    ids = pa.chunked_array([chunk for table in added.values() for chunk in table["destination"].chunks], pa.binary(12))
+    kept = pc.invert(pc.is_in(ids, value_set=removed))
+    left, first = {}, 0
+    for block, table in added.items():
+        rows = table.filter(kept[first : first + table.num_rows])
+        first += table.num_rows
+        if rows.num_rows:
+            left[block] = rows
+    return left
 
 
 def _id_bytes(ids: pa.Array) -> bytes:
@@ -166,7 +253,3 @@ def _id_bytes(ids: pa.Array) -> bytes:
     if not len(ids):
         return b""
     return memoryview(ids.buffers()[1])[12 * ids.offset : 12 * (ids.offset + len(ids))].tobytes()
-
-
-def _not_in(destinations: pa.ChunkedArray, removed: pa.Array) -> np.ndarray:
-    return ~np.asarray(pc.is_in(destinations, value_set=removed).to_numpy())

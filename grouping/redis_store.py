@@ -22,14 +22,17 @@ import numpy as np
 import redis
 
 from grouping.catalog import Stream
+from grouping.constant_table import Segment, net
 from grouping.errors import OperationalError
 from grouping.group import GroupPlan, SelectList
+from grouping.segment_log import SegmentLog, Span, chain
 from grouping.settings import Settings
 from grouping.stream_statistics import PartitionStatistics
 
-__all__ = ["Lease", "StoreUnavailable", "TableStore", "TableVersion", "connect", "mapped"]
+__all__ = ["VERSIONS_MARK", "Lease", "StoreLost", "StoreUnavailable", "TableStore", "TableVersion", "connect", "mapped"]
 
-# KEYS: epoch, version, pins. ARGV: stream, batch, run id of the server.
+# KEYS: epoch, version, pins, streams. ARGV: stream, batch, run id of the server. Nil: the tables are not confirmed, or
+# what says which version they are of is lost. A stream that was dropped has tables without rows.
 _PIN = """
 local epoch = redis.call('GET', KEYS[1])
 if not epoch then return nil end
@@ -37,7 +40,11 @@ epoch = cjson.decode(epoch)
 if epoch.run_id ~= ARGV[3] then return nil end
 local pinned = redis.call('HGET', KEYS[3], ARGV[2])
 if pinned and string.match(pinned, '^%d+') == tostring(epoch.epoch) then return pinned end
-pinned = epoch.epoch .. ':' .. (redis.call('HGET', KEYS[2], ARGV[1]) or '0')
+local version = redis.call('HGET', KEYS[2], ARGV[1])
+local live = redis.call('HEXISTS', KEYS[4], ARGV[1]) == 1
+if redis.call('HEXISTS', KEYS[2], '') == 0 or live ~= (version ~= false) then return nil end
+if not live then return epoch.epoch .. ':0' end
+pinned = epoch.epoch .. ':' .. version
 redis.call('HSET', KEYS[3], ARGV[2], pinned)
 return pinned
 """
@@ -47,8 +54,16 @@ _RENEW = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPI
 _RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
 
 
+VERSIONS_MARK = b""
+"""A field of the streams' versions that is always there: a Redis that has lost them is none without streams."""
+
+
 class StoreUnavailable(OperationalError):
     """Redis cannot be reached, or holds no tables that the gateway has confirmed."""
+
+
+class StoreLost(OperationalError):
+    """Redis has lost something that the gateway wrote, or may have: all of it must be filled anew."""
 
 
 @contextmanager
@@ -104,40 +119,42 @@ class TableStore:
         """Return the version that this micro-batch sees; the first task to ask decides.
 
         Raises:
-            StoreUnavailable: No tables are confirmed for this run of the server; ask again.
+            StoreUnavailable: No tables are confirmed for this run of the server, or they are not whole; ask again.
         """
         with mapped():
             run_id = self._redis.info("server")["run_id"]
-            keys = [self._key("epoch"), self._key("version"), self._key("pins", stream_id)]
+            keys = [self._key(name) for name in ("epoch", "version")]
+            keys += [self._key("pins", stream_id), self._key("streams")]
             pinned = self._pin(keys=keys, args=[stream_id, batch, run_id])
         if pinned is None:
             raise StoreUnavailable("the constant tables are not confirmed", hint="The gateway confirms them on start.")
         epoch, version = pinned.split(b":")
         return TableVersion(int(epoch), int(version))
 
-    def segments(self, stream_id: str, since: int, until: int) -> list[bytes] | None:
-        """Return the segments over the versions (`since`, `until`], oldest first.
+    def changes(self, stream_id: str, epoch: int, since: int, until: int) -> Iterator[Segment] | None:
+        """Return the net of what the versions (`since`, `until`] of an epoch changed; it is read piece by piece.
 
-        None when they cannot be had from `since`: it lies inside a merged segment, load from 0. With `since` 0 the last
-        segment may reach beyond `until`: a pinned version that is gone is replaced by the next one there is.
+        None when it cannot be had from `since`: it lies inside a merged segment, load from 0. With `since` 0 more may
+        be read: a pinned version that is gone is replaced by the next one there is.
+
+        Raises:
+            StoreUnavailable: Now or while the pieces are read: they are not all there, or not of one epoch.
         """
-        key = self._key("segments", stream_id)
+        log = SegmentLog(self._redis, self._key("segments", stream_id))
         with mapped():
-            while True:
-                spans = sorted(tuple(map(int, field.split(b"-"))) for field in self._redis.hkeys(key))
-                wanted, reached = [], since
-                for start, end in spans:
-                    if start == reached and start < until:
-                        wanted.append(f"{start}-{end}")
-                        reached = end
-                if reached < until or (reached > until and since):
-                    return [] if not spans and not since else None
-                if not wanted:
-                    return []
-                bodies: list[bytes] = self._redis.hmget(key, wanted)
-                if all(body is not None for body in bodies):
-                    return bodies
-                # A merge replaced them between the two calls: look again.
+            spans = chain(log.spans(), since, until)
+        if spans is None and not since:
+            raise StoreUnavailable(
+                "the constant tables are not complete",
+                detail=f'No segments of stream "{stream_id}" lead to version {until}.',
+            )
+        return None if spans is None else self._net(log, spans, epoch)
+
+    def _net(self, log: SegmentLog, spans: list[Span], epoch: int) -> Iterator[Segment]:
+        with mapped():
+            yield from net(map(log.pieces, reversed(spans)), oldest=bool(spans) and not spans[0].since)
+        if self.epoch() != epoch:
+            raise StoreUnavailable("the constant tables were filled anew while they were read")
 
     def plans(self, stream_id: str, group_ids: Iterable[str]) -> dict[str, GroupPlan]:
         """Return the plans of those groups that exist."""
@@ -159,10 +176,17 @@ class TableStore:
         }
 
     def streams(self) -> list[Stream]:
-        """Return the live streams."""
+        """Return the live streams.
+
+        Raises:
+            StoreUnavailable: Some of them may be lost; none must be taken for dropped.
+        """
         with mapped():
-            bodies = self._redis.hvals(self._key("streams"))
-        return [msgspec.json.decode(body, type=Stream) for body in bodies]
+            pipeline = self._redis.pipeline(transaction=True)
+            bodies, versions = pipeline.hgetall(self._key("streams")).hkeys(self._key("version")).execute()
+        if {VERSIONS_MARK, *bodies} != set(versions):
+            raise StoreUnavailable("the streams are not complete", detail="Redis has lost some, or their versions.")
+        return [msgspec.json.decode(body, type=Stream) for body in bodies.values()]
 
     def epoch(self) -> int | None:
         """Return the confirmed epoch of this run of the server, or None."""

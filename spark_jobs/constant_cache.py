@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.constant_table import MODES, Block, Segment
@@ -21,8 +20,6 @@ from spark_jobs.constant_rows import ConstantRows, destinations
 from spark_jobs.table_shape import TableShape
 
 __all__ = ["ConstantTable", "ConstantTables", "Snapshot", "TableReader", "Version"]
-
-log = logging.getLogger(__name__)
 
 
 class Version(Protocol):
@@ -40,8 +37,8 @@ class Version(Protocol):
 class TableReader(Protocol):
     """Where tables come from: `grouping.redis_store.TableStore`."""
 
-    def segments(self, stream_id: str, since: int, until: int) -> list[bytes] | None:
-        """Return the segments of (since, until] in order, None when `since` is no boundary of segments any more."""
+    def changes(self, stream_id: str, epoch: int, since: int, until: int) -> Iterator[Segment] | None:
+        """Return the net of the changes (since, until] in pieces, None when `since` is no boundary any more."""
 
     def plans(self, stream_id: str, ids: list[str]) -> dict[str, GroupPlan]:
         """Return the plans of groups."""
@@ -90,6 +87,8 @@ class Snapshot:
 
 
 _Key = tuple[str, tuple[str, ...], bool, tuple[int, ...]]
+_RowsByTable = dict[_Key, list[ConstantRows]]
+_Part = TypeVar("_Part", GroupPlan, SelectList)
 
 
 class ConstantTables:
@@ -120,19 +119,20 @@ class ConstantTables:
             return self._snapshot
         if self._epoch != version.epoch or version.version < self._version:
             self._clear()
-        data = reader.segments(self._stream_id, self._version, version.version)
-        if data is None:
+        changes = reader.changes(self._stream_id, version.epoch, self._version, version.version)
+        if changes is None:
             self._clear()
-            data = reader.segments(self._stream_id, 0, version.version)
-        if data is None:
+            changes = reader.changes(self._stream_id, version.epoch, 0, version.version)
+        if changes is None:
             raise OperationalError(
                 f'the constant tables of stream "{self._stream_id}" cannot be read', detail="No segment begins them."
             )
-        change = Segment.merge([Segment.decode(item) for item in data], oldest=self._version == 0)
-        self._learn(change.added, reader)
+        removed, rows = self._read(changes, reader)
         try:
-            self._remove(destinations(change.removed))
-            self._add(change.added)
+            for ids in removed:
+                self._remove(ids)
+            for key in list(rows):
+                self._tables[key] = self._grown(key, rows.pop(key))
         except BaseException:
             self._clear()  # half a change must not be seen; the next call loads afresh
             raise
@@ -153,13 +153,34 @@ class ConstantTables:
             self._tables[key] = ConstantTable(shape, parts)
             self._snapshot = self._publish()
 
+    def _read(self, changes: Iterable[Segment], reader: TableReader) -> tuple[list[NDArray[np.void]], _RowsByTable]:
+        """Return the destinations that go and the rows that come; of the pieces as they were read nothing stays."""
+        removed, rows = [], defaultdict(list)
+        for piece in changes:
+            self._learn(piece.added, reader)
+            removed += [destinations(piece.removed)] if len(piece.removed) else []
+            for block, table in piece.added.items():
+                variant = self._variants.setdefault((block.select_id, block.mode), len(self._variants))
+                key = (block.group_id, block.types, block.mode == "virtual", block.until)
+                rows[key].append(ConstantRows.of(table, variant, len(block.types)))
+        return removed, rows
+
     def _learn(self, blocks: Iterable[Block], reader: TableReader) -> None:
         """Read the plans and SELECT lists that were not met before."""
         blocks = list(blocks)
         if groups := sorted({block.group_id for block in blocks} - self._plans.keys()):
-            self._plans.update(reader.plans(self._stream_id, groups))
+            self._plans.update(self._known(groups, reader.plans(self._stream_id, groups)))
         if selects := sorted({block.select_id for block in blocks} - self._selects.keys()):
-            self._selects.update(reader.selects(self._stream_id, selects))
+            self._selects.update(self._known(selects, reader.selects(self._stream_id, selects)))
+
+    def _known(self, names: Sequence[str], found: dict[str, _Part]) -> dict[str, _Part]:
+        """Return what was found if it is all: rows without it would be matches lost."""
+        if missing := sorted(set(names) - found.keys()):
+            raise OperationalError(
+                f'the constant tables of stream "{self._stream_id}" are not complete',
+                detail=f'They have rows of "{missing[0]}", of which nothing is known.',
+            )
+        return found
 
     def _remove(self, ids: NDArray[np.void]) -> None:
         if not ids.size:
@@ -171,25 +192,12 @@ class ConstantTables:
             else:
                 del self._tables[key]
 
-    def _add(self, blocks: dict[Block, pa.Table]) -> None:
-        by_table: dict[_Key, list[ConstantRows]] = {}
-        for block, table in blocks.items():
-            if block.group_id not in self._plans or block.select_id not in self._selects:
-                # The group's last member has left since this version, and its plan went with it.
-                log.warning("constant rows without a plan", extra={"group": block.group_id, "rows": table.num_rows})
-                continue
-            variant = self._variants.setdefault((block.select_id, block.mode), len(self._variants))
-            rows = ConstantRows.of(table, variant, len(block.types))
-            key = (block.group_id, block.types, block.mode == "virtual", block.until)
-            by_table.setdefault(key, []).append(rows)
-        for key, blocks_rows in by_table.items():
-            self._tables[key] = self._grown(key, blocks_rows)
-
-    def _grown(self, key: _Key, blocks_rows: Sequence[ConstantRows]) -> ConstantTable:
+    def _grown(self, key: _Key, blocks_rows: list[ConstantRows]) -> ConstantTable:
         group, types, virtual, until = key
         table = self._tables.get(key)
         shape = table.shape if table else TableShape.of(self._plans[group], types, virtual=virtual, until=until)
         rows = ConstantRows.concat(blocks_rows) if len(blocks_rows) > 1 else blocks_rows[0]
+        blocks_rows.clear()  # they were copied, and their memory is needed for the index
         return ConstantTable(shape, added(shape, table.parts if table else (), rows))
 
     def _publish(self) -> Snapshot:

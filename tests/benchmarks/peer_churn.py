@@ -6,11 +6,11 @@ The peer's binding for Python cannot take a query away.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from random import Random
 
 from grouping.catalog import Catalog, Stream
-from grouping.constant_table import Block, Entry, Segment
+from grouping.constant_table import Block, Entry, Segment, net
 from grouping.cq_text import CqText
 from grouping.group import GroupPlan, SelectList
 from grouping.prepared import Preparer
@@ -62,7 +62,7 @@ class _Log:
 
     def __init__(self, stream: Stream) -> None:
         self._preparer = Preparer(Catalog([stream]))
-        self._segments: list[bytes] = []
+        self._segments: list[Segment] = []
         self._plans: dict[str, GroupPlan] = {}
         self._selects: dict[str, SelectList] = {}
 
@@ -75,12 +75,12 @@ class _Log:
             self._selects[query.select.select_id] = query.select
             block = Block(query.plan.group_id, query.row.types, query.select.select_id, "shared")
             entries.append(Entry(block, _name(number), query.row, number, 0))
-        self._segments.append(Segment.of(map(_name, gone), entries).encode())
+        self._segments.append(Segment.of(map(_name, gone), entries))
         return TableVersion(1, len(self._segments))
 
-    def segments(self, stream_id: str, since: int, until: int) -> list[bytes]:
-        """Return the segments of (since, until]."""
-        return self._segments[since:until]
+    def changes(self, stream_id: str, epoch: int, since: int, until: int) -> Iterator[Segment]:
+        """Return the net of the changes (since, until]."""
+        return net(([segment] for segment in reversed(self._segments[since:until])), oldest=not since)
 
     def plans(self, stream_id: str, ids: list[str]) -> dict[str, GroupPlan]:
         """Return the plans of groups."""

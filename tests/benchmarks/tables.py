@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 import numpy as np
@@ -12,10 +12,12 @@ from redis import Redis
 
 from grouping.catalog import Catalog, Stream
 from grouping.compiler import compile_select
-from grouping.constant_table import Block, Entry, Segment
+from grouping.constant_table import Block, Entry, Segment, cut
 from grouping.cq_text import CqText
 from grouping.group import GroupPlan, SelectList
 from grouping.prepared import Preparer
+from grouping.redis_store import VERSIONS_MARK
+from grouping.segment_log import PIECE_BYTES, Span, segment_fields
 from grouping.settings import Settings
 
 __all__ = ["Contents", "Tables"]
@@ -88,10 +90,10 @@ class Contents:
         """The groups whose matches go to topics of their own."""
         return {block.group_id for block in self._blocks if block.mode == "virtual"}
 
-    def segments(self, stream_id: str, since: int, until: int) -> list[bytes]:
-        """Return all rows as one segment, of version 1."""
+    def changes(self, stream_id: str, epoch: int, since: int, until: int) -> Iterator[Segment]:
+        """Return all rows in pieces, of version 1."""
         blocks = {block: pa.concat_tables(tables) for block, tables in self._blocks.items()}
-        return [Segment(pa.array([], pa.binary(12)), blocks).encode()]
+        return cut([Segment(pa.array([], pa.binary(12)), blocks)], PIECE_BYTES)
 
     def plans(self, stream_id: str, ids: list[str]) -> dict[str, GroupPlan]:
         """Return the plans of groups."""
@@ -104,13 +106,14 @@ class Contents:
     def write(self, settings: Settings, redis: Redis) -> None:
         """Make this all that there is on the stream, which becomes live."""
         name, key = self.stream.stream_id, settings.key
-        pipeline = redis.pipeline()
+        pipeline = redis.pipeline(transaction=False)
         for group, plan in self._plans.items():
             pipeline.hset(key("groups", name), group, msgspec.json.encode(plan))
         for select_id, select in self._selects.items():
             pipeline.hset(key("selects", name), select_id, msgspec.json.encode(select))
-        pipeline.delete(key("segments", name))
-        pipeline.hset(key("segments", name), "0-1", self.segments(name, 0, 1)[0])
+        redis.delete(key("segments", name))
+        for field, body in segment_fields(Span(0, 1), self.changes(name, 1, 0, 1)):
+            redis.hset(key("segments", name), field, body)
         pipeline.hset(key("version"), name, 1)
         pipeline.hset(key("streams"), name, msgspec.json.encode(self.stream))
         pipeline.execute()
@@ -125,6 +128,7 @@ class Tables:
         self._redis = Redis.from_url(settings.redis.url.get_secret_value())
         run_id = self._redis.info("server")["run_id"]
         self._redis.set(settings.key("epoch"), json.dumps({"epoch": 1, "run_id": run_id}))
+        self._redis.hset(settings.key("version"), VERSIONS_MARK, 1)
 
     def put(self, contents: Contents) -> None:
         """Make these all that there is on their stream."""

@@ -16,7 +16,6 @@ from gateway.table_upkeep import TableUpkeep
 from gateway.unit import CqKey
 from gateway.working_copy import WorkingCopy
 from grouping.catalog import Stream
-from grouping.constant_table import Segment
 from grouping.cq_text import CqText
 from grouping.expression import Column
 from grouping.group import GroupPlan, SelectItem, SelectList
@@ -25,6 +24,7 @@ from grouping.settings import RedisSettings, Settings
 from tests.stack.server import Stack
 
 _STREAM = Stream("s_1", "quotes", (), "quotes", "json", {"0": 0}, "")
+_EPOCH = 1
 _SELECT = SelectList("s00", (SelectItem("a", Column("a", "BIGINT")),))
 
 
@@ -38,6 +38,7 @@ def _opened(settings: Settings) -> WorkingCopy:
     """Return a working copy that has the stream."""
     working = WorkingCopy(settings)
     working.open()
+    working.confirm(_EPOCH, working.redis.info("server")["run_id"])
     working.add_stream(_STREAM)
     working.commit({})
     return working
@@ -50,10 +51,9 @@ def _destination(number: int) -> Destination:
 
 def _table(store: TableStore, version: int) -> dict[str, list[Window]]:
     """Return what Spark would load: destinations and the record times that they want."""
-    segments = [Segment.decode(body) for body in store.segments("s_1", 0, version) or []]
     found: dict[str, list[Window]] = {}
-    for table in Segment.merge(segments, oldest=True).added.values():
-        for row in table.to_pylist():
+    for piece in store.changes("s_1", _EPOCH, 0, version) or []:
+        for row in (row for table in piece.added.values() for row in table.to_pylist()):
             found.setdefault("d_" + row["destination"].hex(), []).append((row["start_ms"], row["expire_ms"]))
     return {name: union(windows) for name, windows in found.items()}
 
@@ -142,10 +142,13 @@ def test_a_leaving_destination_stays_until_it_is_retired(settings: Settings) -> 
     assert destination == working.remove(key, until=(7,))
     working.commit({})
     store = TableStore(settings)
-    segments = [Segment.decode(body) for body in store.segments("s_1", 0, 2) or []]
-    assert [(7,)] == [block.until for block in Segment.merge(segments, oldest=True).added]
+    pieces = store.changes("s_1", _EPOCH, 0, 2) or []
+    assert [(7,)] == [block.until for piece in pieces for block in piece.added]
     assert 3 == working.retire(destination)
     working.commit({})
+    parts = (destination.group_id, destination.select_id)
+    # A batch of the versions before still asks for them.
+    assert [3, 3] == [working.redis.zscore(working.key("unused", "s_1"), part) for part in parts]
     assert {} == _table(store, 3)
 
 
@@ -166,11 +169,11 @@ def test_segments_are_merged_and_a_stale_merge_is_let_go(settings: Settings) -> 
     for number in range(20, 40):
         _join(working, number)
     upkeep.step()  # begins a merge
-    working.redis.delete(segments)
+    before = _table(store, working.versions["s_1"])
     upkeep.forget()
-    for _ in range(20):
+    while upkeep.merging:
         upkeep.step()
-    assert 0 == working.redis.hlen(segments)
+    assert before == _table(store, working.versions["s_1"])
 
 
 def test_what_came_since_workers_looked_is_merged_apart(settings: Settings) -> None:
@@ -186,10 +189,9 @@ def test_what_came_since_workers_looked_is_merged_apart(settings: Settings) -> N
     deadline = time.monotonic() + 120
     while working.redis.hlen(working.key("segments", "s_1")) > 16 and time.monotonic() < deadline:
         upkeep.step()
-    delta = store.segments("s_1", loaded, version)
+    delta = store.changes("s_1", _EPOCH, loaded, version)
     assert delta is not None
-    assert len(delta) <= 8
-    assert 280 == sum(table.num_rows for body in delta for table in Segment.decode(body).added.values())
+    assert 280 == sum(table.num_rows for piece in delta for table in piece.added.values())
     assert 300 == len(_table(store, version))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from hashlib import blake2b
@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from grouping.access_path import AccessPath
-from grouping.constant_table import Block, Entry, Segment
+from grouping.constant_table import Block, Entry, Segment, cut, net
 from grouping.expression import Call, Column, Expression, Slot
 from grouping.group import ConstantRow, GroupPlan, SelectItem, SelectList
+from grouping.segment_log import PIECE_BYTES
 from spark_jobs.bundles import Bundles
 from spark_jobs.constant_cache import ConstantTable, ConstantTables, Snapshot
 from spark_jobs.constant_part import ConstantPart
@@ -50,23 +51,25 @@ class Events:
 class Store:
     """The tables of one stream in memory, one segment per version."""
 
-    def __init__(self) -> None:
-        self.log: list[bytes] = []
+    def __init__(self, piece_bytes: int = PIECE_BYTES) -> None:
+        self._piece_bytes = piece_bytes
+        self.log: list[Segment] = []
         self.known_plans: dict[str, GroupPlan] = {}
         self.compacted = 0
         self.reads: list[tuple[int, int]] = []
 
     def commit(self, removed: Sequence[str] = (), added: Sequence[Entry] = ()) -> Version:
         """Append a segment."""
-        self.log.append(Segment.of(removed, added).encode())
+        self.log.append(Segment.of(removed, added))
         return Version(1, len(self.log))
 
-    def segments(self, stream_id: str, since: int, until: int) -> list[bytes] | None:
+    def changes(self, stream_id: str, epoch: int, since: int, until: int) -> Iterator[Segment] | None:
         """As `grouping.redis_store.TableStore`; versions before `compacted` are no boundaries any more."""
         self.reads.append((since, until))
         if since and since < self.compacted:
             return None
-        return self.log[since:until]
+        segments = reversed(self.log[since:until])
+        return net((cut([segment], self._piece_bytes) for segment in segments), oldest=not since)
 
     def plans(self, stream_id: str, ids: list[str]) -> dict[str, GroupPlan]:
         """Return plans."""

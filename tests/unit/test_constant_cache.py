@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from grouping.constant_table import Entry, Segment
 from grouping.errors import OperationalError
 from grouping.group import GroupPlan
+from grouping.segment_log import PIECE_BYTES
 from spark_jobs.constant_cache import ConstantTables
 from spark_jobs.evaluate import match
 from tests.unit.matching import Events, Store, Version, compare, destination, entry, found
@@ -27,8 +28,8 @@ _SHAPES = {
 _TYPES = {"g_1": ("BIGINT",), "g_2": ("STRING", "BIGINT"), "g_3": ("BIGINT", "BIGINT")}
 
 
-def _store() -> Store:
-    store = Store()
+def _store(piece_bytes: int = PIECE_BYTES) -> Store:
+    store = Store(piece_bytes)
     store.known_plans = {group: GroupPlan(group, "s", "", conjuncts) for group, conjuncts in _PLANS.items()}
     return store
 
@@ -47,7 +48,7 @@ def _entries(draw: st.DrawFn) -> list[Entry]:
 @given(st.lists(st.tuples(st.lists(st.integers(0, 15), max_size=5), _entries(), st.booleans()), max_size=8))
 def test_any_sequence_of_changes_equals_loading_at_once(changes: list) -> None:
     """After rows are added, removed and replaced, skipped versions included, matches are those of a fresh worker."""
-    store, tables = _store(), ConstantTables("s")
+    store, tables = _store(piece_bytes=100), ConstantTables("s")
     live: set[str] = set()
     for removed, added, seen in changes:
         names = {item.destination for item in added}
@@ -94,7 +95,7 @@ def test_a_new_epoch_loads_afresh() -> None:
     """Tables of an earlier epoch are forgotten, whatever their version."""
     store, tables = _store(), ConstantTables("s")
     tables.at(store.commit((), [entry(0, ("BIGINT",), (0,))]), store)
-    store.log = [Segment.of((), [entry(1, ("BIGINT",), (1,))]).encode()]
+    store.log = [Segment.of((), [entry(1, ("BIGINT",), (1,))])]
     assert [(1, destination(1))] == found(match(tables.at(Version(2, 1), store), _EVENTS))
 
 
@@ -122,8 +123,21 @@ def test_tables_that_cannot_be_read_are_an_error() -> None:
     """Without segments nothing is evaluated, rather than an empty table."""
 
     class Gone(Store):
-        def segments(self, stream_id: str, since: int, until: int) -> None:
+        def changes(self, stream_id: str, epoch: int, since: int, until: int) -> None:
             return None
 
     with pytest.raises(OperationalError):
         ConstantTables("s").at(Version(1, 1), Gone())
+
+
+def test_rows_of_which_nothing_is_known_are_an_error() -> None:
+    """Where the plan of live rows is lost nothing is evaluated, rather than other groups alone; then it goes on."""
+    store, tables = _store(), ConstantTables("s")
+    plan = store.known_plans.pop("g_2")
+    version = store.commit((), [entry(0, ("BIGINT",), (0,)), entry(1, ("STRING", "BIGINT"), ("x", 4), group="g_2")])
+    with pytest.raises(OperationalError, match="not complete"):
+        tables.at(version, store)
+    store.known_plans["g_2"] = plan
+    assert [(0, destination(0)), (0, destination(1)), (2, destination(1))] == found(
+        match(tables.at(version, store), _EVENTS)
+    )
