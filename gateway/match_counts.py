@@ -1,23 +1,26 @@
 """How often each destination was met, and when last: for DESCRIBE.
 
-Workers push a packed blob per task, indexed by the destination's dense number; here they are summed into arrays. After
-a crash some tasks may count twice or not at all: the figures inform, nothing is decided by them.
+Workers push a tally per task, by the destination's dense number, and sum up what waits while no gateway takes it; here
+tallies become arrays. After a crash some tasks may count twice or not at all: the figures inform, nothing is decided by
+them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-import msgspec
 import numpy as np
 
 from gateway.working_copy import WorkingCopy
+from grouping.match_tally import MatchTally
 from grouping.redis_store import mapped
 
 __all__ = ["MatchCounts"]
 
 _BLOCK = 1 << 16
 """Numbers that are saved together: a megabyte, which holds up neither the gateway nor Redis."""
+_AT_ONCE = 200
+"""So many values of workers are taken in at once, each of a megabyte at most."""
 
 
 class MatchCounts:
@@ -89,14 +92,11 @@ class MatchCounts:
 
     def _drain(self, stream_id: str) -> None:
         with mapped():
-            bodies = self._working.redis.lpop(self._working.key("matches", stream_id), 1000) or []
+            bodies = self._working.redis.lpop(self._working.key("matches", stream_id), _AT_ONCE) or []
         for body in bodies:
-            last_ms, packed_numbers, packed_counts = msgspec.msgpack.decode(body)
-            numbers = np.frombuffer(packed_numbers, np.int32)
-            if not len(numbers):
-                continue
+            numbers, counts, last_ms = MatchTally.decode(body)
             self._grow(stream_id, int(numbers.max()) + 1)
-            np.add.at(self._counts[stream_id], numbers, np.frombuffer(packed_counts, np.int32))
+            self._counts[stream_id][numbers] += counts
             last = self._last_ms[stream_id]
             last[numbers] = np.maximum(last[numbers], last_ms)
             self._note(stream_id, np.flatnonzero(np.bincount(numbers // _BLOCK)).tolist())

@@ -17,6 +17,7 @@ from typing import TypeVar
 import tenacity
 from prometheus_client import start_http_server
 
+from gateway.audit import Audit
 from gateway.commands import Commands
 from gateway.commit import Commits
 from gateway.ends import Ends
@@ -139,6 +140,7 @@ class _Service:
         self._commits = Commits(settings, working, self._consumer)
         self._recovery = Recovery(settings, working, self._topics, self._consumer, self._commits)
         self._upkeep = TableUpkeep(settings, working)
+        self._audit = Audit(working)
         self._timers = Timers(settings, working, self._topics, self._commits, now_ms)
         last_digests = LastDigests(settings, working, self._timers, self._commits)
         result_topics = ResultTopics(settings, self._topics)
@@ -208,6 +210,8 @@ class _Service:
         def recover() -> None:
             self._upkeep.forget()
             self._epoch = self._recovery.run(now_ms(), rebuild=rebuild)
+            if not self._audit.whole():
+                self._epoch = self._recovery.run(now_ms(), rebuild=True)
             self._statements.reload()
             self._timers.recover()
             self._ends.reload()
@@ -241,6 +245,7 @@ class _Service:
         else:
             self._commits.check()
         self._upkeep.step()
+        self._audit.step()
         return self._lifetimes.busy or self._ends.busy
 
     def _tell(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -88,6 +89,7 @@ def _write_cqs(unit: Unit, pipeline: Any, key: Key) -> None:
     gone: dict[str, list[str]] = {}
     expiries: dict[bytes, int] = {}
     over: list[bytes] = []
+    change: Counter[str] = Counter()
     for one in unit.changed_cqs:
         cq = unit.cqs[one]
         if cq is None:
@@ -96,8 +98,8 @@ def _write_cqs(unit: Unit, pipeline: Any, key: Key) -> None:
             kept.setdefault(one.subscriber, {})[one.name] = pack_cq(one.name, cq)
             if cq.expire_ms is not None:
                 expiries[pack_key(one)] = cq.expire_ms
-                continue
-        if one in unit.stored_cqs:
+        change[one.subscriber] += (cq is not None) - (one in unit.stored_cqs)
+        if one in unit.stored_cqs and (cq is None or cq.expire_ms is None):
             over.append(pack_key(one))
     if expiries:
         pipeline.zadd(key("expiries"), expiries)
@@ -105,6 +107,9 @@ def _write_cqs(unit: Unit, pipeline: Any, key: Key) -> None:
         pipeline.zrem(key("expiries"), *over)
     for subscriber, mapping in kept.items():
         pipeline.hset(key("cqs", subscriber), mapping=mapping)
+    for subscriber, more in change.items():
+        if more:  # by which `Audit` notices that somebody's CQs are lost
+            pipeline.hincrby(key("subscribers"), subscriber, more)
     for subscriber, names in gone.items():
         pipeline.hdel(key("cqs", subscriber), *names)
 

@@ -24,7 +24,7 @@ from gateway.unit_writing import shelf, write_unit
 from grouping.catalog import Stream
 from grouping.cq_text import WHOLE, TextTemplate
 from grouping.group import GroupPlan, SelectList
-from grouping.redis_store import VERSIONS_MARK, connect, mapped
+from grouping.redis_store import VERSIONS_MARK, StoreLost, connect, mapped
 from grouping.settings import Settings
 
 __all__ = ["WorkingCopy"]
@@ -131,7 +131,8 @@ class WorkingCopy(Unit):
         texts: dict[str, set[bytes]] = defaultdict(set)
         for home, stored in zip(homes, found.values(), strict=True):
             holder = self.holders[home]
-            assert holder is not None, "a CQ has a destination"
+            if holder is None:
+                raise StoreLost("redis has lost a destination", detail=f'It is "{home}", which has CQs.')
             destination = holder.destination
             if destination.trigger.timed:
                 stores.append(feed_of(destination).destination_id)
@@ -158,7 +159,7 @@ class WorkingCopy(Unit):
             with mapped():
                 bodies = self.redis.hmget(self.key(shelf(new[0]), stream_id), new)
             for name, body in zip(new, bodies, strict=True):
-                found[name] = self._keep_part(stream_id, name, msgspec.json.decode(body, type=TextTemplate))
+                found[name] = self._keep_part(stream_id, name, body, TextTemplate)
         return found
 
     def load_holders(self, names: Iterable[str]) -> None:
@@ -191,11 +192,14 @@ class WorkingCopy(Unit):
         if part is None:
             with mapped():
                 body = self.redis.hget(self.key(shelf(part_id), stream_id), part_id)
-            part = self._keep_part(stream_id, part_id, msgspec.json.decode(body, type=kind))
+            part = self._keep_part(stream_id, part_id, body, kind)
         assert isinstance(part, kind)
         return part
 
-    def _keep_part(self, stream_id: str, part_id: str, part: _Part) -> _Part:
+    def _keep_part(self, stream_id: str, part_id: str, body: bytes | None, kind: type[_Part]) -> _Part:
+        if body is None:
+            raise StoreLost("redis has lost what CQs have in common", detail=f'It is "{part_id}" of "{stream_id}".')
+        part: _Part = msgspec.json.decode(body, type=kind)
         if len(self._known_parts) > _KNOWN_PARTS:
             self._known_parts.clear()
         self._known_parts[stream_id, part_id] = part

@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 
 import hiredis
 import msgspec
-import numpy as np
 import redis
 
 from grouping.catalog import Stream
 from grouping.constant_table import Segment, net
 from grouping.errors import OperationalError
 from grouping.group import GroupPlan, SelectList
+from grouping.match_tally import MatchTally
 from grouping.segment_log import SegmentLog, Span, chain
 from grouping.settings import Settings
 from grouping.stream_statistics import PartitionStatistics
@@ -53,6 +53,8 @@ return pinned
 _RENEW = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0"
 _RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
 
+
+_FEW_WAITING = 64
 
 VERSIONS_MARK = b""
 """A field of the streams' versions that is always there: a Redis that has lost them is none without streams."""
@@ -111,6 +113,8 @@ class TableStore:
         self._settings = settings
         self._redis = connect(settings)
         self._pin = self._redis.register_script(_PIN)
+        self._most_waiting: dict[str, int] = {}
+        """By stream: so many values with counts of matches may wait for the gateway before they are summed up."""
 
     def _key(self, *parts: str) -> str:
         return self._settings.key(*parts)
@@ -214,11 +218,16 @@ class TableStore:
         with mapped():
             self._redis.unlink(self._key("pins", stream_id))
 
-    def count_matches(self, stream_id: str, numbers: np.ndarray, counts: np.ndarray, last_ms: int) -> None:
-        """Add a task's matches per destination number; the gateway sums them up when somebody asks."""
-        body = msgspec.msgpack.encode((last_ms, numbers.astype(np.int32).tobytes(), counts.astype(np.int32).tobytes()))
+    def count_matches(self, stream_id: str, tally: MatchTally) -> None:
+        """Add a task's matches, for the gateway to take; while it is away, what waits is summed up now and then."""
+        key = self._key("matches", stream_id)
         with mapped():
-            self._redis.rpush(self._key("matches", stream_id), body)
+            waiting = self._redis.rpush(key, *tally.encode())
+            if waiting > self._most_waiting.get(stream_id, _FEW_WAITING):
+                # Should the process end in between, they are not counted: the figures inform.
+                total = list(MatchTally.total(map(MatchTally.decode, self._redis.lpop(key, waiting))).encode())
+                self._redis.rpush(key, *total)
+                self._most_waiting[stream_id] = max(_FEW_WAITING, 2 * len(total))
 
     def tell_statistics(self, stream_id: str, partition: int, statistics: PartitionStatistics) -> None:
         """Put what a source partition's tasks saw lately where the gateway finds it."""

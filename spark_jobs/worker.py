@@ -16,6 +16,7 @@ from pyspark import TaskContext
 
 from grouping.catalog import Stream
 from grouping.errors import InternalError, OperationalError
+from grouping.match_tally import MatchTally
 from grouping.redis_store import TableStore, TableVersion
 from grouping.settings import Settings
 from spark_jobs import digests
@@ -184,9 +185,9 @@ class _MatchCounts:
     def publish(self, stream_id: str, settings: Settings) -> None:
         if not self._met:
             return
-        numbers, counts = np.unique(np.concatenate(self._met), return_counts=True)
+        tally = MatchTally.of(np.concatenate(self._met), self._last_ms)
         try:
-            _store(settings).count_matches(stream_id, numbers, counts, self._last_ms)
+            _store(settings).count_matches(stream_id, tally)
         except OperationalError as error:
             _stores.clear()
             log.warning("matches not counted", extra={"stream": stream_id, "reason": error.message})

@@ -11,6 +11,7 @@ from pydantic import SecretStr
 from gateway.match_counts import MatchCounts
 from gateway.working_copy import WorkingCopy
 from grouping.catalog import Stream
+from grouping.match_tally import MatchTally
 from grouping.redis_store import TableStore
 from grouping.settings import RedisSettings, Settings
 from tests.stack.server import Stack
@@ -22,21 +23,27 @@ def settings(stack: Stack) -> Settings:
     return Settings(prefix=f"mc{secrets.token_hex(4)}.", redis=RedisSettings(url=SecretStr(stack.redis_url)))
 
 
-def test_a_block_is_saved_at_a_time_and_all_when_asked(settings: Settings) -> None:
-    """Each call writes one block of those that changed, in turns; the next gateway goes on with what was saved."""
+def _opened(settings: Settings) -> WorkingCopy:
+    """Return a working copy that has the stream."""
     working = WorkingCopy(settings)
     working.open()
     working.add_stream(Stream("s_1", "quotes", (), "quotes", "json", {"0": 0}, ""))
     working.commit({})
+    return working
+
+
+def test_a_block_is_saved_at_a_time_and_all_when_asked(settings: Settings) -> None:
+    """Each call writes one block of those that changed, in turns; the next gateway goes on with what was saved."""
+    working = _opened(settings)
     counts, store = MatchCounts(working), TableStore(settings)
     key = working.key("match-totals", "s_1")
-    store.count_matches("s_1", np.array([7, 70_000, 150_000]), np.array([3, 1, 2]), 1000)
+    store.count_matches("s_1", MatchTally.of(np.array([7, 70_000, 150_000, 7, 7, 150_000]), 1000))
     counts.step()
     saved = []
     for _ in range(4):
         counts.save()
         saved.append(sorted(working.redis.hkeys(key)))
-        store.count_matches("s_1", np.array([7]), np.array([1]), 2000)
+        store.count_matches("s_1", MatchTally.of(np.array([7]), 2000))
         counts.step()
     assert [[b"0"], [b"0", b"1"], [b"0", b"1", b"2"], [b"0", b"1", b"2"]] == saved
     counts.save(all_of_it=True)
@@ -48,3 +55,14 @@ def test_a_block_is_saved_at_a_time_and_all_when_asked(settings: Settings) -> No
     third = MatchCounts(working)
     third.open()
     assert (0, None) == third.of("s_1", 70_000)
+
+
+def test_what_waits_for_the_gateway_is_bounded(settings: Settings) -> None:
+    """While no gateway runs a thousand tasks leave few values, with each destination's own count and time."""
+    working, store = _opened(settings), TableStore(settings)
+    for task in range(1000):
+        store.count_matches("s_1", MatchTally.of(np.array([task % 10, task % 10, 50, 200_000 + task]), task))
+    assert 70 >= working.redis.llen(working.key("matches", "s_1"))
+    counts = MatchCounts(working)
+    counts.step()
+    assert [(200, 993), (1000, 999), (1, 7)] == [counts.of("s_1", number) for number in (3, 50, 200_007)]

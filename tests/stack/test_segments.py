@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
+from gateway.audit import Audit
 from gateway.records import Cq, Destination
 from gateway.table_upkeep import TableUpkeep
 from gateway.unit import CqKey
@@ -217,3 +218,45 @@ def test_a_segment_replaced_while_it_is_read_is_refused(made: _Tables) -> None:
     with pytest.raises(OperationalError, match="gone"):
         list(pieces)
     assert made.live == made.rows(12)
+
+
+@pytest.mark.parametrize(
+    "lost", ["streams", "version", "destinations", "parts:s_1", "groups:s_1", "selects:s_1", "cqs:alice", "numbers"]
+)
+def test_the_gateway_notices_a_key_that_is_lost(made: _Tables, lost: str) -> None:
+    """Whichever hash is evicted or deleted, sizes tell, those of one subscriber's CQs too."""
+    audit = Audit(made.working)
+    for _ in range(3):
+        audit.step()
+    assert audit.whole()
+    made.working.redis.delete(made.working.key(lost))
+    if lost == "numbers":
+        made.working.open()
+    with pytest.raises(StoreLost, match="lost"):
+        audit.step()
+    assert audit.whole() == (lost == "cqs:alice")
+
+
+def test_an_audit_follows_what_comes_and_goes(made: _Tables) -> None:
+    """Whatever is created and dropped, in one unit or several, nothing is taken for lost."""
+    audit = Audit(made.working)
+    for numbers in ({1, 2, 3}, {1, 2}, {1}, made.live ^ {1}):
+        made.change(numbers)
+        audit.step()
+    made.change(made.live)
+    audit.step()
+    assert 0 == made.working.redis.exists(made.working.key("subscribers"))
+    assert audit.whole()
+
+
+@pytest.mark.parametrize("part", ["groups", "selects", "destinations"])
+def test_a_command_that_misses_what_a_cq_needs_has_redis_filled_anew(made: _Tables, part: str) -> None:
+    """What a live CQ needs and Redis lacks is no fault of ours and no unknown CQ."""
+    name = part if part == "destinations" else f"{part}:s_1"
+    made.working.redis.delete(made.working.key(name))
+    again = WorkingCopy(made.settings)
+    again.open()
+    with pytest.raises(StoreLost):
+        again.load([CqKey.of("alice", "q1")])
+        again.plan("s_1", "g_1")
+        again.select("s_1", "s00")
