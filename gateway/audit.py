@@ -83,8 +83,9 @@ class Audit:
             for name, wanted, size in zip(names, map(int, found.values()), sizes, strict=True):
                 if size != wanted:
                     self._refuse(("cqs", name), size, wanted)
-            if gone := [name for name, size in zip(names, sizes, strict=True) if not size]:
-                redis.hdel(key("subscribers"), *gone)
+        if gone := [name for name, size in zip(names, sizes, strict=True) if not size]:
+            with self._working.writing() as pipeline:
+                pipeline.hdel(key("subscribers"), *gone)
 
     def _refuse(self, name: tuple[str, ...], size: int, wanted: int) -> None:
         raise StoreLost(

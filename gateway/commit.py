@@ -50,8 +50,9 @@ class Remembered:
     On a connection of its own, used by one thread at a time.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, working: WorkingCopy) -> None:
         self._redis = connect(settings)
+        self._working = working
         self._key = settings.key
         self._period_ms = round(settings.commands.remember_days * 86_400_000)
 
@@ -78,15 +79,13 @@ class Remembered:
 
     def settle(self, places: Mapping[bytes, tuple[int, int]], also: Mapping[str, str | bytes], now_ms: int) -> None:
         """Remember where replies lie, and note further keys, once they are on Kafka."""
-        pipeline = self._redis.pipeline(transaction=False)
-        if places:
-            name = self._key("ids", str(now_ms // self._period_ms))
-            pipeline.hset(name, mapping={key: b"%d/%d" % (part, offset) for key, (part, offset) in places.items()})
-            pipeline.pexpire(name, 2 * self._period_ms)
-        for key, value in also.items():
-            pipeline.set(self._key(key), value)
-        with mapped():
-            pipeline.execute()
+        with self._working.writing(self._redis) as pipeline:
+            if places:
+                name = self._key("ids", str(now_ms // self._period_ms))
+                pipeline.hset(name, mapping={key: b"%d/%d" % (part, offset) for key, (part, offset) in places.items()})
+                pipeline.pexpire(name, 2 * self._period_ms)
+            for key, value in also.items():
+                pipeline.set(self._key(key), value)
 
 
 class Commits:
@@ -96,7 +95,7 @@ class Commits:
         self._settings = settings
         self._working = working
         self._consumer = consumer
-        self.remembered = Remembered(settings)
+        self.remembered = Remembered(settings, working)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
         self._published: Future[None] | None = None
         """Kafka's half of the last commit, until it is known to be done."""

@@ -39,9 +39,14 @@ class CommitMark(msgspec.Struct, frozen=True):
         """Read a mark.
 
         Raises:
-            CatalogUnreadable: A later version wrote it.
+            CatalogUnreadable: A later version wrote it, or nobody knows who.
         """
-        mark = _decode(body)
+        try:
+            mark = _decode(body)
+        except msgspec.MsgspecError as error:
+            raise CatalogUnreadable(
+                "the catalog has a mark that this version cannot read", detail=str(error)
+            ) from error
         if mark.format > _FORMAT:
             raise CatalogUnreadable(
                 f"the catalog has format {mark.format}, and this version reads {_FORMAT}",

@@ -64,8 +64,8 @@ class MatchCounts:
             for block in blocks:
                 part = slice(block * _BLOCK, (block + 1) * _BLOCK)
                 body = self._counts[stream_id][part].tobytes() + self._last_ms[stream_id][part].tobytes()
-                with mapped():
-                    self._working.redis.hset(self._key(stream_id), str(block), body)
+                with self._working.writing() as pipeline:
+                    pipeline.hset(self._key(stream_id), str(block), body)
                 changed.discard(block)
                 self._saved[stream_id] = block
 

@@ -45,7 +45,7 @@ def _wanted(settings: Settings) -> dict[str, _Wanted]:
         "replies": _Wanted(settings.commands.partitions, remembered, fixed=False, free=retention),
         "results": _Wanted(settings.results.partitions, result_config(settings), fixed=False, free=retention),
         "deadletters": _Wanted(1, remembered, fixed=False, free=retention),
-        "catalog": _Wanted(1, compact),
+        "catalog": _Wanted(1, compact | {"delete.retention.ms": str(24 * 3_600_000)}),  # recovery.py counts on it
         "pending": _Wanted(PENDING_PARTITIONS, keep),
         "ticks": _Wanted(1, compact | often),
         "orders": _Wanted(2, keep),

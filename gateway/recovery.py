@@ -19,7 +19,7 @@ from confluent_kafka import Message
 
 from gateway.catalog_replay import CatalogReplay, last_mark
 from gateway.commit import FORMAT, Commits, Journal, Position, Remembered
-from gateway.commit_mark import CommitMark
+from gateway.commit_mark import CatalogUnreadable, CommitMark
 from gateway.kafka import CommandConsumer, LogReader, Topics
 from gateway.replies import is_remembered
 from gateway.working_copy import WorkingCopy
@@ -63,15 +63,16 @@ class Recovery:
         working = self._working
         with mapped():
             run_id = str(working.redis.info("server")["run_id"])
-            body = working.redis.get(working.key("epoch"))
+            body, doubted = working.redis.mget(working.key("epoch"), working.key("doubted"))
         old = json.loads(body) if body else {}
+        rebuild = rebuild or doubted is not None
         self._commits.open()
         # Without an epoch it was wiped: a position there would be of a commit that was under way.
         missing = self._missing(int(old["epoch"]), now_ms) if old and not rebuild else None
         if missing is None:
             working.wipe()
         elif missing or old["run_id"] != run_id:
-            self._note_epoch(int(old["epoch"]), "")
+            self._suspend(int(old["epoch"]))
         working.open()
         mark, replayed = self._replay_catalog(missing, now_ms)
         self._finish_commit(mark, now_ms)
@@ -85,10 +86,19 @@ class Recovery:
         log.info("recovered", extra={"epoch": epoch, "replayed": replayed})
         return epoch
 
-    def _note_epoch(self, epoch: int, run_id: str) -> None:
-        """Confirm the tables for a run of the server; none, while they are not complete: no batch may meet them."""
-        with mapped():
-            self._working.redis.set(self._working.key("epoch"), json.dumps({"epoch": epoch, "run_id": run_id}))
+    def doubt(self) -> None:
+        """Have Redis filled anew by the next recovery, whoever makes it.
+
+        Raises:
+            OperationalError: Redis does not answer, or is another gateway's by now.
+        """
+        with self._working.writing() as pipeline:
+            pipeline.set(self._working.key("doubted"), 1)
+
+    def _suspend(self, epoch: int) -> None:
+        """Confirm the tables for no run of the server, since they are not complete: no batch may meet them."""
+        with self._working.writing() as pipeline:
+            pipeline.set(self._working.key("epoch"), json.dumps({"epoch": epoch, "run_id": ""}))
 
     # -- the catalog ---------------------------------------------------------------------------------------------------
 
@@ -104,6 +114,11 @@ class Recovery:
         position = Position.unpack(body) if body else None
         catalog = self._settings.topic("catalog")
         end = self._topics.ends([(catalog, 0)], committed=True)[catalog, 0]
+        if position is not None and position.format > FORMAT:
+            raise CatalogUnreadable(
+                f"redis holds a working copy of format {position.format}, and this version reads {FORMAT}",
+                hint="Start the version that wrote it, or a later one.",
+            )
         if position is None or position.format != FORMAT or position.next > end:
             return None
         with self._reader() as reader:
@@ -126,8 +141,8 @@ class Recovery:
             with self._reader() as reader:
                 new = replay.run(reader.since(self._settings.topic("catalog"), {0: 0}))
         if missing is None or missing:
-            with mapped():
-                self._working.redis.set(self._working.key("position"), Position(replay.following, now_ms).pack())
+            with self._working.writing() as pipeline:
+                pipeline.set(self._working.key("position"), Position(replay.following, now_ms).pack())
         return replay.mark, new
 
     # -- the last commit -----------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from prometheus_client import start_http_server
 from gateway.audit import Audit
 from gateway.commands import Commands
 from gateway.commit import Commits
+from gateway.commit_mark import CatalogUnreadable
 from gateway.ends import Ends
 from gateway.kafka import CommandConsumer, Fenced, Topics
 from gateway.metrics import BEHIND, COMMIT_SECONDS
@@ -37,7 +38,8 @@ from gateway.timers.timers import Timers
 from gateway.working_copy import WorkingCopy
 from grouping.catalog import Stream
 from grouping.errors import OperationalError
-from grouping.redis_store import Lease, StoreLost, TableStore, mapped
+from grouping.lease import Lease
+from grouping.redis_store import StoreLost, TableStore, eviction_policy, mapped
 from grouping.settings import Settings
 
 __all__ = ["collect_seldom", "run_gateway"]
@@ -53,6 +55,8 @@ _BUSY_UPKEEP_SECONDS = 1.0
 _STATUS_SECONDS = 1.0
 _REFRESH_MS = 3_600_000
 """Kafka forgets offsets that are not committed anew for some days."""
+_LASTING = (Fenced, CatalogUnreadable)
+"""Errors that another try does not mend."""
 _APART_SECONDS = 0.25
 """From one unit of commands to the next, while they keep coming."""
 
@@ -77,6 +81,7 @@ def run_gateway(settings: Settings) -> None:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+    _refuse_eviction(settings, stop)
     status = StatusFile(Path(path) if (path := os.environ.get("CQ_STATUS_FILE")) else None)
     lease = Lease(settings, "gateway")
     if not _tried(lease.acquire, stop):
@@ -89,8 +94,7 @@ def run_gateway(settings: Settings) -> None:
     keeper.start()
     try:
         with status.repeated("starting"):
-            service = _Service(settings, stop, status)
-            service.recover()
+            service = _Service(settings, stop, status, lease)
         service.run()
     finally:
         stop.set()
@@ -98,10 +102,24 @@ def run_gateway(settings: Settings) -> None:
         lease.release()
 
 
+def _refuse_eviction(settings: Settings, stop: threading.Event) -> None:
+    """Refuse a Redis that drops keys when its memory is full: of a constant table that would be matches lost."""
+    policy = _tried(lambda: eviction_policy(settings), stop)
+    if policy is None:
+        log.warning("redis does not tell its maxmemory-policy: it must be noeviction, else matches may be lost")
+    elif policy != "noeviction":
+        raise OperationalError(
+            f'redis drops keys when its memory is full: its maxmemory-policy is "{policy}"',
+            hint="Set maxmemory-policy to noeviction, or maxmemory to 0.",
+        )
+
+
 def _tried(call: Callable[[], _T], stop: threading.Event) -> _T:
     """Call until the servers answer."""
     retrying = tenacity.Retrying(
-        retry=tenacity.retry_if_exception(lambda error: isinstance(error, OperationalError) and not stop.is_set()),
+        retry=tenacity.retry_if_exception(
+            lambda error: isinstance(error, OperationalError) and not isinstance(error, _LASTING) and not stop.is_set()
+        ),
         wait=tenacity.wait_exponential(0.1, max=2),
         sleep=lambda seconds: None if stop.wait(seconds) else None,
         before_sleep=lambda state: log.warning("waiting for a server", extra={"attempt": state.attempt_number}),
@@ -128,14 +146,15 @@ def _keep(lease: Lease, stop: threading.Event) -> None:
 
 
 class _Service:
-    def __init__(self, settings: Settings, stop: threading.Event, status: StatusFile) -> None:
+    def __init__(self, settings: Settings, stop: threading.Event, status: StatusFile, lease: Lease) -> None:
         self._settings = settings
         self._stop = stop
+        self._lease = lease
         self._status = status
         self._topics = Topics(settings)
         partitions = _tried(lambda: ensure_own_topics(settings, self._topics), stop)
         commands = settings.topic("commands")
-        self._working = working = WorkingCopy(settings)
+        self._working = working = WorkingCopy(settings, lease)
         self._consumer = CommandConsumer(settings, commands, partitions[commands])
         self._commits = Commits(settings, working, self._consumer)
         self._recovery = Recovery(settings, working, self._topics, self._consumer, self._commits)
@@ -168,7 +187,19 @@ class _Service:
         """What is told of each stream, by name."""
 
     def run(self) -> None:
-        """Serve until told to stop; after `recover`."""
+        """Serve until told to stop."""
+        try:
+            with self._status.repeated("starting"):
+                self._recover()
+            self._serve()
+        except OperationalError:
+            raise
+        except Exception:
+            with suppress(OperationalError):
+                self._recovery.doubt()  # what Redis holds may be the cause: it must not be so again and again
+            raise
+
+    def _serve(self) -> None:
         collect_seldom()
         server, _ = start_http_server(self._settings.metrics_port, "127.0.0.1")
         self._metrics_url = f"http://127.0.0.1:{server.server_port}/metrics"
@@ -197,17 +228,19 @@ class _Service:
             except OperationalError as error:
                 log.warning("a server failed, recovering", extra={"error": str(error), "detail": error.detail})
                 with self._status.repeated("waiting", **self._told()):
-                    self.recover(rebuild=isinstance(error, StoreLost))
+                    self._recover(rebuild=isinstance(error, StoreLost))
         server.shutdown()
         with suppress(OperationalError):
             self._commits.finish()
             self._statements.counts.save(all_of_it=True)
         self._consumer.close()
 
-    def recover(self, *, rebuild: bool = False) -> None:
+    def _recover(self, *, rebuild: bool = False) -> None:
         """Make Redis and Kafka agree, as soon as both answer."""
 
         def recover() -> None:
+            if not self._lease.acquire():
+                raise Fenced("another gateway has taken over", detail=f"It is {self._lease.holder()}.")
             self._upkeep.forget()
             self._epoch = self._recovery.run(now_ms(), rebuild=rebuild)
             if not self._audit.whole():

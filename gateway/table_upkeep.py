@@ -114,8 +114,8 @@ class TableUpkeep:
                 "the constant tables are not complete", detail=f'Redis lacks segments of stream "{stream_id}".'
             )
         if self._merge is None and (left := [field for span in fields.keys() - whole for field in fields[span]]):
-            with mapped():
-                self._redis.hdel(self._working.key("segments", stream_id), *left)
+            with self._working.writing(self._redis) as pipeline:
+                pipeline.hdel(self._working.key("segments", stream_id), *left)
         return whole
 
     def _begin(self, stream_id: str, segments: dict[Span, list[bytes]], since: int, until: int) -> _Merge | None:
@@ -144,7 +144,8 @@ class TableUpkeep:
             for field, body in segment_fields(whole, net(map(log.pieces, reversed(spans)), oldest=not whole.since)):
                 if field == whole.field or stale.is_set():
                     break
-                self._thread_redis.hset(key, field, body)
+                with self._working.writing(self._thread_redis) as pipeline:
+                    pipeline.hset(key, field, body)
         return field, body
 
     def _replace(self, merge: _Merge) -> None:
@@ -156,11 +157,9 @@ class TableUpkeep:
         except SegmentLost as error:
             raise StoreLost("the constant tables are not complete", detail=error.detail) from error
         key = self._working.key("segments", merge.stream_id)
-        with mapped():
-            pipeline = self._redis.pipeline(transaction=True)
+        with self._working.writing(self._redis) as pipeline:
             pipeline.hdel(key, *merge.fields)
             pipeline.hset(key, field, body)
-            pipeline.execute()
 
     def _remove_unused(self, stream_id: str, floor: int) -> None:
         key = self._working.key("unused", stream_id)
@@ -169,12 +168,11 @@ class TableUpkeep:
             leaving = self._working.leaving.values()
             needed = {name for each in leaving for name in (each.group_id, each.select_id)}
             gone = [name for name in doomed if name not in self._working.parts[stream_id] and name not in needed]
-            if gone:
-                pipeline = self._redis.pipeline(transaction=True)
+        if gone:
+            with self._working.writing(self._redis) as pipeline:
                 for name in SHELVES:
                     pipeline.hdel(self._working.key(name, stream_id), *gone)
                 pipeline.zrem(key, *gone)
-                pipeline.execute()
 
     def distinct_rows(self, stream_id: str) -> dict[str, int]:
         """Return how many distinct rows of constants each group of a stream has."""

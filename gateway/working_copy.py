@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from heapq import merge
-from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -24,6 +24,7 @@ from gateway.unit_writing import shelf, write_unit
 from grouping.catalog import Stream
 from grouping.cq_text import WHOLE, TextTemplate
 from grouping.group import GroupPlan, SelectList
+from grouping.lease import Lease
 from grouping.redis_store import VERSIONS_MARK, StoreLost, connect, mapped
 from grouping.settings import Settings
 
@@ -49,9 +50,16 @@ _KNOWN_GONE = 50_000
 class WorkingCopy(Unit):
     """Records of CQs, destinations and streams, read and written through one unit of work."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, lease: Lease | None = None) -> None:
+        """Begin with nothing; `open` comes first.
+
+        Args:
+            settings: The settings.
+            lease: What is written only while it is held; none where nobody else could write.
+        """
         super().__init__()
         self._settings = settings
+        self._lease = lease
         self.redis = connect(settings)
         self._known_parts: dict[tuple[str, str], Part] = {}
         self._known_gone: set[str] = set()
@@ -59,6 +67,28 @@ class WorkingCopy(Unit):
     def key(self, *parts: str) -> str:
         """Return a Redis key under the prefix."""
         return self._settings.key(*parts)
+
+    def transaction(self, client: Any = None) -> Any:
+        """Return a pipeline for what is written together, unless another gateway has taken over.
+
+        Args:
+            client: The connection that it is written on, where that is not the working copy's own.
+        """
+        client = client or self.redis
+        return client.pipeline(transaction=True) if self._lease is None else self._lease.transaction(client)
+
+    @contextmanager
+    def writing(self, client: Any = None) -> Iterator[Any]:
+        """Give such a pipeline, which is carried out at the end of the block.
+
+        Raises:
+            LeaseLost: Another gateway has taken over; nothing was written.
+            StoreUnavailable: Redis did not answer.
+        """
+        pipeline = self.transaction(client)
+        yield pipeline
+        with mapped():
+            pipeline.execute()
 
     def open(self) -> None:
         """Read what is kept in memory: streams, versions, how often plans are used."""
@@ -83,21 +113,20 @@ class WorkingCopy(Unit):
     def confirm(self, epoch: int, run_id: str) -> None:
         """Let evaluators read the tables, on this run of the server."""
         self.epoch = epoch
-        with mapped():
-            pipeline = self.redis.pipeline(transaction=True)
+        with self.writing() as pipeline:
             pipeline.hset(self.key("version"), VERSIONS_MARK, epoch)
             pipeline.set(self.key("epoch"), json.dumps({"epoch": epoch, "run_id": run_id}))
-            pipeline.execute()
 
     def wipe(self) -> None:
         """Forget everything but leases and the evaluator's own notes, to be filled anew from the catalog."""
         kept = tuple(self.key(name).encode() for name in ("lease", "pins", "committed", "evaluator"))
+        with self.writing() as pipeline:
+            pipeline.unlink(self.key("epoch"))  # first: no batch may meet tables of which some are gone
         with mapped():
-            self.redis.unlink(self.key("epoch"))  # first: no batch may meet tables of which some are gone
-            names = self.redis.scan_iter(match=self.key("*"), count=_WIPED_AT_ONCE)
-            while some := list(islice(names, _WIPED_AT_ONCE)):
-                if doomed := [name for name in some if not name.startswith(kept)]:
-                    self.redis.unlink(*doomed)
+            names = list(self.redis.scan_iter(match=self.key("*"), count=_WIPED_AT_ONCE))
+        for doomed in _chunks([name for name in names if not name.startswith(kept)]):
+            with self.writing() as pipeline:
+                pipeline.unlink(*doomed)
         self.streams, self.versions, self.parts, self.dedicated, self.leaving = {}, {}, {}, set(), {}
         self.next_numbers, self.free_numbers = {}, {}
         self.listed.clear()
@@ -256,8 +285,12 @@ class WorkingCopy(Unit):
         Returns:
             The run id of the server that took it, for the caller to compare: one that was restarted since the unit was
             read may have lost what the unit stands on.
+
+        Raises:
+            LeaseLost: Another gateway has taken over; nothing was written.
+            StoreUnavailable: Redis did not answer.
         """
-        pipeline = self.redis.pipeline(transaction=True)
+        pipeline = self.transaction()
         write_unit(self, pipeline, self.key)
         for name, value in also.items():
             pipeline.set(self.key(name), value)
@@ -274,3 +307,7 @@ class WorkingCopy(Unit):
         gone = {name for name in self.touched if self.holders[name] is None}
         self._known_gone.difference_update(self.touched)
         self._known_gone |= gone
+
+
+def _chunks(names: list[bytes]) -> Iterator[list[bytes]]:
+    return (names[first : first + _WIPED_AT_ONCE] for first in range(0, len(names), _WIPED_AT_ONCE))

@@ -1,4 +1,4 @@
-"""Redis, the working copy: what the evaluator reads and writes, and who may run.
+"""Redis, the working copy: what the evaluator reads and writes.
 
 The gateway writes constant tables in commits, each of which makes a new version of the streams that it touches. The
 evaluator pins one version per micro-batch, so that all tasks of a batch, and its replay, see the same one. An *epoch*
@@ -9,9 +9,6 @@ that meets another run waits (design notes in README.md).
 from __future__ import annotations
 
 import json
-import os
-import secrets
-import socket
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -29,7 +26,16 @@ from grouping.segment_log import SegmentLog, Span, chain
 from grouping.settings import Settings
 from grouping.stream_statistics import PartitionStatistics
 
-__all__ = ["VERSIONS_MARK", "Lease", "StoreLost", "StoreUnavailable", "TableStore", "TableVersion", "connect", "mapped"]
+__all__ = [
+    "VERSIONS_MARK",
+    "StoreLost",
+    "StoreUnavailable",
+    "TableStore",
+    "TableVersion",
+    "connect",
+    "eviction_policy",
+    "mapped",
+]
 
 # KEYS: epoch, version, pins, streams. ARGV: stream, batch, run id of the server. Nil: the tables are not confirmed, or
 # what says which version they are of is lost. A stream that was dropped has tables without rows.
@@ -48,10 +54,6 @@ pinned = epoch.epoch .. ':' .. version
 redis.call('HSET', KEYS[3], ARGV[2], pinned)
 return pinned
 """
-
-# KEYS: lease. ARGV: token, lifetime in ms.
-_RENEW = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0"
-_RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
 
 
 _FEW_WAITING = 64
@@ -88,6 +90,16 @@ def connect(settings: Settings) -> Any:
         retry=None,
         command_packer=_Packer(),
     )
+
+
+def eviction_policy(settings: Settings) -> str | None:
+    """Return how Redis drops keys when its memory is full, ``noeviction`` if it has no limit; None if it doesn't tell.
+
+    INFO is asked, which servers answer that are managed by others and refuse CONFIG.
+    """
+    with mapped():
+        info = connect(settings).info("memory")
+    return info.get("maxmemory_policy") if info.get("maxmemory") != 0 else "noeviction"
 
 
 class _Packer:
@@ -233,59 +245,3 @@ class TableStore:
         """Put what a source partition's tasks saw lately where the gateway finds it."""
         with mapped():
             self._redis.hset(self._key("statistics", stream_id), str(partition), msgspec.msgpack.encode(statistics))
-
-
-class Lease:
-    """The right to be the gateway, or the evaluator, of a prefix.
-
-    It lapses when it is not renewed in time; a holder that cannot renew must stop at once. A holder on this machine
-    whose process is gone is succeeded without waiting.
-    """
-
-    LIFETIME_MS = 15_000
-
-    def __init__(self, settings: Settings, role: str) -> None:
-        self._redis = connect(settings)
-        self._key = settings.key("lease", role)
-        self.token = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
-        """Who this holder is, as `holder` gives it."""
-
-    def acquire(self) -> bool:
-        """Take the lease, or keep it; False while somebody else holds it."""
-        with mapped():
-            if self._redis.set(self._key, self.token, nx=True, px=self.LIFETIME_MS) or self.renew():
-                return True
-            holder = self.holder()
-            if holder is not None and _is_dead(holder):
-                self._redis.eval(_RELEASE, 1, self._key, holder)
-                return bool(self._redis.set(self._key, self.token, nx=True, px=self.LIFETIME_MS))
-            return False
-
-    def renew(self) -> bool:
-        """Prolong the lease; False when it is not ours (any more)."""
-        with mapped():
-            return bool(self._redis.eval(_RENEW, 1, self._key, self.token, self.LIFETIME_MS))
-
-    def holder(self) -> str | None:
-        """Return who holds it, as ``host/pid/nonce``."""
-        with mapped():
-            holder = self._redis.get(self._key)
-        return holder.decode() if holder else None
-
-    def release(self) -> None:
-        """Give it back."""
-        with mapped():
-            self._redis.eval(_RELEASE, 1, self._key, self.token)
-
-
-def _is_dead(holder: str) -> bool:
-    host, pid, _ = holder.split("/")
-    if host != socket.gethostname():
-        return False
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    return False

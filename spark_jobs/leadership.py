@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 
 from grouping.errors import OperationalError
-from grouping.redis_store import Lease
+from grouping.lease import Lease
 from grouping.settings import Settings
 
 __all__ = ["Leadership"]

@@ -25,7 +25,7 @@ from grouping.digests.cursor import Cursor
 from grouping.digests.jobs import DigestJobs, Job
 from grouping.digests.orders import Answer, Answered, Order, carry_out, ordered_parts
 from grouping.digests.pending_log import PendingLog
-from grouping.redis_store import Lease
+from grouping.lease import Lease
 from grouping.settings import Settings
 
 __all__ = ["BigTicks"]

@@ -69,11 +69,9 @@ class TimerState:
 
     def begin_cursors(self, cursors: Mapping[str, Cursor]) -> None:
         """Keep cursors of lives of destinations that have none yet."""
-        with mapped():
-            pipeline = self._redis.pipeline(transaction=False)
+        with self._working.writing() as pipeline:
             for life, cursor in cursors.items():
                 pipeline.hsetnx(self._working.key("cursors"), life, _encode(cursor))
-            pipeline.execute()
 
     def readers(self, stores: Sequence[bytes]) -> list[list[str]]:
         """Return the destinations that read each of those stores."""
@@ -110,8 +108,8 @@ class TimerState:
     def arm(self, stream_id: str, ticks: Mapping[str, int]) -> None:
         """Have destinations fire at those ticks, unless they do earlier."""
         for chunk in _chunks(ticks):
-            with mapped():
-                self._redis.zadd(self._working.key("timers", stream_id), chunk, lt=True)
+            with self._working.writing() as pipeline:
+                pipeline.zadd(self._working.key("timers", stream_id), chunk, lt=True)
 
     def look_after(self, stream_id: str, at_ms: int) -> None:
         """Have all destinations looked at that are armed for ticks later than an instant."""
@@ -125,8 +123,7 @@ class TimerState:
     ) -> None:
         """Note that destinations were served: their next ticks, or none, and by life the cursors that moved."""
         key, gone = self._working.key("timers", stream_id), list(idle)
-        with mapped():
-            pipeline = self._redis.pipeline(transaction=True)
+        with self._working.writing() as pipeline:
             if cursors:
                 packed = {name: _encode(cursor) for name, cursor in cursors.items()}
                 pipeline.hset(self._working.key("cursors"), mapping=packed)
@@ -134,7 +131,6 @@ class TimerState:
                 pipeline.zadd(key, dict(ticks))
             if gone:
                 pipeline.zrem(key, *gone)
-            pipeline.execute()
 
     # -- what Kafka has ------------------------------------------------------------------------------------------------
 
@@ -148,11 +144,11 @@ class TimerState:
         for chunk in _chunks(cursors):
             kept = {name: _encode(cursor) for name, cursor in chunk.items() if cursor is not None}
             gone = [name for name, cursor in chunk.items() if cursor is None]
-            with mapped():
+            with self._working.writing() as pipeline:
                 if kept:
-                    self._redis.hset(self._working.key("cursors"), mapping=kept)
+                    pipeline.hset(self._working.key("cursors"), mapping=kept)
                 if gone:
-                    self._redis.hdel(self._working.key("cursors"), *gone)
+                    pipeline.hdel(self._working.key("cursors"), *gone)
         for stream_id, note in settled.items():
             if note is not None:
                 self.note_settled(stream_id, note)
@@ -160,8 +156,8 @@ class TimerState:
 
     def note_position(self, read: int) -> None:
         """Note up to where the working copy has `cq.ticks`."""
-        with mapped():
-            self._redis.set(self._working.key("ticks-read"), read)
+        with self._working.writing() as pipeline:
+            pipeline.set(self._working.key("ticks-read"), read)
 
     def settled(self, stream_id: str) -> Settled | None:
         """Return up to when the ticks of a stream have fired."""
@@ -171,8 +167,8 @@ class TimerState:
 
     def note_settled(self, stream_id: str, note: Settled) -> None:
         """Note up to when the ticks of a stream have fired."""
-        with mapped():
-            self._redis.hset(self._working.key("settled-ticks"), stream_id, _encode(note))
+        with self._working.writing() as pipeline:
+            pipeline.hset(self._working.key("settled-ticks"), stream_id, _encode(note))
 
 
 _NEW = Cursor()

@@ -16,7 +16,7 @@ from gateway.timers import ordering
 from grouping.digests.jobs import DigestJobs, Job
 from grouping.digests.orders import ORDERS
 from grouping.errors import OperationalError
-from grouping.redis_store import Lease
+from grouping.lease import Lease
 from grouping.settings import Settings
 from spark_jobs import digests
 from spark_jobs.digests import Digesting

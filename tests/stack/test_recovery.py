@@ -14,6 +14,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from gateway.commit import Commits, Journal
+from gateway.commit_mark import CatalogUnreadable
 from gateway.kafka import LogReader
 from gateway.statements import Statements
 from gateway.stored import decode_cq
@@ -230,17 +231,38 @@ def _failing(*_: object) -> dict[str, object]:
     raise RuntimeError("a fault")
 
 
+def test_what_cannot_be_read(ground: Ground) -> None:
+    """What a fault of ours may have left in Redis is filled anew; what a later version wrote is refused, and kept."""
+    office = _Office(ground)
+    office.create("a", 1)
+    working = office.desk.working
+    working.redis.hset(working.key("cqs", "bench"), "a", b"of another form")
+    office.desk._recovery.doubt()
+    office.recover()
+    office.check()
+    position = json.loads(working.redis.get(working.key("position")))
+    working.redis.set(working.key("position"), json.dumps({**position, "format": 99}))
+    with pytest.raises(CatalogUnreadable, match="format 99"):
+        office.recover()
+    assert 1 == working.redis.exists(working.key("cqs", "bench"))
+    office._producer.produce(office.settings.topic("catalog"), b'{"number": 1}', b"commit", 0)
+    office._producer.flush()
+    working.redis.set(working.key("position"), json.dumps(position))
+    with pytest.raises(CatalogUnreadable, match="cannot read"):
+        office.recover()
+
+
 def test_no_batch_meets_tables_that_are_wiped(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     """When the first of the tables goes, no epoch is confirmed any more."""
     office = _Office(ground)
     working, store, seen = office.desk.working, TableStore(office.settings), []
-    unlink = working.redis.unlink
+    transaction = working.transaction
 
-    def noting(*names: object) -> object:
+    def noting(*client: object) -> object:
         seen.append(store.epoch())
-        return unlink(*names)
+        return transaction(*client)
 
-    monkeypatch.setattr(working.redis, "unlink", noting)
+    monkeypatch.setattr(working, "transaction", noting)
     working.wipe()
     assert seen[0] is not None
     assert {None} == set(seen[1:])
