@@ -87,6 +87,10 @@ def status(data: Data = None, as_json: Annotated[bool, typer.Option("--json", he
             print(f"  {name:<10} {role['state']:<10} pid {role['pid'] or '-'}  restarts {role['restarts']}")
         for name, stream in answer["streams"].items():
             print(f"  stream {name}: {stream['behind']} events behind")
+            if "reason" in stream:
+                print(f"    does not go on: {stream['reason']}")
+            for share, why in stream.get("quarantined", {}).items():
+                print(f"    {share} is not evaluated since {why['since']}: {why['reason']}")
     raise typer.Exit(0 if answer["state"] == "ready" else 1)
 
 
@@ -97,8 +101,21 @@ def _status(run: RunFolder) -> dict[str, Any]:
         roles: dict[str, dict[str, Any]] = told.get("roles", {})
         gone = {name: {**role, "state": "stopped", "pid": None} for name, role in roles.items()}
         return {"state": "stopped", "roles": gone, "streams": {}}
-    streams = run.read(run.status("gateway")).get("streams", {})
-    return {**told_state(told, holder, time.monotonic()), "streams": streams}
+    answer = {
+        **told_state(told, holder, time.monotonic()),
+        "streams": run.read(run.status("gateway")).get("streams", {}),
+    }
+    return _with_failures(answer, run.read(run.status("evaluator")).get("streams", {}))
+
+
+def _with_failures(answer: dict[str, Any], evaluated: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Add why streams are not evaluated, as the evaluator tells it; while one is not, not everything is ready."""
+    for name, stream in answer["streams"].items():
+        reason = evaluated.get(name, {}).get("reason")
+        if reason is not None:
+            stream["reason"] = reason
+            answer["state"] = "degraded" if answer["state"] == "ready" else answer["state"]
+    return answer
 
 
 def _supervise(launch: Launch, run: RunFolder, tell: Callable[[str], None]) -> int:

@@ -42,6 +42,7 @@ def show(
     upkeep: TableUpkeep,
     next_tick: NextTick,
     index: Callable[[GroupPlan], AccessPath],
+    quarantined: Callable[[str, str], dict[str, str] | None],
 ) -> dict[str, object]:
     """Return one page of what SHOW asks for; `next` is the name to go on AFTER."""
     match statement.what:
@@ -52,7 +53,12 @@ def show(
             groups = {
                 name: stream_id for stream_id, parts in working.parts.items() for name in parts if name.startswith("g_")
             }
-            return _listed(statement, "groups", groups, lambda name: _group(working, upkeep, groups[name], name, index))
+
+            def item(name: str) -> dict[str, object]:
+                told = _group(working, upkeep, groups[name], name, index)
+                return told | {"quarantined": quarantined(groups[name], name)}
+
+            return _listed(statement, "groups", groups, item)
         case "cqs":
             return _cqs(statement, subscriber, working, _wanted(statement, working.names(subscriber).after), next_tick)
         case "timers":

@@ -10,18 +10,22 @@ __all__ = [
     "COMMIT_SECONDS",
     "DEAD_LETTERS",
     "DIGESTS",
+    "EVALUATOR_DEAD_LETTERS",
     "LATE_MATCHES",
     "LATE_TICKS",
     "LIVE_CQS",
+    "QUARANTINED",
     "REPEATED_MATCHES",
     "TICK_SECONDS",
 ]
 
 COMMANDS = Counter("cq_commands", "commands answered, by the code of their reply", ["code"])
 DEAD_LETTERS = Counter("cq_dead_letters", "records that the gateway could not decode, by code", ["code"])
+EVALUATOR_DEAD_LETTERS = Gauge("cq_evaluator_dead_letters", "dead letters of source records, by code", ["code"])
 COMMIT_SECONDS = Histogram("cq_commit_seconds", "time to carry out one batch of commands and write it to Redis")
 LIVE_CQS = Gauge("cq_live_cqs", "live CQs, by stream", ["stream"])
 BEHIND = Gauge("cq_events_behind", "events published and not yet evaluated, by stream", ["stream"])
+QUARANTINED = Gauge("cq_quarantined_groups", "groups of which something is not evaluated, by stream", ["stream"])
 DIGESTS = Counter("cq_digests", "digests written")
 LATE_MATCHES = Counter("cq_late_matches", "matches in a digest that begins after their record time")
 REPEATED_MATCHES = Counter(

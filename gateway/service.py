@@ -183,7 +183,7 @@ class _Service:
         self._epoch = 0
         self._refreshed_ms = now_ms()
         self._metrics_url = ""
-        self._streams: dict[str, dict[str, int]] = {}
+        self._streams: dict[str, dict[str, object]] = {}
         """What is told of each stream, by name."""
 
     def run(self) -> None:
@@ -284,11 +284,13 @@ class _Service:
     def _tell(self) -> None:
         """Say how things are, where the supervisor, Prometheus and the next gateway look."""
         self._statements.counts.save()
+        quarantines = self._statements.quarantines
+        quarantines.look(now_ms())
         self._streams = {}
         for stream in self._statements.catalog:
             behind = self._behind(stream)
             BEHIND.labels(stream.name).set(behind)
-            self._streams[stream.name] = {"behind": behind}
+            self._streams[stream.name] = {"behind": behind, "quarantined": quarantines.of_stream(stream.stream_id)}
         self._status.write("ready", **self._told())
 
     def _told(self) -> dict[str, object]:

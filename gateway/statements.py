@@ -14,6 +14,7 @@ from gateway.listing import show
 from gateway.match_counts import MatchCounts
 from gateway.placing import Asked
 from gateway.positions import Positions
+from gateway.quarantines import Quarantines
 from gateway.records import Cq, Destination, TriggerSpec, instant
 from gateway.registry import Registry
 from gateway.streams import create_stream, describe_stream, drop_stream
@@ -94,6 +95,7 @@ class Statements:
         self._upkeep = upkeep
         self.counts = MatchCounts(working)
         self.registry = Registry(settings, working, positions)
+        self.quarantines = Quarantines(settings, working)
         self.reload()
 
     def reload(self) -> None:
@@ -189,7 +191,8 @@ class Statements:
                 return self._describe(registry.find(key, name), now_ms)
             case Show():
                 tick, index = self._next_tick(now_ms), partial(registry.admission.index, now_ms=now_ms)
-                return show(statement, key.subscriber, self._working, self.catalog, self._upkeep, tick, index)
+                quarantined, working = self.quarantines.of_group, self._working
+                return show(statement, key.subscriber, working, self.catalog, self._upkeep, tick, index, quarantined)
             case ExplainSelect(select):
                 query = compile_select(select, self.catalog)
                 stream = self._working.streams[query.plan.stream_id]
@@ -224,6 +227,7 @@ class Statements:
     def _describe(self, cq: Cq, now_ms: int) -> Result:
         holder = self._working.holder(cq.destination_id)
         assert holder is not None, "a CQ has a destination"
+        destination = holder.destination
         matches: int | None
         if holder.destination.mode == "virtual":
             matches, last_ms = None, None  # who sees a record of the group's is each reader's to tell
@@ -233,6 +237,7 @@ class Statements:
         return described | {
             "text": str(cq.text),
             "status": "paused" if cq.paused else "active",
+            "quarantined": self.quarantines.of_cq(destination.stream_id, destination.group_id, destination.select_id),
             "created_at": instant(cq.created_ms),
             "matches": matches,
             "last_match_at": None if last_ms is None else instant(last_ms),

@@ -32,6 +32,9 @@ _OF_STREAM = (
     "pins",
     "committed",
     "statistics",
+    "quarantine",
+    "trial",
+    "in-hand",
 )
 """Keys that go with their stream."""
 

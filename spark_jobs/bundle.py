@@ -7,6 +7,7 @@ constants are checked together, whichever tables they are of. So a thousand grou
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
+from copy import copy
 
 import numpy as np
 import pyarrow as pa
@@ -72,6 +73,15 @@ class Bundle:
         codes = self._codes.find(events)
         known = np.flatnonzero(codes >= 0)
         return known, self._index.find(codes[known])
+
+    def only(self, groups: Container[str]) -> Bundle | None:
+        """Return the bundle as if there were these groups alone, None when it has none of them; good until `settle`."""
+        kept = np.array([member.shape.plan.group_id in groups for member in self.members])
+        if not kept.any():
+            return None
+        part = copy(self)
+        part.alive = self.alive & kept[self.owner]
+        return part
 
     @property
     def nbytes(self) -> int:

@@ -10,14 +10,11 @@ from numpy.typing import NDArray
 
 from spark_jobs.bundle import Bundle
 from spark_jobs.event_column import EventColumns
-from spark_jobs.faults import FAULTS, report_fault
 from spark_jobs.index import Ints, Pairs
 from spark_jobs.load import Loads
 from spark_jobs.met import Met
 from spark_jobs.residual import holds
-from spark_jobs.shared_conjunct import SharedConjunct
 from spark_jobs.table_lookup import RESIDUAL_PAIRS
-from spark_jobs.table_shape import TableShape
 
 __all__ = ["BundleLookup"]
 
@@ -43,14 +40,14 @@ class BundleLookup:
         self._candidates = np.zeros(len(bundle.members), np.int64)
         self._seconds = 0.0
 
-    @property
-    def shapes(self) -> list[TableShape]:
-        """The tables, as they are reported when the look-up fails as a whole."""
-        return [member.shape for member in self._bundle.members]
-
     def add_counts(self, counts: Ints) -> None:
         """Add to each event's count the candidates that it will be expanded to."""
         counts[self._events] += self._found.counts()
+
+    def mark(self, marks: NDArray[np.bool_]) -> None:
+        """Mark the events that have a candidate."""
+        for places, candidates in self._found.pairs(RESIDUAL_PAIRS):
+            marks[self._events[places[self._bundle.alive[candidates]]]] = True
 
     def took(self, seconds: float) -> None:
         """Count time that it cost, to each table by the candidates that it had."""
@@ -96,22 +93,8 @@ class BundleLookup:
             if wanted.size:
                 places = rows[wanted] + conjunct.shift[owner[wanted]]
                 began = time.perf_counter()
-                held = true[wanted] = self._holds(conjunct, events, found[wanted], places)
+                held = true[wanted] = holds(
+                    (conjunct.conjunct,), events, found[wanted], conjunct.types, conjunct.constants, places
+                )
                 conjunct.tally.add(time.perf_counter() - began, held.size, int(np.count_nonzero(held)))
         return found[true], rows[true]
-
-    def _holds(self, conjunct: SharedConjunct, events: EventColumns, found: Ints, places: Ints) -> NDArray[np.bool_]:
-        """Tell for which pairs a conjunct is TRUE; for none where it cannot be evaluated.
-
-        Args:
-            conjunct: What to check.
-            events: The batch.
-            found: The event of each pair.
-            places: Its row among those of the tables that have the conjunct.
-        """
-        try:
-            return holds((conjunct.conjunct,), events, found, conjunct.types, conjunct.constants, places)
-        except FAULTS:
-            for number in np.flatnonzero(conjunct.members).tolist():
-                report_fault(self._bundle.members[number].shape)
-            return np.zeros(found.size, np.bool_)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -78,6 +78,18 @@ class Snapshot:
     def rows(self) -> int:
         """How many entries there are, those struck out and not yet swept included."""
         return sum(table.rows for table in self.tables)
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups that have entries."""
+        return list(dict.fromkeys(table.shape.plan.group_id for table in self.tables))
+
+    def only(self, groups: Collection[str]) -> Snapshot:
+        """Return the tables of some groups alone, with the indexes that they have."""
+        kept = frozenset(groups)
+        tables = tuple(table for table in self.tables if table.shape.plan.group_id in kept)
+        bundles = tuple(part for bundle in self.bundles if (part := bundle.only(kept)) is not None)
+        return replace(self, tables=tables, bundles=bundles)
 
     @property
     def nbytes(self) -> int:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 from numpy.typing import NDArray
 
+from grouping.errors import InternalError
 from spark_jobs.bundle_key import is_bundled
 from spark_jobs.constant_rows import ConstantRows
+from spark_jobs.event_column import EventColumns
+from spark_jobs.faults import FAULTS
+from spark_jobs.index import Ints
 from spark_jobs.table_shape import TableShape
-from spark_jobs.union_lookup import AnyLookup, lookup_of
+from spark_jobs.union_lookup import AnyCandidates, AnyLookup, lookup_of
 
 __all__ = ["ConstantPart", "added"]
+
+log = logging.getLogger(__name__)
 
 _RATIO = 8
 """A part is merged into the one before it unless that is this many times larger."""
@@ -61,8 +69,24 @@ class ConstantPart:
         return self.rows.nbytes + own + (0 if self.alive is None else self.alive.nbytes)
 
 
-def _indexed(shape: TableShape, rows: ConstantRows) -> AnyLookup:
-    return lookup_of(shape.plan.conjuncts, shape.path, shape.types, rows.constants, len(rows))
+class _NoIndex:
+    """In the place of an index that could not be built: who looks up fails, and that is its group alone."""
+
+    nbytes = 0
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def find(self, _events: EventColumns, _selected: Ints) -> AnyCandidates:
+        raise InternalError("a group has no index", detail=self._reason)
+
+
+def _indexed(shape: TableShape, rows: ConstantRows) -> AnyLookup | _NoIndex:
+    try:
+        return lookup_of(shape.plan.conjuncts, shape.path, shape.types, rows.constants, len(rows))
+    except FAULTS as fault:
+        log.exception("index not built", extra={"group": shape.plan.group_id})
+        return _NoIndex(type(fault).__name__)
 
 
 def added(shape: TableShape, parts: tuple[ConstantPart, ...], rows: ConstantRows) -> tuple[ConstantPart, ...]:

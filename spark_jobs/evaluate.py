@@ -14,13 +14,13 @@ import numpy as np
 from spark_jobs.bundle_lookup import BundleLookup
 from spark_jobs.constant_cache import ConstantTable, Snapshot
 from spark_jobs.event_column import EventColumns, EventSource
-from spark_jobs.faults import FAULTS, report_fault
+from spark_jobs.index import Ints
 from spark_jobs.load import Load, Loads
 from spark_jobs.matches import Matches
 from spark_jobs.met import Met, assembled, once_per_group
 from spark_jobs.table_lookup import PAIRS, TableLookup, selected_events
 
-__all__ = ["match", "matches"]
+__all__ = ["candidates", "match", "matches"]
 
 AnyLookup = TableLookup | BundleLookup
 
@@ -41,6 +41,9 @@ def matches(
         source: The events.
         limit: Candidate pairs in one slice, unless one event alone has more.
         loads: Where to count what each table costs.
+
+    Raises:
+        Exception: Of any kind, as what a group's predicate does is somebody else's code (`faults.FAULTS`).
     """
     events = EventColumns(source)
     groups: dict[str, int] = {}
@@ -49,6 +52,14 @@ def matches(
     for first, last in _slices(lookups, source.count, limit):
         met = [found for lookup in lookups for found in _met(lookup, events, first, last)]
         yield assembled(once_per_group(met), names, snapshot.selects, snapshot.select_of, snapshot.mode_of)
+
+
+def candidates(snapshot: Snapshot, source: EventSource) -> Ints:
+    """Return the events for which the indexes find an entry, whatever else its predicate asks for."""
+    marks = np.zeros(source.count, np.bool_)
+    for lookup in _looked_up(snapshot, EventColumns(source), Loads(), {}):
+        lookup.mark(marks)
+    return np.flatnonzero(marks)
 
 
 def _looked_up(snapshot: Snapshot, events: EventColumns, loads: Loads, groups: dict[str, int]) -> Iterator[AnyLookup]:
@@ -69,11 +80,7 @@ def _looked_up(snapshot: Snapshot, events: EventColumns, loads: Loads, groups: d
 def _by_itself(table: ConstantTable, events: EventColumns, load: Load, groups: dict[str, int]) -> Iterator[AnyLookup]:
     """Look up those parts of a table that have an index."""
     began = time.perf_counter()
-    try:
-        selected = selected_events(table.shape, events)
-    except FAULTS:
-        report_fault(table.shape)
-        return
+    selected = selected_events(table.shape, events)
     if selected.size:
         group = groups.setdefault(table.shape.plan.group_id, len(groups))
         for part in table.parts:
@@ -83,16 +90,10 @@ def _by_itself(table: ConstantTable, events: EventColumns, load: Load, groups: d
 
 
 def _met(lookup: AnyLookup, events: EventColumns, first: int, last: int) -> list[Met]:
-    """Keep a group that cannot be evaluated, which is a fault of ours, from stopping all others."""
     began = time.perf_counter()
-    try:
-        return list(lookup.meet(events, first, last))
-    except FAULTS:
-        for shape in lookup.shapes:
-            report_fault(shape)
-        return []
-    finally:
-        lookup.took(time.perf_counter() - began)
+    met = list(lookup.meet(events, first, last))
+    lookup.took(time.perf_counter() - began)
+    return met
 
 
 def _slices(lookups: list[AnyLookup], count: int, limit: int) -> Iterator[tuple[int, int]]:

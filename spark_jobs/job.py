@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from grouping.errors import OperationalError
 from grouping.log_lines import log_to
+from grouping.quarantine import QuarantineStore
 from grouping.redis_store import TableStore
 from grouping.settings import Settings
 from spark_jobs.digest_jobs import DigestJobs
@@ -26,6 +27,7 @@ from spark_jobs.leadership import Leadership
 from spark_jobs.predecessor import end_predecessor, note_jvm
 from spark_jobs.session import jobs_started, jvm_process, kill_jvm, open_session
 from spark_jobs.streams import Streams
+from spark_jobs.trials import Trials
 from spark_jobs.warm_up import warm_up
 from spark_jobs.watermarks import Broker
 from spark_jobs.worker import Evaluation
@@ -99,7 +101,8 @@ def _run(settings: Settings, token: str, status: StatusFile) -> None:
         settings,
         TableStore(settings),
         broker,
-        partial(Evaluation.of, settings=settings),
+        lambda stream, cautious: Evaluation.of(stream, settings, cautious=cautious),
+        Trials(QuarantineStore(settings), lambda: time.time_ns() // 1_000_000),
         time.monotonic,
     )
     DigestJobs(spark, settings, token, partial(_end, "digests not written")).start()

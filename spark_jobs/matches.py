@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.group import SelectList
+from grouping.quarantine import share_of
 
 __all__ = ["Matches"]
 
@@ -38,3 +40,32 @@ class Matches:
     selects: tuple[SelectList, ...]
     groups: tuple[str, ...]
     """Group ids."""
+
+    @property
+    def shares(self) -> list[str]:
+        """The shares (`grouping.quarantine`) that met an event: SELECT lists of groups."""
+        return [self._share(code) for code in np.unique(self._codes()).tolist()]
+
+    def only(self, shares: Collection[str]) -> Matches:
+        """Return the matches of some shares alone."""
+        codes = self._codes()
+        distinct, which = np.unique(codes, return_inverse=True)
+        kept = np.array([self._share(code) in shares for code in distinct.tolist()], np.bool_)
+        found = np.flatnonzero(kept[which])
+        return Matches(
+            self.event[found],
+            self.destination.take(pa.array(found)),
+            self.mode[found],
+            self.partition[found],
+            self.number[found],
+            self.select[found],
+            self.group[found],
+            self.selects,
+            self.groups,
+        )
+
+    def _codes(self) -> NDArray[np.int64]:
+        return (self.group.astype(np.int64) << 32) | self.select
+
+    def _share(self, code: int) -> str:
+        return share_of(self.groups[code >> 32], self.selects[code & 0xFFFFFFFF].select_id)

@@ -10,7 +10,7 @@ from grouping.catalog import Stream
 from grouping.settings import Settings
 from spark_jobs.headers import packed_headers
 
-__all__ = ["MAX_RECORD_BYTES", "OUTPUT", "dead_letters"]
+__all__ = ["MAX_RECORD_BYTES", "OUTPUT", "dead_letter_code", "dead_letters"]
 
 OUTPUT = pa.schema(
     {
@@ -28,6 +28,8 @@ MAX_RECORD_BYTES = 1_000_000
 
 The limit is ours and not the broker's, which would refuse the record's neighbours with it.
 """
+
+_CODE = b"code"
 
 _DETAIL_CHARACTERS = 1_000
 """What of a detail is kept: it may quote the value, which may have a megabyte."""
@@ -74,5 +76,11 @@ def dead_letters(
             pa.nulls(count, pa.int32()),
             pa.array(headers, pa.binary()),
         ],
-        schema=OUTPUT,
+        schema=OUTPUT.with_metadata({_CODE: code}),
     )
+
+
+def dead_letter_code(rows: pa.RecordBatch) -> str | None:
+    """Return the code of dead letters, None of other rows; rows are never of both."""
+    code = (rows.schema.metadata or {}).get(_CODE)
+    return None if code is None else code.decode()

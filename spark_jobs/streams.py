@@ -17,6 +17,7 @@ from spark_jobs.checkpoint import checkpoints, has_begun, last_commit, remove
 from spark_jobs.progress import Progress
 from spark_jobs.sink import Produce, checkpoint_location, write_stream
 from spark_jobs.source import read_stream
+from spark_jobs.trials import Trials
 from spark_jobs.watermarks import Broker
 
 __all__ = ["Streams"]
@@ -26,6 +27,13 @@ log = logging.getLogger(__name__)
 _FIRST_BACKOFF_SECONDS = 1.0
 _LONGEST_BACKOFF_SECONDS = 30.0
 _COMPARE_EVERY_SECONDS = 1.0
+_PROMPT_DEATHS = 10
+"""So often a stream whose worker died is started again at once: each death tells more about what is at fault."""
+_STEADY_SECONDS = 10.0
+"""How long a query must run until its stream is taken for sound again, unless it commits a batch."""
+
+Evaluate = Callable[[Stream, bool], Produce]
+"""Gives the function that a stream's tasks run; and whether they must be cautious."""
 
 
 @dataclass(slots=True)
@@ -38,8 +46,9 @@ class _Running:
     start_at: float = 0.0
     compare_at: float = 0.0
     behind: int | None = None
+    steady_at: float = 0.0
     reason: str | None = None
-    """Why it does not run."""
+    """Why it does not run, or did not a moment ago."""
 
 
 class Streams:
@@ -51,7 +60,8 @@ class Streams:
         settings: Settings,
         store: TableStore,
         broker: Broker,
-        evaluate: Callable[[Stream], Produce],
+        evaluate: Evaluate,
+        trials: Trials,
         clock: Callable[[], float],
     ) -> None:
         """Begin with no query.
@@ -62,6 +72,7 @@ class Streams:
             store: Tells which streams there are, and is told how far they are.
             broker: Where the source topics are.
             evaluate: Gives the function that a stream's tasks run.
+            trials: Learns from the deaths of workers.
             clock: Monotonic seconds.
         """
         self._spark = spark
@@ -69,6 +80,7 @@ class Streams:
         self._store = store
         self._broker = broker
         self._evaluate = evaluate
+        self._trials = trials
         self._clock = clock
         self._running: dict[str, _Running] = {}
         self._epoch: int | None = None
@@ -139,17 +151,27 @@ class Streams:
                 self._start(running)
             return
         assert running.progress is not None
-        error = running.query.exception() if not running.query.isActive else None
         if not running.query.isActive:
-            running.query = None
-            raise OperationalError(
-                "a query ended", detail=str(error).strip().splitlines()[0] if error else "It stopped."
-            )
+            self._ended(running, str(running.query.exception() or "It stopped."))
+            return
         running.progress.look(running.query)
         if running.progress.batch > running.batch_at_start:
-            running.failures = 0
+            running.failures, running.reason = 0, None
+            self._trials.committed(running.stream.stream_id)
+        elif self._clock() >= running.steady_at:
+            running.reason = None
         if self._clock() >= running.compare_at:
             self._compare(running, running.progress)
+
+    def _ended(self, running: _Running, failure: str) -> None:
+        """Note the end of a query, and when it is started again."""
+        running.query = None
+        deaths = self._trials.failed(running.stream.stream_id, failure)
+        if deaths:
+            times = f"{deaths} times at one batch" if deaths > 1 else "once"
+            self._failed(running, f"a worker died, {times}", prompt=deaths <= _PROMPT_DEATHS)
+        else:
+            self._failed(running, failure.strip().splitlines()[0])
 
     def _compare(self, running: _Running, progress: Progress) -> None:
         running.compare_at = self._clock() + _COMPARE_EVERY_SECONDS
@@ -172,21 +194,27 @@ class Streams:
         progress.tell()
         # Before the first batch: it would silently begin after what was deleted meanwhile.
         progress.report_deleted()
+        if running.progress is not None and progress.batch > running.progress.batch:
+            self._trials.committed(stream.stream_id)
+        cautious = self._trials.begin(stream.stream_id)
         # Queries take the pool of the thread that starts them; a pool each gives each stream its share.
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", stream.stream_id)
         try:
             source = read_stream(self._spark, stream, form.partitions, self._settings)
-            running.query = write_stream(source, self._evaluate(stream), stream.source_id, self._settings)
+            running.query = write_stream(source, self._evaluate(stream, cautious), stream.source_id, self._settings)
         except Exception as exc:  # pyspark's and py4j's have no common base
             raise OperationalError("a query did not start", detail=str(exc).splitlines()[0]) from exc
-        running.progress, running.batch_at_start, running.reason = progress, progress.batch, None
+        running.progress, running.batch_at_start = progress, progress.batch
+        running.steady_at = self._clock() + _STEADY_SECONDS
         log.info(
             "stream started", extra={"stream": stream.name, "stream_id": stream.stream_id, "batch": progress.batch}
         )
 
-    def _failed(self, running: _Running, reason: str) -> None:
-        backoff = min(_FIRST_BACKOFF_SECONDS * 2.0**running.failures, _LONGEST_BACKOFF_SECONDS)
-        running.failures += 1
+    def _failed(self, running: _Running, reason: str, *, prompt: bool = False) -> None:
+        backoff = 0.0
+        if not prompt:
+            backoff = min(_FIRST_BACKOFF_SECONDS * 2.0**running.failures, _LONGEST_BACKOFF_SECONDS)
+            running.failures += 1
         running.start_at = self._clock() + backoff
         running.reason = reason
         log.warning(

@@ -47,15 +47,16 @@ class TableLookup:
     candidates: AnyCandidates
     load: Load
 
-    @property
-    def shapes(self) -> list[TableShape]:
-        """What is left out when the look-up fails."""
-        return [self.part.shape]
-
     def add_counts(self, counts: Ints) -> None:
         """Add to each event's count the candidates that it will be expanded to."""
         if not self._by_existence:
             self.load.candidates += self.candidates.add_counts(counts)
+
+    def mark(self, marks: NDArray[np.bool_]) -> None:
+        """Mark the events that have a candidate."""
+        counts = np.zeros(marks.size, np.int64)
+        self.candidates.add_counts(counts)
+        marks |= counts > 0
 
     def took(self, seconds: float) -> None:
         """Count time that it cost."""

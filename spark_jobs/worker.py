@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import pickle
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,16 +18,22 @@ from pyspark import TaskContext
 from grouping.catalog import Stream
 from grouping.errors import InternalError, OperationalError
 from grouping.match_tally import MatchTally
+from grouping.quarantine import QuarantineStore
 from grouping.redis_store import TableStore, TableVersion
 from grouping.settings import Settings
 from spark_jobs import digests
+from spark_jobs.caution import NO_CAUTION, Harm
 from spark_jobs.constant_cache import ConstantTables, Snapshot
 from spark_jobs.decode import decode
-from spark_jobs.evaluate import matches
 from spark_jobs.events import Events
+from spark_jobs.faults import FAULTS
 from spark_jobs.garbage import Settling
 from spark_jobs.index_choice import IndexChoice
+from spark_jobs.isolation import Isolation
+from spark_jobs.matches import Matches
 from spark_jobs.met import NO_NUMBER
+from spark_jobs.not_evaluated import NotEvaluated
+from spark_jobs.output import dead_letter_code
 from spark_jobs.pending import pending_records
 from spark_jobs.residual import evaluate_expression
 from spark_jobs.split import split
@@ -59,46 +66,87 @@ class Evaluation:
     """The `Stream`, as JSON."""
     settings: bytes
     """The `Settings`, pickled, since JSON would mask its secrets."""
+    cautious: bool = False
+    """Whether shares of the stream's queries did harm before: only then do tasks ask which."""
 
     @classmethod
-    def of(cls, stream: Stream, settings: Settings) -> Evaluation:
+    def of(cls, stream: Stream, settings: Settings, *, cautious: bool = False) -> Evaluation:
         """Return the evaluation of a stream."""
-        return cls(msgspec.json.encode(stream), pickle.dumps(settings))
+        return cls(msgspec.json.encode(stream), pickle.dumps(settings), cautious)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Evaluate a task's records; yields rows of `spark_jobs.output.OUTPUT`."""
         stream, settings = _unpacked(self.stream, self.settings)
         batch_id = _batch_id()
-        tables: tuple[TableVersion, Snapshot] | None = None
-        counts = _MatchCounts()
         _forget_idle(stream.stream_id, time.monotonic())
         digests.forget_idle(time.monotonic())
-        watch = _watches.get(stream.stream_id) or _watches.setdefault(stream.stream_id, _Watch(stream))
+        watch = _watches.get(stream.stream_id) or _watches.setdefault(stream.stream_id, _Watch(stream, settings))
+        task: _Task | None = None
         for batch in batches:
             if not batch.num_rows:
                 continue
-            tables = tables or _tables_of(stream.stream_id, batch_id, settings)
-            version, snapshot = tables
-            events, dead_letters = decode(batch, stream, settings)
-            if dead_letters is not None:
-                yield dead_letters
-            if events.count:
-                for found in matches(snapshot, events, loads=watch.sampler.loads):
-                    counts.add(found.number, events.time_ms)
-                    yield from split(events, found, stream, settings, evaluate_expression)
-                    yield from pending_records(events, found, stream, version, settings, evaluate_expression)
-                watch.last = events
-        if tables is not None:
-            watch.tell(*tables, settings)
-        counts.publish(stream.stream_id, settings)
+            if task is None:
+                tables = _tables_of(stream.stream_id, batch_id, settings)
+                task = _Task(stream, settings, tables, watch, self.cautious)
+            yield from task.records(batch)
+        if task is not None:
+            task.end()
         _settling.task_done()
+
+
+class _Task:
+    """What a task does with its records, under one version of the tables."""
+
+    def __init__(
+        self, stream: Stream, settings: Settings, tables: tuple[TableVersion, Snapshot], watch: _Watch, cautious: bool
+    ) -> None:
+        self._stream = stream
+        self._settings = settings
+        self._version, self._snapshot = tables
+        self._watch = watch
+        self._matches = _MatchCounts()
+        self._letters: Counter[str] = Counter()
+        self._not_evaluated = NotEvaluated(stream, settings)
+        caution = watch.harm.caution(_task_number(), _WAIT_SECONDS) if cautious else NO_CAUTION
+        self._isolation = Isolation(
+            self._snapshot, self._write, self._not_evaluated, caution, watch.harm.failed, watch.sampler.loads
+        )
+
+    def records(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield the output of some records."""
+        for rows in self._records(batch):
+            if (code := dead_letter_code(rows)) is not None:
+                self._letters[code] += rows.num_rows
+            yield rows
+
+    def _records(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        events, dead_letters = decode(batch, self._stream, self._settings)
+        if dead_letters is not None:
+            yield dead_letters
+        if events.count:
+            yield from self._isolation.records(events)
+            self._watch.last = events
+
+    def _write(self, events: Events, found: Matches) -> Iterator[pa.RecordBatch]:
+        stream, settings = self._stream, self._settings
+        yield from split(events, found, stream, settings, evaluate_expression)
+        yield from pending_records(events, found, stream, self._version, settings, evaluate_expression)
+        self._matches.add(found.number, events.time_ms)
+
+    def end(self) -> None:
+        """Tell what was seen, and what could not be evaluated."""
+        self._watch.tell(self._version, self._snapshot, self._settings)
+        self._matches.publish(self._stream.stream_id, self._settings)
+        if self._letters:
+            self._watch.harm.tell(self._letters, self._not_evaluated.reasons)
 
 
 class _Watch:
     """What a worker observes of a stream: it tells the gateway, and chooses indexes by it."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, settings: Settings) -> None:
         self._stream_id = stream.stream_id
+        self.harm = Harm(stream.stream_id, QuarantineStore(settings), _now_ms)
         self._choice = IndexChoice(time.monotonic)
         self.sampler = StreamSampler(stream, time.time)
         self.last: Events | None = None
@@ -109,7 +157,10 @@ class _Watch:
         events, self.last = self.last, None
         if events is None:
             return
-        self._choice.revise(_tables[self._stream_id], snapshot, events, self.sampler.loads)
+        try:
+            self._choice.revise(_tables[self._stream_id], snapshot, events, self.sampler.loads)
+        except FAULTS:
+            log.exception("index not chosen anew", extra={"stream": self._stream_id})
         told = self.sampler.take(events, version, snapshot)
         if told is None:
             return
@@ -138,12 +189,21 @@ def _forget_idle(used: str, now: float) -> None:
             kept.pop(stream_id, None)
 
 
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
 def _batch_id() -> int:
     context = TaskContext.get()
     batch_id = context.getLocalProperty(_BATCH_ID) if context is not None else None
     if batch_id is None:
         raise InternalError("evaluated outside of a micro-batch")
     return int(batch_id)
+
+
+def _task_number() -> int:
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()
 
 
 def _tables_of(stream_id: str, batch_id: int, settings: Settings) -> tuple[TableVersion, Snapshot]:

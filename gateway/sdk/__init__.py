@@ -32,7 +32,7 @@ from gateway.sdk.errors import (
     Unavailable,
 )
 from gateway.sdk.pipeline import Tally
-from gateway.sdk.results import ContinuousQuery, Destination, Digest, End, Match, Pause, Reply, Trigger
+from gateway.sdk.results import ContinuousQuery, Destination, Digest, End, Match, Pause, Quarantined, Reply, Trigger
 from gateway.sdk.subscription import Subscription
 
 __all__ = [
@@ -54,6 +54,7 @@ __all__ = [
     "NoReply",
     "NotFound",
     "Pause",
+    "Quarantined",
     "Refused",
     "Reply",
     "ResultsGone",

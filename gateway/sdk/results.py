@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["ContinuousQuery", "Destination", "Digest", "End", "Match", "Pause", "Reply", "Trigger"]
+__all__ = ["ContinuousQuery", "Destination", "Digest", "End", "Match", "Pause", "Quarantined", "Reply", "Trigger"]
 
 
 class Trigger(msgspec.Struct, frozen=True):
@@ -56,6 +56,15 @@ class Pause(msgspec.Struct, frozen=True):
     """None while it lasts."""
 
 
+class Quarantined(msgspec.Struct, frozen=True):
+    """Why a CQ is not evaluated, by a fault of the gateway's: its events are dead letters meanwhile."""
+
+    since: datetime
+    until: datetime
+    """When it is tried again, or counts as mended."""
+    reason: str
+
+
 class ContinuousQuery(msgspec.Struct, frozen=True):
     """A CQ as CREATE CQ and DESCRIBE CQ answer it; those from `text` to `last_match_at` are DESCRIBE's alone."""
 
@@ -73,6 +82,8 @@ class ContinuousQuery(msgspec.Struct, frozen=True):
     """Acceptance; with CREATE the time of the reply."""
     matches: int | None = None
     last_match_at: datetime | None = None
+    quarantined: Quarantined | None = None
+    """None while it is evaluated."""
     pauses: list[Pause] = []
     """Of a virtual destination: the reader passes over what was written in between."""
 

@@ -85,8 +85,8 @@ class Source:
 class Lab:
     """Makes streams and CQs under names that no other test has, and removes them."""
 
-    def __init__(self, bootstrap: str) -> None:
-        self.client = RawClient(bootstrap)
+    def __init__(self, bootstrap: str, prefix: str = "cq.") -> None:
+        self.client = RawClient(bootstrap, prefix)
         self.results = Results(bootstrap)
         self.token = uuid.uuid4().hex[:8]
         self.cqs: dict[tuple[str, str], Any] = {}

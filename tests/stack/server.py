@@ -35,8 +35,11 @@ class Stack:
 
     prefix = "cq."
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, *options: str, **environment: str) -> None:
+        """Prepare `cq up` on a folder, with further options and environment variables."""
         self.data = data
+        self._options = options
+        self._environment = environment
 
     @property
     def bootstrap(self) -> str:
@@ -54,7 +57,7 @@ class Stack:
 
     def up(self) -> str:
         """Start everything, return when it is ready, and give what was printed."""
-        return self._cq("up", "--data", str(self.data), "--detach", timeout=400)
+        return self._cq("up", "--data", str(self.data), *self._options, "--detach", timeout=400)
 
     def down(self) -> None:
         """Stop everything; not one of its processes may be left."""
@@ -89,7 +92,8 @@ class Stack:
         while (told := run.read(run.state))["state"] != "ready" or told["roles"][role]["pid"] in (None, pid):
             assert time.monotonic() < deadline, f"{role} was not restarted: {told}"
             time.sleep(0.05)  # `cq status` again and again would take one of two cores from what starts
-        assert 0 == self.status()[0]
+        while self.status()[0] != 0:  # a stream whose query ended meanwhile is started again a moment later
+            assert time.monotonic() < deadline, f"not ready: {self.status()}"
 
     def settled_jobs(self) -> int:
         """Return how many jobs Spark has started, by a status that is written from now on."""
@@ -121,7 +125,7 @@ class Stack:
             code = subprocess.run(
                 [sys.executable, "-m", "gateway.cli", *arguments],
                 stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
-                env={**os.environ, **_ENVIRONMENT}, timeout=timeout, check=False,
+                env={**os.environ, **_ENVIRONMENT, **self._environment}, timeout=timeout, check=False,
             ).returncode  # fmt: skip
         return subprocess.CompletedProcess(arguments, code, out.read_text(), err.read_text())
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grouping.expression import Call, Column, Expression, Slot
+from grouping.expression import Call, Column, Expression
 from grouping.group import GroupPlan
 from spark_jobs.constant_cache import ConstantTables, Snapshot
 from spark_jobs.evaluate import match, matches
@@ -85,18 +82,6 @@ def test_each_table_is_told_its_own_costs() -> None:
         group: (load.candidates, load.matches) for group, load in told.items()
     }
     assert all(load.micros > 0 and load.events == 3 and load.rows == 1 for load in told.values())
-
-
-def test_a_group_at_fault_does_not_stop_its_bundle(caplog: pytest.LogCaptureFixture) -> None:
-    """A conjunct that cannot be evaluated leaves out the groups that have it, each named in the log."""
-    store = Store()
-    tables = _tables(store)
-    store.known_plans["g_bad"] = GroupPlan("g_bad", "s", "", (_KEY, Call("nonsense", (Slot(1),), "BOOLEAN")))
-    entries = [entry(0, ("BIGINT",), (1,), group="g_key"), entry(1, ("BIGINT", "INT"), (1, 1), group="g_bad")]
-    with caplog.at_level(logging.ERROR):
-        result = match(tables.at(store.commit((), entries), store), Events({"a": ("INT", [1])}))
-    assert [(0, destination(0))] == found(result)
-    assert ["g_bad"] == [record.group for record in caplog.records]  # type: ignore[attr-defined]
 
 
 def test_a_bundle_is_kept_while_its_parts_are() -> None:

@@ -1,0 +1,160 @@
+"""The evaluation of a task's events, in which a share of the queries (`grouping.quarantine`) that fails fails alone.
+
+All shares are evaluated together, at no cost of their own. Where that raises, its halves are tried, and so on: the one
+at fault is left out, its events become dead letters, and from then on the worker evaluates it by itself, after the
+others. A share that killed workers is not evaluated at all for a while, and suspects are evaluated apart (`caution`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from grouping.quarantine import KILLED
+from spark_jobs.caution import Caution
+from spark_jobs.constant_cache import Snapshot
+from spark_jobs.evaluate import candidates, matches
+from spark_jobs.events import Events
+from spark_jobs.faults import FAULTS, halved
+from spark_jobs.index import Ints
+from spark_jobs.load import Loads
+from spark_jobs.matches import Matches
+from spark_jobs.not_evaluated import NotEvaluated
+
+__all__ = ["Isolation", "Write"]
+
+log = logging.getLogger(__name__)
+
+Records = Iterator[pa.RecordBatch]
+Shares = Sequence[str]
+Write = Callable[[Events, Matches], Records]
+"""Makes the records of matches."""
+
+
+class Isolation:
+    """Evaluates the events of one task."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        write: Write,
+        not_evaluated: NotEvaluated,
+        caution: Caution,
+        failed: set[str],
+        loads: Loads,
+    ) -> None:
+        """Begin a task.
+
+        Args:
+            snapshot: The tables.
+            write: Makes the records of matches.
+            not_evaluated: Writes the dead letters of what is left out.
+            caution: What is known of shares that did harm.
+            failed: Shares that have raised in this worker; those that do now are added.
+            loads: Where to count what each table costs.
+        """
+        self._snapshot = snapshot
+        self._write = write
+        self._not_evaluated = not_evaluated
+        self._caution = caution
+        self._failed = failed
+        self._loads = loads
+
+    def records(self, events: Events) -> Records:
+        """Yield the records of some events."""
+        yield from self._stage(_Lookup(self._snapshot, events, self._loads, self._written, self._caution))
+
+    def _written(self, events: Events, found: Matches) -> Records:
+        yield from self._stage(_Output(events, found, self._write))
+
+    def _stage(self, stage: _Stage) -> Records:
+        """Yield what a stage makes of its shares: of those that did no harm together, of others by themselves."""
+
+        def failed(share: str, reason: str) -> Records:
+            self._failed.add(share)
+            yield from self._not_evaluated(stage.events, stage.touched(share), share, reason)
+
+        if not self._caution.concerns(self._failed):
+            yield from halved(None, stage.shares, stage.records, self._report, failed)
+            return
+        together, apart, left_out = self._caution.divide(stage.shares(), self._failed)
+        for lot, held in [(together, ()), *((lot, lot) for lot in apart)]:
+            if lot:
+                self._caution.hold(held)
+                yield from halved(lot, stage.shares, stage.records, self._report, failed)
+        self._caution.hold(())
+        for share in left_out:
+            yield from self._not_evaluated(stage.events, stage.touched(share, safely=True), share, KILLED)
+
+    def _report(self, share: str) -> None:
+        """Log the fault that is being handled; once, as it comes again with every batch."""
+        if share not in self._failed:
+            log.exception("not evaluated", extra={"share": share})
+
+
+class _Stage(Protocol):
+    """A step of the evaluation, which may fail for some shares."""
+
+    @property
+    def events(self) -> Events:
+        """The batch."""
+
+    def shares(self) -> list[str]:
+        """List the shares that take part."""
+
+    def records(self, shares: Shares | None) -> Records:
+        """Yield the records of some shares, None for all."""
+
+    def touched(self, share: str, *, safely: bool = False) -> Ints:
+        """Return the events that a share may have met; safely: without evaluating anything of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Lookup:
+    """The look-up of groups, with their residuals."""
+
+    snapshot: Snapshot
+    events: Events
+    loads: Loads
+    written: Write
+    caution: Caution
+
+    def shares(self) -> list[str]:
+        return self.snapshot.groups
+
+    def records(self, shares: Shares | None) -> Records:
+        snapshot = self.snapshot if shares is None else self.snapshot.only(shares)
+        held = self.caution.held
+        for found in matches(snapshot, self.events, loads=self.loads):
+            yield from self.written(self.events, found)
+            self.caution.hold(held)
+
+    def touched(self, share: str, *, safely: bool = False) -> Ints:
+        everything = np.arange(self.events.count)
+        try:
+            return everything if safely else candidates(self.snapshot.only([share]), self.events)
+        except FAULTS:
+            return everything
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """What is written of matches: SELECT lists of groups, encoded."""
+
+    events: Events
+    found: Matches
+    write: Write
+
+    def shares(self) -> list[str]:
+        return self.found.shares
+
+    def records(self, shares: Shares | None) -> Records:
+        yield from self.write(self.events, self.found if shares is None else self.found.only(shares))
+
+    def touched(self, share: str, *, safely: bool = False) -> Ints:
+        return np.unique(self.found.only([share]).event)

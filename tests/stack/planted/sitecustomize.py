@@ -1,0 +1,60 @@
+"""Faults for the tests of quarantine: where this folder is on ``PYTHONPATH``, some queries harm what evaluates them.
+
+A predicate on a column ``deadly`` ends the worker, as a segmentation fault in a library would; a SELECT list with an
+item ``deadly`` does so when it is encoded, one with an item ``raising`` raises.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.util
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+
+def _deadly_predicate(holds: Callable[..., Any]) -> Callable[..., Any]:
+    def planted(conjuncts: Any, *rest: Any) -> Any:
+        if "'deadly'" in repr(conjuncts):
+            os.abort()
+        return holds(conjuncts, *rest)
+
+    return planted
+
+
+def _harmful_select(encode: Callable[..., Any]) -> Callable[..., Any]:
+    def planted(events: Any, select: Any, *rest: Any) -> Any:
+        names = {item.name for item in select.items}
+        if "deadly" in names:
+            os.abort()
+        if "raising" in names:
+            raise MemoryError("planted")
+        return encode(events, select, *rest)
+
+    return planted
+
+
+_PLANTED = {"spark_jobs.residual": ("holds", _deadly_predicate), "spark_jobs.encode": ("encode", _harmful_select)}
+
+
+class _Planter(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Replaces a function of a module as it is first imported."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, Any] = {}
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        if name not in _PLANTED or name in self._found:
+            return None
+        self._found[name] = None  # so that the next finders are asked
+        spec = self._found[name] = importlib.util.find_spec(name)
+        return importlib.util.spec_from_loader(name, self, origin=spec.origin)
+
+    def exec_module(self, module: Any) -> None:
+        self._found[module.__name__].loader.exec_module(module)
+        name, planted = _PLANTED[module.__name__]
+        setattr(module, name, planted(getattr(module, name)))
+
+
+sys.meta_path.insert(0, _Planter())
