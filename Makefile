@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test check bench lock clean
+.PHONY: help setup demo test check bench fuzz lock clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile
@@ -36,6 +36,9 @@ check: setup  ## lint, format, types and import rules
 
 bench: setup  ## the benchmarks; tables and charts go to bench-results
 	$(BIN)/python -m tests.benchmarks
+
+fuzz: setup  ## a hundred thousand broken inputs, some minutes
+	$(BIN)/python -m tests.fuzz
 
 LOCK := $(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-header --no-annotate --quiet
 

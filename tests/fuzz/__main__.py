@@ -1,0 +1,62 @@
+"""The long run: every surface in process, then a hostile client against real servers.
+
+Run ``python -m tests.fuzz --cases 100000 --seed 7``; it stops at the first case that is not refused properly, and says
+how to repeat it.
+"""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tests.fuzz.corpus import COLUMNS
+from tests.fuzz.hostile import Neighbour, hostile_commands, hostile_records
+from tests.fuzz.surfaces import SURFACES
+from tests.stack.lab import Lab
+from tests.stack.server import Stack
+
+
+def run(
+    cases: Annotated[int, typer.Option(help="Cases in all; a fifth of them against real servers.")] = 100_000,
+    seed: Annotated[int, typer.Option(help="What decides all of it; 0 for any.")] = 0,
+) -> None:
+    """Run so many cases."""
+    seed = seed or random.SystemRandom().randrange(1, 2**31)
+    print(f"seed {seed}")
+    for name, surface in SURFACES.items():
+        count = cases * 4 // 5 // len(SURFACES)
+        for number in range(count):
+            try:
+                surface(random.Random(f"{seed}/{name}/{number}"))
+            except BaseException:
+                print(f'it fails: SURFACES["{name}"](random.Random("{seed}/{name}/{number}"))')
+                raise
+        print(f"{name}: {count} cases")
+    with tempfile.TemporaryDirectory(prefix="cq-fuzz-") as folder:
+        stack = Stack(Path(folder) / "data")
+        stack.up()
+        try:
+            _against(stack, random.Random(seed), cases // 10)
+        finally:
+            stack.down()
+
+
+def _against(stack: Stack, rng: random.Random, count: int) -> None:
+    lab = Lab(stack.bootstrap)
+    alone, beside = Neighbour(lab.client), Neighbour(lab.client)
+    source = lab.stream(", ".join(f"{name} {kind}" for name, kind in COLUMNS))
+    alone.ask(500)
+    accepted = hostile_commands(lab, source, rng, count, beside)
+    print(f"hostile commands: {count}, of which {accepted} were accepted")
+    print(f"a neighbour's p99: {alone.p99() * 1000:.0f} ms alone, {beside.p99() * 1000:.0f} ms beside them")
+    letters = hostile_records(lab, rng, count)
+    print(f"hostile records: {count}, of which {letters} are dead letters")
+    lab.close()
+
+
+if __name__ == "__main__":
+    typer.run(run)

@@ -1,0 +1,182 @@
+"""Each place where input comes in, in process: nothing is raised but the surface's own refusals, and these are safe."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+from collections.abc import Callable, Iterable
+from functools import cache
+from unittest import mock
+
+import fastavro
+import pyarrow as pa
+from pydantic import ValidationError
+from pydantic_settings import SettingsError
+
+from gateway.sdk.cursor import decode_cursor, encode_cursor, place_of
+from gateway.sdk.errors import BadCursor
+from gateway.sdk.results import ContinuousQuery, Destination
+from grouping.catalog import Catalog, Stream, StreamColumn
+from grouping.command import parse
+from grouping.cq_text import CqText
+from grouping.errors import CODES, InputError
+from grouping.prepared import Preparer
+from grouping.query import CreateCq
+from grouping.settings import Settings
+from schemas.avro_columns import AvroMismatch, check_avro_columns
+from schemas.codec import Command, MalformedCommand, decode_command, encode_command
+from spark_jobs.decode import decode
+from tests.fuzz.corpus import COLUMNS, RECORDS, SCHEMA, statements
+from tests.fuzz.mutations import broken_bytes, broken_text
+
+__all__ = ["SURFACES", "assert_safe", "hostile_statement"]
+
+_SECRET = "hush-hush"
+_UNSAFE = re.compile(
+    rf"Traceback|File \"|\.py\b|site-packages| object at 0x|/(?:home|usr|work|root|tmp|var|opt)\b|{_SECRET}"
+)
+"""What no message may hold: a stack trace, a path of this machine, a secret."""
+
+
+def assert_safe(messages: Iterable[str | None], given: str = "") -> None:
+    """Check that messages tell nothing of the machine; a piece of what was given may be quoted."""
+    for message in messages:
+        found = _UNSAFE.search(message or "")
+        assert found is None or found[0] in given, message
+
+
+def hostile_statement(rng: random.Random) -> str:
+    """Return a statement that is broken, or nearly whole."""
+    text = rng.choice(statements())
+    if text.startswith("SELECT") and rng.random() < 0.8:
+        text = f"CREATE CQ c{rng.randrange(5)} AS {text}"
+    return broken_text(rng, text).encode("utf-8", "ignore").decode()  # half a surrogate pair cannot be sent
+
+
+def _commands(rng: random.Random) -> None:
+    command = Command(
+        rng.choice(("1", "é" * 300, "x" * 1025, "\x00")), rng.choice(("alice", "a\x00b", "")), hostile_statement(rng),
+        rng.choice(("json", "avro")), properties={"a": "b"},
+    )  # fmt: skip
+    value = broken_bytes(rng, encode_command(command))
+    try:
+        decode_command(value)
+    except MalformedCommand as error:
+        assert_safe([error.detail], command.text)
+
+
+@cache
+def _catalog() -> Catalog:
+    columns = tuple(StreamColumn(name, kind) for name, kind in COLUMNS)
+    return Catalog([Stream("s_1", "quotes", columns, "quotes", "json", {"0": 0}, "2026-11-22T00:00:00Z")])
+
+
+def _statements(rng: random.Random) -> None:
+    text = hostile_statement(rng)
+    try:
+        if isinstance(parse(text), CreateCq):
+            Preparer(_catalog()).create(CqText.cut(text))
+    except InputError as error:
+        assert error.code in CODES
+        assert_safe([error.message, error.detail, error.hint], text)
+
+
+def _records(stream: Stream, values: list[bytes]) -> None:
+    count = len(values)
+    batch = pa.record_batch(
+        {
+            "key": pa.array([None] * count, pa.binary()),
+            "value": pa.array(values, pa.binary()),
+            "partition": pa.array([0] * count, pa.int32()),
+            "offset": pa.array(range(count), pa.int64()),
+            "timestamp": pa.array([0] * count, pa.timestamp("us", "UTC")),
+        }
+    )
+    events, letters = decode(batch, stream, _settings())
+    assert events.count + (0 if letters is None else letters.num_rows) == count
+    for column in stream.columns:
+        assert len(events.column(column.name)) == events.count
+
+
+@cache
+def _settings() -> Settings:
+    return Settings()
+
+
+def _json_records(rng: random.Random) -> None:
+    stream = _catalog().stream("quotes")
+    _records(stream, [broken_bytes(rng, rng.choice(RECORDS)) for _ in range(4)])
+
+
+@cache
+def _avro_stream() -> tuple[Stream, bytes]:
+    columns = (
+        StreamColumn("symbol", "STRING"),
+        StreamColumn("price", "DOUBLE"),
+        StreamColumn("amount", "DECIMAL(18,4)"),
+    )
+    stream = Stream("s_2", "a", columns, "a", "avro", {"0": 0}, "2026-11-22T00:00:00Z", SCHEMA, "raw")
+    out = pa.BufferOutputStream()
+    value = {"symbol": "INTC", "price": 1.5, "tags": ["a", "b"], "more": {"x": 1, "y": None}, "amount": b"\x05"}
+    fastavro.schemaless_writer(out, fastavro.parse_schema(json.loads(SCHEMA)), value)
+    return stream, out.getvalue().to_pybytes()
+
+
+def _avro_records(rng: random.Random) -> None:
+    stream, value = _avro_stream()
+    _records(stream, [broken_bytes(rng, value) for _ in range(4)])
+
+
+def _avro_schemas(rng: random.Random) -> None:
+    text = broken_text(rng, SCHEMA)
+    try:
+        check_avro_columns(text, (("symbol", "STRING"), ("price", "DOUBLE")))
+    except AvroMismatch as error:
+        assert_safe([error.message, error.detail], text)
+
+
+def _cursors(rng: random.Random) -> None:
+    query = ContinuousQuery("intel", "g_1", "", Destination("d_1", "shared", "cq.results", "d_1", 3, 7))
+    text = encode_cursor([place_of(query)])
+    if rng.random() < 0.5:
+        text = broken_text(rng, text)
+    else:
+        text = broken_bytes(rng, text.encode()).decode("latin-1")
+    try:
+        decode_cursor(text)
+    except BadCursor as error:
+        assert_safe([str(error)], text)
+
+
+_VARIABLES = {
+    "CQ_KAFKA_EXTRA": json.dumps({"sasl.password": _SECRET}),
+    "CQ_REDIS_URL": f"redis://:{_SECRET}@cache:6379/0?password={_SECRET}",
+    "CQ_LIMITS_CQS_PER_SUBSCRIBER": "7",
+    "CQ_TIMERS_WAIT_SECONDS": "1.5",
+    "CQ_PREFIX": "dev.",
+}
+
+
+def _environment(rng: random.Random) -> None:
+    name, value = rng.choice([*_VARIABLES.items()])
+    broken = broken_text(rng, value).replace("\x00", "").encode("utf-8", "ignore").decode()
+    with mock.patch.dict(os.environ, {name: broken}):
+        try:
+            shown = repr(Settings())
+        except (ValidationError, SettingsError) as error:
+            shown = str(error)
+    assert_safe([shown])
+
+
+SURFACES: dict[str, Callable[[random.Random], None]] = {
+    "commands": _commands,
+    "statements": _statements,
+    "json records": _json_records,
+    "avro records": _avro_records,
+    "avro schemas": _avro_schemas,
+    "cursors": _cursors,
+    "settings": _environment,
+}
+"""By name; each takes one case."""
