@@ -43,6 +43,10 @@ class DestinationResult(msgspec.Struct, frozen=True):
     partition: int | None
     key: str
     offset: int | tuple[int, ...]
+    member: str
+    """The token of the CQ here, by which its reader knows its own `cq.leave`."""
+    since: str | UnsetType = UNSET
+    """When the CQ came here, where that is not when it was created: a `cq.end` before it is another life's."""
     filter: str | UnsetType = UNSET
     """From here on of a virtual destination."""
     select: str | UnsetType = UNSET
@@ -64,7 +68,9 @@ class CqResult(msgspec.Struct, frozen=True):
     """Of a virtual destination."""
 
 
-def cq_result(settings: Settings, cq: Cq, destination: Destination, parts: Parts, next_tick: NextTick) -> CqResult:
+def cq_result(
+    settings: Settings, cq: Cq, member: str, destination: Destination, parts: Parts, next_tick: NextTick
+) -> CqResult:
     """Return what an accepted CREATE CQ answers."""
     return CqResult(
         cq.name,
@@ -74,15 +80,18 @@ def cq_result(settings: Settings, cq: Cq, destination: Destination, parts: Parts
         trigger_result(destination.trigger, cq, next_tick),
         None if cq.start_ms is None else instant(cq.start_ms),
         None if cq.expire_ms is None else instant(cq.expire_ms),
-        _destination_result(settings, cq, destination, parts),
+        _destination_result(settings, cq, member, destination, parts),
         _pauses(cq) if destination.mode == "virtual" else UNSET,
     )
 
 
-def _destination_result(settings: Settings, cq: Cq, destination: Destination, parts: Parts) -> DestinationResult:
+def _destination_result(
+    settings: Settings, cq: Cq, member: str, destination: Destination, parts: Parts
+) -> DestinationResult:
     name, mode, topic = destination.destination_id, destination.mode, topic_of(settings, destination)
+    since = instant(cq.joined_ms) if cq.joined_ms else UNSET
     if mode != "virtual":
-        return DestinationResult(name, mode, topic, destination.partition, name, cq.offset)
+        return DestinationResult(name, mode, topic, destination.partition, name, cq.offset, member, since)
     return DestinationResult(
         name,
         mode,
@@ -90,6 +99,8 @@ def _destination_result(settings: Settings, cq: Cq, destination: Destination, pa
         None,
         destination.group_id,
         cq.offset,
+        member,
+        since,
         filter_sql(parts.plan, destination.row),
         select_sql(parts.select),
         [{"name": column.name, "type": column.type} for column in parts.stream.columns],

@@ -85,6 +85,8 @@ class CatalogReplay:
                 self._parts[part_id] = msgspec.json.decode(value, type=part)
             case "end":
                 working.set_field("ends", name, value)
+            case "secret":
+                working.set_field("secrets", name, value)
             case "timed" if value is None:
                 self._timed.pop(name, None)
             case "timed" if value is not None:

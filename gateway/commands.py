@@ -108,7 +108,7 @@ class Commands:
 
         Kafka's half goes on; `Commits.finish` waits for it.
         """
-        self._statements.counts.forget(self._working.freed_numbers)
+        self._statements.counts.forget(self._working.cleared_numbers)
         changes, notices = self._statements.registry.finish(now_ms)
         changes += self._ends.note(notices)
         catalog = self._settings.topic("catalog")
@@ -224,9 +224,9 @@ class Commands:
             if isinstance(prepared, InputError):
                 raise prepared
             position = f"{request.message.partition()}/{request.message.offset()}" if prepared.on_streams else ""
-            result = self._statements.carry_out(prepared, position, now_ms)
+            result, at_ms = self._statements.carry_out(prepared, position, now_ms)
             message = _DONE.get(type(prepared.statement).__name__, "done")
-            reply = replies.accept(command.command_id, command.subscriber, message, result)
+            reply = replies.accept(command.command_id, command.subscriber, message, result, at_ms)
         except InputError as error:
             reply = replies.reject(command.command_id, command.subscriber, error)
         replies.add(request.key, command.encoding, reply, request.remember)

@@ -12,9 +12,8 @@ from itertools import islice
 
 import msgspec
 
-from gateway.records import EndNotice
+from gateway.records import EndNotice, end_key
 from gateway.registry import CatalogChange
-from gateway.timers.cuts import life_of
 from gateway.working_copy import WorkingCopy
 from grouping.redis_store import mapped
 
@@ -33,7 +32,7 @@ class EndNotices:
     def __init__(self, working: WorkingCopy) -> None:
         self._working = working
         self.open: dict[str, EndNotice] = {}
-        """Those whose `cq.end` is still to be written; those that were looked at longest ago come first."""
+        """Those whose records are still to be written; those that were looked at longest ago come first."""
         self.lingering: dict[str, EndNotice] = {}
         """Those whose `cq.end` is out, so that only the topic is left to delete."""
         self._sheaves: dict[str, set[str]] = {}
@@ -43,6 +42,7 @@ class EndNotices:
     def reload(self) -> None:
         """Read the notices from the working copy."""
         self.open, self.lingering, self._sheaves, self._sheaf_of, self._changed = {}, {}, {}, {}, set()
+        self._working.ending = {}
         with mapped():
             bodies = self._working.redis.hgetall(self._working.key("ends"))
         for sheaf, body in bodies.items():
@@ -51,17 +51,32 @@ class EndNotices:
 
     def add(self, notices: Iterable[EndNotice]) -> list[CatalogChange]:
         """Take up the ends that a unit of work brings, and return what the catalog is told."""
-        left = iter(notices)
+        left = map(self._behind, notices)
         while some := list(islice(left, _SHEAF)):
             self._bind(secrets.token_hex(8), some)
         return self.changes()
 
+    def _behind(self, notice: EndNotice) -> EndNotice:
+        """Return an end with the one that comes before it: a destination's lives end in their order."""
+        name = notice.destination.destination_id
+        before_ms = 0 if notice.members else self._working.ending.get(name, 0)
+        self._note_end(notice)
+        return msgspec.structs.replace(notice, after_ms=before_ms) if before_ms else notice
+
+    def _note_end(self, notice: EndNotice) -> None:
+        if not (notice.members or notice.written):
+            ending, name = self._working.ending, notice.destination.destination_id
+            ending[name] = max(notice.ended_ms, ending.get(name, 0))
+
+    def held_up(self, notice: EndNotice) -> bool:
+        """Tell whether the end of the life before is still to be written."""
+        return bool(notice.after_ms) and end_key(notice.destination.destination_id, notice.after_ms) in self.open
+
     def _bind(self, sheaf: str, notices: list[EndNotice]) -> None:
         keys = self._sheaves[sheaf] = set()
         for notice in notices:
-            key = _key(notice)
-            if key in self._sheaf_of:
-                self._forget(key)  # of an earlier life, which was taken over before it came to its end
+            self._note_end(notice)
+            key = notice.key
             (self.lingering if notice.written else self.open)[key] = notice
             self._sheaf_of[key] = sheaf
             keys.add(key)
@@ -75,23 +90,26 @@ class EndNotices:
 
     def replace(self, notice: EndNotice) -> None:
         """Change what is known of an end."""
-        key = _key(notice)
-        self.open.pop(key, None)
-        self.lingering.pop(key, None)
+        key = notice.key
+        self._take(key)
         (self.lingering if notice.written else self.open)[key] = notice
+        self._note_end(notice)
         self._changed.add(self._sheaf_of[key])
 
     def remove(self, notice: EndNotice) -> None:
         """Forget an end that is done with; nothing happens where there is none."""
-        self._forget(_key(notice))
-
-    def _forget(self, key: str) -> None:
-        sheaf = self._sheaf_of.pop(key, None)
+        sheaf = self._sheaf_of.pop(notice.key, None)
         if sheaf is not None:
-            if self.open.pop(key, None) is None:
-                del self.lingering[key]
-            self._sheaves[sheaf].discard(key)
+            self._take(notice.key)
+            self._sheaves[sheaf].discard(notice.key)
             self._changed.add(sheaf)
+
+    def _take(self, key: str) -> None:
+        notice = self.open.pop(key, None)
+        if notice is None:
+            self.lingering.pop(key, None)
+        elif not notice.members and self._working.ending.get(notice.destination.destination_id) == notice.ended_ms:
+            del self._working.ending[notice.destination.destination_id]
 
     def changes(self) -> list[CatalogChange]:
         """Put the sheaves that changed into the unit of work, and return what the catalog is told."""
@@ -105,9 +123,3 @@ class EndNotices:
             changes.append((f"end/{sheaf}".encode(), body))
         self._changed.clear()
         return changes
-
-
-def _key(notice: EndNotice) -> str:
-    """Return what a notice is kept under: one for each destination, and each life that may have a last digest."""
-    name = notice.destination.destination_id
-    return life_of(name, notice.timed) if notice.destination.trigger.timed else name

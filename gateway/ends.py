@@ -3,6 +3,8 @@
 What was published before a DROP still counts: a destination leaves the constant table when that is evaluated. A batch
 that was pinned before may still write results, so the notice of the end waits until no such batch is under way; and the
 topic stays for readers who are late, and because a task that meets a deleted topic fails its stream.
+A destination that was taken up again has ended all the same: its first readers are told. In the same way `cq.leave`
+tells those who left a destination to others.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from gateway.commit import Commits
 from gateway.end_notices import EndNotices
 from gateway.kafka import Outgoing
 from gateway.positions import dedicated_topic, topic_of
-from gateway.records import EndNotice, instant
+from gateway.records import Destination, EndNotice, instant
 from gateway.registry import CatalogChange
 from gateway.result_topics import ResultTopics
 from gateway.table_upkeep import oldest_pin
@@ -27,7 +29,7 @@ from gateway.working_copy import WorkingCopy
 from grouping.redis_store import mapped
 from grouping.settings import Settings
 
-__all__ = ["Ends", "end_record"]
+__all__ = ["Ends", "end_record", "leave_records"]
 
 _AT_ONCE = 8000
 """Notices looked at in one unit of work."""
@@ -77,25 +79,23 @@ class Ends:
         return self._notices.add(notices)
 
     def step(self, now_ms: int, epoch: int) -> tuple[list[Outgoing], list[CatalogChange]]:
-        """Return what is to be written now, as part of the unit of work: last digests, `cq.end` and changed notices."""
+        """Return what is to be written now, as part of the unit of work: last digests, ends, and changed notices."""
         waiting = len(self._notices.open)
         some = list(self._notices.next(_AT_ONCE))
-        taken_over = self._taken_over(some)
+        self._load(some)
         records: list[Outgoing] = []
         over: list[EndNotice] = []
         size = 0
-        for notice, last in self._last_digests.of(self._due(some, taken_over, epoch)):
+        for notice, last in self._last_digests.of(self._due(some, epoch)):
             over.append(notice)
-            if last:
-                records += last
-                size += sum(len(record.value or b"") for record in last)
-            if notice.destination.destination_id not in taken_over:
-                records.append(end_record(self._settings, notice))
+            told = [*last, *_told(self._settings, notice)]
+            records += told
+            size += sum(len(record.value or b"") for record in told)
             if size > _UNIT_BYTES:
                 break
         records += self._last_digests.forget(over)
         for notice in over:
-            if notice.destination.mode == "shared" or notice.destination.destination_id in taken_over:
+            if notice.members or notice.destination.mode == "shared" or self._lives(notice):
                 self._notices.remove(notice)
             else:
                 self._notices.replace(msgspec.structs.replace(notice, written=True))
@@ -104,35 +104,47 @@ class Ends:
         self.busy = bool(changes) and (waiting > _AT_ONCE or size > _UNIT_BYTES)
         return records, changes
 
-    def _taken_over(self, notices: Iterable[EndNotice]) -> set[str]:
-        """Return the destinations that somebody took up again."""
-        names = [notice.destination.destination_id for notice in notices]
-        self._working.load_holders(names)
-        holders = self._working.holders
-        return {name for name in names if holders[name] is not None}
+    def _load(self, notices: Iterable[EndNotice]) -> None:
+        self._working.load_holders(notice.destination.destination_id for notice in notices)
 
-    def _due(self, notices: Iterable[EndNotice], taken_over: set[str], epoch: int) -> Iterator[EndNotice]:
-        """Yield those to whose destinations nothing is written any more."""
+    def _lives(self, notice: EndNotice) -> bool:
+        """Tell whether somebody is, or is again, where a CQ went; loaded."""
+        return self._working.holder(notice.destination.destination_id) is not None
+
+    def _due(self, notices: Iterable[EndNotice], epoch: int) -> Iterator[EndNotice]:
+        """Yield those to whose destinations nothing is written any more that is theirs."""
         pins: dict[str, tuple[int, int] | None] = {}
         committed: dict[str, Mapping[str, int] | None] = {}
         for notice in notices:
             stream_id = notice.destination.stream_id
-            if notice.destination.destination_id in taken_over and not self._last_digests.owes(notice):
-                self._notices.remove(notice)
+            if notice.members and not self._lives(notice):
+                self._last_digests.forget([notice])
+                self._notices.remove(notice)  # nobody stayed for long: `cq.end` tells all
                 continue
             if notice.until:
                 if stream_id not in committed:
                     committed[stream_id] = self._committed(stream_id)
                 reached = committed[stream_id]
                 if reached is None or covers(reached, {str(part): end for part, end in enumerate(notice.until)}):
-                    version = self._working.retire(notice.destination)
+                    version = self._working.retire(notice.destination, notice.until)
                     self._notices.replace(msgspec.structs.replace(notice, until=(), version=version))
+                continue
+            if self._notices.held_up(notice) or self._others_follow(notice):
                 continue
             if stream_id not in pins:
                 pins[stream_id] = oldest_pin(self._working, stream_id)
             pin = pins[stream_id]
-            if pin is None or pin >= (epoch, notice.version):
+            # A version that nobody has made stands for the one before it.
+            version = min(notice.version, self._working.versions.get(stream_id, notice.version))
+            if pin is None or pin >= (epoch, version):
                 yield notice
+
+    def _others_follow(self, notice: EndNotice) -> bool:
+        """Tell whether all who share a destination expire with those who left it, so that its end may tell them all."""
+        if not notice.members or notice.reason != "expired":
+            return False
+        holder = self._working.holder(notice.destination.destination_id)
+        return holder is not None and not holder.outlives(notice.ended_ms)
 
     def _committed(self, stream_id: str) -> Mapping[str, int] | None:
         """Return by source partition how far a stream is evaluated; None for one that is gone, and holds up nothing."""
@@ -152,14 +164,14 @@ class Ends:
         later = [notice for notice in self._notices.lingering.values() if notice.ended_ms > since_ms]
         others = [*self._notices.open.values(), *later]
         in_use = {topic_of(self._settings, notice.destination) for notice in others}
-        taken_over = self._taken_over(due)
+        self._load(due)
         topics = set()
         for notice in due:
             destination, topic = notice.destination, topic_of(self._settings, notice.destination)
             parts = self._working.parts.get(destination.stream_id, {})
             if destination.mode == "virtual" and (topic in in_use or destination.group_id in parts):
                 continue
-            if topic not in in_use and destination.destination_id not in taken_over:
+            if topic not in in_use and not self._lives(notice):
                 topics.add(topic)
             self._notices.remove(notice)
         if topics:
@@ -169,20 +181,37 @@ class Ends:
 
 def end_record(settings: Settings, notice: EndNotice) -> Outgoing:
     """Return the record that tells readers that nothing follows."""
-    destination = notice.destination
-    name = destination.destination_id.encode()
-    body, headers, time, suffix = _of_ends(notice.ended_ms, notice.reason, notice.source)
-    own = ("ce_id", name + suffix)
-    return Outgoing(topic_of(settings, destination), name, body, (*headers, own, time), destination.partition)
+    body, headers, time = _of_ends("cq.end", notice.ended_ms, notice.reason, notice.source)
+    return _record(settings, notice.destination, b"%b}" % body, headers, b"end/%d" % notice.ended_ms, time)
+
+
+def _told(settings: Settings, notice: EndNotice) -> list[Outgoing]:
+    return leave_records(settings, notice) if notice.members else [end_record(settings, notice)]
+
+
+def leave_records(settings: Settings, notice: EndNotice) -> list[Outgoing]:
+    """Return the records that tell readers that nothing follows for their members."""
+    body, headers, time = _of_ends("cq.leave", notice.ended_ms, notice.reason, notice.source)
+    return [
+        _record(settings, notice.destination, b'%b,"member":"%b"}' % (body, name), headers, b"leave/%b" % name, time)
+        for name in map(str.encode, notice.members)
+    ]
 
 
 _Header = tuple[str, bytes]
 
 
+def _record(
+    settings: Settings, destination: Destination, body: bytes, headers: tuple[_Header, ...], own: bytes, time: _Header
+) -> Outgoing:
+    name = destination.destination_id.encode()
+    own_id = ("ce_id", b"%b/%b" % (name, own))
+    return Outgoing(topic_of(settings, destination), name, body, (*headers, own_id, time), destination.partition)
+
+
 @lru_cache(maxsize=1024)
-def _of_ends(ended_ms: int, reason: str, source: str) -> tuple[bytes, tuple[_Header, ...], _Header, bytes]:
-    """Return what all ends of one instant and stream have in common: body, headers, and how their ids end."""
+def _of_ends(kind: str, ended_ms: int, reason: str, source: str) -> tuple[bytes, tuple[_Header, ...], _Header]:
+    """Return what all ends of one instant and stream have in common: how bodies begin, and headers."""
     at = instant(ended_ms).encode()
-    headers = (("ce_specversion", b"1.0"), ("ce_type", b"cq.end"), ("ce_source", source.encode()))
-    body = b'{"ended_at":"%b","reason":"%b"}' % (at, reason.encode())
-    return body, headers, ("ce_time", at), b"/end/%d" % ended_ms
+    headers = (("ce_specversion", b"1.0"), ("ce_type", kind.encode()), ("ce_source", source.encode()))
+    return b'{"ended_at":"%b","reason":"%b"' % (at, reason.encode()), headers, ("ce_time", at)

@@ -128,7 +128,7 @@ class Placing:
         """
         if (leaving := self._working.leaving.get(wanted.destination_id)) is not None:
             # What its last life has yet to get comes with the new one's: where the readers of both are.
-            return leaving
+            return leaving.destination
         if wanted.word == "dedicated" and not self._may_dedicate(wanted.destination_id):
             raise self._too_many()
         placed = self._in_mode(wanted, self._mode(wanted.destination_id, wanted.word))

@@ -26,6 +26,7 @@ __all__ = [
     "TimedNote",
     "TriggerSpec",
     "Window",
+    "end_key",
     "feed_of",
     "instant",
     "joined_with",
@@ -154,6 +155,18 @@ class Cq(msgspec.Struct, frozen=True, array_like=True):
     paused: bool = False
     pauses: tuple[tuple[int, int | None], ...] = ()
     """When it was paused and resumed, of a virtual destination the latest: its reader keeps them (contract §6)."""
+    joined_ms: int = 0
+    """When it came to its destination, where it was created elsewhere or replaced there since; else 0."""
+
+    @property
+    def since_ms(self) -> int:
+        """When it came to its destination."""
+        return self.joined_ms or self.created_ms
+
+    @property
+    def latest_ms(self) -> int:
+        """When it was created, or came to its destination, whichever is later."""
+        return max(self.created_ms, self.joined_ms)
 
     @property
     def window(self) -> Window:
@@ -224,6 +237,10 @@ class Holder(msgspec.Struct, array_like=True):
         windows = [_window(key) for key in self.windows]
         return union(windows) if len(windows) > 1 else windows
 
+    def outlives(self, at_ms: int) -> bool:
+        """Tell whether a member stays when all have gone that expire by an instant."""
+        return bool(self.paused) or any(end is None or end > at_ms for _, end in map(_window, self.windows))
+
 
 @lru_cache(maxsize=4096)
 def _window(key: str) -> Window:
@@ -237,14 +254,17 @@ def _window_key(start: int | None, expire: int | None) -> str:
 
 
 class EndNotice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A destination whose last member has left, key `end/<destination>` on `cq.catalog`, until all of it is done."""
+    """The end of one life of a destination, or members that left it to others, until all of it is done.
+
+    A life begins with the first member and ends with the last; the destination may be taken up again at once.
+    """
 
     destination: Destination
     ended_ms: int
     reason: str
     """``expired``, ``dropped`` or ``replaced``."""
     version: int
-    """No batch that was pinned before this version may still be under way when `cq.end` is written."""
+    """No batch that was pinned before this version may still be under way when `cq.end` or `cq.leave` is written."""
     source: str
     """The stream's name, which may be gone by then."""
     written: bool = False
@@ -255,6 +275,21 @@ class EndNotice(msgspec.Struct, frozen=True, omit_defaults=True):
     """For a last digest that needs the columns' types: the stream's own may be gone by then."""
     until: tuple[int, ...] = ()
     """By source partition, the offset up to which events still count; none once they are evaluated."""
+    members: tuple[str, ...] = ()
+    """The tokens of members that left it to others; none where it ended."""
+    after_ms: int = 0
+    """When the life before ended whose `cq.end` was still to be written, and comes first; else 0."""
+
+    @property
+    def key(self) -> str:
+        """What it is known by: one life of a destination ends later than the one before, and a member leaves once."""
+        name = self.destination.destination_id
+        return f"{name}/leave/{self.members[0]}" if self.members else end_key(name, self.ended_ms)
+
+
+def end_key(destination_id: str, ended_ms: int) -> str:
+    """Return the key of the notice of an end."""
+    return f"{destination_id}/{ended_ms}"
 
 
 def union(windows: list[Window]) -> list[Window]:

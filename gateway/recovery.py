@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
@@ -20,7 +21,8 @@ from confluent_kafka import Message
 from gateway.catalog_replay import CatalogReplay, last_mark
 from gateway.commit import FORMAT, Commits, Journal, Position, Remembered
 from gateway.commit_mark import CatalogUnreadable, CommitMark
-from gateway.kafka import CommandConsumer, LogReader, Topics
+from gateway.kafka import CommandConsumer, LogReader, Outgoing, Topics
+from gateway.members import SECRET_BYTES
 from gateway.replies import is_remembered
 from gateway.working_copy import WorkingCopy
 from grouping.redis_store import mapped
@@ -76,6 +78,7 @@ class Recovery:
         working.open()
         mark, replayed = self._replay_catalog(missing, now_ms)
         self._finish_commit(mark, now_ms)
+        self._keep_secret()
         self._replay_replies(now_ms)
         self._commits.run_id = run_id
         epoch = int(old.get("epoch", 0))
@@ -144,6 +147,19 @@ class Recovery:
             with self._working.writing() as pipeline:
                 pipeline.set(self._working.key("position"), Position(replay.following, now_ms).pack())
         return replay.mark, new
+
+    def _keep_secret(self) -> None:
+        """Have what the tokens of members are keyed with: made once, on the catalog before anything follows from it."""
+        key, name = self._working.key("secrets"), "members"
+        with mapped():
+            secret = self._working.redis.hget(key, name)
+        if secret is None:
+            secret = secrets.token_bytes(SECRET_BYTES)
+            record = Outgoing(self._settings.topic("catalog"), f"secret/{name}".encode(), secret, (), 0)
+            self._commits.write_records([record])
+            with self._working.writing() as pipeline:
+                pipeline.hset(key, name, secret)
+        self._working.secret = secret
 
     # -- the last commit -----------------------------------------------------------------------------------------------
 

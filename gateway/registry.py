@@ -15,6 +15,7 @@ from gateway.admission import Admission
 from gateway.placing import Asked, Placing
 from gateway.positions import Positions
 from gateway.records import CatalogCq, Cq, Destination, EndNotice, TriggerSpec, instant, millis
+from gateway.stays import Stays
 from gateway.timers.grid import next_tick
 from gateway.unit import CqKey
 from gateway.working_copy import WorkingCopy
@@ -59,8 +60,8 @@ class Registry:
         """What this unit's commands ask for, by id."""
         self.changes: list[CatalogChange] = []
         """What is to be written to the catalog with this unit."""
-        self.notices: list[EndNotice] = []
-        """Destinations that ended in this unit."""
+        self.stays = Stays(working)
+        """Where CQs came and went in this unit."""
 
     def load(self, keys: Iterable[CqKey], asked: Iterable[Asked]) -> None:
         """Look up CQs, the destinations that are asked for, and where readers of these will begin."""
@@ -90,6 +91,7 @@ class Registry:
         old = self._working.cq(key)
         if old is not None and statement.or_replace and old.text == text:
             return old
+        now_ms = self.stays.moment(key, destination_id, now_ms)
         if old is not None and not statement.or_replace:
             raise InputError(
                 f'CQ "{old.name}" exists already',
@@ -113,6 +115,8 @@ class Registry:
         if self._working.holder(destination_id) is None:
             self.admission.check(query, destination, now_ms)
         cq = Cq(statement.name, text, destination.destination_id, now_ms, self._begin(destination), start_ms, expire_ms)
+        if old is not None and old.destination_id == cq.destination_id:
+            cq = msgspec.structs.replace(cq, joined_ms=old.since_ms)
         self._put(key, cq, destination, now_ms, query)
         return cq
 
@@ -136,27 +140,19 @@ class Registry:
                 parts = (query.plan, query.select)
                 for part in parts:
                     self._note_part(destination.stream_id, part)
+        old = self._working.cq(key)
+        home = None if old is None else self.destination_of(old)
         ended = self._working.put(key, cq, destination, *parts)
         if ended is not None:
-            self._end(ended, now_ms, "replaced")
+            self._end(key, ended, now_ms, "replaced")
+        elif old is not None and home is not None and home.destination_id != destination.destination_id:
+            self.stays.leave(key, old, home, now_ms, "replaced")
         self.changes.append((catalog_key(key), _encode(CatalogCq(key.subscriber, cq, destination))))
 
     def _note_part(self, stream_id: str, part: GroupPlan | SelectList) -> None:
         name = part.group_id if isinstance(part, GroupPlan) else part.select_id
         if name not in self._working.parts.get(stream_id, {}):
             self.changes.append((f"part/{stream_id}/{name}".encode(), _encode(part)))
-
-    def _end(self, destination: Destination, at_ms: int, reason: str, until: tuple[int, ...] = ()) -> None:
-        version = self._working.ended_version(destination)
-        source = self._working.streams[destination.stream_id].name
-        if destination.trigger.timed:
-            timed, ranked = self._working.ended_note(destination), destination.clause.kind == "top"
-            select = self._working.select(destination.stream_id, destination.select_id) if ranked else None
-            notice = EndNotice(destination, at_ms, reason, version, source, timed=timed, select=select)
-        else:
-            notice = EndNotice(destination, at_ms, reason, version, source, until=until)
-        self.notices.append(notice)
-        self.admission.ended(destination)
 
     # -- afterwards ----------------------------------------------------------------------------------------------------
 
@@ -182,7 +178,8 @@ class Registry:
         cq = self.find(key, name)
         destination = self.destination_of(cq)
         lasting = destination.mode != "virtual" and not destination.trigger.timed
-        self._remove(key, now_ms, "dropped", self._positions.source_ends(destination.stream_id) if lasting else ())
+        at_ms = max(now_ms, cq.latest_ms)
+        self._remove(key, at_ms, "dropped", self._positions.source_ends(destination.stream_id) if lasting else ())
         return cq
 
     def expire(self, keys: Iterable[CqKey], evaluated: Mapping[str, int]) -> int:
@@ -206,10 +203,19 @@ class Registry:
         return count
 
     def _remove(self, key: CqKey, at_ms: int, reason: str, until: tuple[int, ...] = ()) -> None:
+        cq = self._working.cq(key)
+        assert cq is not None, "the caller has looked"
+        destination = self.destination_of(cq)
         ended = self._working.remove(key, until)
         self.changes.append((catalog_key(key), None))
         if ended is not None:
-            self._end(ended, at_ms, reason, until)
+            self._end(key, ended, at_ms, reason, until)
+        else:
+            self.stays.leave(key, cq, destination, at_ms, reason, until)
+
+    def _end(self, key: CqKey, destination: Destination, at_ms: int, reason: str, until: tuple[int, ...] = ()) -> None:
+        self.stays.end(key, destination, at_ms, reason, until)
+        self.admission.ended(destination)
 
     def pause(self, key: CqKey, name: str, paused: bool, now_ms: int) -> Cq:
         """Pause or resume a CQ; doing so twice changes nothing."""
@@ -250,8 +256,14 @@ class Registry:
             self.load((), [asked])
             destination = self._destination(asked.destination_id)
             offset = self._begin(destination)
+            now_ms = self.stays.moment(key, destination.destination_id, now_ms)
         changed = msgspec.structs.replace(
-            cq, destination_id=destination.destination_id, start_ms=start_ms, expire_ms=expire_ms, offset=offset
+            cq,
+            destination_id=destination.destination_id,
+            start_ms=start_ms,
+            expire_ms=expire_ms,
+            offset=offset,
+            joined_ms=cq.joined_ms if destination is old else now_ms,
         )
         self._put(key, changed, destination, now_ms)
         return changed
@@ -294,8 +306,8 @@ class Registry:
             (f"timed/{name}".encode(), None if note is None else _encode(note))
             for name, note in self._working.note_sights(now_ms).items()
         )
-        changes, notices = [*self.changes, *sights, *unused], self.notices
-        self.changes, self.notices, self._wanted = [], [], {}
+        changes, notices = [*self.changes, *sights, *unused], self.stays.finish()
+        self.changes, self._wanted = [], {}
         return changes, notices
 
 

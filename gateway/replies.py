@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from gateway.kafka import Outgoing
 from gateway.metrics import COMMANDS
@@ -39,7 +40,7 @@ class Replies:
         self._topic = topic
         self._partitions = partitions
         self._places: dict[bytes, int] = {}
-        self._at = datetime.fromtimestamp(now_ms / 1000, UTC)
+        self._now_ms = now_ms
         self._codes: Counter[str] = Counter()
         self.records: list[Outgoing] = []
         self.size = 0
@@ -58,8 +59,8 @@ class Replies:
         assert value is not None, "a reply is no tombstone"
         return decode_reply(value)
 
-    def accept(self, command_id: str, subscriber: str, message: str, result: object) -> Reply:
-        """Return the reply to a command that was carried out."""
+    def accept(self, command_id: str, subscriber: str, message: str, result: object, at_ms: int) -> Reply:
+        """Return the reply to a command that was carried out at an instant, epoch milliseconds."""
         return Reply(
             command_id=command_id,
             subscriber=subscriber,
@@ -67,7 +68,7 @@ class Replies:
             code="ok",
             message=message,
             result=result,
-            replied_at=self._at,
+            replied_at=_time(at_ms),
         )
 
     def reject(self, command_id: str | None, subscriber: str, error: InputError) -> Reply:
@@ -80,7 +81,7 @@ class Replies:
             message=error.message,
             detail=error.detail,
             hint=error.hint,
-            replied_at=self._at,
+            replied_at=_time(self._now_ms),
         )
 
     def add(self, key: bytes, encoding: Encoding, reply: Reply, remember: bytes | None = None) -> None:
@@ -119,3 +120,8 @@ class Replies:
         """Tell the metrics, once the unit is written."""
         for code, number in self._codes.items():
             COMMANDS.labels(code).inc(number)
+
+
+@lru_cache(maxsize=64)
+def _time(at_ms: int) -> datetime:
+    return datetime.fromtimestamp(at_ms / 1000, UTC)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import partial
+from typing import NamedTuple
 
 import msgspec
 
@@ -83,6 +84,14 @@ class Create(msgspec.Struct, frozen=True):
     asked: Asked
 
 
+class Answer(NamedTuple):
+    """What came of a statement."""
+
+    result: Result | CqResult
+    at_ms: int
+    """When it was carried out, epoch milliseconds: later than the present where it had to follow something."""
+
+
 class Statements:
     """Carries out statements within the working copy's unit."""
 
@@ -141,8 +150,8 @@ class Statements:
                 asked.append(prepared.create.asked)
         self.registry.load(keys, asked)
 
-    def carry_out(self, prepared: Prepared, position: str, now_ms: int) -> Result | CqResult:
-        """Carry out a statement and return its result.
+    def carry_out(self, prepared: Prepared, position: str, now_ms: int) -> Answer:
+        """Carry out a statement and return its result, and when it was carried out.
 
         Args:
             prepared: What; loaded.
@@ -158,15 +167,23 @@ class Statements:
                 create = prepared.create
                 assert create is not None, "a CREATE was compiled"
                 cq = registry.create(key, create.text, statement, create.query, create.asked.destination_id, now_ms)
-                return self._cq(cq, now_ms)
             case DropCq(name):
-                return {"cq": registry.drop(key, name, now_ms).name}
+                cq = registry.drop(key, name, now_ms)
+                return Answer({"cq": cq.name}, max(now_ms, cq.latest_ms))
             case PauseCq(name):
-                return self._cq(registry.pause(key, name, True, now_ms), now_ms)
+                cq = registry.pause(key, name, True, now_ms)
             case ResumeCq(name):
-                return self._cq(registry.pause(key, name, False, now_ms), now_ms)
+                cq = registry.pause(key, name, False, now_ms)
             case AlterCq():
-                return self._cq(registry.alter(key, statement, now_ms), now_ms)
+                cq = registry.alter(key, statement, now_ms)
+            case _:
+                return Answer(self._other(prepared, position, now_ms), now_ms)
+        return Answer(self._cq(key, cq, now_ms), max(now_ms, cq.latest_ms))
+
+    def _other(self, prepared: Prepared, position: str, now_ms: int) -> Result:
+        """Carry out a statement that changes no CQ and return its result."""
+        statement, key, registry = prepared.statement, prepared.key, self.registry
+        match statement:
             case CreateStream():
                 stream = create_stream(
                     self._settings,
@@ -188,7 +205,7 @@ class Statements:
             case DescribeStream(name):
                 return describe_stream(self.catalog.stream(name))
             case DescribeCq(name):
-                return self._describe(registry.find(key, name), now_ms)
+                return self._describe(key, registry.find(key, name), now_ms)
             case Show():
                 tick, index = self._next_tick(now_ms), partial(registry.admission.index, now_ms=now_ms)
                 quarantined, working = self.quarantines.of_group, self._working
@@ -199,6 +216,8 @@ class Statements:
                 return explain(query, stream, registry.admission.statistics(stream.stream_id, now_ms))
             case ExplainCq(name):
                 return self._explain(registry.find(key, name), now_ms)
+            case _:
+                raise AssertionError("the caller has carried out what changes CQs")
 
     @staticmethod
     def _next_tick(now_ms: int) -> NextTick:
@@ -207,9 +226,9 @@ class Statements:
 
         return tick
 
-    def _cq(self, cq: Cq, now_ms: int) -> CqResult:
-        destination = self.registry.destination_of(cq)
-        return cq_result(self._settings, cq, destination, self._parts(destination), self._next_tick(now_ms))
+    def _cq(self, key: CqKey, cq: Cq, now_ms: int) -> CqResult:
+        destination, member = self.registry.destination_of(cq), self.registry.stays.token(key, cq)
+        return cq_result(self._settings, cq, member, destination, self._parts(destination), self._next_tick(now_ms))
 
     def _parts(self, destination: Destination) -> Parts:
         stream_id, group_id, select_id = destination.stream_id, destination.group_id, destination.select_id
@@ -224,7 +243,7 @@ class Statements:
             self._known_parts[group_id, select_id] = parts
         return parts
 
-    def _describe(self, cq: Cq, now_ms: int) -> Result:
+    def _describe(self, key: CqKey, cq: Cq, now_ms: int) -> Result:
         holder = self._working.holder(cq.destination_id)
         assert holder is not None, "a CQ has a destination"
         destination = holder.destination
@@ -233,7 +252,7 @@ class Statements:
             matches, last_ms = None, None  # who sees a record of the group's is each reader's to tell
         else:
             matches, last_ms = self.counts.of(holder.destination.stream_id, holder.number)
-        described: Result = msgspec.to_builtins(self._cq(cq, now_ms))
+        described: Result = msgspec.to_builtins(self._cq(key, cq, now_ms))
         return described | {
             "text": str(cq.text),
             "status": "paused" if cq.paused else "active",

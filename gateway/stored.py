@@ -50,6 +50,7 @@ class StoredCq(msgspec.Struct, array_like=True, frozen=True):
     expire_ms: int | None = None
     paused: bool = False
     pauses: tuple[tuple[int, int | None], ...] = ()
+    joined_ms: int = 0
 
     @property
     def destination_id(self) -> str:
@@ -112,9 +113,15 @@ def pack_cq(folded: str, cq: Cq) -> bytes:
         cq.created_ms,
         cq.offset,
     )
-    if cq.start_ms is not None or cq.expire_ms is not None or cq.paused or cq.pauses:
-        fields += (cq.start_ms, cq.expire_ms, cq.paused, cq.pauses)
+    rest = (cq.start_ms, cq.expire_ms, cq.paused, cq.pauses)
+    if cq.joined_ms:
+        fields += (*rest, cq.joined_ms)
+    elif rest != _PLAIN:
+        fields += rest
     return _encode(fields)
+
+
+_PLAIN: tuple[object, ...] = (None, None, False, ())
 
 
 @lru_cache(maxsize=10_000)
@@ -138,6 +145,7 @@ def unpack_cq(folded: str, stored: StoredCq, template: TextTemplate, home: str) 
         stored.expire_ms,
         stored.paused,
         stored.pauses,
+        stored.joined_ms,
     )
 
 

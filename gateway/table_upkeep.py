@@ -165,7 +165,7 @@ class TableUpkeep:
         key = self._working.key("unused", stream_id)
         with mapped():
             doomed = [name.decode() for name in self._redis.zrangebyscore(key, 0, floor)]
-            leaving = self._working.leaving.values()
+            leaving = [each.destination for each in self._working.leaving.values()]
             needed = {name for each in leaving for name in (each.group_id, each.select_id)}
             gone = [name for name in doomed if name not in self._working.parts[stream_id] and name not in needed]
         if gone:

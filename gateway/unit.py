@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from gateway.leaving import Leaving
 from gateway.names import Names
 from gateway.records import Cq, Destination, Holder, Sight, TimedNote, Window, feed_of, joined_with
+from gateway.table_entries import TableEntries, rows_of, table_entries
 from grouping.catalog import Stream
-from grouping.constant_table import Block, Entry, Segment
+from grouping.constant_table import Entry, Segment
 from grouping.cq_text import TextTemplate
 from grouping.group import GroupPlan, SelectList
 
@@ -47,8 +49,10 @@ class Unit:
         """By stream: how many CQs use a group (`g_…`), a SELECT list (`s…`) or a template of their text (`t_…`)."""
         self.dedicated: set[str] = set()
         """Live dedicated destinations."""
-        self.leaving: dict[str, Destination] = {}
-        """Destinations without members whose last events are not evaluated yet."""
+        self.leaving: dict[str, Leaving] = {}
+        """What members that left have yet to get, by destination."""
+        self.ending: dict[str, int] = {}
+        """By destination: when the last of its lives ended whose `cq.end` is still to be written."""
         self.epoch = 0
         """The confirmed epoch of the tables."""
         self.joined: list[tuple[str, str]] = []
@@ -77,12 +81,12 @@ class Unit:
         self.fields: dict[tuple[str, str], bytes | None] = {}
         self.new_parts: dict[tuple[str, str], Part] = {}
         self.changed_parts: set[tuple[str, str]] = set()
-        self._numbers_before: dict[str, int | None] = {}
-        self._last_entries: dict[str, list[Entry]] = {}
-        self._retired: dict[str, str] = {}
+        self._entries_before: dict[str, TableEntries] = {}
         self.taken_numbers: list[tuple[str, int]] = []
-        self.freed_numbers: list[tuple[str, int]] = []
+        self.cleared_numbers: list[tuple[str, int]] = []
         """Where matches were counted of destinations that this unit ends, with their streams."""
+        self.freed_numbers: list[tuple[str, int]] = []
+        """Those of them that may be given anew."""
         self._ended_notes: dict[str, TimedNote] = {}
         self._owed: dict[str, int] = {}
         self._bumped: set[str] = set()
@@ -112,14 +116,15 @@ class Unit:
         for joined in joined_with(destination):
             holder = self._touch(joined)
             if holder is None:
-                self._take_over(joined)
-                holder = self.holders[joined.destination_id] = Holder(joined, self._take_number(stream_id))
+                leaving = self.leaving.get(joined.destination_id)
+                number = self._take_number(stream_id) if leaving is None else leaving.number
+                holder = self.holders[joined.destination_id] = Holder(joined, number)
                 if joined.trigger.timed:
                     self.new_readers.add(joined.destination_id)
-                    begin = cq.created_ms if cq.start_ms is None else cq.start_ms
+                    begin = cq.since_ms if cq.start_ms is None else cq.start_ms
                     store = feed_of(joined)
                     holder.timed = TimedNote(
-                        born_ms=cq.created_ms, from_ms=begin, store=store.destination_id, partition=store.partition
+                        born_ms=cq.since_ms, from_ms=begin, store=store.destination_id, partition=store.partition
                     )
                 if joined.mode == "dedicated":
                     self.dedicated.add(joined.destination_id)
@@ -146,8 +151,7 @@ class Unit:
 
         Args:
             key: The CQ's identity.
-            until: By source partition, the offset up to which events still count for it, where it is the last member;
-                none when it goes at once.
+            until: By source partition, the offset up to which events still count for it; none when it goes at once.
 
         Returns:
             Its destination, when nobody is left there.
@@ -162,26 +166,42 @@ class Unit:
         """Have a destination send what is pending once more, should the CQ that expires leave paused ones only."""
         self._owed[destination_id] = expire_ms
 
-    def retire(self, destination: Destination) -> int:
-        """Take a leaving destination from the constant table, and return the version that is without it."""
-        name = destination.destination_id
-        self.leaving.pop(name, None)
-        self.set_field("leaving", name, None)
-        self._retired[name] = destination.stream_id
-        # Until then a batch may have asked for its plan, whoever has dropped it.
-        self.changed_parts |= {
-            (destination.stream_id, destination.group_id),
-            (destination.stream_id, destination.select_id),
-        }
-        return self.versions.get(destination.stream_id, 0) + 1
+    def retire(self, destination: Destination, until: tuple[int, ...]) -> int:
+        """Let go of what members had yet to get, as events up to those offsets are evaluated.
 
-    def _take_over(self, destination: Destination) -> None:
-        """Let a destination have members again that was about to leave."""
-        name = destination.destination_id
-        if self.leaving.pop(name, None) is not None:
-            self.set_field("leaving", name, None)
-            if self._last_entries.pop(name, None) is None:
-                self._retired[name] = destination.stream_id
+        Args:
+            destination: The one that they left; loaded.
+            until: By source partition.
+
+        Returns:
+            The first version whose batches are without it.
+        """
+        name, stream_id = destination.destination_id, destination.stream_id
+        self._touch(destination)
+        if (leaving := self.leaving.get(name)) is not None:
+            self._keep_leaving(name, leaving.passed(until))
+            if name not in self.leaving and self.holders[name] is None:
+                self._free(stream_id, leaving.number)
+            # Until then a batch may have asked for its plan, whoever has dropped it.
+            self.changed_parts |= {(stream_id, destination.group_id), (stream_id, destination.select_id)}
+        changed = self._entries(name) != self._entries_before[name]
+        return self.versions.get(stream_id, 0) + changed
+
+    def awaited(self, destination_id: str) -> tuple[int, ...]:
+        """Return by source partition up to where events are to be evaluated before a destination has ended."""
+        leaving = self.leaving.get(destination_id)
+        return () if leaving is None else leaving.departures[-1].until
+
+    def _keep_leaving(self, name: str, leaving: Leaving | None) -> None:
+        if leaving is None:
+            self.leaving.pop(name, None)
+        else:
+            self.leaving[name] = leaving
+        self.set_field("leaving", name, None if leaving is None else msgspec.msgpack.encode(leaving))
+
+    def _free(self, stream_id: str, number: int) -> None:
+        self.cleared_numbers.append((stream_id, number))
+        self.freed_numbers.append((stream_id, number))
 
     def _set(self, key: CqKey, cq: Cq | None) -> None:
         if self.subscribed_counts or self.listed:
@@ -202,16 +222,17 @@ class Unit:
         for left in joined_with(destination):
             holder, name = self._touch(left), left.destination_id
             assert holder is not None, "a destination stays as long as it has members"
-            seen = holder.seen if until else []
             holder.count(cq, -1)
+            if until and not cq.paused:
+                leaving = self.leaving.get(name) or Leaving(left, holder.number)
+                self._keep_leaving(name, leaving.joined(cq.window, until))
             if not (holder.windows or holder.paused):
-                if until and self.touched[name][1]:
-                    self.leaving[name] = left
-                    self.set_field("leaving", name, msgspec.msgpack.encode(left))
-                    self._last_entries[name] = _entries(holder, seen, until)
                 self._ended_notes[name] = holder.timed
                 self.holders[name] = None
-                self.freed_numbers.append((left.stream_id, holder.number))
+                if name in self.leaving:
+                    self.cleared_numbers.append((left.stream_id, holder.number))
+                else:
+                    self._free(left.stream_id, holder.number)
                 self.dedicated.discard(name)
         stream_id = destination.stream_id
         counts, changed = self.parts[stream_id], self.changed_parts
@@ -230,8 +251,11 @@ class Unit:
             self.touched[name] = (destination, holder.seen if holder is not None else [])
             if destination.trigger.timed:
                 self.touched_timed.append(name)
-            self._numbers_before[name] = holder.number if holder is not None else None
+            self._entries_before[name] = self._entries(name)
         return holder
+
+    def _entries(self, name: str) -> TableEntries:
+        return table_entries(self.holders[name], self.leaving.get(name))
 
     def _take_number(self, stream_id: str) -> int:
         if free := self.free_numbers.get(stream_id):
@@ -274,19 +298,15 @@ class Unit:
         """Return what the unit changes in the constant tables, by stream."""
         removed: dict[str, list[str]] = {}
         added: dict[str, list[Entry]] = {}
-        for name, (destination, before) in self.touched.items():
+        for name, (destination, _) in self.touched.items():
             if destination.trigger.timed:
                 continue
-            holder = self.holders[name]
-            after = holder.seen if holder is not None else []
-            if before == after and (holder is None or holder.number == self._numbers_before[name]):
+            before, after = self._entries_before[name], self._entries(name)
+            if before == after:
                 continue
-            if before:
+            if before[1]:
                 removed.setdefault(destination.stream_id, []).append(name)
-            entries = _entries(holder, after) if holder is not None else self._last_entries.get(name, [])
-            added.setdefault(destination.stream_id, []).extend(entries)
-        for name, stream_id in self._retired.items():
-            removed.setdefault(stream_id, []).append(name)
+            added.setdefault(destination.stream_id, []).extend(rows_of(destination, after))
         touched = (removed.keys() | added.keys() | self._bumped) & self.streams.keys()
         return {name: Segment.of(removed.get(name, ()), added.get(name, ())) for name in touched}
 
@@ -360,11 +380,3 @@ def _part_id(part: Part) -> str:
 def _used_parts(cq: Cq, destination: Destination) -> tuple[str, ...]:
     used = (destination.group_id, destination.select_id)
     return (*used, cq.text.template.template_id) if cq.text.is_cut else used
-
-
-def _entries(holder: Holder, windows: list[Window], until: tuple[int, ...] = ()) -> list[Entry]:
-    destination = holder.destination
-    row = destination.row
-    block = Block(destination.group_id, row.types, destination.select_id, destination.mode, until)
-    name, number, partition = destination.destination_id, holder.number, destination.partition
-    return [Entry(block, name, row, number, partition, start, expire) for start, expire in windows]

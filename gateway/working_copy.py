@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from gateway.leaving import Leaving
 from gateway.names import Names
 from gateway.records import Destination, feed_of
 from gateway.stored import StoredCq, decode_cq, raw_id, unpack_cq, unpack_holder
@@ -35,7 +36,7 @@ _Part = TypeVar("_Part", GroupPlan, SelectList, TextTemplate)
 _KNOWN_PARTS = 10_000
 """So many parts are kept in memory between units; they never change."""
 
-_decode_destination = msgspec.msgpack.Decoder(Destination).decode
+_decode_leaving = msgspec.msgpack.Decoder(Leaving).decode
 
 
 _LISTED_NAMES = 2_000_000
@@ -63,6 +64,8 @@ class WorkingCopy(Unit):
         self.redis = connect(settings)
         self._known_parts: dict[tuple[str, str], Part] = {}
         self._known_gone: set[str] = set()
+        self.secret = b""
+        """What the tokens of members are keyed with; recovery sees to it that there is one."""
 
     def key(self, *parts: str) -> str:
         """Return a Redis key under the prefix."""
@@ -100,7 +103,7 @@ class WorkingCopy(Unit):
             numbers = self.redis.hgetall(self.key("numbers"))
             self.dedicated = {name.decode() for name in self.redis.smembers(self.key("dedicated"))}
             leaving = self.redis.hgetall(self.key("leaving"))
-            self.leaving = {name.decode(): _decode_destination(body) for name, body in leaving.items()}
+            self.leaving = {name.decode(): _decode_leaving(body) for name, body in leaving.items()}
             self.streams = {name.decode(): msgspec.json.decode(body, type=Stream) for name, body in bodies.items()}
             self.versions = {name.decode(): int(version) for name, version in versions.items() if name != VERSIONS_MARK}
             self.next_numbers = {name.decode(): int(number) for name, number in numbers.items()}

@@ -115,7 +115,7 @@ class Result:
 
     @property
     def kind(self) -> str:
-        """`cq.match`, `cq.digest` or `cq.end`."""
+        """`cq.match`, `cq.digest`, `cq.end` or `cq.leave`."""
         return self.headers["ce_type"]
 
     @property

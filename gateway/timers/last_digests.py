@@ -28,16 +28,19 @@ class LastDigests:
         self._timers = timers
         self._commits = commits
         self._clear: dict[str, int] = {}
-        """Destinations to which nothing is written any more: how often everything had been taken in by then."""
+        """Notices of destinations to which nothing is written any more: how often all had been taken in by then."""
+        self._last_ticks: dict[str, int] = {}
+        """Notices of members that left a destination to others: the tick up to which digests may hold what they saw."""
 
     def reload(self, notices: Iterable[EndNotice]) -> None:
         """Take up the ends that are under way, after a crash."""
         self._clear.clear()
+        self._last_ticks.clear()
         self.hold(notices)
 
     def owes(self, notice: EndNotice) -> bool:
         """Tell whether a destination may have a last digest to come."""
-        return notice.destination.trigger.timed and not notice.written and notice.reason != "dropped"
+        return _pending(notice) and not (notice.members or notice.written)
 
     def hold(self, notices: Iterable[EndNotice]) -> None:
         """Keep the matches of destinations whose ends have begun."""
@@ -57,13 +60,25 @@ class LastDigests:
             timed = notice.destination.trigger.timed
             if timed and self._timers.under_way(notice.destination.stream_id):
                 continue  # a digest that was due before the end may still come, and `cq.end` is the last of all
-            if not (timed and self.owes(notice)):
+            if not _pending(notice) or notice.written:
                 yield notice, []
             # What is being taken in now was asked for before: the next time has all that was written by now.
-            elif taken_in and taken_in >= self._clear.setdefault(notice.destination.destination_id, taken_in + 2):
-                owing.append(notice)
+            elif taken_in and taken_in >= self._clear.setdefault(notice.key, taken_in + 2):
+                if not notice.members:
+                    owing.append(notice)
+                elif self._fired(notice):
+                    yield notice, []
         for notice, ready in zip(owing, self._timers.last_digests(owing), strict=True):
             yield notice, [] if ready is None else self._records(notice, ready)
+
+    def _fired(self, notice: EndNotice) -> bool:
+        """Tell whether the digests are out that may hold what members saw who left a destination to others."""
+        last_ms = self._last_ticks.get(notice.key)
+        if last_ms is None:
+            last_ms = self._timers.tick_after(notice.destination, notice.ended_ms - 1)
+            self._last_ticks[notice.key] = last_ms
+        armed_ms = self._timers.armed_ms(notice.destination)
+        return armed_ms is None or armed_ms > last_ms
 
     def _records(self, notice: EndNotice, ready: Ready) -> list[Outgoing]:
         records: list[Outgoing] = []
@@ -84,9 +99,11 @@ class LastDigests:
             notices: Of destinations that are loaded.
         """
         timed = [notice for notice in notices if notice.destination.trigger.timed]
+        for notice in timed:
+            self._clear.pop(notice.key, None)
+            self._last_ticks.pop(notice.key, None)
+        timed = [notice for notice in timed if not notice.members]
         owed = [notice for notice in timed if self.owes(notice)]
-        for notice in owed:
-            self._clear.pop(notice.destination.destination_id, None)
         holders = self._working.holders
         living = [notice.destination for notice in owed if holders[notice.destination.destination_id] is not None]
         self._timers.retention.let_go(((notice.destination, _store(notice)) for notice in owed), living)
@@ -96,6 +113,11 @@ class LastDigests:
             self._working.set_field("cursors", life, None)
         topic = self._settings.topic("ticks")
         return [Outgoing(topic, f"cursor/{life}".encode(), None, (), 0) for life in lives]
+
+
+def _pending(notice: EndNotice) -> bool:
+    """Tell whether what was pending for those who left is still to come."""
+    return notice.destination.trigger.timed and notice.reason != "dropped"
 
 
 def _store(notice: EndNotice) -> bytes:

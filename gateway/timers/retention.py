@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from gateway.kafka import Topics
@@ -24,8 +25,8 @@ class Retention:
         self._topics = topics
         self._state = state
         self._intake = intake
-        self.owed: set[str] = set()
-        """Destinations that have ended and have a last digest to come: none fires before it, should it live again."""
+        self.owed: Counter[str] = Counter()
+        """How many lives of destinations have a last digest to come: none fires before, should it live again."""
 
     def reset(self) -> None:
         """Begin anew, as after a crash: what is held is told anew."""
@@ -74,7 +75,7 @@ class Retention:
 
     def hold(self, destination_id: str, store: bytes) -> None:
         """Keep the stored matches of a destination that has a last digest to come."""
-        self.owed.add(destination_id)
+        self.owed[destination_id] += 1
         self._intake.held[store] += 1
 
     def let_go(self, done: Iterable[tuple[Destination, bytes]], living: Iterable[Destination]) -> None:
@@ -86,7 +87,10 @@ class Retention:
         """
         held = self._intake.held
         for destination, store in done:
-            self.owed.discard(destination.destination_id)
+            name = destination.destination_id
+            self.owed[name] -= 1
+            if self.owed[name] <= 0:
+                del self.owed[name]
             held[store] -= 1
             if held[store] <= 0:
                 del held[store]

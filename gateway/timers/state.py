@@ -105,6 +105,12 @@ class TimerState:
         with mapped():
             return int(self._redis.zcount(self._working.key("timers", stream_id), 1, until_ms))
 
+    def armed(self, stream_id: str, name: str) -> int | None:
+        """Return the tick that a destination is armed for (0: look at it), None when it is for none."""
+        with mapped():
+            score = self._redis.zscore(self._working.key("timers", stream_id), name)
+        return None if score is None else int(score)
+
     def arm(self, stream_id: str, ticks: Mapping[str, int]) -> None:
         """Have destinations fire at those ticks, unless they do earlier."""
         for chunk in _chunks(ticks):

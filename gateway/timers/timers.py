@@ -11,12 +11,13 @@ import msgspec
 
 from gateway.commit import Commits
 from gateway.kafka import LogReader, Topics
-from gateway.records import EndNotice
+from gateway.records import Destination, EndNotice
 from gateway.timers.big_ticks import BigTicks
 from gateway.timers.checkpoints import Checkpoints
 from gateway.timers.cuts import Cut
 from gateway.timers.deliver import Delivery, Ready
 from gateway.timers.firing import Firing
+from gateway.timers.grid import next_tick
 from gateway.timers.intake import Intake
 from gateway.timers.order_log import OrderLog
 from gateway.timers.ordering import Ordering
@@ -167,6 +168,15 @@ class Timers:
     def under_way(self, stream_id: str) -> bool:
         """Tell whether digests of a stream's destinations may be written by somebody else: its ends wait for that."""
         return stream_id == self._big.stream_id
+
+    def tick_after(self, destination: Destination, at_ms: int) -> int:
+        """Return a destination's first tick later than an instant that has not fired yet."""
+        settled_ms = self._settled_ms(destination.stream_id)
+        return next_tick(destination.trigger, max(at_ms, settled_ms)) or settled_ms
+
+    def armed_ms(self, destination: Destination) -> int | None:
+        """Return for which tick a destination is armed (0: it is to be looked at), None when nothing is pending."""
+        return self._state.armed(destination.stream_id, destination.destination_id)
 
     @property
     def reached(self) -> Mapping[int, int]:

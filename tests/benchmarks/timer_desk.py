@@ -77,7 +77,7 @@ class Desk:
         last_digests = LastDigests(settings, self.working, self.timers, commits)
         result_topics = ResultTopics(settings, topics)
         self._ends = Ends(settings, self.working, result_topics, commits, last_digests)
-        positions = Positions(settings, topics, result_topics, self.working, settings.results.partitions)
+        self._positions = positions = Positions(settings, topics, result_topics, self.working, settings.results.partitions)
         self._statements = Statements(settings, self.working, topics, positions, TableUpkeep(settings, self.working))
         self._commands = Commands(
             settings, self.working, topics, positions, self._statements, commits, self._ends, lambda: self.now_ms
@@ -163,15 +163,21 @@ class Desk:
 
     def drop(self, name: str) -> None:
         """Drop a CQ."""
+        self._positions.begin()
         key = CqKey("bench", name)
         self.working.load([key])
         self._registry.drop(key, name, self.now_ms)
         self._commit()
 
     def publish(self) -> None:
-        """Have an event on the topic that is not evaluated until a match follows."""
+        """Have an event on the topic that is not evaluated until `evaluate` says so, or a match follows."""
         self._producer.produce(self._source, b"{}", partition=0)
         self._producer.flush()
+
+    def evaluate(self, count: int) -> None:
+        """Have so many more events evaluated, which nobody wants."""
+        self._offset += count
+        self._tell()
 
     def match(self, stores: Sequence[tuple[bytes, int]], times: Sequence[int]) -> None:
         """Write one match for each store (its bytes and its partition), and have them evaluated."""

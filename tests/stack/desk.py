@@ -32,7 +32,7 @@ def take_in(desk: Desk, stores: list[tuple[bytes, int]], time_ms: int) -> None:
 
 
 def written(desk: Desk) -> dict[str, Any]:
-    """Return all results so far by their ids, `…/end/…` among them, in their order; each must be there once."""
+    """Return all results so far by their ids, ends among them, in their order; each must be there once."""
     reader = LogReader(desk.settings)
     partitions = dict.fromkeys(range(desk.settings.results.partitions), 0)
     found: dict[str, Any] = {}
@@ -46,4 +46,4 @@ def written(desk: Desk) -> dict[str, Any]:
 
 def digests(desk: Desk) -> dict[str, Any]:
     """Return all digests so far by their ids."""
-    return {name: body for name, body in written(desk).items() if "/end/" not in name}
+    return {name: body for name, body in written(desk).items() if "fired_at" in body}

@@ -1,8 +1,9 @@
-"""Ends of destinations, when Redis is lost around the units of work that carry them out."""
+"""Ends of destinations: when Redis is lost around them, when the evaluator lags, when very many leave at once."""
 
 from __future__ import annotations
 
 from gateway.records import TriggerSpec
+from grouping.redis_store import TableStore
 from tests.benchmarks.ground import Ground
 from tests.benchmarks.timer_desk import Desk
 from tests.stack.desk import HOUR, NOW, let_pass, written
@@ -26,3 +27,56 @@ def test_redis_is_wiped_between_expire_and_the_ends(ground: Ground) -> None:
     names = [desk.destination(number, trigger).destination_id for number in range(_CQS)]
     assert {f"{name}/end/{_EXPIRE}" for name in names} == written(desk).keys()
     assert [0, 0] == [redis.hlen(cqs), redis.hlen(desk.working.key("ends"))]
+
+
+def test_each_life_ends_however_far_the_evaluator_is_behind(ground: Ground) -> None:
+    """Dropped and taken up again before its last events are evaluated: they stay, and each life has its own end."""
+    desk, trigger = Desk(ground.settings, NOW), TriggerSpec()
+    destination = desk.destination(0, trigger)
+    ended = []
+    for _ in range(2):
+        desk.create([trigger])
+        desk.publish()
+        let_pass(desk, 200)
+        ended.append(desk.now_ms)
+        desk.drop("c0")
+        let_pass(desk, 200)
+    desk.create([trigger])
+    desk.pause("c0", paused=True)
+    let_pass(desk, 1000)
+    assert not written(desk)
+    assert [(2, 0)] == _bounds(desk), "the first life's events are below the second one's bound"
+    for count in (1, 2):
+        desk.evaluate(1)
+        let_pass(desk, 1000)
+        assert [f"{destination.destination_id}/end/{at}" for at in ended[:count]] == list(written(desk))
+    assert [] == _bounds(desk)
+    assert 0 == desk.working.redis.hlen(desk.working.key("leaving"))
+    assert 0 == desk.working.redis.hlen(desk.working.key("ends"))
+
+
+def _bounds(desk: Desk) -> list[tuple[int, ...]]:
+    """Return the offsets that bound entries of the constant table."""
+    version = desk.working.versions["s_bench"]
+    pieces = TableStore(desk.settings).changes("s_bench", desk.epoch, 0, version)
+    return [block.until for piece in pieces or () for block in piece.added]
+
+
+def test_who_shared_and_expires_together_is_told_by_the_end(ground: Ground) -> None:
+    """One `cq.end` tells all; those who leave others behind, even paused ones, get a `cq.leave` each, once."""
+    desk, trigger = Desk(ground.settings, NOW), TriggerSpec()
+    alone, shared = (desk.destination(number, trigger).destination_id for number in (1, 2))
+    desk.put([(f"alone{n}", 1, trigger) for n in range(_CQS)], _EXPIRE)
+    desk.put([(f"shared{n}", 2, trigger) for n in range(_CQS)], _EXPIRE)
+    desk.put([("paused", 2, trigger)])
+    desk.pause("paused", paused=True)
+    desk.now_ms = _EXPIRE
+    let_pass(desk, 1000)
+    desk.recover()
+    let_pass(desk, 1000)
+    found = written(desk)
+    assert [f"{alone}/end/{_EXPIRE}"] == [name for name in found if name.startswith(alone)]
+    leaves = [name for name in found if name.startswith(shared)]
+    assert {f"{shared}/leave/{found[name]['member']}" for name in leaves} == set(leaves)
+    assert _CQS == len(leaves)
+    assert 0 == desk.working.redis.hlen(desk.working.key("ends"))

@@ -52,7 +52,51 @@ def test_a_life_begun_before_the_last_digest_of_the_one_before(ground: Ground) -
     desk.now_ms = NOW + 2 * HOUR
     let_pass(desk, 2000)
     name = desk.destination(1, _HOURLY).destination_id
-    assert list(_counts(written(desk)).items()) == [((name, 30), 1), ((name, 120), 1)]
+    assert list(_counts(digests(desk)).items()) == [((name, 30), 1), ((name, 120), 1)]
+    assert list(written(desk))[1] == f"{name}/end/{_EXPIRE}"
+
+
+def test_lives_that_end_before_the_last_digest_of_the_first(ground: Ground) -> None:
+    """Each of them gets its own matches in a last digest, then its end, in the order of the lives."""
+    desk = Desk(ground.settings, NOW)
+    stores, pins = desk.stores([1], _HOURLY), desk.working.key("pins", "s_bench")
+    ended = []
+    for life in range(3):
+        ended.append(desk.now_ms + 60_000)
+        desk.put([(f"life{life}", 1, _HOURLY)], ended[-1])
+        take_in(desk, stores * (life + 1), desk.now_ms)
+        if not life:
+            desk.working.redis.hset(pins, "7", f"{desk.epoch}:{desk.working.versions['s_bench']}")
+        desk.now_ms = ended[-1]
+        let_pass(desk, 2000)
+    assert not written(desk)
+    desk.working.redis.delete(pins)
+    let_pass(desk, 5000)
+    name, found = desk.destination(1, _HOURLY).destination_id, written(desk)
+    assert [one for at in ended for one in (f"{name}/{at}/1", f"{name}/end/{at}")] == list(found)
+    assert [1, 2, 3] == [found[f"{name}/{at}/1"]["count"] for at in ended]
+    assert desk.working.redis.hlen(desk.working.key("ends")) == 0
+
+
+def test_who_leaves_to_others_is_told_after_what_was_pending(ground: Ground) -> None:
+    """With a sharer left, what is pending at EXPIRE comes at the next tick, then `cq.leave`; at DROP it is at once."""
+    desk = Desk(ground.settings, NOW)
+    desk.put([("brief", 1, _HOURLY)], _EXPIRE)
+    desk.put([("dropped", 1, _HOURLY), ("lasting", 1, _HOURLY)])
+    take_in(desk, desk.stores([1], _HOURLY), NOW + 1)
+    desk.drop("dropped")
+    let_pass(desk, 2000)
+    assert ["dropped"] == [body["reason"] for body in written(desk).values()]
+    desk.now_ms = _EXPIRE
+    let_pass(desk, 2000)
+    assert 1 == len(written(desk)), "what is pending is still to come"
+    desk.now_ms = NOW + HOUR
+    let_pass(desk, 2000)
+    name, [_, digest, leave] = desk.destination(1, _HOURLY).destination_id, written(desk)
+    assert f"{name}/{NOW + HOUR}/1" == digest
+    assert {"ended_at", "reason", "member"} == set(written(desk)[leave])
+    assert leave == f"{name}/leave/{written(desk)[leave]['member']}"
+    assert "expired" == written(desk)[leave]["reason"]
 
 
 def test_what_an_expired_sharer_saw_is_not_held_up_by_a_pause(ground: Ground) -> None:

@@ -144,7 +144,8 @@ def test_a_leaving_destination_stays_until_it_is_retired(settings: Settings) -> 
     store = TableStore(settings)
     pieces = store.changes("s_1", _EPOCH, 0, 2) or []
     assert [(7,)] == [block.until for piece in pieces for block in piece.added]
-    assert 3 == working.retire(destination)
+    working.load([key], [destination])
+    assert 3 == working.retire(destination, (7,))
     working.commit({})
     parts = (destination.group_id, destination.select_id)
     # A batch of the versions before still asks for them.

@@ -38,13 +38,27 @@ def test_no_name_breaks_a_key(subscriber: str, name: str) -> None:
     assert key == unpack_key(pack_key(key))
 
 
-@given(_names, _texts, _times, _times, st.booleans(), st.lists(st.tuples(st.integers(0, 9), _times), max_size=2))
+@given(
+    _names,
+    _texts,
+    _times,
+    _times,
+    st.booleans(),
+    st.lists(st.tuples(st.integers(0, 9), _times), max_size=2),
+    st.sampled_from([0, 1_764_000_000_001]),
+)
 def test_a_cq_is_kept_whole(
-    name: str, text: str, start: int | None, expire: int | None, paused: bool, pauses: list[tuple[int, int | None]]
+    name: str,
+    text: str,
+    start: int | None,
+    expire: int | None,
+    paused: bool,
+    pauses: list[tuple[int, int | None]],
+    joined: int,
 ) -> None:
     """A CQ comes back as it was, whether its name and text are usual or not."""
     cut = CqText.cut(text)
-    cq = Cq(name, cut, _NAME, 1_764_000_000_000, (1, 2), start, expire, paused, tuple(pauses))
+    cq = Cq(name, cut, _NAME, 1_764_000_000_000, (1, 2), start, expire, paused, tuple(pauses), joined)
     stored = decode_cq(pack_cq(name.casefold(), cq))
     assert cut.template.template_id[2:] == stored.template.hex()
     assert cq == unpack_cq(name.casefold(), stored, cut.template, stored.destination_id)
