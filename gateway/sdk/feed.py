@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gateway.sdk.cursor import Place, decode_cursor, encode_cursor, place_of
 from gateway.sdk.reader import Reader
@@ -94,6 +94,12 @@ class Feed:
     def take(self) -> Match | Digest | None:
         """Return the next result, or None when more records are needed."""
         return next(self._results)
+
+    def settle(self, reached: Mapping[tuple[str, int], int]) -> None:
+        """End those that are closing, where all is handed over that was there; call it when `take` gave None."""
+        for reader in self._readers:
+            if reader.closing is not None and (end := reader.settle(reached)) is not None:
+                self.ends[end.cq] = end
 
     def cursor(self) -> str:
         """Return the cursor after the last result that was taken."""

@@ -11,8 +11,22 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
+
+from gateway.sdk.closing import Closing
 from gateway.sdk.cursor import Place
-from gateway.sdk.record import DIGEST, END, MATCH, DigestPart, Fields, digest_part, end_note, match_fields, source_of
+from gateway.sdk.record import (
+    DIGEST,
+    END,
+    LEAVE,
+    MATCH,
+    DigestPart,
+    Fields,
+    digest_part,
+    end_note,
+    match_fields,
+    source_of,
+)
 from gateway.sdk.results import ContinuousQuery, Digest, End, Match
 
 __all__ = ["Filter", "Reader"]
@@ -21,6 +35,8 @@ Filter = Callable[[Sequence[bytes]], Sequence[Mapping[str, Any] | None]]
 """Applies a virtual destination's filter and SELECT list to events: their rows, None where one is no match."""
 
 _MILLISECOND = timedelta(milliseconds=1)
+_OVERDUE = timedelta(seconds=10)
+"""How long after its EXPIRE the end of a CQ is waited for until the gateway is asked."""
 
 
 class Reader:
@@ -38,6 +54,8 @@ class Reader:
         self._rows: dict[tuple[int, int], Mapping[str, Any] | None] = {}
         """Partition and offset of a virtual destination's records that were sifted → row, or None for no match."""
         self._end = place.end
+        self.closing: Closing | None = None
+        """The CQ's end, known but not reached."""
 
     @property
     def query(self) -> ContinuousQuery:
@@ -63,6 +81,32 @@ class Reader:
         """Take over what ALTER changed: START and EXPIRE move, the destination stays."""
         self._query = query
 
+    def overdue(self, now: datetime) -> bool:
+        """Tell whether the CQ should be gone by now, by its EXPIRE, and nothing has told so."""
+        query = self._query
+        if query.expires_at is None or self.ended or self.closing is not None or query.trigger.cron is not None:
+            return False
+        # What is pending comes at the next tick, where others share the destination.
+        every = timedelta() if query.trigger.every is None else msgspec.convert(query.trigger.every, timedelta)
+        return now >= query.expires_at + every + _OVERDUE
+
+    def close(self, end: End) -> None:
+        """Have the reading end when all is read that is there now."""
+        self.closing = Closing(end)
+
+    def settle(self, reached: Mapping[tuple[str, int], int]) -> End | None:
+        """Return the CQ's end if it is closing, and all that was there has been handed over.
+
+        Args:
+            reached: Topic and partition → offset at which nothing more was there.
+        """
+        topic = self._query.destination.topic
+        here = {partition: offset for (name, partition), offset in reached.items() if name == topic}
+        if self.closing is None or self.ended or not self.closing.complete(here):
+            return None
+        self._end = self.closing.end
+        return self._end
+
     def begins(self) -> dict[tuple[str, int], int]:
         """Where to go on reading, by topic and partition."""
         return {(self._query.destination.topic, partition): offset for partition, offset in self._next.items()}
@@ -79,6 +123,8 @@ class Reader:
         held = min(self._first_offset.values(), default=None)
         if held is not None:
             resume = {partition: min(offset, held) for partition, offset in resume.items()}
+        if self.closing is not None:
+            resume = self.closing.resume(resume)
         return Place(query=self._query, next=resume, marks=dict(self._marks), tick=self._tick, end=self._end)
 
     @property
@@ -112,6 +158,8 @@ class Reader:
                 return self._digest(record)
             case kind if kind == END:
                 return self._ending(record)
+            case kind if kind == LEAVE:
+                return self._leaving(record)
         return None
 
     def _match(self, record: Fields, sifted: Mapping[str, Any] | None) -> Match | None:
@@ -185,8 +233,22 @@ class Reader:
             return None
         # A CQ re-created before its topic is deleted takes it over, with the end of its forerunner in it.
         # `ended_at` has milliseconds; the reply's time may have more, hence the comparison in whole ones.
-        born_at = self._query.created_at
+        born_at = self._query.since
         if born_at is not None and note.ended_at + _MILLISECOND <= born_at:
             return None
-        self._end = End(self.name, note.ended_at, note.reason)
-        return self._end
+        return self._finish(End(self.name, note.ended_at, note.reason), record)
+
+    def _leaving(self, record: Fields) -> End | None:
+        destination, note = end_note(record)
+        own = self._query.destination
+        if destination != own.id or own.member is None or note.member != own.member:
+            return None
+        return self._finish(End(self.name, note.ended_at, note.reason), record)
+
+    def _finish(self, end: End, record: Fields) -> End | None:
+        if len(self._next) > 1:
+            # Results that were written before may lie in other partitions, and not be read yet.
+            self.closing = self.closing or Closing(end, (record.partition, record.offset))
+            return None
+        self._end = end
+        return end

@@ -11,6 +11,7 @@ import msgspec
 __all__ = [
     "DIGEST",
     "END",
+    "LEAVE",
     "MATCH",
     "DigestPart",
     "EndNote",
@@ -22,7 +23,7 @@ __all__ = [
     "source_of",
 ]
 
-MATCH, DIGEST, END = "cq.match", "cq.digest", "cq.end"
+MATCH, DIGEST, END, LEAVE = "cq.match", "cq.digest", "cq.end", "cq.leave"
 """The values of `ce_type`."""
 
 _decode_fields = msgspec.json.Decoder(dict[str, Any]).decode
@@ -71,10 +72,12 @@ class DigestPart(msgspec.Struct, frozen=True):
 
 
 class EndNote(msgspec.Struct, frozen=True):
-    """The value of `cq.end`."""
+    """The value of `cq.end` and `cq.leave`."""
 
     ended_at: datetime
     reason: str
+    member: str | None = None
+    """Of `cq.leave`: who left."""
 
 
 _decode_part = msgspec.json.Decoder(DigestPart).decode
@@ -99,6 +102,6 @@ def digest_part(fields: Fields) -> tuple[int, DigestPart]:
 
 
 def end_note(fields: Fields) -> tuple[str, EndNote]:
-    """Read `cq.end` and the id of the destination that it ends."""
+    """Read `cq.end` or `cq.leave`, and the id of the destination that ends or is left."""
     destination, _, _ = fields.headers["ce_id"].rsplit("/", 2)
     return destination, _decode_end(fields.value)

@@ -34,6 +34,10 @@ class Destination(msgspec.Struct, frozen=True):
     """None for a virtual destination: all partitions of its topic."""
     offset: int | list[int] = 0
     """Where a reader begins; by partition for a virtual destination."""
+    member: str | None = None
+    """What the CQ is called here: its reader ends with the `cq.leave` of that name. Gateways of before tell none."""
+    since: datetime | None = None
+    """When the CQ came here, where that is not when it was created."""
     filter: str | None = None
     """Of a virtual destination: SQL over the stream's columns that the reader applies."""
     select: str | None = None
@@ -86,6 +90,16 @@ class ContinuousQuery(msgspec.Struct, frozen=True):
     """None while it is evaluated."""
     pauses: list[Pause] = []
     """Of a virtual destination: the reader passes over what was written in between."""
+
+    def same_stay(self, earlier: ContinuousQuery) -> bool:
+        """Tell whether this is the CQ of before, in the destination where it was: no other one of its name."""
+        here, there = self.destination, earlier.destination
+        return here.id == there.id and (here.member == there.member or None in (here.member, there.member))
+
+    @property
+    def since(self) -> datetime | None:
+        """When the CQ came to its destination: whatever ended there before was not it."""
+        return self.destination.since or self.created_at
 
     @property
     def paused(self) -> bool:

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
@@ -24,6 +25,8 @@ log = logging.getLogger(__name__)
 
 _DESCRIBED = 2.0
 """Seconds after which virtual CQs are described again, when something comes for them."""
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 5.0, 300.0
+"""Seconds between two times that the gateway is asked about CQs that should have expired."""
 _SLICE = 0.25
 """Seconds that one wait lasts, so that Ctrl-C and `close` are noticed."""
 
@@ -56,6 +59,8 @@ class Subscription:
         self._described_at = float("-inf")
         self._held: list[Fields] = []
         """Records that wait until it is known which pauses they fall into."""
+        self._ask_at = 0.0
+        self._pause_seconds = _SHORTEST_PAUSE
         self._closed = threading.Event()
         self._inbox = Inbox(bootstrap, extra)
         self._assigned = self._feed.positions()
@@ -115,6 +120,8 @@ class Subscription:
             ResultsGone: Results were deleted before they were read.
             TransportError: Kafka refuses.
         """
+        if not self._held:
+            self._close_readers()
         wanted = self._feed.positions() if len(self.ends) != self._ends else self._assigned
         if len(wanted) < len(self._assigned):
             # The topic of a CQ that has ended may be deleted while others are still followed.
@@ -123,9 +130,48 @@ class Subscription:
         self._ends = len(self.ends)
         if not self._held:
             self._held = self._inbox.fetch(seconds, skip_lost=self._skip_lost)
+            if not self._held:
+                self._ask_overdue()
         if self._held and self._know_pauses():
             records, self._held = self._held, []
             self._feed.add(records)
+
+    def _close_readers(self) -> None:
+        """End what has nothing more to come: all that was fetched is handed over."""
+        for reader in self._feed.readers:
+            if reader.closing is not None and not reader.ended and not reader.closing.bounded:
+                try:
+                    ends = {part: self._inbox.end(topic, part, _SLICE) for topic, part in reader.begins()}
+                except TransportError as error:
+                    log.info("the end of results is not known", extra={"error": str(error)})
+                else:
+                    reader.closing.bound(ends)
+        self._feed.settle(self._inbox.reached)
+
+    def _ask_overdue(self) -> None:
+        """Ask about CQs whose EXPIRE is long past: all results of one that has gone are there.
+
+        What tells its end may have been deleted; or the CQ is there, with another EXPIRE.
+        """
+        now = datetime.now(UTC)
+        overdue = [reader for reader in self._feed.readers if reader.overdue(now)]
+        if not overdue or self._describe is None or time.monotonic() < self._ask_at:
+            return
+        try:
+            found = {query.cq: query for query in self._describe([reader.name for reader in overdue])}
+        except Closed:
+            self._describe = None
+            return
+        except TransportError as error:
+            log.info("CQs that should have expired are not known", extra={"error": str(error)})
+        else:
+            self.refresh(list(found.values()))
+            for reader in overdue:
+                query = found.get(reader.name)
+                if query is None or not query.same_stay(reader.query):
+                    reader.close(End(reader.name, reader.query.expires_at or now, "expired"))
+        self._ask_at = time.monotonic() + self._pause_seconds
+        self._pause_seconds = min(2 * self._pause_seconds, _LONGEST_PAUSE)
 
     def _know_pauses(self) -> bool:
         """Ask when the virtual CQs that records have come for were paused; False when the answer did not come.
@@ -158,7 +204,7 @@ class Subscription:
         fresh = {query.cq: query for query in queries}
         for reader in self._feed.readers:
             query = fresh.get(reader.name)
-            if query is not None and query.destination.id == reader.query.destination.id:
+            if query is not None and query.same_stay(reader.query):
                 reader.refresh(query)
 
     def close(self) -> None:

@@ -134,6 +134,7 @@ class Inbox:
             "enable.auto.offset.store": False,
             "isolation.level": "read_committed",
             "auto.offset.reset": "error",
+            "enable.partition.eof": True,
             "fetch.wait.max.ms": 100,
             "fetch.error.backoff.ms": 50,
             "queued.max.messages.kbytes": 32_768,
@@ -143,6 +144,8 @@ class Inbox:
         self._lock = threading.Lock()
         self._closed = False
         self._trouble: TransportError | None = None
+        self.reached: dict[tuple[str, int], int] = {}
+        """Topic and partition → the offset at which there was nothing more, when it was last reached."""
 
     def end(self, topic: str, partition: int, seconds: float) -> int:
         """Return the offset of the next record that will be written there; waits at most so long for Kafka.
@@ -214,6 +217,8 @@ class Inbox:
             error = message.error()
             if error is None:
                 sound.append(message)
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  librdkafka's own code
+                self.reached[message.topic() or "", message.partition() or 0] = message.offset() or 0
             elif deleted(error) and skip_lost:
                 where = TopicPartition(message.topic() or "", message.partition() or 0, OFFSET_BEGINNING)
                 log.warning("results were deleted before they were read", extra={"topic": where.topic})

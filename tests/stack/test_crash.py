@@ -94,7 +94,7 @@ def test_redis_lost_with_its_files(stack: Stack, lab: Lab) -> None:
     now = [[item[name] for name in counted] for item in again]
     for item in groups:  # the fence of `flow` has opened one more since
         assert [item[name] for name in counted] in now
-    assert before.result["destination"]["id"] == lab.client.result("DESCRIBE CQ w0", alice)["destination"]["id"]
+    assert before.result["destination"] == lab.client.result("DESCRIBE CQ w0", alice)["destination"]
     assert "cq-exists" == lab.client.execute(f"CREATE CQ w0 AS SELECT n FROM {source.name}", alice).code
 
 
@@ -127,3 +127,26 @@ def wipe_redis(stack: Stack) -> None:
     assert kept, "no files of Valkey found"
     for path in kept:
         shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def test_leaves_over_a_crash(stack: Stack, lab: Lab) -> None:
+    """A gateway killed while CQs leave a destination to another one still tells each of them, under the same id."""
+    source, alice = lab.stream(COLUMNS), lab.subscriber()
+    select = f"SELECT n FROM {source.name} WHERE symbol = 'S0'"
+    made = [lab.create(f"q{n}", select, clauses="DO PUBLISH SHARED") for n in range(60)]
+    sent = []
+    for first in range(0, 59, 20):
+        flow(lab, source, 100 * first, 400)
+        sent += [lab.client.send(f"DROP CQ q{n}", alice) for n in range(first, min(first + 20, 59))]
+        lab.client.reply(sent[-20])
+    stack.await_restart("gateway", stack.kill("gateway"))
+    assert {"ok"} == {lab.client.reply(command_id).code for command_id in sent}
+    lab.cqs = {(alice, "q59"): made[-1]}
+    destination = made[0]["destination"]
+
+    def left() -> list[Any]:
+        return [one for one in lab.results.of(destination) if one.kind == "cq.leave"]
+
+    lab.results.until(lambda: len(left()) == 59, "leaves")
+    assert {one["destination"]["member"] for one in made[:-1]} == {one.row["member"] for one in left()}
+    assert 300 == len(lab.matches(made[-1], source))

@@ -13,9 +13,18 @@ from gateway.sdk.results import ContinuousQuery, Destination, Trigger
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
-def query(name: str = "intel", destination: str = "d_1", **changes: Any) -> ContinuousQuery:
+def query(
+    name: str = "intel",
+    destination: str = "d_1",
+    *,
+    member: str | None = None,
+    since: datetime | None = None,
+    **changes: Any,
+) -> ContinuousQuery:
     """A CQ on partition 3 of the shared topic, accepted at noon."""
-    where = Destination(id=destination, mode="shared", topic="cq.results", key=destination, partition=3, offset=0)
+    where = Destination(
+        id=destination, mode="shared", topic="cq.results", key=destination, partition=3, member=member, since=since
+    )
     given = {"group": "g_1", "signature": "SELECT …", "trigger": Trigger(), "created_at": NOON, **changes}
     return ContinuousQuery(cq=name, destination=where, **given)
 
@@ -62,3 +71,10 @@ def end(offset: int, *, seconds: float, destination: str = "d_1") -> Fields:
     at = NOON + timedelta(seconds=seconds)
     value = {"ended_at": at.isoformat(), "reason": "dropped"}
     return _record(offset, "cq.end", f"{destination}/end/{int(at.timestamp() * 1000)}", at, value, destination)
+
+
+def leave(offset: int, member: str, *, seconds: float = 1, reason: str = "dropped") -> Fields:
+    """What tells that a member has left the destination to others, so many seconds after noon."""
+    at = NOON + timedelta(seconds=seconds)
+    value = {"ended_at": at.isoformat(), "reason": reason, "member": member}
+    return _record(offset, "cq.leave", f"d_1/leave/{member}", at, value, "d_1")

@@ -152,6 +152,46 @@ def test_the_end_of_another_destination_is_not_ones_own() -> None:
     assert not following.ended
 
 
+def test_the_end_before_a_cq_came_is_passed_over() -> None:
+    """A CQ that ALTER moved came later than it was created; the end that its destination had before is not its own."""
+    following = reader(records.query(since=NOON + timedelta(seconds=2)))
+    assert [] == read(following, [records.end(0, seconds=1.999)])
+    assert isinstance(read(following, [records.end(1, seconds=2)])[0], End)
+
+
+def test_a_reader_ends_with_its_own_leave() -> None:
+    """What comes after it is another's; a sharer's leave, and one before it, change nothing."""
+    following = reader(records.query(member="m_1"))
+    flow = [records.leave(0, "m_2"), records.match(1, (0, 1)), records.leave(2, "m_1", reason="replaced")]
+    [found, end] = read(following, [*flow, records.match(3, (0, 2))])
+    assert isinstance(found, Match)
+    assert End("intel", NOON + timedelta(seconds=1), "replaced") == end
+    assert following.ended
+
+
+def test_a_reader_that_knows_no_member_passes_leaves_over() -> None:
+    """A cursor of an earlier version goes on to the destination's end."""
+    following = reader(records.query())
+    [found, end] = read(following, [records.leave(0, "m_1"), records.match(1, (0, 1)), records.end(2, seconds=3)])
+    assert isinstance(found, Match)
+    assert isinstance(end, End)
+
+
+def test_a_cursor_from_before_the_leave_comes_to_it() -> None:
+    """Resumed, the reading goes on to the CQ's own leave, and ends there."""
+    flow = [records.match(0, (0, 1)), records.match(1, (0, 2)), records.leave(2, "m_1"), records.match(3, (0, 3))]
+    first = Feed([reader(records.query(member="m_1"))])
+    first.add(flow[:2])
+    assert first.take()
+    second = Feed([Reader(place) for place in decode_cursor(first.cursor())])
+    second.add(flow[second.positions()["cq.results", 3] :])
+    found = second.take()
+    assert isinstance(found, Match)
+    assert (2, None) == (found.offset, second.take())
+    assert second.ended
+    assert "dropped" == second.ends["intel"].reason
+
+
 def test_altered_window_counts_from_refresh_on() -> None:
     """A reader goes by the EXPIRE that it was told last."""
     following = reader(records.query(expires_at=NOON))

@@ -1,0 +1,48 @@
+"""The end of a CQ that is known before all of its results are read; no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gateway.sdk.results import End
+
+__all__ = ["Closing"]
+
+
+class Closing:
+    """An end that takes effect when everything is read that was there when it became known.
+
+    A virtual destination has results in all partitions of its topic, and its end in one. And where the gateway says
+    that a CQ has gone, what tells so on the topic may have been deleted, or be of an earlier version.
+    """
+
+    def __init__(self, end: End, read_at: tuple[int, int] | None = None) -> None:
+        """Begin without bounds.
+
+        Args:
+            end: What is to be told then.
+            read_at: Partition and offset of the record that told it, to be read again from an earlier cursor.
+        """
+        self.end = end
+        self._read_at = read_at
+        self._bounds: dict[int, int] | None = None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether it is known what was there."""
+        return self._bounds is not None
+
+    def bound(self, ends: Mapping[int, int]) -> None:
+        """Take in where the partitions ended when all of the CQ's results were there."""
+        self._bounds = dict(ends)
+
+    def complete(self, reached: Mapping[int, int]) -> bool:
+        """Tell whether all is read, given up to where each partition was found to have nothing more."""
+        return self._bounds is not None and all(reached.get(part, -1) >= end for part, end in self._bounds.items())
+
+    def resume(self, positions: Mapping[int, int]) -> dict[int, int]:
+        """Return where a cursor goes on, so that it comes to the end once more."""
+        if self._read_at is None:
+            return dict(positions)
+        partition, offset = self._read_at
+        return {**positions, partition: min(offset, positions[partition])}
