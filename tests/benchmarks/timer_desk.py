@@ -77,7 +77,9 @@ class Desk:
         last_digests = LastDigests(settings, self.working, self.timers, commits)
         result_topics = ResultTopics(settings, topics)
         self._ends = Ends(settings, self.working, result_topics, commits, last_digests)
-        self._positions = positions = Positions(settings, topics, result_topics, self.working, settings.results.partitions)
+        self._positions = positions = Positions(
+            settings, topics, result_topics, self.working, settings.results.partitions
+        )
         self._statements = Statements(settings, self.working, topics, positions, TableUpkeep(settings, self.working))
         self._commands = Commands(
             settings, self.working, topics, positions, self._statements, commits, self._ends, lambda: self.now_ms
