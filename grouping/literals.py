@@ -12,10 +12,10 @@ from grouping.errors import InputError
 from grouping.group import ConstantValue
 from grouping.patterns import rust_pattern
 
-__all__ = ["EXACT", "READERS", "exact_or_decimal"]
+__all__ = ["EXACT", "LARGEST_COUNT", "READERS", "exact_or_decimal"]
 
 _LONGEST_NUMBER = 400
-_LARGEST_COUNT = 1000
+LARGEST_COUNT = 1000
 _SHOWN = 20
 """Characters of a literal that a refusal repeats, when it is longer."""
 EXACT = Context(prec=2 * _LONGEST_NUMBER)
@@ -126,9 +126,9 @@ def _precise(text: str) -> tuple[str, ConstantValue]:
 def _count(text: str) -> tuple[str, ConstantValue]:
     """Read how often something is repeated, or to which length it is padded."""
     kind, value = _literal(text)
-    if kind != "INT" or not isinstance(value, int) or value > _LARGEST_COUNT:
+    if kind != "INT" or not isinstance(value, int) or value > LARGEST_COUNT:
         raise InputError(
-            f'"{text}" is no INT of up to {_LARGEST_COUNT}',
+            f'"{text}" is no INT of up to {LARGEST_COUNT}',
             code="unsupported-query",
             detail="It is the length or number of repetitions of a string.",
         )

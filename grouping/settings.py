@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import BaseModel, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-__all__ = ["Settings"]
+__all__ = ["EvaluatorSettings", "Settings"]
 
 
 class KafkaSettings(BaseModel):
@@ -73,6 +73,11 @@ class EvaluatorSettings(BaseModel):
     master: str = Field("local[2]", description="Spark's master")
     events_per_batch: int = Field(250_000, description="source records in one micro-batch, at most")
     driver_memory: str = Field("1g", description="heap of the Spark driver")
+    value_bytes: int = Field(
+        1024 * 1024,
+        ge=1,
+        description="longest text that an operator or function yields, in bytes; beyond it is NULL",
+    )
     poll_ms: int = Field(100, description="how often an idle stream looks for events")
     jars: str = Field("", description="folder of the jars of Spark's Kafka connector; found by `cq evaluator`")
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from spark_jobs.bundle_lookup import BundleLookup
 from spark_jobs.constant_cache import ConstantTable, Snapshot
-from spark_jobs.event_column import EventColumns, EventSource
+from spark_jobs.event_column import VALUE_BYTES, EventColumns, EventSource
 from spark_jobs.index import Ints
 from spark_jobs.load import Load, Loads
 from spark_jobs.matches import Matches
@@ -32,7 +32,11 @@ def match(snapshot: Snapshot, source: EventSource) -> Matches:
 
 
 def matches(
-    snapshot: Snapshot, source: EventSource, limit: int = PAIRS, loads: Loads | None = None
+    snapshot: Snapshot,
+    source: EventSource,
+    limit: int = PAIRS,
+    loads: Loads | None = None,
+    value_bytes: int = VALUE_BYTES,
 ) -> Iterator[Matches]:
     """Yield the matches of a batch, in slices of its events, so that memory is bounded however many there are.
 
@@ -41,11 +45,12 @@ def matches(
         source: The events.
         limit: Candidate pairs in one slice, unless one event alone has more.
         loads: Where to count what each table costs.
+        value_bytes: What a text that is computed may have; a longer one is NULL.
 
     Raises:
         Exception: Of any kind, as what a group's predicate does is somebody else's code (`faults.FAULTS`).
     """
-    events = EventColumns(source)
+    events = EventColumns(source, value_bytes)
     groups: dict[str, int] = {}
     lookups = list(_looked_up(snapshot, events, loads or Loads(), groups))
     names = tuple(groups)

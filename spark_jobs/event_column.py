@@ -12,10 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-__all__ = ["EventColumn", "EventColumns", "EventSource", "hash_strings"]
+from grouping.settings import EvaluatorSettings
+
+__all__ = ["VALUE_BYTES", "EventColumn", "EventColumns", "EventSource", "hash_strings", "longest_text"]
 
 _T = TypeVar("_T")
 
+VALUE_BYTES: int = EvaluatorSettings().value_bytes
+"""Where no settings say otherwise."""
 _SAMPLE = 1024
 _SEED = secrets.randbits(64)
 
@@ -41,6 +45,11 @@ class EventSource(Protocol):
 
     def column(self, name: str) -> pa.Array:
         """Return the column's values."""
+
+
+def longest_text(texts: pl.Series) -> int:
+    """Return the bytes of the longest of some texts, 0 where there is none."""
+    return texts.str.len_bytes().max() or 0  # type: ignore[return-value]  # a maximum of lengths is an int
 
 
 def hash_strings(values: pa.Array) -> NDArray[np.uint64]:
@@ -117,17 +126,27 @@ class EventColumn:
 class EventColumns:
     """The columns of a batch, each made when a group first asks for it."""
 
-    def __init__(self, source: EventSource) -> None:
+    def __init__(self, source: EventSource, value_bytes: int = VALUE_BYTES) -> None:
         """Take a batch; its columns are shared by all groups."""
         self.source = source
+        self.value_bytes = value_bytes
+        """What a text that is computed from them may have; a longer one is NULL."""
         self._columns: dict[str, EventColumn] = {}
         self._series: dict[str, pl.Series] = {}
+        self._longest: dict[str, int] = {}
 
     def series(self, name: str) -> pl.Series:
         """Return a column's values for Polars, which takes some of them much faster than Arrow does."""
         found = self._series.get(name)
         if found is None:
             found = self._series[name] = pl.Series(name, self.source.column(name))
+        return found
+
+    def longest(self, name: str) -> int:
+        """Return the bytes of the longest text of a column."""
+        found = self._longest.get(name)
+        if found is None:
+            found = self._longest[name] = longest_text(self.series(name))
         return found
 
     def __getitem__(self, name: str) -> EventColumn:

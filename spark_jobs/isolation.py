@@ -19,6 +19,7 @@ from grouping.quarantine import KILLED
 from spark_jobs.caution import Caution
 from spark_jobs.constant_cache import Snapshot
 from spark_jobs.evaluate import candidates, matches
+from spark_jobs.event_column import VALUE_BYTES
 from spark_jobs.events import Events
 from spark_jobs.faults import FAULTS, halved
 from spark_jobs.index import Ints
@@ -47,6 +48,7 @@ class Isolation:
         caution: Caution,
         failed: set[str],
         loads: Loads,
+        value_bytes: int = VALUE_BYTES,
     ) -> None:
         """Begin a task.
 
@@ -57,6 +59,7 @@ class Isolation:
             caution: What is known of shares that did harm.
             failed: Shares that have raised in this worker; those that do now are added.
             loads: Where to count what each table costs.
+            value_bytes: What a text that is computed may have.
         """
         self._snapshot = snapshot
         self._write = write
@@ -64,10 +67,13 @@ class Isolation:
         self._caution = caution
         self._failed = failed
         self._loads = loads
+        self._value_bytes = value_bytes
 
     def records(self, events: Events) -> Records:
         """Yield the records of some events."""
-        yield from self._stage(_Lookup(self._snapshot, events, self._loads, self._written, self._caution))
+        yield from self._stage(
+            _Lookup(self._snapshot, events, self._loads, self._value_bytes, self._written, self._caution)
+        )
 
     def _written(self, events: Events, found: Matches) -> Records:
         yield from self._stage(_Output(events, found, self._write))
@@ -121,6 +127,7 @@ class _Lookup:
     snapshot: Snapshot
     events: Events
     loads: Loads
+    value_bytes: int
     written: Write
     caution: Caution
 
@@ -130,7 +137,7 @@ class _Lookup:
     def records(self, shares: Shares | None) -> Records:
         snapshot = self.snapshot if shares is None else self.snapshot.only(shares)
         held = self.caution.held
-        for found in matches(snapshot, self.events, loads=self.loads):
+        for found in matches(snapshot, self.events, loads=self.loads, value_bytes=self.value_bytes):
             yield from self.written(self.events, found)
             self.caution.hold(held)
 

@@ -18,6 +18,7 @@ import polars as pl
 from grouping.errors import InternalError
 from grouping.expression import Call, Column, Expression, Slot, Value
 from spark_jobs.polars_functions import FUNCTIONS, either
+from spark_jobs.polars_text import BYTES
 from spark_jobs.polars_types import Typed, polars_type, widened, wider
 
 __all__ = ["Compiled", "KeyPair", "Member", "compile_expression"]
@@ -51,6 +52,8 @@ class Member(NamedTuple):
 class Compiled(NamedTuple):
     """What to evaluate, and which columns it reads."""
 
+    steps: tuple[tuple[str, pl.Expr], ...]
+    """Columns to be computed first, in their order: values that the expression, or a later step, needs twice."""
     expression: pl.Expr
     type: str
     columns: tuple[str, ...]
@@ -60,16 +63,27 @@ class Compiled(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def compile_expression(expression: Expression, types: tuple[str, ...]) -> Compiled:
+def compile_expression(expression: Expression, types: tuple[str, ...], most_bytes: int | None = None) -> Compiled:
     """Compile an expression over slots of these types.
+
+    Args:
+        expression: What to compile.
+        types: Of the slots.
+        most_bytes: What a computed text may have: a longer one is NULL, and never made. None where none can be longer.
 
     Raises:
         InternalError: The compiler of queries let something pass that is not evaluated here.
     """
-    compiler = _Compiler(types)
+    compiler = _Compiler(types, most_bytes)
     expr, kind = compiler.compile(expression)
     return Compiled(
-        expr, kind, tuple(compiler.columns), tuple(compiler.slots), tuple(compiler.keys), tuple(compiler.members)
+        tuple(compiler.steps),
+        expr,
+        kind,
+        tuple(compiler.columns),
+        tuple(compiler.slots),
+        tuple(compiler.keys),
+        tuple(compiler.members),
     )
 
 
@@ -84,9 +98,16 @@ _COMPARISONS: dict[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
 }
 
 
+_ONCE = frozenset("and or not is_null case coalesce like rlike neg abs + - *".split())
+"""What holds each operand once. Others repeat theirs, and an operator within an operator within … as often as 2^depth:
+so theirs become steps."""
+
+
 class _Compiler:
-    def __init__(self, types: tuple[str, ...]) -> None:
+    def __init__(self, types: tuple[str, ...], most_bytes: int | None) -> None:
         self._types = types
+        self._most_bytes = most_bytes
+        self.steps: list[tuple[str, pl.Expr]] = []
         self.columns: dict[str, None] = {}
         self.slots: dict[int, None] = {}
         self.keys: dict[KeyPair, None] = {}
@@ -111,13 +132,31 @@ class _Compiler:
             return Typed(self._comparison(op, args), "BOOLEAN")
         if op == "in":
             return Typed(self._membership(args), "BOOLEAN")
-        typed = [self.compile(argument) for argument in args]
-        if op == "case":
-            return _case(typed, kind)
-        function = FUNCTIONS.get(op)
+        function = _case if op == "case" else FUNCTIONS.get(op)
         if function is None:
             raise InternalError(f'"{op}" is not evaluated here')
-        return function(typed, kind)
+        typed = [self.compile(argument) if op in _ONCE else self._once(argument) for argument in args]
+        if self._most_bytes is None:
+            return function(typed, kind)
+        if op in BYTES:
+            fits = BYTES[op](*[argument.expr for argument in typed]) <= self._most_bytes
+            # Without its first operand each of these is NULL.
+            typed[0] = self._step(Typed(pl.when(fits).then(typed[0].expr), typed[0].type))
+        result = function(typed, kind)
+        if result.type != "STRING":
+            return result
+        result = self._step(result)
+        return Typed(pl.when(result.expr.str.len_bytes() <= self._most_bytes).then(result.expr), "STRING")
+
+    def _once(self, expression: Expression) -> Typed:
+        """Compile an operand that may be repeated: what an operator or function yields is computed in a step."""
+        value = self.compile(expression)
+        return self._step(value) if isinstance(expression, Call) else value
+
+    def _step(self, value: Typed) -> Typed:
+        name = f":step {len(self.steps)}"
+        self.steps.append((name, value.expr))
+        return Typed(pl.col(name), value.type)
 
     def _comparison(self, op: str, args: Sequence[Expression]) -> pl.Expr:
         match tuple(args):
@@ -127,6 +166,10 @@ class _Compiler:
                 event, constant = (pl.col(name) for name in pair.names)
                 return _COMPARISONS[op](event, constant)
         left, right = (self.compile(argument) for argument in args)
+        return self._compared(op, left, right)
+
+    @staticmethod
+    def _compared(op: str, left: Typed, right: Typed) -> pl.Expr:
         if "NUMERIC" in (left.type, right.type):
             raise InternalError("an exact number is compared with something that is no column")
         kind = wider([left.type, right.type])
@@ -142,8 +185,8 @@ class _Compiler:
                 member = Member(needle, compile_expression(needle, self._types).type, slot)
                 self.members[member] = None
                 return pl.col(member.name)
-        needle, *others = args
-        return either([self._comparison("=", (needle, other)) for other in others])
+        sought, *others = (self._once(argument) for argument in args)
+        return either([self._compared("=", sought, other) for other in others])
 
 
 def _case(typed: list[Typed], kind: str) -> Typed:

@@ -5,14 +5,14 @@ Each gives NULL where Spark's ``try_`` form does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 
 import polars as pl
 
 from spark_jobs import polars_dates, polars_numbers, polars_text
 from spark_jobs.casts import cast
-from spark_jobs.polars_types import Implementation, Typed, widened, wider
+from spark_jobs.polars_types import Implementation, Typed, polars_type, widened, wider
 
 __all__ = ["FUNCTIONS", "either"]
 
@@ -21,13 +21,21 @@ _LONG = 16
 
 
 def _extreme(better: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Implementation:
+    """Make greatest or least, which pass over NULLs; operands are met one by one, since each is needed twice."""
+
+    def choose(left: pl.Expr, right: pl.Expr) -> pl.Expr:
+        return pl.when(right.is_null() | better(left, right)).then(left).otherwise(right)
+
+    def fold(columns: Sequence[pl.Series]) -> pl.Series:
+        size = max(len(column) for column in columns)
+        whole = [column if len(column) == size else column.new_from_index(0, size) for column in columns]
+        return reduce(lambda left, right: pl.select(choose(pl.lit(left), pl.lit(right))).to_series(), whole)
+
     def apply(args: list[Typed], kind: str) -> Typed:
         kind, exprs = _common(args, kind)
-
-        def choose(left: pl.Expr, right: pl.Expr) -> pl.Expr:
-            return pl.when(right.is_null() | better(left, right)).then(left).otherwise(right)
-
-        return Typed(reduce(choose, exprs), kind)
+        if len(exprs) == 2:
+            return Typed(choose(*exprs), kind)
+        return Typed(pl.map_batches(exprs, fold, return_dtype=polars_type(kind)), kind)
 
     return apply
 

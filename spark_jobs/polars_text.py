@@ -13,7 +13,7 @@ from spark_jobs.by_value import each_distinct
 from spark_jobs.polars_types import Implementation, Typed, polars_type
 from spark_jobs.text_search import like, rlike
 
-__all__ = ["FUNCTIONS"]
+__all__ = ["BYTES", "FUNCTIONS"]
 
 
 def _text(build: Callable[..., pl.Expr], kind: str = "STRING") -> Implementation:
@@ -112,13 +112,32 @@ def _locate(part: str, text: str) -> int:
 def _concat_ws(args: list[Typed], _: str) -> Typed:
     """Join what is not NULL."""
     separator, *parts = (argument.expr for argument in args)
-    joined, begun = pl.lit(""), pl.lit(False)
-    for part in parts:
-        longer = pl.when(begun).then(pl.concat_str([joined, separator, part])).otherwise(part)
-        joined = pl.when(part.is_null()).then(joined).otherwise(longer)
-        begun = begun | part.is_not_null()
+    joined = pl.concat_list(parts).list.join(separator, ignore_nulls=True) if parts else pl.lit("")
     return Typed(pl.when(separator.is_not_null()).then(joined), "STRING")
 
+
+def _joined_bytes(separator: pl.Expr, *parts: pl.Expr) -> pl.Expr:
+    lengths = pl.sum_horizontal([_bytes(part) for part in parts])
+    count = pl.sum_horizontal([part.is_not_null().cast(pl.Int64) for part in parts])
+    return lengths + _bytes(separator) * pl.max_horizontal(count - 1, pl.lit(0, pl.Int64))
+
+
+def _replaced_bytes(text: pl.Expr, old: pl.Expr, new: pl.Expr | None = None) -> pl.Expr:
+    found = pl.when(old != "").then(text.str.count_matches(old, literal=True).cast(pl.Int64)).otherwise(0)
+    return _bytes(text) + found * ((0 if new is None else _bytes(new)) - _bytes(old))
+
+
+def _bytes(text: pl.Expr) -> pl.Expr:
+    return text.str.len_bytes().cast(pl.Int64)
+
+
+BYTES: dict[str, Callable[..., pl.Expr]] = {
+    "concat": lambda *parts: reduce(pl.Expr.add, map(_bytes, parts)),
+    "concat_ws": lambda separator, *parts: _joined_bytes(separator, *parts) if parts else pl.lit(0),
+    "replace": _replaced_bytes,
+    "repeat": lambda text, times: _bytes(text) * times.cast(pl.Int64),
+}
+"""How long the result of a function will be that may be longer than its operands together."""
 
 FUNCTIONS: dict[str, Implementation] = {
     "like": like,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 import polars as pl
@@ -10,12 +11,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.errors import InternalError
-from grouping.expression import Call, Column, Expression
-from spark_jobs.event_column import EventColumns, EventSource
+from grouping.expression import Call, Column, Expression, Slot, Value, walk
+from grouping.text_size import Size, TextSizes, constant_size
+from spark_jobs.event_column import VALUE_BYTES, EventColumns, EventSource, longest_text
 from spark_jobs.index import Ints
 from spark_jobs.key_codes import KeyCodes
 from spark_jobs.keys import key_space
-from spark_jobs.polars_expression import Compiled, KeyPair, Member, compile_expression
+from spark_jobs.polars_expression import KeyPair, Member, compile_expression
 from spark_jobs.set_membership import in_sets
 
 __all__ = ["evaluate_expression", "holds"]
@@ -24,6 +26,8 @@ Positions = NDArray[np.integer]
 
 _BUNDLE = 32
 """Conjuncts that are evaluated at once where there are more."""
+_BYTES = 64 << 20
+"""Texts that are read and computed at once, unless a single row has more."""
 _DENSE = 16
 """Rows of a table for each pair, up to which the rows that are met are found by marking them."""
 
@@ -51,9 +55,8 @@ def holds(
         left = np.flatnonzero(true)
         if not left.size:
             break
-        compiled = compile_expression(conjunct, types)
         frame = _Frame(events, positions[left], types, constants, None if rows is None else rows[left])
-        true[left] = frame.evaluate(compiled).fill_null(False).to_numpy()
+        true[left] = frame.evaluate(conjunct).fill_null(False).to_numpy()
     return true
 
 
@@ -66,11 +69,35 @@ def _bundled(conjuncts: Sequence[Expression]) -> Sequence[Expression]:
     ]
 
 
-def evaluate_expression(expression: Expression, events: EventSource, rows: Positions) -> pa.Array:
-    """Return the value of an expression without slots for each of some events."""
-    compiled = compile_expression(expression, ())
-    result: pa.Array = _Frame(EventColumns(events), rows, (), (), None).evaluate(compiled).to_arrow()
+def evaluate_expression(
+    expression: Expression, events: EventSource, rows: Positions, value_bytes: int = VALUE_BYTES
+) -> pa.Array:
+    """Return the value of an expression without slots for each of some events.
+
+    Args:
+        expression: What to compute.
+        events: The batch.
+        rows: Which events.
+        value_bytes: What a computed text may have; a longer one is NULL.
+    """
+    result: pa.Array = _Frame(EventColumns(events, value_bytes), rows, (), (), None).evaluate(expression).to_arrow()
     return result
+
+
+@lru_cache(maxsize=4096)
+def _has_text(expression: Expression) -> bool:
+    """Tell whether an expression reads or computes texts."""
+    return any(not isinstance(part, Slot) and part.type == "STRING" for part in walk(expression))
+
+
+def _slices(total: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Cut rows, given by the running total of their bytes, into slices of bounded bytes, none of them empty."""
+    first = 0
+    while first < total.size:
+        before = int(total[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(total, before + _BYTES, side="right")))
+        yield first, last
+        first = last
 
 
 def _numbered(rows: Positions, count: int) -> tuple[Ints, Ints]:
@@ -119,14 +146,67 @@ class _Frame:
         self._constants = constants
         self._rows = rows
 
-    def evaluate(self, compiled: Compiled) -> pl.Series:
+    def evaluate(self, expression: Expression) -> pl.Series:
+        """Compute an expression, in slices where its texts are large."""
+        if not _has_text(expression):
+            return self.at_once(expression, None)
+        limit = self._events.value_bytes
+        sizes = TextSizes(self._longest, limit)
+        sizes.of(expression)
+        most = limit if sizes.longest > limit else None
+        if sizes.total * self._positions.size <= _BYTES:
+            return self.at_once(expression, most)
+        sizes = TextSizes(self._lengths, limit)
+        sizes.of(expression)
+        total = np.cumsum(np.broadcast_to(sizes.total, self._positions.size))
+        return pl.concat([self._between(*part).at_once(expression, most) for part in _slices(total)])
+
+    def _between(self, first: int, last: int) -> _Frame:
+        rows = None if self._rows is None else self._rows[first:last]
+        return _Frame(self._events, self._positions[first:last], self._types, self._constants, rows)
+
+    def _longest(self, leaf: Column | Slot | Value) -> Size:
+        """Return the bytes of the longest text of a column or slot."""
+        if isinstance(leaf, Column):
+            return self._longest_value(leaf.name) if leaf.type == "STRING" else 0
+        return constant_size(leaf) if isinstance(leaf, Value) else self._longest_constant(leaf.index)
+
+    def _longest_value(self, name: str) -> int:
+        few = self._positions.size < self._events.source.count
+        return longest_text(self._event(name)) if few else self._events.longest(name)
+
+    def _longest_constant(self, slot: int) -> int:
+        if self._types[slot] != "STRING":
+            return 0
+        known = self._constants[slot].dictionary
+        texts = pl.Series(known) if len(known) <= self._positions.size else self._texts(slot)
+        return longest_text(texts)
+
+    def _lengths(self, leaf: Column | Slot | Value) -> Size:
+        """Return the bytes of the text of a column or slot in each row."""
+        match leaf:
+            case Column(name, "STRING"):
+                texts = self._event(name)
+            case Slot(slot) if self._types[slot] == "STRING":
+                texts = self._texts(slot)
+            case _:
+                return constant_size(leaf)
+        return texts.str.len_bytes().fill_null(0).to_numpy().astype(np.int64)
+
+    def at_once(self, expression: Expression, most: int | None) -> pl.Series:
+        """Compute an expression for all rows; texts longer than `most` (when given) are NULL."""
+        compiled = compile_expression(expression, self._types, most)
         columns = [self._event(name) for name in compiled.columns]
-        columns += [pl.Series(f":c{slot}", self._constant(slot)) for slot in compiled.slots]
+        for slot in compiled.slots:
+            values = self._texts(slot) if self._types[slot] == "STRING" else pl.Series(self._constant(slot))
+            columns.append(values.alias(f":c{slot}"))
         for pair in compiled.keys:
             columns += self._keys(pair)
         columns += [self._member(member) for member in compiled.members]
         # Without a column of the right height an expression of constants alone would be a single row.
         frame = pl.DataFrame([pl.Series(":row", np.zeros(self._positions.size, np.int8)), *columns])
+        for name, step in compiled.steps:
+            frame = frame.with_columns(step.alias(name))
         return frame.with_columns(compiled.expression.alias(":result"))[":result"]
 
     def _event(self, name: str) -> pl.Series:
@@ -135,6 +215,16 @@ class _Frame:
     def _constant(self, slot: int) -> pa.Array:
         values = self._constants[slot].take(pa.array(self._rows))
         return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+
+    def _texts(self, slot: int) -> pl.Series:
+        """Return the texts of a slot; each is in memory once, however many pairs have it."""
+        encoded = self._constants[slot].take(pa.array(self._rows))
+        if encoded.null_count == len(encoded):
+            return pl.Series([None], dtype=pl.String).new_from_index(0, len(encoded))
+        codes = encoded.indices.fill_null(0) if encoded.null_count else encoded.indices
+        distinct, which = _numbered(codes.to_numpy(), len(encoded.dictionary))
+        texts = pl.Series(encoded.dictionary.take(pa.array(distinct))).gather(which)
+        return texts.set(pl.Series(encoded.is_null()), None) if encoded.null_count else texts
 
     def _keys(self, pair: KeyPair) -> list[pl.Series]:
         constants = self._constant(pair.slot)
@@ -152,7 +242,7 @@ class _Frame:
         """Return what is looked up, and where in it each pair's value is."""
         if isinstance(member.needle, Column):
             return self._events, self._positions
-        values = self.evaluate(compile_expression(member.needle, self._types)).to_arrow()
+        values = self.evaluate(member.needle).to_arrow()
         if pa.types.is_large_string(values.type) or pa.types.is_string_view(values.type):
             values = values.cast(pa.string())
         return EventColumns(_Values(values)), np.arange(self._positions.size)

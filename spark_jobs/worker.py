@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import msgspec
 import numpy as np
@@ -108,8 +108,16 @@ class _Task:
         self._letters: Counter[str] = Counter()
         self._not_evaluated = NotEvaluated(stream, settings)
         caution = watch.harm.caution(_task_number(), _WAIT_SECONDS) if cautious else NO_CAUTION
+        value_bytes = settings.evaluator.value_bytes
+        self._evaluate = partial(evaluate_expression, value_bytes=value_bytes)
         self._isolation = Isolation(
-            self._snapshot, self._write, self._not_evaluated, caution, watch.harm.failed, watch.sampler.loads
+            self._snapshot,
+            self._write,
+            self._not_evaluated,
+            caution,
+            watch.harm.failed,
+            watch.sampler.loads,
+            value_bytes,
         )
 
     def records(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -129,8 +137,8 @@ class _Task:
 
     def _write(self, events: Events, found: Matches) -> Iterator[pa.RecordBatch]:
         stream, settings = self._stream, self._settings
-        yield from split(events, found, stream, settings, evaluate_expression)
-        yield from pending_records(events, found, stream, self._version, settings, evaluate_expression)
+        yield from split(events, found, stream, settings, self._evaluate)
+        yield from pending_records(events, found, stream, self._version, settings, self._evaluate)
         self._matches.add(found.number, events.time_ms)
 
     def end(self) -> None:
