@@ -24,6 +24,7 @@ from grouping.normalize import normalize, normalize_value
 from grouping.plan import BoundItem, plan
 from grouping.select_text import MAX_DEPTH
 from grouping.signature import order, render
+from grouping.text_size import check_growth, grows
 
 __all__ = ["STAGES", "Draft", "compile_draft", "compile_select", "finish"]
 
@@ -88,10 +89,20 @@ def compile_draft(select: str, catalog: Catalog) -> Draft:
 
 
 def finish(draft: Draft) -> CompiledQuery:
-    """Return a query's group, row and SELECT list, their ids made."""
+    """Return a query's group, row and SELECT list, their ids made.
+
+    Raises:
+        InputError: ``unsupported-query``, for a text that would be too long.
+    """
     stream = draft.stream
     group = group_id(stream.stream_id, draft.signature)
     items = tuple(SelectItem(item.name, settle(item.value)) for item in draft.items)
+    for expressions, row in (
+        (draft.expressions, draft.row),
+        ([item.expression for item in items], ConstantRow((), ())),
+    ):
+        if grows(expressions):
+            check_growth(expressions, row)
     select_id = "s" + hashlib.blake2b(msgspec.json.encode(items), digest_size=12).hexdigest()
     return CompiledQuery(
         GroupPlan(group, stream.stream_id, draft.signature, draft.expressions), draft.row, SelectList(select_id, items)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grouping.bound import Bound, Constant, Term, nodes
+from grouping.bound import Bound, Constant, Term
 from grouping.constants import coerce, read_again
 from grouping.decimal_types import decimal_size, is_decimal
 from grouping.errors import InputError
@@ -171,8 +171,6 @@ def apply(name: str, args: Sequence[Bound]) -> Bound:
     else:
         params = function.params + function.params[-1:] * (len(args) - most)
         fitted = tuple(_fit(argument, kind, what) for argument, kind in zip(args, params, strict=False))
-    if name in _LENGTHENING:
-        _check_growth(fitted[0], _LENGTHENING[name])
     if name == "abs":
         _check_turned(fitted[0], '"abs"')
     if name in ("round", "bround") and len(fitted) == 2 and is_decimal(fitted[0].type):
@@ -180,23 +178,6 @@ def apply(name: str, args: Sequence[Bound]) -> Bound:
     if name in ("concat", "coalesce") and len(fitted) == 1:
         return fitted[0]
     return Term(name, fitted, result_type(name, [argument.type for argument in fitted]))
-
-
-_LENGTHENING = {"repeat": 1000, "replace": 10}
-"""Functions that make a text longer, and by how much they are reckoned to, whatever their constants are."""
-_MOST_GROWTH = 100_000
-
-
-def _check_growth(text: Bound, growth: int) -> None:
-    """Refuse functions nested so that a short text could fill the memory."""
-    while True:
-        inner = [part for part in nodes(text) if isinstance(part, Term) and part.op in _LENGTHENING]
-        if not inner:
-            return
-        text = inner[0].args[0]
-        growth *= _LENGTHENING[inner[0].op]
-        if growth > _MOST_GROWTH:
-            raise unsupported("a text made so long", "repeat and replace are nested too deep.")
 
 
 def _null_if(args: Sequence[Bound]) -> tuple[Bound, ...]:

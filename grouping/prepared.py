@@ -27,6 +27,7 @@ from grouping.group import CompiledQuery, ConstantRow, ConstantValue, SelectList
 from grouping.literals import READERS
 from grouping.query import CreateCq
 from grouping.signature import order
+from grouping.text_size import check_growth, grows
 
 __all__ = ["Preparer"]
 
@@ -101,6 +102,8 @@ class _Shape(NamedTuple):
     variants: dict[tuple[str, ...], _Variant]
     ordered: tuple[Bound, ...]
     """The conjuncts when constants decide their order, else empty."""
+    grows: bool
+    """Whether constants decide how long a text becomes."""
 
 
 class Preparer:
@@ -188,7 +191,7 @@ def _shape(draft: Draft, query: CompiledQuery, positions: dict[int, int]) -> _Sh
     used = {place.ordinal for slot in places for place in (slot if isinstance(slot[0], _Place) else (slot,))}
     kept = tuple(ordinal for ordinal in positions.values() if ordinal not in used)
     ordered = draft.conjuncts if draft.ties else ()
-    return _Shape(draft.stream, query, tuple(places), kept, {}, ordered)
+    return _Shape(draft.stream, query, tuple(places), kept, {}, ordered, grows(query.plan.conjuncts))
 
 
 def _compared(conjuncts: Sequence[Bound]) -> dict[int, str]:
@@ -222,7 +225,7 @@ def _read(shape: _Shape, text: CqText) -> tuple[CreateCq, CompiledQuery]:
 
     Raises:
         _Fallback: Where that is not sure.
-        InputError: Where a literal cannot be read; the whole path says it best.
+        InputError: Where a literal cannot be read, or makes a text too long; the whole path says it best.
     """
     literals = text.literals
     variant = shape.variants.get(tuple([literals[ordinal] for ordinal in shape.kept]))
@@ -241,6 +244,8 @@ def _read(shape: _Shape, text: CqText) -> tuple[CreateCq, CompiledQuery]:
         types.append(kind)
         values.append(value)
     row = _reordered(shape.ordered, types, values) if shape.ordered else ConstantRow(tuple(types), tuple(values))
+    if shape.grows:
+        check_growth(shape.query.plan.conjuncts, row)
     like = variant.command
     command = CreateCq(literals[0], "", like.or_replace, like.publish, like.trigger, like.start, like.expire)
     return command, CompiledQuery(shape.query.plan, row, variant.select)

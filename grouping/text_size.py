@@ -6,19 +6,26 @@ each column, or the texts of each row: sizes are whole numbers, or arrays of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from grouping.expression import Call, Column, Expression, Slot, Value
+from grouping.errors import InputError
+from grouping.expression import Call, Column, Expression, Slot, Value, walk
+from grouping.group import ConstantRow
 from grouping.literals import LARGEST_COUNT
 
-__all__ = ["Size", "TextSizes", "constant_size"]
+__all__ = ["Size", "TextSizes", "check_growth", "constant_size", "grows"]
 
 Size = Any
 """Bytes in UTF-8, 0 for what is no text: an int, or a NumPy array with one for each row."""
 
+_GROWING = frozenset(("concat", "concat_ws", "replace", "repeat"))
+_ORDINARY = 100
+"""Bytes of a text in a column, as it is reckoned with before there is any."""
+_MOST_MADE = 1 << 20
+"""Bytes that may be made of such texts. What the evaluator allows is a setting of its own."""
 _MOST_CASED = 3
 """Bytes that one byte may become in another case: U+0390 is two, and three letters of two bytes in capitals."""
 _WIDEST = 4
@@ -59,6 +66,47 @@ class TextSizes:
             size = np.minimum(computed, self._limit)
         self.total = self.total + size
         return size
+
+
+def grows(expressions: Iterable[Expression]) -> bool:
+    """Tell whether some function in expressions makes texts longer than its operands."""
+    return any(isinstance(part, Call) and part.op in _GROWING for one in expressions for part in walk(one))
+
+
+def check_growth(expressions: Iterable[Expression], row: ConstantRow) -> None:
+    """Check that ordinary columns do not make texts that are NULL for their length.
+
+    Args:
+        expressions: What is computed.
+        row: Of the slots.
+
+    Raises:
+        InputError: ``unsupported-query``; nothing but NULL could come of most events.
+    """
+    for expression in expressions:
+        sizes = TextSizes(_ordinary_size, _MOST_MADE)
+        sizes.of(_filled(expression, row))
+        if sizes.longest > _MOST_MADE:
+            raise InputError(
+                "a text made so long is not supported",
+                code="unsupported-query",
+                detail=f"Of columns of {_ORDINARY} bytes it can make {_MOST_MADE:,}, and a longer text is NULL.",
+                hint="Repeat less, or replace by something shorter.",
+            )
+
+
+def _ordinary_size(leaf: Column | Slot | Value) -> int:
+    return _ORDINARY if isinstance(leaf, Column) and leaf.type == "STRING" else constant_size(leaf)
+
+
+def _filled(expression: Expression, row: ConstantRow) -> Expression:
+    """Return an expression with its texts and counts in place of their slots."""
+    match expression:
+        case Slot(index) if isinstance(value := row.values[index], str | int):
+            return Value(value, row.types[index])
+        case Call(op, args, kind):
+            return Call(op, tuple(_filled(argument, row) for argument in args), kind)
+    return expression
 
 
 def constant_size(leaf: Column | Slot | Value) -> int:

@@ -188,12 +188,15 @@ def test_fast_path_is_the_whole_path(choose: random.Random) -> None:
         ("i + 1 < {}", "5", "1" + "0" * 40),
         ("i + 1 IN ({})", "5", "1.5"),
         ("volume = {}", "5", "1e309"),
+        ("volume = {}", "5", "1" * 39),
+        ("repeat(repeat(symbol, {}), 1000) = 'a'", "2", "1000"),
+        ("replace(symbol, 'a', {}) = 'b'", "'x'", f"'{'x' * 20_000}'"),
     ],
 )
-def test_wide_numbers_on_the_fast_path(template: str, first: str, second: str) -> None:
-    """A number too wide, or of another kind, for what it stands beside is what it is to the whole path."""
+def test_wide_constants_on_the_fast_path(template: str, first: str, second: str) -> None:
+    """A constant too wide, or of another kind, for where it stands is what it is to the whole path."""
     preparer = Preparer(CATALOG)
-    texts = [f"CREATE CQ c AS SELECT i FROM quotes WHERE {template.format(number)}" for number in (first, second)]
+    texts = [f"CREATE CQ c AS SELECT i FROM quotes WHERE {template.format(constant)}" for constant in (first, second)]
     preparer.create(CqText.cut(texts[0]))
     assert outcome(Preparer(CATALOG), texts[1]) == outcome(preparer, texts[1])
 
