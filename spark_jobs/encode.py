@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from itertools import compress
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -14,9 +15,12 @@ from numpy.typing import NDArray
 
 from grouping.expression import Column, Expression
 from grouping.group import SelectList
+from grouping.text_size import Size, TextSizes, constant_size
+from spark_jobs.event_column import VALUE_BYTES
 from spark_jobs.events import Events
+from spark_jobs.output import MAX_RECORD_BYTES
 
-__all__ = ["EvaluateExpression", "encode"]
+__all__ = ["Encoded", "EvaluateExpression", "encode", "row_bytes"]
 
 EvaluateExpression = Callable[[Expression, Events, NDArray[np.int32]], pa.Array]
 """Evaluates an expression of a SELECT list on some rows of the events."""
@@ -27,9 +31,22 @@ _AS_THEY_COME = frozenset({"STRING", "BOOLEAN", "INT", "BIGINT", "DOUBLE", "DATE
 _encoder = msgspec.json.Encoder()
 
 
+_SCALAR_BYTES = 64
+"""Of a value that is no text, with what stands around it, and more than enough."""
+
+
+class Encoded(NamedTuple):
+    """The JSON objects of some rows."""
+
+    values: pa.BinaryArray
+    """Null for a row of which it was clear, before it was encoded, that no record holds it."""
+    sizes: NDArray[np.int64]
+    """In bytes; of a null, what its texts have at least."""
+
+
 def encode(
     events: Events, select: SelectList, rows: NDArray[np.int32], evaluate_expression: EvaluateExpression
-) -> pa.BinaryArray:
+) -> Encoded:
     """Return the JSON object of a SELECT list for each of the rows (contract §6).
 
     Args:
@@ -38,9 +55,50 @@ def encode(
         rows: Which events; distinct and ascending, at least one.
         evaluate_expression: For the items that are no plain column.
     """
-    columns = [_values(events, item.expression, rows, evaluate_expression) for item in select.items]
+    columns: list[Sequence[Any]] = []
+    sizes = np.zeros(len(rows), np.int64)
+    kept = np.arange(len(rows))
+    watched = row_bytes(select, events.longest_record) > MAX_RECORD_BYTES
+    for item in select.items:
+        columns.append(_values(events, item.expression, rows[kept], evaluate_expression))
+        if watched:
+            sizes[kept] += np.array([len(value) if isinstance(value, str) else 0 for value in columns[-1]], np.int64)
+            small = sizes[kept] <= MAX_RECORD_BYTES
+            kept = kept[small]
+            columns = [list(compress(column, small)) for column in columns]
+            if not kept.size:
+                return Encoded(pa.nulls(len(rows), pa.binary()), sizes)
     make = _object_maker(tuple(item.name for item in select.items))
-    return _split_lines(_encoder.encode_lines(list(map(make, *columns))), len(rows))
+    values = _split_lines(_encoder.encode_lines(list(map(make, *columns))), len(kept))
+    if len(kept) < len(rows):
+        place = np.full(len(rows), -1)
+        place[kept] = np.arange(len(kept))
+        values = values.take(pa.array(place, mask=place < 0))
+    return Encoded(values, np.where(values.is_null(), sizes, _lengths(values)))
+
+
+def row_bytes(select: SelectList, record: Size) -> Size:
+    """Return the most bytes, but for what JSON escapes, that a row of the SELECT list takes while it is made.
+
+    Args:
+        select: The SELECT list.
+        record: The bytes of an event's record, or an array of those of several: no column has a longer text.
+    """
+    sizes = TextSizes(lambda leaf: record if isinstance(leaf, Column) else constant_size(leaf), VALUE_BYTES)
+    plain: set[Expression] = set()
+    for item in select.items:
+        if isinstance(item.expression, Column) and item.expression not in plain:
+            plain.add(item.expression)  # all columns of an event have no more bytes than its record
+        else:
+            sizes.of(item.expression)
+    return record + sizes.total + sum(len(item.name) + _SCALAR_BYTES for item in select.items)
+
+
+def _lengths(values: pa.BinaryArray) -> NDArray[np.int64]:
+    lengths: NDArray[np.int64] = np.diff(np.frombuffer(values.buffers()[1], np.int32)[: len(values) + 1]).astype(
+        np.int64
+    )
+    return lengths
 
 
 def _values(

@@ -67,6 +67,7 @@ class Events:
         self._values: dict[str, list[object]] = {}
         self._arrays: dict[str, pa.Array] = {}
         self._times: NDArray[np.int64] | None = None
+        self._record_bytes: NDArray[np.int64] | None = None
 
     @property
     def partitions(self) -> NDArray[np.int32]:
@@ -87,6 +88,19 @@ class Events:
             times = pc.cast(self.source["timestamp"], pa.timestamp("ms", "UTC"), safe=False)
             self._times = np.clip(times.cast(pa.int64()).to_numpy(), *_TIME_BOUNDS_MS)
         return self._times
+
+    @property
+    def record_bytes(self) -> NDArray[np.int64]:
+        """The bytes of each source record's key and value."""
+        if self._record_bytes is None:
+            key, value = (pc.fill_null(pc.binary_length(self.source[name]), 0) for name in ("key", "value"))
+            self._record_bytes = pc.add(key, value).to_numpy().astype(np.int64)
+        return self._record_bytes
+
+    @property
+    def longest_record(self) -> int:
+        """The most of these."""
+        return int(self.record_bytes.max(initial=0))
 
     def values(self, name: str) -> list[object]:
         """Return a declared column as Python values; the list is shared, so don't change it."""

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from grouping.catalog import Stream
@@ -63,7 +62,7 @@ def pending_records(
         return
     raw = np.frombuffer(matches.destination.buffers()[1], np.uint8).reshape(-1, ID_BYTES)[matches.destination.offset :]
     for pool in value_pools(events, matches.selects, matches.select[found], matches.event[found], evaluate_expression):
-        sizes = pc.binary_length(pool.values).to_numpy().astype(np.int64)
+        sizes = pool.sizes
         fits = sizes[pool.value] <= MAX_ROW_BYTES
         if not fits.all():
             yield _too_large(events, pool, sizes, settings)
@@ -131,7 +130,7 @@ def _too_large(events: Events, pool: ValuePool, sizes: NDArray[np.int64], settin
     """Return one dead letter for each event whose row is too large for a digest."""
     large = np.flatnonzero(sizes > MAX_ROW_BYTES)
     details = {
-        int(event): f"The result has {sizes[index]} bytes; a digest can hold {MAX_ROW_BYTES}."
+        int(event): f"The result has {sizes[index]} bytes or more; a digest can hold {MAX_ROW_BYTES}."
         for index, event in zip(large.tolist(), pool.event[large].tolist(), strict=True)
     }
     return dead_letters(events.source, details, "result-too-large", events.stream, settings)

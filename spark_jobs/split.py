@@ -11,7 +11,6 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from grouping.catalog import Stream
@@ -115,7 +114,6 @@ class _Writer:
         self._stream = stream
         self._settings = settings
         self._pool = pool
-        self._sizes: Rows = pc.binary_length(pool.values).to_numpy().astype(np.int64)
         self._ids = event_ids(stream.name, events, pool.event)
         self._times = event_times(events, pool.event)
 
@@ -126,7 +124,7 @@ class _Writer:
             value: For each record the index of its value in the pool.
             address: Gives key, topic and partition of some of the records.
         """
-        sizes = self._sizes[value]
+        sizes = self._pool.sizes[value]
         fits = sizes <= MAX_RECORD_BYTES
         kept = np.flatnonzero(fits)
         for chunk in _chunks(kept, sizes[kept]):
@@ -145,7 +143,7 @@ class _Writer:
         for row, index, count in zip(rows.tolist(), first.tolist(), counts.tolist(), strict=True):
             others = f" (and {count - 1} others)" if count > 1 else ""
             details[row] = (
-                f"The result for {keys[index].as_py().decode()}{others} has {sizes[index]} bytes; "
+                f"The result for {keys[index].as_py().decode()}{others} has {sizes[index]} bytes or more; "
                 f"a record can hold {MAX_RECORD_BYTES}."
             )
         return dead_letters(self._events.source, details, "result-too-large", self._stream, self._settings)

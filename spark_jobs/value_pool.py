@@ -11,13 +11,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.group import SelectList
-from spark_jobs.encode import EvaluateExpression, encode
+from spark_jobs.encode import EvaluateExpression, encode, row_bytes
 from spark_jobs.events import Events
 
 __all__ = ["ValuePool", "value_pools"]
 
 _BLOCK_ROWS = 1024
-"""Events encoded in one call: of a megabyte each they make a gigabyte, which Arrow's offsets still hold."""
+"""Events encoded in one call."""
+_BLOCK_BYTES = 32 << 20
+"""What they take while they are encoded, unless a single event takes more; JSON escapes may make it sixfold."""
 _POOL_BYTES = 32 << 20
 
 
@@ -26,6 +28,9 @@ class ValuePool:
     """Encoded values, and the matches that want them."""
 
     values: pa.BinaryArray
+    """Null for one that no record holds (`spark_jobs.encode.Encoded`)."""
+    sizes: NDArray[np.int64]
+    """In bytes; of a null, so many at least."""
     event: NDArray[np.int32]
     """The event of each value."""
     match: NDArray[np.int64]
@@ -55,12 +60,12 @@ def value_pools(
     """
     parts: list[ValuePool] = []
     count = size = 0
-    for number, block in _blocks(select, event):
+    for number, block in _blocks(events, selects, select, event):
         changes = np.ones(len(block), bool)
         changes[1:] = event[block[1:]] != event[block[:-1]]
         rows = event[block[changes]]
-        values = encode(events, selects[number], rows, evaluate_expression)
-        parts.append(ValuePool(values, rows, block, np.cumsum(changes) - 1 + count))
+        values, sizes = encode(events, selects[number], rows, evaluate_expression)
+        parts.append(ValuePool(values, sizes, rows, block, np.cumsum(changes) - 1 + count))
         count += len(rows)
         size += values.nbytes
         if size > _POOL_BYTES:
@@ -70,24 +75,41 @@ def value_pools(
         yield _joined(parts)
 
 
-def _blocks(select: NDArray[np.int32], event: NDArray[np.int32]) -> Iterator[tuple[int, NDArray[np.int64]]]:
+def _blocks(
+    events: Events, selects: Sequence[SelectList], select: NDArray[np.int32], event: NDArray[np.int32]
+) -> Iterator[tuple[int, NDArray[np.int64]]]:
     """Yield (SELECT list, matches in the order of their events); no event of a SELECT list is in two blocks."""
     key = (select.astype(np.int64) << 32) | event
     order = np.arange(len(key)) if np.all(key[1:] >= key[:-1]) else np.argsort(key, kind="stable")
     key = key[order]
     bounds = np.flatnonzero(np.diff(key >> 32, prepend=-1)).tolist()
     for start, end in pairwise([*bounds, len(key)]):
+        number = int(key[start] >> 32)
+        ends = _sizes(events, selects[number], event[order[start:end]])
         first = start
         while first < end:
             stop = min(first + _BLOCK_ROWS, end)
+            if ends is not None:
+                before = ends[first - start - 1] if first > start else 0
+                full = start + int(np.searchsorted(ends, before + _BLOCK_BYTES, side="right"))
+                stop = min(max(full, first + 1), stop)
             stop = int(np.searchsorted(key, key[stop - 1], side="right"))
-            yield int(key[start] >> 32), order[first:stop]
+            yield number, order[first:stop]
             first = stop
+
+
+def _sizes(events: Events, select: SelectList, event: NDArray[np.int32]) -> NDArray[np.int64] | None:
+    """Return the running total of what events take while they are encoded, None where no block of them takes much."""
+    if row_bytes(select, events.longest_record) * min(len(event), _BLOCK_ROWS) <= _BLOCK_BYTES:
+        return None
+    total: NDArray[np.int64] = np.cumsum(row_bytes(select, events.record_bytes[event]))
+    return total
 
 
 def _joined(parts: list[ValuePool]) -> ValuePool:
     return ValuePool(
         pa.concat_arrays([part.values for part in parts]),
+        np.concatenate([part.sizes for part in parts]),
         np.concatenate([part.event for part in parts]),
         np.concatenate([part.match for part in parts]),
         np.concatenate([part.value for part in parts]),

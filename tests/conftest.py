@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.stack.server import Stack
 
-settings.register_profile("any-machine", deadline=None)  # how long an example takes tells of the machine's load
+# How long an example takes, or is made, tells of the machine's load.
+settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
 
 _APART = ("test_crash", "test_up")

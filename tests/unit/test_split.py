@@ -21,6 +21,7 @@ from spark_jobs.decode import decode
 from spark_jobs.events import Events
 from spark_jobs.matches import Matches
 from spark_jobs.output import MAX_RECORD_BYTES, OUTPUT
+from spark_jobs.residual import evaluate_expression
 from spark_jobs.split import split
 from tests.unit.event_batches import FIRST_OFFSET, SETTINGS, batch, header, headers, stream
 
@@ -258,3 +259,24 @@ def test_each_match_is_one_record(pairs):
         offset = header(row, "ce_id").split("/")[2]
         found.setdefault(bytes.fromhex(row["key"].decode()[2:])[0], []).append(f"{offset} {row['value'].decode()}")
     assert expected == found
+
+
+def test_a_row_far_larger_than_a_record_is_not_made():
+    """A large column that is selected hundreds of times is a dead letter, not gigabytes; its neighbours are there."""
+    large, small = b'{"s":"%s"}' % (b"x" * 900_000), b'{"s":"y"}'
+    events, _ = decode(batch([large, small] * 10), TYPED, SETTINGS)
+    twice = Call("concat", (Column("s", "STRING"), Column("s", "STRING")), "STRING")
+    names = {f"a{number}": Column("s", "STRING") for number in range(200)} | {
+        f"b{number}": twice for number in range(200)
+    }
+    rows = [(row, b"d", "shared", 3, 0, 0) for row in range(20)]
+    written = [
+        record
+        for records in split(events, matching(rows, [select(**names)]), TYPED, SETTINGS, evaluate_expression)
+        for record in records.to_pylist()
+    ]
+    letters = [record for record in written if record["topic"] == SETTINGS.topic("deadletters")]
+    assert [large] * 10 == [letter["value"] for letter in letters]
+    assert {"result-too-large"} == {header(letter, "code") for letter in letters}
+    results = [json.loads(record["value"]) for record in written if record not in letters]
+    assert [{name: "y" * (1 + name.startswith("b")) for name in names}] * 10 == results
