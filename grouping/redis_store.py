@@ -225,10 +225,24 @@ class TableStore:
                 pipeline.hdel(pins, *done)
             pipeline.execute()
 
-    def unpin(self, stream_id: str) -> None:
-        """Let go of all pins of a stream, whose micro-batches will be numbered anew."""
+    def unpin(self, stream_id: str, under_way: int | None) -> None:
+        """Let go of a stream's pins that no micro-batch goes by any more, before its query begins.
+
+        Args:
+            stream_id: Which stream.
+            under_way: The batch that will be carried out again; None when batches are numbered anew.
+        """
+        pins = self._key("pins", stream_id)
         with mapped():
-            self._redis.unlink(self._key("pins", stream_id))
+            stale = [field for field in self._redis.hkeys(pins) if under_way is None or int(field) != under_way]
+            if stale:
+                self._redis.hdel(pins, *stale)
+
+    def committed_positions(self, stream_id: str) -> dict[str, int]:
+        """Return up to which position a stream was told to be evaluated, by source partition; none if it never was."""
+        with mapped():
+            body = self._redis.get(self._key("committed", stream_id))
+        return {partition: int(place) for partition, place in json.loads(body)["offsets"].items()} if body else {}
 
     def count_matches(self, stream_id: str, tally: MatchTally) -> None:
         """Add a task's matches, for the gateway to take; while it is away, what waits is summed up now and then."""

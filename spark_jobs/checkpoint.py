@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Position", "checkpoints", "has_begun", "last_commit", "remove"]
+__all__ = ["Position", "checkpoints", "is_whole", "last_commit", "remove"]
 
 
 class Position(NamedTuple):
@@ -29,15 +29,34 @@ def last_commit(location: str, topic: str) -> Position | None:
     batches = sorted((int(path.name) for path in commits.iterdir() if path.name.isdigit()), reverse=True)
     for batch in batches:
         log = Path(location) / "offsets" / str(batch)
-        if log.exists():
+        if _is_readable(log):
             return Position(batch, json.loads(log.read_text().splitlines()[-1]).get(topic, {}))
     return None
 
 
-def has_begun(location: str) -> bool:
-    """Tell whether a query ever began a micro-batch there, which it will carry out again (or is not kept locally)."""
-    offsets = Path(location) / "offsets"
-    return "://" in location or (offsets.is_dir() and any(entry.name.isdigit() for entry in offsets.iterdir()))
+def is_whole(location: str) -> bool:
+    """Tell whether a query can go on there: it began a micro-batch, and what it wrote last of each kind can be read.
+
+    A disk that was full, or lost its power, leaves empty files. What is not kept locally is taken to be whole.
+    """
+    if "://" in location:
+        return True
+    logs = {kind: _last(Path(location) / kind) for kind in ("offsets", "commits", "sources/0")}
+    return logs["offsets"] is not None and all(log is None or _is_readable(log) for log in logs.values())
+
+
+def _last(folder: Path) -> Path | None:
+    """Return the file of the last batch in one of Spark's logs, None when there is none."""
+    numbers = [int(path.name) for path in folder.iterdir() if path.name.isdigit()] if folder.is_dir() else []
+    return folder / str(max(numbers)) if numbers else None
+
+
+def _is_readable(log: Path) -> bool:
+    try:
+        json.loads(log.read_text("utf-8").splitlines()[-1])
+    except (OSError, ValueError, IndexError):
+        return False
+    return True
 
 
 def checkpoints(folder: str) -> list[str]:

@@ -24,7 +24,7 @@ from grouping.redis_store import TableStore
 from grouping.settings import Settings
 from spark_jobs.digest_jobs import DigestJobs
 from spark_jobs.leadership import Leadership
-from spark_jobs.predecessor import end_predecessor, note_jvm
+from spark_jobs.predecessor import end_predecessor, held, note_jvm
 from spark_jobs.session import jobs_started, jvm_process, kill_jvm, open_session
 from spark_jobs.streams import Streams
 from spark_jobs.trials import Trials
@@ -65,11 +65,12 @@ def main() -> NoReturn:
     except OperationalError as error:
         _refuse(_line(error))
     try:
-        _run(
-            settings,
-            leadership.token,
-            StatusFile(Path(os.environ.get(STATUS_VARIABLE) or settings.data / "run" / "evaluator.json")),
-        )
+        with held(settings.data, settings.prefix):
+            _run(
+                settings,
+                leadership.token,
+                StatusFile(Path(os.environ.get(STATUS_VARIABLE) or settings.data / "run" / "evaluator.json")),
+            )
     except SystemExit:
         code = 0
     except OperationalError as error:

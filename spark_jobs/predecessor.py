@@ -1,17 +1,47 @@
-"""Makes sure that the JVM of an earlier evaluator on the same checkpoints is dead, not merely silent (design §6)."""
+"""Sees that nobody else works on the checkpoints: the folder is held, an earlier JVM dead, not silent (design §6)."""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 
-__all__ = ["end_predecessor", "note_jvm"]
+from grouping.errors import OperationalError
+
+__all__ = ["end_predecessor", "held", "note_jvm"]
 
 _FILE = "evaluator-jvm.json"
+_LOCK = "evaluator.lock"
 _WAIT_SECONDS = 10.0
+
+
+@contextmanager
+def held(data: Path, prefix: str) -> Iterator[None]:
+    """Hold a data folder for the one evaluator of one prefix; the kernel lets go of it when the process dies.
+
+    Raises:
+        OperationalError: Another evaluator runs on it, or it is another prefix's.
+    """
+    data.mkdir(parents=True, exist_ok=True)
+    hint = "Give each prefix a data folder of its own: CQ_DATA."
+    with (data / _LOCK).open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OperationalError(f'another evaluator runs on the data folder "{data}"', hint=hint) from None
+        lock.seek(0)
+        owner = lock.read()
+        if owner not in ("", prefix):
+            raise OperationalError(f'the data folder "{data}" is of the prefix "{owner}"', hint=hint)
+        if not owner:
+            lock.write(prefix)
+            lock.flush()
+        yield
 
 
 def end_predecessor(data: Path) -> None:
@@ -25,7 +55,7 @@ def end_predecessor(data: Path) -> None:
         if noted["host"] == socket.gethostname() and abs(process.create_time() - noted["created"]) < 1:
             process.kill()
             process.wait(_WAIT_SECONDS)
-    except (FileNotFoundError, ValueError, KeyError, psutil.NoSuchProcess):
+    except (FileNotFoundError, ValueError, KeyError, TypeError, psutil.NoSuchProcess):
         return
 
 

@@ -21,12 +21,12 @@ log = logging.getLogger(__name__)
 class Progress:
     """The progress of one stream."""
 
-    def __init__(self, stream: Stream, position: Position | None, store: TableStore, broker: Broker) -> None:
+    def __init__(self, stream: Stream, position: Position, store: TableStore, broker: Broker) -> None:
         """Begin where the checkpoint ends.
 
         Args:
             stream: Which one.
-            position: Of its checkpoint, None before the first commit.
+            position: Of its checkpoint; batch -1 before the first commit.
             store: Where it is told.
             broker: Where the topic is.
         """
@@ -34,7 +34,7 @@ class Progress:
         """As the gateway knows it now: partitions may be added to its topic."""
         self._store = store
         self._broker = broker
-        self._position = position or Position(-1, {})
+        self._position = position
         """In offsets of the topic, as Spark has them."""
         self._told: Position | None = None
         self._deleted: dict[str, int] = {}

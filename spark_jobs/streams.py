@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+import msgspec
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -13,7 +14,7 @@ from grouping.catalog import Stream
 from grouping.errors import OperationalError
 from grouping.redis_store import TableStore
 from grouping.settings import Settings
-from spark_jobs.checkpoint import checkpoints, has_begun, last_commit, remove
+from spark_jobs.checkpoint import Position, checkpoints, is_whole, last_commit, remove
 from spark_jobs.progress import Progress
 from spark_jobs.sink import Produce, checkpoint_location, write_stream
 from spark_jobs.source import read_stream
@@ -188,9 +189,8 @@ class Streams:
         if stream.topic_id not in ("", form.topic_id):
             raise OperationalError("the topic was made anew", detail="The gateway has not noticed it yet.")
         location = checkpoint_location(stream.source_id, self._settings)
-        if not has_begun(location):
-            self._store.unpin(stream.stream_id)
-        progress = Progress(stream, last_commit(location, stream.topic), self._store, self._broker)
+        position = self._position(stream, location)
+        progress = Progress(stream, position, self._store, self._broker)
         progress.tell()
         # Before the first batch: it would silently begin after what was deleted meanwhile.
         progress.report_deleted()
@@ -200,7 +200,8 @@ class Streams:
         # Queries take the pool of the thread that starts them; a pool each gives each stream its share.
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", stream.stream_id)
         try:
-            source = read_stream(self._spark, stream, form.partitions, self._settings)
+            going_on = msgspec.structs.replace(stream, start_offsets=stream.positions(position.offsets))
+            source = read_stream(self._spark, going_on, form.partitions, self._settings)
             running.query = write_stream(source, self._evaluate(stream, cautious), stream.source_id, self._settings)
         except Exception as exc:  # pyspark's and py4j's have no common base
             raise OperationalError("a query did not start", detail=str(exc).splitlines()[0]) from exc
@@ -209,6 +210,24 @@ class Streams:
         log.info(
             "stream started", extra={"stream": stream.name, "stream_id": stream.stream_id, "batch": progress.batch}
         )
+
+    def _position(self, stream: Stream, location: str) -> Position:
+        """Return how far a stream is; without a checkpoint that is where the store knows it to be, or its start.
+
+        All before that is evaluated, and what was evaluated after it comes again with the same ids.
+        """
+        if is_whole(location):
+            position = last_commit(location, stream.topic)
+            if "://" not in location:
+                self._store.unpin(stream.stream_id, 0 if position is None else position.batch + 1)
+            if position is not None:
+                return position
+        else:
+            remove(location)
+            self._store.unpin(stream.stream_id, None)
+        begin = stream.evaluated(self._store.committed_positions(stream.stream_id))
+        offsets = {partition: place - stream.base for partition, place in begin.items()}
+        return Position(-1, offsets)
 
     def _failed(self, running: _Running, reason: str, *, prompt: bool = False) -> None:
         backoff = 0.0

@@ -40,6 +40,11 @@ def test_sigkill_mid_flow(stack: Stack, lab: Lab, role: str) -> None:
     """A role killed while events and commands flow is restarted; no result is lost, each command has one reply."""
     source, alice = lab.stream(COLUMNS), lab.subscriber()
     watched = watch(lab, source)
+    forgetful = lab.stream(COLUMNS)
+    kept = lab.create("kept", f"SELECT n FROM {forgetful.name} WHERE n >= 0", clauses="DO PUBLISH SHARED")
+    ended = lab.create("ended", f"SELECT n FROM {forgetful.name} WHERE n < 0", clauses="DO PUBLISH SHARED")
+    flow(lab, forgetful, 0, 100)
+    forgetful.fence()
     timed = f"SELECT n FROM {source.name} WHERE symbol = 'S1'"
     digested = lab.create("digested", timed, clauses="DO PUBLISH SHARED EVERY '1 second'")
     flow(lab, source, 0, 2000)
@@ -47,6 +52,9 @@ def test_sigkill_mid_flow(stack: Stack, lab: Lab, role: str) -> None:
         lab.client.send(f"CREATE CQ before{n} AS SELECT n FROM {source.name} WHERE n = {n}", alice) for n in range(200)
     ]
     pid = stack.kill(role)
+    if role == "evaluator":
+        shutil.rmtree(stack.data / "checkpoints" / lab.client.result(f"DESCRIBE STREAM {forgetful.name}", alice)["id"])
+    flow(lab, forgetful, 100, 100)
     sent += [
         lab.client.send(f"CREATE CQ after{n} AS SELECT n FROM {source.name} WHERE n = {n}", alice) for n in range(200)
     ]
@@ -56,6 +64,9 @@ def test_sigkill_mid_flow(stack: Stack, lab: Lab, role: str) -> None:
     lab.cqs.update(((alice, f"{when}{n}"), None) for when in ("before", "after") for n in range(200))
     flow(lab, source, 4000, 400)
     check(lab, source, watched, 4400)
+    assert list(range(200)) == [one.row["n"] for one in lab.matches(kept, forgetful)]
+    lab.drop("ended")
+    lab.results.until(lambda: any(one.kind == "cq.end" for one in lab.results.of(ended["destination"])), "its end")
 
     def waited() -> list[int]:
         return sorted(row["n"] for digest in digests(lab, digested) for row in digest.row["rows"])
@@ -64,7 +75,7 @@ def test_sigkill_mid_flow(stack: Stack, lab: Lab, role: str) -> None:
     assert waited() == list(range(1, 4400, 4))
     lab.client.execute("SHOW CQS", alice)
     assert {1} == {len(lab.client.replies_to(command_id)) for command_id in sent}
-    assert 405 == len(lab.client.result("SHOW CQS", alice)["cqs"])
+    assert 406 == len(lab.client.result("SHOW CQS", alice)["cqs"])
     late = lab.client.result("DESCRIBE CQ after199", alice)
     assert [199] == late["constants"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spark_jobs.checkpoint import Position, checkpoints, last_commit, remove
+from spark_jobs.checkpoint import Position, checkpoints, is_whole, last_commit, remove
 
 
 def _log(folder: Path, batch: int, end: int, *, committed: bool) -> None:
@@ -36,3 +36,30 @@ def test_a_removed_checkpoint_is_gone(tmp_path: Path) -> None:
         _log(tmp_path / stream_id, 0, 5, committed=True)
     remove(str(tmp_path / "s_1"))
     assert checkpoints(str(tmp_path)) == ["s_2"]
+
+
+def test_a_checkpoint_that_spark_cannot_go_on_from_is_not_whole(tmp_path: Path) -> None:
+    """One without a batch, or with an empty file where the last one should be, is as good as lost."""
+    assert not is_whole(str(tmp_path / "absent"))
+    assert is_whole("s3://elsewhere/checkpoints/s_1")
+    (tmp_path / "commits").mkdir()
+    assert not is_whole(str(tmp_path))
+    _log(tmp_path, 9, 90, committed=True)
+    _log(tmp_path, 10, 100, committed=False)
+    assert is_whole(str(tmp_path))
+    for name in ("offsets/10", "commits/9"):
+        before = (tmp_path / name).read_text()
+        (tmp_path / name).write_text("")
+        assert not is_whole(str(tmp_path)), name
+        (tmp_path / name).write_text(before)
+    (tmp_path / "sources" / "0").mkdir(parents=True)
+    (tmp_path / "sources" / "0" / "0").write_text("")
+    assert not is_whole(str(tmp_path))
+
+
+def test_a_position_that_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
+    """The position before counts: what was evaluated since comes again with the same ids."""
+    _log(tmp_path, 9, 90, committed=True)
+    _log(tmp_path, 10, 100, committed=True)
+    (tmp_path / "offsets" / "10").write_text("")
+    assert last_commit(str(tmp_path), "quotes") == Position(9, {"0": 90, "1": 7})
