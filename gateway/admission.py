@@ -6,7 +6,8 @@ refused for want of knowledge: without statistics a group is as small as it was 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import msgspec
@@ -57,7 +58,7 @@ class Admission:
         if known is None or not 0 <= now_ms - known[0] < _FRESH_MS:
             with mapped():
                 bodies = self._working.redis.hvals(self._working.key("statistics", stream_id))
-            known = self._known[stream_id] = (now_ms, StreamStatistics(_decode(body) for body in bodies))
+            known = self._known[stream_id] = (now_ms, StreamStatistics(_readable(bodies)))
             self._memory.observe(stream_id, known[1])
             self._forget()
         return known[1]
@@ -208,6 +209,13 @@ def _candidates(group: _Group, query: CompiledQuery, rows: int) -> float:
         # It is checked for every event, and of the rows that are not observed yet any may be like it.
         return group.candidates + max(0, rows - group.rows)
     return group.candidates
+
+
+def _readable(bodies: Iterable[bytes]) -> Iterator[PartitionStatistics]:
+    """Yield statistics but those of a worker of another version: they inform, and are told anew in a moment."""
+    for body in bodies:
+        with suppress(msgspec.MsgspecError):
+            yield _decode(body)
 
 
 def _met_by_all(conjunct: Expression, row: ConstantRow) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import socket
 import sys
@@ -65,7 +64,7 @@ class Launch:
             OperationalError: A port is taken, a given server does not answer, or a server cannot be prepared.
         """
         java, broker_jars, spark_jars = self.fetch()
-        ports = _Ports(run.data / "run" / "ports.json")
+        ports = _Ports(run)
         servers = []
         bootstrap, redis_url = self.kafka, self.redis
         if bootstrap is None:
@@ -129,12 +128,11 @@ def masked(url: str) -> str:
 class _Ports:
     """Ports that are free; the same as the last time where that can be, so that clients may keep the addresses."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        try:
-            self._ports: dict[str, int] = json.loads(path.read_text("utf-8"))
-        except (FileNotFoundError, ValueError):
-            self._ports = {}
+    def __init__(self, run: RunFolder) -> None:
+        self._path = run.data / "run" / "ports.json"
+        self._ports: dict[str, int] = {
+            name: port for name, port in run.read(self._path).items() if isinstance(port, int) and 0 < port < 1 << 16
+        }
 
     def take(self, name: str, wanted: int) -> int:
         if wanted and not port_is_free(wanted):

@@ -99,11 +99,11 @@ class RunFolder:
                 except BlockingIOError:
                     return pid
                 return None  # nobody, or it was killed and left its number
-        except FileNotFoundError:
+        except (FileNotFoundError, ValueError):
             return None
 
     def read(self, path: Path) -> dict[str, Any]:
-        """Return what a file of this folder says; nothing while there is none."""
+        """Return what a file of this folder says; nothing while there is none that can be read."""
         try:
             answer = json.loads(path.read_text("utf-8"))
         except (FileNotFoundError, ValueError):

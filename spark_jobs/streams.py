@@ -226,7 +226,7 @@ class Streams:
             remove(location)
             self._store.unpin(stream.stream_id, None)
         begin = stream.evaluated(self._store.committed_positions(stream.stream_id))
-        offsets = {partition: place - stream.base for partition, place in begin.items()}
+        offsets = {partition: place - stream.base for partition, place in begin.items() if place >= stream.base}
         return Position(-1, offsets)
 
     def _failed(self, running: _Running, reason: str, *, prompt: bool = False) -> None:
