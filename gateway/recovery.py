@@ -39,6 +39,14 @@ _TOMBSTONES_MS = 12 * 3_600_000
 """The catalog keeps what tells of a removal for a day: a Redis that is older may never learn of it."""
 
 
+class _Confirmed(msgspec.Struct, frozen=True):
+    """What Redis says of its tables."""
+
+    epoch: int = 0
+    run_id: str | None = None
+    """The run of the server for which they were confirmed; None in a Redis that says nothing."""
+
+
 class Recovery:
     """Brings a working copy up to what Kafka has."""
 
@@ -66,23 +74,23 @@ class Recovery:
         with mapped():
             run_id = str(working.redis.info("server")["run_id"])
             body, doubted = working.redis.mget(working.key("epoch"), working.key("doubted"))
-        old = json.loads(body) if body else {}
+        old = _confirmed(body)
         rebuild = rebuild or doubted is not None
         self._commits.open()
         # Without an epoch it was wiped: a position there would be of a commit that was under way.
-        missing = self._missing(int(old["epoch"]), now_ms) if old and not rebuild else None
+        missing = self._missing(old.epoch, now_ms) if old.run_id is not None and not rebuild else None
         if missing is None:
             working.wipe()
-        elif missing or old["run_id"] != run_id:
-            self._suspend(int(old["epoch"]))
+        elif missing or old.run_id != run_id:
+            self._suspend(old.epoch)
         working.open()
         mark, replayed = self._replay_catalog(missing, now_ms)
         self._finish_commit(mark, now_ms)
         self._keep_secret()
         self._replay_replies(now_ms)
         self._commits.run_id = run_id
-        epoch = int(old.get("epoch", 0))
-        if old.get("run_id") != run_id or replayed or missing is None:
+        epoch = old.epoch
+        if old.run_id != run_id or replayed or missing is None:
             epoch = max(epoch + 1, mark.epoch + 1 if mark else 0, now_ms // 1000)
         working.confirm(epoch, run_id)
         self._commits.refresh(now_ms)
@@ -233,6 +241,13 @@ class Recovery:
             yield reader
         finally:
             reader.close()
+
+
+def _confirmed(body: bytes | None) -> _Confirmed:
+    try:
+        return msgspec.json.decode(body or b"{}", type=_Confirmed)
+    except msgspec.MsgspecError:
+        return _Confirmed()
 
 
 def _is_written(journal: Journal, mark: CommitMark | None, reached: Mapping[int, int]) -> bool:

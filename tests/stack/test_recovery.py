@@ -240,6 +240,9 @@ def test_what_cannot_be_read(ground: Ground) -> None:
     office.desk._recovery.doubt()
     office.recover()
     office.check()
+    working.redis.set(working.key("epoch"), b"of another form")
+    office.recover()
+    office.check()
     position = json.loads(working.redis.get(working.key("position")))
     working.redis.set(working.key("position"), json.dumps({**position, "format": 99}))
     with pytest.raises(CatalogUnreadable, match="format 99"):
