@@ -52,6 +52,7 @@ class Audit:
     def _check(self, stream_ids: list[str]) -> None:
         working = self._working
         numbered = sum(working.next_numbers.values()) - sum(map(len, working.free_numbers.values()))
+        numbered -= sum(working.vacant.values())
         wanted: dict[tuple[str, ...], int] = {}
         wanted["streams",] = len(working.streams)
         wanted["version",] = len(working.streams) + 1  # with their mark

@@ -5,6 +5,7 @@ What a unit needs is loaded before, and what it changed is written after, by `Wo
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -51,6 +52,8 @@ class Unit:
         """Live dedicated destinations."""
         self.leaving: dict[str, Leaving] = {}
         """What members that left have yet to get, by destination."""
+        self.vacant: Counter[str] = Counter()
+        """By stream: how many of these have no members, and keep their numbers."""
         self.ending: dict[str, int] = {}
         """By destination: when the last of its lives ended whose `cq.end` is still to be written."""
         self.epoch = 0
@@ -117,7 +120,11 @@ class Unit:
             holder = self._touch(joined)
             if holder is None:
                 leaving = self.leaving.get(joined.destination_id)
-                number = self._take_number(stream_id) if leaving is None else leaving.number
+                if leaving is None:
+                    number = self._take_number(stream_id)
+                else:
+                    number = leaving.number
+                    self.vacant[stream_id] -= 1
                 holder = self.holders[joined.destination_id] = Holder(joined, number)
                 if joined.trigger.timed:
                     self.new_readers.add(joined.destination_id)
@@ -180,8 +187,9 @@ class Unit:
         self._touch(destination)
         if (leaving := self.leaving.get(name)) is not None:
             self._keep_leaving(name, leaving.passed(until))
-            if name not in self.leaving and self.holders[name] is None:
+            if name not in self.leaving and self.holders[name] is None and stream_id in self.streams:
                 self._free(stream_id, leaving.number)
+                self.vacant[stream_id] -= 1
             # Until then a batch may have asked for its plan, whoever has dropped it.
             self.changed_parts |= {(stream_id, destination.group_id), (stream_id, destination.select_id)}
         changed = self._entries(name) != self._entries_before[name]
@@ -231,6 +239,7 @@ class Unit:
                 self.holders[name] = None
                 if name in self.leaving:
                     self.cleared_numbers.append((left.stream_id, holder.number))
+                    self.vacant[left.stream_id] += 1
                 else:
                     self._free(left.stream_id, holder.number)
                 self.dedicated.discard(name)
@@ -285,6 +294,7 @@ class Unit:
             self.parts,
             self.next_numbers,
             self.free_numbers,
+            self.vacant,
         )
         for each in by_stream:
             each.pop(stream_id, None)

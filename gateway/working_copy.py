@@ -8,7 +8,7 @@ touched, and whatever the caller wants written with them. There is one gateway, 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from heapq import merge
@@ -105,6 +105,7 @@ class WorkingCopy(Unit):
             leaving = self.redis.hgetall(self.key("leaving"))
             self.leaving = {name.decode(): _decode_leaving(body) for name, body in leaving.items()}
             self.streams = {name.decode(): msgspec.json.decode(body, type=Stream) for name, body in bodies.items()}
+            self.vacant = self._count_vacant()
             self.versions = {name.decode(): int(version) for name, version in versions.items() if name != VERSIONS_MARK}
             self.next_numbers = {name.decode(): int(number) for name, number in numbers.items()}
             for name in self.streams:
@@ -112,6 +113,12 @@ class WorkingCopy(Unit):
                 self.parts[name] = {part.decode(): int(count) for part, count in parts.items()}
                 self.free_numbers[name] = [int(number) for number in self.redis.smembers(self.key("free", name))]
         self.begin()
+
+    def _count_vacant(self) -> Counter[str]:
+        streams = {name: each.destination.stream_id for name, each in self.leaving.items()}
+        found = self.redis.hmget(self.key("destinations"), list(map(raw_id, streams))) if streams else ()
+        pairs = zip(streams.values(), found, strict=True)
+        return Counter(stream_id for stream_id, body in pairs if body is None and stream_id in self.streams)
 
     def confirm(self, epoch: int, run_id: str) -> None:
         """Let evaluators read the tables, on this run of the server."""
@@ -131,7 +138,7 @@ class WorkingCopy(Unit):
             with self.writing() as pipeline:
                 pipeline.unlink(*doomed)
         self.streams, self.versions, self.parts, self.dedicated, self.leaving = {}, {}, {}, set(), {}
-        self.next_numbers, self.free_numbers = {}, {}
+        self.next_numbers, self.free_numbers, self.vacant = {}, {}, Counter()
         self.listed.clear()
         self._known_gone.clear()
         self.begin()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gateway.audit import Audit
 from gateway.records import TriggerSpec
 from grouping.redis_store import TableStore
 from tests.benchmarks.ground import Ground
@@ -41,6 +42,7 @@ def test_each_life_ends_however_far_the_evaluator_is_behind(ground: Ground) -> N
         ended.append(desk.now_ms)
         desk.drop("c0")
         let_pass(desk, 200)
+        assert Audit(desk.working).whole()
     desk.create([trigger])
     desk.pause("c0", paused=True)
     let_pass(desk, 1000)
@@ -51,6 +53,7 @@ def test_each_life_ends_however_far_the_evaluator_is_behind(ground: Ground) -> N
         let_pass(desk, 1000)
         assert [f"{destination.destination_id}/end/{at}" for at in ended[:count]] == list(written(desk))
     assert [] == _bounds(desk)
+    assert Audit(desk.working).whole()
     assert 0 == desk.working.redis.hlen(desk.working.key("leaving"))
     assert 0 == desk.working.redis.hlen(desk.working.key("ends"))
 

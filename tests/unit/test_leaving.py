@@ -72,6 +72,7 @@ class _Play:
         self.owed = [each for each in self.owed if each[1] > end]
 
     def commit(self) -> None:
+        self.unit.free_numbers.setdefault("s_1", []).extend(number for _, number in self.unit.freed_numbers)
         for segment in self.unit.segments().values():
             if len(segment.removed):
                 self._table.clear()
@@ -81,6 +82,8 @@ class _Play:
         self._begin()
 
     def check(self) -> None:
+        taken = self.unit.next_numbers.get("s_1", 0) - len(self.unit.free_numbers.get("s_1", []))
+        assert bool(self.cqs) == taken - self.unit.vacant["s_1"], "each destination has a number"
         live = [cq.window for cq in self.cqs.values() if not cq.paused]
         for at in _TIMES:
             for offset in _OFFSETS:
