@@ -35,6 +35,11 @@ REJECTED: dict[str, tuple[str, str]] = {
     "boolean column, number": ("CREATE CQ a AS SELECT symbol FROM {s} WHERE flag = 1", "type-mismatch"),
     "date column, no date": ("CREATE CQ a AS SELECT symbol FROM {s} WHERE day = 'tomorrow'", "type-mismatch"),
     "list of two kinds": ("CREATE CQ a AS SELECT symbol FROM {s} WHERE symbol IN ('a', 1)", "type-mismatch"),
+    "39 digits": (f"CREATE CQ a AS SELECT {'1' * 39} AS n FROM {{s}}", "type-mismatch"),
+    "a text too long": (
+        "CREATE CQ a AS SELECT repeat(repeat(symbol, 1000), 1000) AS t FROM {s}",
+        "unsupported-query",
+    ),
     "distinct": ("CREATE CQ a AS SELECT DISTINCT symbol FROM {s}", "unsupported-query"),
     "order": ("CREATE CQ a AS SELECT symbol FROM {s} ORDER BY symbol", "unsupported-query"),
     "limit": ("CREATE CQ a AS SELECT symbol FROM {s} LIMIT 1", "unsupported-query"),
