@@ -11,7 +11,7 @@ from sqlglot import exp
 from grouping.bound import Bound, Constant, Term, check_size, too_large
 from grouping.call import call, cast_type, function_name
 from grouping.catalog import Stream
-from grouping.constants import number, string
+from grouping.constants import number, read_again, string
 from grouping.errors import InputError, near_name
 from grouping.expression import Column
 from grouping.operands import apply, arithmetic, boolean, cases, cast, comparable, negative, text, unsupported
@@ -191,8 +191,10 @@ class Binder:
     def _like(self, node: exp.Expr, escape: tuple[Bound, ...] = ()) -> Term:
         if isinstance(node.expression.unnest(), exp.Any | exp.All):
             raise unsupported("LIKE ANY and LIKE ALL", "LIKE takes one pattern.", "Use OR or AND.")
-        operands = (text(self.bind(node.this), "LIKE"), text(self.bind(node.expression), "LIKE"), *escape)
-        term = Term("like", operands, "BOOLEAN")
+        pattern = text(self.bind(node.expression), "LIKE")
+        if isinstance(pattern, Constant) and pattern.reader:
+            pattern = read_again(pattern, "like")
+        term = Term("like", (text(self.bind(node.this), "LIKE"), pattern, *escape), "BOOLEAN")
         return Term("not", (term,), "BOOLEAN") if node.args.get("negate") else term
 
     def _rlike(self, node: exp.Expr) -> Bound:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["like_parts", "like_prefix"]
+__all__ = ["is_too_large", "like_parts", "like_prefix"]
+
+_MOST_BYTES = 100_000
+_MOST_WILDCARDS = 5_000
+"""What Rust's engine compiles to much less than the 10 MB at which it stops."""
 
 
 def like_parts(pattern: str, escape: str = "\\") -> list[str] | None:
@@ -27,6 +31,11 @@ def like_parts(pattern: str, escape: str = "\\") -> list[str] | None:
         elif character == "_" or parts[-1:] != ["%"]:
             parts.append(character)
     return parts
+
+
+def is_too_large(pattern: str) -> bool:
+    """Return whether a pattern is too large to be a regular expression."""
+    return len(pattern.encode()) > _MOST_BYTES or pattern.count("_") + pattern.count("%") > _MOST_WILDCARDS
 
 
 def like_prefix(pattern: str) -> tuple[str, bool] | None:

@@ -10,6 +10,7 @@ from decimal import Context, Decimal, InvalidOperation
 from grouping.decimal_types import WIDEST
 from grouping.errors import InputError
 from grouping.group import ConstantValue
+from grouping.like_pattern import is_too_large
 from grouping.patterns import rust_pattern
 
 __all__ = ["EXACT", "LARGEST_COUNT", "READERS", "exact_or_decimal"]
@@ -140,6 +141,18 @@ def _pattern(text: str) -> tuple[str, ConstantValue]:
     return "STRING", text
 
 
+def _like(text: str) -> tuple[str, ConstantValue]:
+    """Read a pattern of LIKE."""
+    if is_too_large(text):
+        raise InputError(
+            "so large a pattern of LIKE is not supported",
+            code="unsupported-query",
+            detail="It has more than 100,000 bytes, or more than 5,000 wildcards.",
+            hint="Look for a part of it.",
+        )
+    return "STRING", text
+
+
 READERS: dict[str, Callable[[str], tuple[str, ConstantValue]]] = {
     "exact": _exact,
     "decimal": exact_or_decimal,
@@ -148,6 +161,7 @@ READERS: dict[str, Callable[[str], tuple[str, ConstantValue]]] = {
     "precise": _precise,
     "count": _count,
     "pattern": _pattern,
+    "like": _like,
     "string": _string,
     "date": _date,
     "timestamp": _timestamp,

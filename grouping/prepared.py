@@ -80,7 +80,7 @@ class _Place(NamedTuple):
         return typed
 
 
-_OF_STRINGS = frozenset(("string", "date", "timestamp", "pattern"))
+_OF_STRINGS = frozenset(("string", "date", "timestamp", "pattern", "like"))
 
 
 class _Variant(NamedTuple):

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from grouping.like_pattern import like_parts
+from grouping.like_pattern import is_too_large, like_parts
 from grouping.patterns import rust_pattern
 from spark_jobs.by_value import converted, distinct_rows
 from spark_jobs.polars_types import Typed
@@ -106,8 +106,11 @@ def _by_regex(
 
 @lru_cache(maxsize=65_536)
 def _like_search(pattern: str, escape: str = "\\") -> _Search | None:
-    """Return what a LIKE pattern asks for; None when its escape stands before a plain character or last."""
-    parts = like_parts(pattern, escape)
+    """Return what a LIKE pattern asks for.
+
+    None when its escape stands before a plain character or last, or when it comes from a column and is too large.
+    """
+    parts = None if is_too_large(pattern) else like_parts(pattern, escape)
     if parts is None:
         return None
     # What lies between the outermost % is searched for: much faster than a match of the whole text.

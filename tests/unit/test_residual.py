@@ -87,15 +87,6 @@ def test_division_is_the_same_for_one_event_and_for_many(count: int) -> None:
     assert [5.0 / 3.0] * count == evaluate_expression(quotient, events, np.arange(count)).to_pylist()
 
 
-@pytest.mark.parametrize("op", ["no such operator", "rlike"])
-def test_a_group_that_cannot_be_evaluated_does_not_stop_the_others(op: str, caplog: pytest.LogCaptureFixture) -> None:
-    """A fault in one group is logged, and the batch goes on."""
-    broken = _call(op, _S, Slot(0))
-    result = match(snapshot([broken], [entry(0, ("STRING",), ("(?=",))]), Events({"s": ("STRING", ["a"])}))
-    assert [] == found(result)
-    assert "group not evaluated" in caplog.text
-
-
 _TEXTS: list[object] = ["a", "B", "b", "c", None]
 
 

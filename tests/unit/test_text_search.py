@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import polars as pl
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -44,3 +45,20 @@ def test_like_is_what_trying_every_way_finds(rows: list[tuple[str | None, str | 
         for text, pattern in rows
     ]
     assert expected == frame.select(like(args, "BOOLEAN").expr)["text"].to_list()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("_" * 5_000 + "x" * 95_000, False),
+        ("%é_" * 2_000 + "%", False),
+        ("%" * 5_000, True),
+        ("_" * 5_001, None),
+        ("_" + "\U0001f600" * 25_000, None),
+    ],
+)
+def test_patterns_are_as_large_as_the_engine_takes(pattern: str, found: bool | None) -> None:
+    """A pattern from a column that no regular expression can be is NULL, as what fails on a row is."""
+    frame = pl.DataFrame({"text": ["ab"], "pattern": [pattern]})
+    args = [Typed(pl.col(name), "STRING") for name in ("text", "pattern")]
+    assert [found] == frame.select(like(args, "BOOLEAN").expr).to_series().to_list()
