@@ -12,9 +12,11 @@ from collections.abc import Callable, Sequence
 import msgspec
 from confluent_kafka import Message
 
+from gateway.command_letters import LONGEST_KEY, command_letter
+from gateway.command_rates import CommandRates
 from gateway.commit import Commits, Remembered
 from gateway.ends import Ends
-from gateway.kafka import Outgoing, PlaceReader, Topics
+from gateway.kafka import LARGEST_RECORD, Outgoing, PlaceReader, Topics
 from gateway.metrics import COMMANDS, DEAD_LETTERS
 from gateway.positions import Positions
 from gateway.repeats import Repeats
@@ -41,10 +43,15 @@ class _Request(msgspec.Struct, frozen=True):
     """The subscriber's name as the record has it."""
     command: Command
     remember: bytes
+    refusal: InputError | None
+    """Why it is not even looked at."""
 
 
 _UNIT_BYTES = 64 << 20
-"""Bytes of the replies of one unit of work, about: some thousand large ones would fit neither Redis nor the driver."""
+"""Bytes of the replies and letters of one unit of work, about: thousands of large ones fit neither Redis nor Kafka."""
+
+_KEY_BYTES = 4096
+"""Of the longest subscriber's name."""
 
 _Compiled = tuple[_Request, Prepared | InputError]
 """A command after compiling: what it asks for, or what is wrong with it."""
@@ -71,6 +78,7 @@ class Commands:
         self._commits = commits
         self._ends = ends
         self._clock = clock
+        self._rates = CommandRates(settings.limits.commands_per_second)
         self._replies_topic = settings.topic("replies")
         self._reply_reader = PlaceReader(settings, self._replies_topic)
         self._reply_partitions = topics.partitions(self._replies_topic) or 1
@@ -94,7 +102,9 @@ class Commands:
         now_ms = self._clock()
         self._positions.begin()
         self._replies = Replies(self._replies_topic, self._reply_partitions, now_ms)
-        requests = [request for message in messages if (request := self._decode(message)) is not None]
+        requests = [request for message in messages if (request := self._decode(message, now_ms)) is not None]
+        if self._replies.size > _UNIT_BYTES and len(messages) > 1:
+            raise _TooMuch
         self._run_unless_poisoned(requests, now_ms)
         offsets = {message.partition() or 0: (message.offset() or 0) + 1 for message in messages}
         self.commit(offsets, self._replies.records, self._replies.to_remember, now_ms)
@@ -117,16 +127,14 @@ class Commands:
 
     # -- decoding ------------------------------------------------------------------------------------------------------
 
-    def _decode(self, message: Message) -> _Request | None:
-        key, value = message.key(), message.value()
-        key = key.encode() if isinstance(key, str) else key
+    def _decode(self, message: Message, now_ms: int) -> _Request | None:
+        key, value = _bytes(message.key()), _bytes(message.value())
         try:
-            command = decode_command(value if not isinstance(value, str) else value.encode())
-            if not key:
-                raise MalformedCommand("The record has no key.", encoding=command.encoding)
+            command = _command(key, value)
         except MalformedCommand as error:
-            self._refuse_malformed(message, key, error)
+            self._refuse_malformed(message, key, value, error)
             return None
+        assert key, "a command has one"
         if command.subscriber.encode("utf-8", "surrogatepass") != key:
             refusal = InputError(
                 f'the subscriber "{_clip(command.subscriber)}" is not the record\'s key',
@@ -136,10 +144,13 @@ class Commands:
             )
             self._replies.add(key, command.encoding, self._replies.reject(command.command_id, _text(key), refusal))
             return None
-        return _Request(message, key, command, Remembered.key(key, command.command_id))
+        remember = Remembered.key(key, command.command_id)
+        return _Request(message, key, command, remember, self._rates.refusal(key, now_ms))
 
-    def _refuse_malformed(self, message: Message, key: bytes | None, error: MalformedCommand) -> None:
-        if key:
+    def _refuse_malformed(
+        self, message: Message, key: bytes | None, value: bytes | None, error: MalformedCommand
+    ) -> None:
+        if key and len(key) <= LONGEST_KEY:
             refusal = InputError(
                 "the record is no command",
                 code="malformed-command",
@@ -151,10 +162,8 @@ class Commands:
             COMMANDS.labels("malformed-command").inc()
         DEAD_LETTERS.labels("malformed-command").inc()
         source = f"{message.topic()}/{message.partition()}/{message.offset()}"
-        headers = (("code", b"malformed-command"), ("detail", error.detail.encode()), ("source", source.encode()))
-        value = message.value()
-        body = value.encode() if isinstance(value, str) else value
-        self._replies.records.append(Outgoing(self._settings.topic("deadletters"), key, body, headers))
+        topic = self._settings.topic("deadletters")
+        self._replies.add_letter(command_letter(topic, source, error.detail, key, value))
 
     # -- carrying out --------------------------------------------------------------------------------------------------
 
@@ -184,8 +193,9 @@ class Commands:
         run: list[_Compiled] = []
         for request in requests:
             command = request.command
+            prepared: Prepared | InputError
             try:
-                prepared: Prepared | InputError = self._statements.prepare(command.subscriber, command.text, now_ms)
+                prepared = request.refusal or self._statements.prepare(command.subscriber, command.text, now_ms)
             except InputError as error:
                 prepared = error
             except Exception as error:
@@ -260,6 +270,30 @@ _DONE = {
     "PauseCq": "paused",
     "ResumeCq": "resumed",
 }
+
+
+def _command(key: bytes | None, value: bytes | None) -> Command:
+    """Return the command that a record is.
+
+    Raises:
+        MalformedCommand: It is none; a key that is longer than any name is a fault of its own, for replies repeat it.
+    """
+    if value is not None and len(value) > LARGEST_RECORD:
+        raise MalformedCommand(f"The record has {len(value)} bytes; it may have {LARGEST_RECORD}.")
+    command = decode_command(value)
+    if not key:
+        raise MalformedCommand("The record has no key.", encoding=command.encoding)
+    if len(key) > _KEY_BYTES:
+        raise MalformedCommand(
+            f"Its key has {len(key)} bytes; it may have {_KEY_BYTES}.",
+            encoding=command.encoding,
+            command_id=command.command_id,
+        )
+    return command
+
+
+def _bytes(part: str | bytes | None) -> bytes | None:
+    return part.encode() if isinstance(part, str) else part
 
 
 def _text(key: bytes) -> str:

@@ -44,7 +44,7 @@ class Replies:
         self._codes: Counter[str] = Counter()
         self.records: list[Outgoing] = []
         self.size = 0
-        """Bytes of the replies so far."""
+        """Bytes of the replies and letters so far."""
         self.to_remember: dict[int, bytes] = {}
         """Number of a record to the key of the command id that it is the first reply to."""
         self._first: dict[bytes, int] = {}
@@ -108,6 +108,11 @@ class Replies:
         value = encode_reply(reply, encoding)
         self.size += len(value)
         self.records.append(Outgoing(self._topic, key, value, headers, partition))
+
+    def add_letter(self, letter: Outgoing) -> None:
+        """Take in the dead letter of a command's record."""
+        self.size += len(letter.key or b"") + len(letter.value or b"")
+        self.records.append(letter)
 
     def cut_back(self, count: int) -> None:
         """Take back all records but the first ones: what they answer is carried out anew."""

@@ -191,6 +191,7 @@ class Statements:
                     self.catalog,
                     self._topics,
                     statement,
+                    key.subscriber,
                     position,
                     now_ms,
                 )

@@ -23,6 +23,7 @@ def create_stream(
     catalog: Catalog,
     topics: Topics,
     statement: CreateStream,
+    owner: str,
     position: str,
     now_ms: int,
 ) -> Stream:
@@ -34,11 +35,12 @@ def create_stream(
         catalog: The live streams; the new one is added.
         topics: Kafka's topics.
         statement: What was asked.
+        owner: The subscriber that asks, against whose limits it counts.
         position: The command's own place, which makes the stream's id unique and the same at every try.
         now_ms: The time of acceptance.
 
     Raises:
-        InputError: stream-exists, stream-mismatch, not-allowed.
+        InputError: stream-exists, stream-mismatch, not-allowed, quota-exceeded.
     """
     if (existing := catalog.find(statement.name)) is not None:
         raise InputError(
@@ -53,7 +55,9 @@ def create_stream(
             check_avro_columns(statement.schema, statement.columns)
         except AvroMismatch as error:
             raise InputError(error.message, code="stream-mismatch", detail=error.detail) from error
-    form = _form(topics, statement)
+    found = topics.forms([statement.topic]).get(statement.topic)
+    _check_quota(settings, catalog, owner, statement.partitions or 0 if found is None else found.partitions)
+    form = _form(topics, statement, found)
     places = [(statement.topic, number) for number in range(form.partitions)]
     offsets = topics.beginnings(places) if statement.start == "earliest" else topics.ends(places)
     stream = Stream(
@@ -67,14 +71,34 @@ def create_stream(
         avro_schema=statement.schema,
         framing=statement.framing,
         topic_id=form.topic_id,
+        owner=owner,
     )
     working.add_stream(stream)
     catalog.add(stream)
     return stream
 
 
-def _form(topics: Topics, statement: CreateStream) -> TopicForm:
-    found = topics.forms([statement.topic]).get(statement.topic)
+def _check_quota(settings: Settings, catalog: Catalog, owner: str, partitions: int) -> None:
+    """Raise the ``quota-exceeded`` of a subscriber that has enough streams; each costs the evaluator a query."""
+    own = [stream for stream in catalog if stream.owner == owner]
+    limits = settings.limits
+    have = sum(len(stream.start_offsets) for stream in own)
+    if len(own) >= limits.streams_per_subscriber:
+        what, there, limit = "streams", f"There are {len(own)}", limits.streams_per_subscriber
+    elif have + partitions > limits.partitions_per_subscriber:
+        what, limit = "partitions", limits.partitions_per_subscriber
+        there = f"Its streams have {have}, and this one would have {partitions}"
+    else:
+        return
+    raise InputError(
+        f'subscriber "{owner}" has too many {what}',
+        code="quota-exceeded",
+        detail=f"{there}; the limit is {limit}.",
+        hint="Drop streams that are not needed any more.",
+    )
+
+
+def _form(topics: Topics, statement: CreateStream, found: TopicForm | None) -> TopicForm:
     if found is not None:
         if statement.partitions not in (None, found.partitions):
             raise InputError(

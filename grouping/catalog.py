@@ -50,6 +50,8 @@ class Stream(msgspec.Struct, frozen=True):
     """Kafka's own id of the topic; empty until it is known."""
     generation: int = 1
     """Which topic of its name it is: one more each time that the topic is deleted and made again."""
+    owner: str = ""
+    """The subscriber that created it, against whose limits it counts; empty where an earlier version made it."""
 
     @property
     def source_id(self) -> str:

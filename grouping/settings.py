@@ -57,6 +57,11 @@ class LimitSettings(BaseModel):
     """What a CREATE may cost."""
 
     cqs_per_subscriber: int = Field(2_000_000, description="live CQs of one subscriber")
+    streams_per_subscriber: int = Field(500, description="live streams that one subscriber has created")
+    partitions_per_subscriber: int = Field(4_096, description="partitions of their topics, together")
+    commands_per_second: int = Field(
+        0, description="commands of one subscriber a second, on the average of ten; 0 for any number"
+    )
     matches_per_event: float = Field(10_000.0, description="expected matches per event of one group, unless VIRTUAL")
     residual_micros: float = Field(
         5_000.0, description="expected time to check what no index decides, per event of one group, in µs"

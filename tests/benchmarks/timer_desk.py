@@ -57,14 +57,16 @@ class Desk:
         self.settings = settings
         self.topics = topics = Topics(settings)
         keep = {"retention.ms": "-1"}
+        large = {"max.message.bytes": str(LARGEST_RECORD)}
         for name, partitions, config in (
-            ("commands", 4, {}),
-            ("replies", 4, {}),
+            ("commands", 4, large),
+            ("replies", 4, large),
+            ("deadletters", 1, large),
             ("results", settings.results.partitions, result_config(settings)),
             ("catalog", 1, {"cleanup.policy": "compact", **keep}),
             ("pending", PENDING_PARTITIONS, keep),
             ("ticks", 1, {"cleanup.policy": "compact", **keep}),
-            ("orders", 2, {"max.message.bytes": str(LARGEST_RECORD), **keep}),
+            ("orders", 2, {**large, **keep}),
             ("positions", 1, {"cleanup.policy": "compact", **keep}),
         ):
             topics.create({settings.topic(name): partitions}, config)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from confluent_kafka import Producer
 
-from gateway.kafka import CommandConsumer, LogReader
+from gateway.kafka import LARGEST_RECORD, CommandConsumer, LogReader
 from grouping.settings import Settings
 from schemas.codec import Reply, decode_reply
 from tests.benchmarks.timer_desk import Desk
@@ -27,18 +27,27 @@ class Counter:
         self._settings = settings
         self._topic = settings.topic("commands")
         servers = settings.kafka.bootstrap
-        self._producer = Producer({"bootstrap.servers": servers, "partitioner": "murmur2_random"})
+        self._producer = Producer(
+            {"bootstrap.servers": servers, "partitioner": "murmur2_random", "message.max.bytes": LARGEST_RECORD}
+        )
         self._consumer = CommandConsumer(settings, self._topic, 4)
         self._consumer.rewind()
         self._count = 0
 
     def serve(self, commands: Sequence[tuple[str, str, str]]) -> float:
         """Have commands (id, subscriber, text) carried out, some thousands at a time; return how long that took."""
+        records = []
         for command_id, subscriber, text in commands:
             fields = {"command_id": command_id, "subscriber": subscriber, "text": text}
-            self._producer.produce(self._topic, json.dumps(fields), subscriber)
+            records.append((subscriber.encode(), json.dumps(fields).encode()))
+        return self.serve_records(records)
+
+    def serve_records(self, records: Sequence[tuple[bytes | None, bytes | None]]) -> float:
+        """Have records (key, value) carried out, some thousands at a time; return how long that took."""
+        for key, value in records:
+            self._producer.produce(self._topic, value, key)
         self._producer.flush()
-        left, took = len(commands), 0.0
+        left, took = len(records), 0.0
         while left:
             messages = self._consumer.read(_BATCH, 10)
             began = time.monotonic()
