@@ -84,6 +84,9 @@ class EvaluatorSettings(BaseModel):
         description="longest text that an operator or function yields, in bytes; beyond it is NULL",
     )
     poll_ms: int = Field(100, description="how often an idle stream looks for events")
+    hang_seconds: float = Field(
+        300.0, description="a worker that makes nothing of 20,000 events for so long is taken for dead"
+    )
     jars: str = Field("", description="folder of the jars of Spark's Kafka connector; found by `cq evaluator`")
 
 

@@ -28,6 +28,7 @@ from spark_jobs.decode import decode
 from spark_jobs.events import Events
 from spark_jobs.faults import FAULTS
 from spark_jobs.garbage import Settling
+from spark_jobs.hang_guard import guarded
 from spark_jobs.index_choice import IndexChoice
 from spark_jobs.isolation import Isolation
 from spark_jobs.matches import Matches
@@ -122,7 +123,7 @@ class _Task:
 
     def records(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield the output of some records."""
-        for rows in self._records(batch):
+        for rows in guarded(self._records(batch), self._settings.evaluator.hang_seconds):
             if (code := dead_letter_code(rows)) is not None:
                 self._letters[code] += rows.num_rows
             yield rows

@@ -178,6 +178,18 @@ def test_what_killed_workers_is_not_tried() -> None:
     assert all("it ended the worker that evaluated it" in detail for _, detail in letters)
 
 
+_SHARES = st.sets(st.sampled_from(["g_0", "g_2", share_of("g_1", "s_1"), share_of("g_2", "s_2"), "g_gone"]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(_SHARES, _SHARES, st.none() | _SHARES)
+def test_caution_changes_no_result(watched: set[str], failed: set[str], suspects: set[str] | None) -> None:
+    """Whatever is evaluated together, apart, or in hand: each destination has the same results, in order."""
+    snapshot, events = _snapshot(4, selects=("s_1", "s_2")), _events(6)
+    cautious = _evaluated(snapshot, events, Caution(watched=watched, suspects=suspects), failed)
+    assert _evaluated(snapshot, events) == cautious
+
+
 def test_suspects_are_in_hand_while_they_are_evaluated() -> None:
     """The others come first with nothing in hand; then each suspect is noted before it is touched."""
     held: list[list[str]] = []
