@@ -1,4 +1,4 @@
-"""Constant tables of any size, made in one piece: what the gateway would hold after as many CREATEs."""
+"""Constant tables of any size, made at once: what the gateway would hold after as many CREATEs."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ over the rounds. The first round warms up and does not count.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from spark_jobs.worker import Evaluation
@@ -27,7 +28,7 @@ OWN = "copy with headers, written as results are"
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the sizes."""
-    parser.add_argument("--cqs", type=int, default=100_000, help="CQs on the stream")
+    parser.add_argument("--cqs", type=int, nargs="+", default=[100_000], help="CQs on the stream; of several the last")
     parser.add_argument("--events", type=int, default=1_000_000, help="events of one run")
     parser.add_argument("--rounds", type=int, default=3, help="rounds that count")
 
@@ -37,15 +38,15 @@ def main(options: argparse.Namespace, folder: Path) -> None:
     with open_ground() as ground:
         runs = _measure(ground, options.cqs, options.events, options.rounds)
     report = Report("throughput")
-    many, few = f"{options.cqs:,} CQs", f"{FEW:,} CQs"
+    *fewer, many = (f"{count:,} CQs" for count in (FEW, *options.cqs))
     report_sides(report, runs)
-    for other, target in ((PLAIN, "0.65"), (TUNED, ""), (HEADERS, "0.8"), (OWN, ""), (few, "0.9")):
+    for other, target in ((PLAIN, "0.65"), (TUNED, ""), (HEADERS, "0.8"), (OWN, ""), *((few, "0.9") for few in fewer)):
         report_ratio(report, runs, many, other, target)
     report.write(folder, vars(options))
     report.bars(folder, "events/s")
 
 
-def _measure(ground: Ground, cqs: int, events: int, rounds: int) -> dict[str, list[Run]]:
+def _measure(ground: Ground, cqs: Sequence[int], events: int, rounds: int) -> dict[str, list[Run]]:
     settings = ground.settings
     ground.make_topic(quotes.TOPIC, quotes.PARTITIONS)
     ground.make_topic("copy", quotes.PARTITIONS, retention_bytes="200000000", segment_bytes="50000000")
@@ -60,7 +61,7 @@ def _measure(ground: Ground, cqs: int, events: int, rounds: int) -> dict[str, li
         HEADERS: headers_copy(copied, "copy"),
         OWN: own_copy(copied, "copy"),
     }
-    for count in (FEW, cqs):
+    for count in (FEW, *cqs):
         stream = quotes.stream(f"s_{count}")
         tables.put(Contents(stream).add(quotes.SELECTION, quotes.quote_rows(count)))
         sides[f"{count:,} CQs"] = through(stream, Evaluation.of(stream, settings))
