@@ -86,7 +86,8 @@ def status(data: Data = None, as_json: Annotated[bool, typer.Option("--json", he
         for name, role in answer["roles"].items():
             print(f"  {name:<10} {role['state']:<10} pid {role['pid'] or '-'}  restarts {role['restarts']}")
         for name, stream in answer["streams"].items():
-            print(f"  stream {name}: {stream['behind']} events behind")
+            waiting = f", {count} digests wait for room" if (count := stream.get("digests_waiting")) else ""
+            print(f"  stream {name}: {stream['behind']} events behind{waiting}")
             if "reason" in stream:
                 print(f"    does not go on: {stream['reason']}")
             for share, why in stream.get("quarantined", {}).items():

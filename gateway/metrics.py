@@ -17,6 +17,7 @@ __all__ = [
     "QUARANTINED",
     "REPEATED_MATCHES",
     "TICK_SECONDS",
+    "WAITING_DIGESTS",
 ]
 
 COMMANDS = Counter("cq_commands", "commands answered, by the code of their reply", ["code"])
@@ -32,6 +33,7 @@ REPEATED_MATCHES = Counter(
     "cq_repeated_matches", "matches that were stored once more by a replayed batch, and left out of a digest"
 )
 LATE_TICKS = Counter("cq_late_ticks", "probes of a stream that waited in vain for the evaluator")
+WAITING_DIGESTS = Gauge("cq_waiting_digests", "digests that are still to be made out of a cut, for want of room")
 TICK_SECONDS = Histogram(
     "cq_tick_lateness_seconds",
     "from a tick to its digests being written",

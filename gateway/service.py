@@ -287,10 +287,13 @@ class _Service:
         quarantines = self._statements.quarantines
         quarantines.look(now_ms())
         self._streams = {}
+        waiting = self._timers.waiting
         for stream in self._statements.catalog:
             behind = self._behind(stream)
             BEHIND.labels(stream.name).set(behind)
             self._streams[stream.name] = {"behind": behind, "quarantined": quarantines.of_stream(stream.stream_id)}
+            if count := waiting.get(stream.stream_id):
+                self._streams[stream.name]["digests_waiting"] = count
         self._status.write("ready", **self._told())
 
     def _told(self) -> dict[str, object]:

@@ -134,7 +134,7 @@ class Statements:
             on_streams = isinstance(statement, CreateStream | DropStream)
             return Prepared(statement, CqKey.of(subscriber, name), on_streams=on_streams)
         create, query = self._preparer.create(cut)
-        create = with_digest_columns(create, query)
+        create = with_digest_columns(create, query, self._settings.limits.top_rows)
         if create.publish.mode == "virtual":
             check_virtual(query)
         asked = self.registry.placing.asked(create, query, now_ms)

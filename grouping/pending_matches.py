@@ -72,7 +72,15 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True):
         """
         begin, end = self.spans.get(store, (0, 0))
         partitions, offsets, times, rows = self._columns
-        return zip(partitions[begin:end], offsets[begin:end], times[begin:end], rows[begin:end], strict=True)
+        if end == begin + 1:
+            return iter(((partitions[begin], offsets[begin], times[begin], rows[begin]),))
+        # All are of one length.
+        return zip(  # noqa: B905
+            partitions[begin:end].tolist(),
+            offsets[begin:end].tolist(),
+            times[begin:end].tolist(),
+            rows[begin:end].tolist(),
+        )
 
 
 _decode = msgspec.msgpack.Decoder(PendingMatches).decode

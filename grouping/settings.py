@@ -69,6 +69,7 @@ class LimitSettings(BaseModel):
     normal_form: int = Field(
         10_000, description="operators, columns and constants of a predicate in its normal form; an IN list is one"
     )
+    top_rows: int = Field(100_000, description="rows that DIGEST TOP shows, at most")
     table_megabytes: int = Field(4_096, description="expected memory of all constant tables in each worker, in MB")
 
 

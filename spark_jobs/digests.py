@@ -71,11 +71,11 @@ def forget_idle(now: float) -> None:
 def _carried_out(log: PendingLog, offset: int, order: Order, answers: str) -> Iterator[pa.RecordBatch]:
     records = _Records()
     answered: list[Answered] = []
-    for each, rows, told in carry_out(log, order):
+    for each, digest, told in carry_out(log, order):
         answered.append(told)
-        if rows is None:
+        if digest is None:
             continue
-        for body, headers in ordered_parts(order, each, rows):
+        for body, headers in ordered_parts(order, each, digest):
             records.add(each.destination_id.encode(), body, each.topic, each.partition, headers)
             if records.size > _BATCH_BYTES:
                 yield records.taken()

@@ -252,6 +252,10 @@ class Topics:
         silent = self._unanswerable & set(places)
         return ends | {place: self._last_ends[place] for place in silent if place in self._last_ends}
 
+    def silent(self, places: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
+        """Return those of which Kafka told no end when it was asked last: what came to them of late is not known."""
+        return self._unanswerable & set(places)
+
     def beginnings(self, places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
         """Return the first offset still there of each (topic, partition)."""
         return self._offsets(places, OffsetSpec.earliest(), False)

@@ -17,7 +17,9 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from gateway.kafka import Outgoing
+from gateway.timers.cuts import Cut
 from gateway.timers.deliver import Delivery
+from gateway.timers.open_cuts import OpenCuts
 from gateway.timers.order_log import OrderLog
 from gateway.timers.ordering import Ordering
 from gateway.timers.state import TimerState
@@ -49,6 +51,7 @@ class BigTicks:
         delivery: Delivery,
         state: TimerState,
         pending: PendingLog,
+        cuts: OpenCuts,
         clock: Callable[[], int],
     ) -> None:
         self._from = settings.timers.spark_from
@@ -57,6 +60,7 @@ class BigTicks:
         self._delivery = delivery
         self._state = state
         self._pending = pending
+        self._cuts = cuts
         self._clock = clock
         self._jobs = DigestJobs(settings)
         self._begin(None)
@@ -182,26 +186,48 @@ class BigTicks:
     def _close(self, answers: dict[int, bytes]) -> None:
         """Close the first of the open orders; carry it out before, where nobody else did."""
         offset = self._orders.open[0]
+        left: dict[str, Cut] = {}
+
+        def cuts() -> dict[str, Cut]:
+            left.update(self._left(offset, answered))
+            return left
+
         body = answers.pop(offset, None)
         if body is not None:
             answer = _decode(body)
             answered = list(answer.digests)
             records = (self._delivery.cursor(*moved) for moved in _cursors(answered).items())
-            self._delivery.close(offset, records, answered)
+            self._delivery.close(offset, records, answered, cuts)
         else:
             order = self._orders.at(offset)
             answered = []
-            self._delivery.close(offset, self._made(order, answered), answered)
+            self._delivery.close(offset, self._made(order, answered), answered, cuts)
             answer = Answer(order.stream_id, order.fired_ms, tuple(answered))
         self._orders.open.popleft()
+        for key, cut in left.items():
+            self._cuts.keep(key, cut, self._clock())
         self._ordering.carried_out(answer, _cursors(answered))
+
+    def _left(self, offset: int, answered: list[Answered]) -> dict[str, Cut]:
+        """Return the cut, by its key, of an order's digests that found no room; mostly there is none."""
+        failures = {each.destination_id: each.failure for each in answered if each.failure}
+        if not failures:
+            return {}
+        log.error("digests find no room, they are tried again", extra={"reasons": sorted(set(failures.values()))})
+        order = self._orders.at(offset)
+        named = tuple(
+            (each.destination_id, each.tick_ms, each.from_ms)
+            for each in order.digests
+            if each.destination_id in failures
+        )
+        return {f"cut/order-{offset}": Cut(order.stream_id, order.covered, named, order.fired_ms)}
 
     def _made(self, order: Order, answered: list[Answered]) -> Iterator[Outgoing]:
         """Yield the records of an order's digests, with the cursors that they move."""
-        for each, rows, told in carry_out(self._pending, order):
+        for each, digest, told in carry_out(self._pending, order):
             answered.append(told)
-            if rows is not None:
-                for body, headers in ordered_parts(order, each, rows):
+            if digest is not None:
+                for body, headers in ordered_parts(order, each, digest):
                     yield Outgoing(each.topic, each.destination_id.encode(), body, headers, each.partition)
             if told.cursor is not None:
                 yield self._delivery.cursor(told.life, told.cursor)

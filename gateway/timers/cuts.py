@@ -7,7 +7,10 @@ import msgspec
 from gateway.records import TimedNote
 from grouping.digests.cursor import Offsets
 
-__all__ = ["Cut", "life_of"]
+__all__ = ["Cut", "Named", "life_of"]
+
+Named = tuple[str, int, int]
+"""Destination, tick, and where the digest's time begins."""
 
 
 class Cut(msgspec.Struct, array_like=True, frozen=True):
@@ -19,8 +22,7 @@ class Cut(msgspec.Struct, array_like=True, frozen=True):
     stream_id: str
     covered: Offsets
     """By source partition: matches of lower offsets are in."""
-    digests: tuple[tuple[str, int, int], ...]
-    """Destination, tick, and where the digest's time begins."""
+    digests: tuple[Named, ...]
     fired_ms: int
     """The time that the digests give as theirs."""
 

@@ -6,7 +6,7 @@ also for readers who do not wait for commits. A cursor that has reached a tick t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -16,11 +16,11 @@ from gateway.kafka import Outgoing
 from gateway.metrics import DIGESTS, LATE_MATCHES, REPEATED_MATCHES
 from gateway.positions import topic_of
 from gateway.records import Destination
-from gateway.timers.cuts import Cut
+from gateway.timers.cuts import Cut, Named
 from gateway.timers.state import Settled
 from gateway.working_copy import WorkingCopy
 from grouping.digests.cursor import Cursor
-from grouping.digests.digest import Frame, column_type, digest_parts
+from grouping.digests.digest import Digest, Frame, column_type, digest_parts
 from grouping.digests.orders import Answered
 from grouping.digests.rows import Rows
 from grouping.group import SelectList
@@ -36,17 +36,20 @@ class Ready(NamedTuple):
     """A digest that is to be written."""
 
     destination: Destination
-    rows: Rows
+    digest: Digest
     tick_ms: int
     from_ms: int
     life: str
     cursor: Cursor
     """Of this life of the destination, once the digest is out."""
 
+    @property
+    def named(self) -> Named:
+        """What a cut has of it."""
+        return self.destination.destination_id, self.tick_ms, self.from_ms
 
-def digest_records(
-    settings: Settings, working: WorkingCopy, ready: Ready, fired_ms: int, select: SelectList | None = None
-) -> Iterator[Outgoing]:
+
+def digest_records(settings: Settings, working: WorkingCopy, ready: Ready, fired_ms: int) -> Iterator[Outgoing]:
     """Yield a digest's records, one for each part.
 
     Args:
@@ -54,15 +57,12 @@ def digest_records(
         working: The streams' names.
         ready: The digest.
         fired_ms: The time that it gives as its own.
-        select: The SELECT list, for TOP; looked up when it is not given.
     """
-    destination, clause = ready.destination, ready.destination.clause
-    if clause.kind == "top" and select is None:
-        select = working.select(destination.stream_id, destination.select_id)
+    destination = ready.destination
     frame = Frame(fired_ms, ready.from_ms, ready.tick_ms)
     name, topic = destination.destination_id, topic_of(settings, destination)
     source = source_of(working, destination.stream_id)
-    for body, headers in digest_parts(source, name, clause, column_type(clause, select), ready.rows, frame):
+    for body, headers in digest_parts(source, name, ready.digest, frame):
         yield Outgoing(topic, name.encode(), body, headers, destination.partition)
 
 
@@ -82,36 +82,64 @@ class Delivery:
         self._topic = settings.topic("ticks")
         self._number = 0
 
-    def cut(self, stream_id: str, covered: dict[str, int], ready: Sequence[Ready], fired_ms: int) -> tuple[str, Cut]:
+    def digest(self, destination: Destination, matches: Rows, from_ms: int, select: SelectList | None = None) -> Digest:
+        """Make a destination's digest.
+
+        Args:
+            destination: Whose.
+            matches: All of the tick.
+            from_ms: Where the digest begins.
+            select: The SELECT list, for TOP; looked up when it is not given.
+
+        Raises:
+            RowsUnavailable: There is no room for its rows.
+        """
+        clause = destination.clause
+        if clause.kind == "top" and select is None:
+            select = self._working.select(destination.stream_id, destination.select_id)
+        return Digest.of(clause, column_type(clause, select), matches, from_ms)
+
+    def cut(self, stream_id: str, covered: dict[str, int], named: Sequence[Named], fired_ms: int) -> tuple[str, Cut]:
         """Put a cut on Kafka and return it with its key."""
         self._number += 1
         key = f"cut/{fired_ms}-{self._number}"
-        named = tuple((each.destination.destination_id, each.tick_ms, each.from_ms) for each in ready)
-        cut = Cut(stream_id, covered, named, fired_ms)
+        cut = Cut(stream_id, covered, tuple(named), fired_ms)
         self._commits.write_records([self._record(key, _encode(cut))])
         return key, cut
 
-    def deliver(self, key: str, cut: Cut, ready: Sequence[Ready]) -> None:
-        """Write the digests of a cut, with the cursors that they move, and close it."""
+    def deliver(self, key: str, cut: Cut, ready: Sequence[Ready], left: Cut | None) -> None:
+        """Write digests of a cut, with the cursors that they move, and what is left of it: nothing closes it."""
 
         def records() -> Iterator[Outgoing]:
             for each in ready:
                 yield from digest_records(self._settings, self._working, each, cut.fired_ms)
                 yield self.cursor(each.life, each.cursor)
 
-        self._write(records(), self._record(key, None))
+        self._write(records(), lambda: [self._record(key, None if left is None else _encode(left))])
         DIGESTS.inc(len(ready))
-        LATE_MATCHES.inc(sum(row.time_ms < each.from_ms for each in ready for row in each.rows))
+        LATE_MATCHES.inc(sum(each.digest.late for each in ready))
 
-    def close(self, offset: int, records: Iterable[Outgoing], answered: Collection[Answered]) -> None:
+    def close(
+        self,
+        offset: int,
+        records: Iterable[Outgoing],
+        answered: Collection[Answered],
+        left: Callable[[], Mapping[str, Cut]],
+    ) -> None:
         """Write what an order brings with it, and that it is carried out.
 
         Args:
             offset: The order's, on its log.
             records: Digests that are not out yet, and cursors.
             answered: What came of its digests; complete when the records are.
+            left: Called then; the cut, by its key, of those that could not be made.
         """
-        self._write(records, self._record("closed/orders", _encode(offset + 1)))
+
+        def last() -> list[Outgoing]:
+            cuts = [self._record(key, _encode(cut)) for key, cut in left().items()]
+            return [*cuts, self._record("closed/orders", _encode(offset + 1))]
+
+        self._write(records, last)
         sent = [each for each in answered if each.sent]
         DIGESTS.inc(len(sent))
         LATE_MATCHES.inc(sum(each.late for each in sent))
@@ -121,8 +149,8 @@ class Delivery:
         """Return the record of a cursor."""
         return self._record(f"cursor/{life}", _encode(cursor))
 
-    def _write(self, records: Iterable[Outgoing], last: Outgoing) -> None:
-        """Write records in one transaction, or in more where they are large: the last record in the last of these."""
+    def _write(self, records: Iterable[Outgoing], last: Callable[[], Iterable[Outgoing]]) -> None:
+        """Write records in one transaction, or in more where they are large: the last records in the last of these."""
         some: list[Outgoing] = []
         size = 0
         for record in records:
@@ -131,7 +159,7 @@ class Delivery:
             if size > _TRANSACTION_BYTES:
                 self._commits.write_records(some)
                 some, size = [], 0
-        self._commits.write_records([*some, last])
+        self._commits.write_records([*some, *last()])
 
     def note_settled(self, notes: Mapping[str, Settled]) -> None:
         """Put on Kafka up to when the ticks of streams have fired."""

@@ -6,18 +6,24 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from gateway.metrics import REPEATED_MATCHES, TICK_SECONDS
-from gateway.records import EndNotice, Holder
-from gateway.timers.cuts import Cut, life_of
+from gateway.records import Destination, EndNotice, Holder
+from gateway.timers.cuts import Cut, Named, life_of
 from gateway.timers.deliver import Delivery, Ready
 from gateway.timers.intake import Intake
+from gateway.timers.open_cuts import OpenCuts
 from gateway.timers.pending_index import store_key
 from gateway.timers.probes import Probes
 from gateway.timers.retention import Retention
 from gateway.timers.schedule import digest_from, following_tick, is_tick, last_tick, may_fire, run_of, tick_to_fire
 from gateway.timers.state import TimerState
 from grouping.digests.cursor import Cursor, Offsets, moved, sights_since
+from grouping.digests.digest import Digest
 from grouping.digests.gather import Gathered, Wanted, gather
+from grouping.digests.rows import RowsUnavailable
+from grouping.group import SelectList
 
 __all__ = ["CHUNK", "Firing", "Served"]
 
@@ -28,6 +34,7 @@ CHUNK = 2500
 _BYTES = 64 << 20
 """Of rows in the digests that are made at once, about."""
 _EVERYTHING = 1 << 62
+_AGAIN_MS = 10_000
 
 
 class Served(NamedTuple):
@@ -51,6 +58,7 @@ class Firing:
         probes: Probes,
         delivery: Delivery,
         retention: Retention,
+        cuts: OpenCuts,
         clock: Callable[[], int],
     ) -> None:
         self._state = state
@@ -58,7 +66,10 @@ class Firing:
         self._probes = probes
         self._delivery = delivery
         self._retention = retention
+        self._cuts = cuts
         self._clock = clock
+        self._patience: dict[str, int] = {}
+        """Destinations whose last digests found no room: when they are tried again."""
         self.fired: list[int] = []
         """The ticks of the digests of the last call."""
         self.shortened: dict[str, tuple[int, int]] = {}
@@ -74,22 +85,29 @@ class Firing:
 
     def serve(self, stream_id: str, served: Sequence[Served], idle: list[str]) -> None:
         """Send the digests of some destinations, and arm these anew."""
-        frontier, missed = self._probes.frontier(stream_id), self._probes.missed(stream_id)
+        frontier = self._probes.frontier(stream_id)
         covered, runs = dict(frontier.covered), frontier.runs
         ready: list[Ready] = []
+        left: list[Named] = []
         cursors: dict[str, Cursor] = {}
         ticks: dict[str, int] = {}
         done: list[tuple[str, Holder]] = []
         size = 0
         for each, answer in zip(served, gather(self._intake.log, self._questions(served, covered)), strict=True):
-            holder, tick = each.holder, each.tick
-            wanted = tick is not None and bool(answer.rows or holder.destination.clause.even_if_empty)
-            moved = self._moved(each, tick if wanted else None, covered, answer)
-            if wanted and tick is not None:
-                since_ms = digest_from(holder, tick, missed, last_tick(holder, each.cursor, runs))
-                ready.append(Ready(holder.destination, answer.rows, tick, since_ms, each.life, moved))
-            if moved != each.cursor:
-                cursors[each.life] = moved
+            holder, tick, cursor = each.holder, each.tick, each.cursor
+            if tick is not None and (answer.failure or answer.rows or holder.destination.clause.even_if_empty):
+                since_ms = self._begins(each, tick)
+                digest = self._digest(holder.destination, answer, since_ms)
+                if digest is None:
+                    left.append((each.name, tick, since_ms))
+                    idle.append(each.name)
+                    continue
+                cursor = self._moved(each, tick, covered, answer)
+                ready.append(Ready(holder.destination, digest, tick, since_ms, each.life, cursor))
+            else:
+                cursor = self._moved(each, None, covered, answer)
+            if cursor != each.cursor:
+                cursors[each.life] = cursor
             after_ms = max(frontier.settled_ms, last_tick(holder, each.cursor, runs))
             following = following_tick(holder, tick, answer.left_ms, after_ms, runs)
             if following is None:
@@ -102,13 +120,40 @@ class Firing:
             size += answer.rows.size
             if size > _BYTES:
                 break  # the others are due still
+        if ready or left:
+            named = [*(one.named for one in ready), *left]
+            key, cut = self._delivery.cut(stream_id, covered, named, self._clock())
+            self._deliver(key, cut, ready, left)
         if ready:
-            key, cut = self._delivery.cut(stream_id, covered, ready, self._clock())
-            self._delivery.deliver(key, cut, ready)
-            self.fired += [each.tick_ms for each in ready]
+            self.fired += [one.tick_ms for one in ready]
             TICK_SECONDS.observe((self._clock() - min(self.fired)) / 1000)
         self._state.settle(stream_id, ticks, idle, cursors)
         self._retention.release(done, cursors)
+
+    def _begins(self, each: Served, tick: int) -> int:
+        """Return where the digest of a tick begins."""
+        stream_id = each.holder.destination.stream_id
+        last_ms = last_tick(each.holder, each.cursor, self._probes.runs(stream_id))
+        return digest_from(each.holder, tick, self._probes.missed(stream_id), last_ms)
+
+    def _digest(
+        self, destination: Destination, answer: Gathered, since_ms: int, select: SelectList | None = None
+    ) -> Digest | None:
+        """Return a destination's digest, None when there is no room for its rows."""
+        try:
+            if answer.failure:
+                raise RowsUnavailable("the rows of a digest cannot be kept", detail=answer.failure)
+            return self._delivery.digest(destination, answer.rows, since_ms, select)
+        except RowsUnavailable as error:
+            told = {"destination": destination.destination_id, "reason": error.detail}
+            log.error("a digest finds no room, it is tried again", extra=told)
+            return None
+
+    def _deliver(self, key: str, cut: Cut, ready: Sequence[Ready], left: Sequence[Named]) -> None:
+        """Write what is ready of a cut, and leave it open for the rest."""
+        rest = msgspec.structs.replace(cut, digests=tuple(left)) if left else None
+        self._delivery.deliver(key, cut, ready, rest)
+        self._cuts.keep(key, rest, self._clock())
 
     def choose(self, stream_id: str, due: Sequence[tuple[str, int]]) -> tuple[list[Served], list[str]]:
         """Return those of the due that are served now, and those that are not to be armed any more."""
@@ -116,8 +161,9 @@ class Firing:
         idle: list[str] = []
         armed: list[tuple[str, Holder, int]] = []
         for (name, armed_ms), holder in zip(due, self._state.holders([name for name, _ in due]), strict=True):
-            if holder is None or name in self._retention.owed or not may_fire(holder, armed_ms):
-                # Gone, or paused before its tick, or not before its last digest: it is looked at again afterwards.
+            owed = name in self._retention.owed or name in self._cuts.waiting
+            if holder is None or owed or not may_fire(holder, armed_ms):
+                # Gone, or paused before its tick, or not before one that is owed: it is looked at again afterwards.
                 idle.append(name)
             else:
                 armed.append((name, holder, armed_ms))
@@ -174,37 +220,50 @@ class Firing:
             if cursor.tick_ms != each.tick  # of its digests none comes twice, and while it is open no other
         ]
         answers = gather(self._intake.log, self._questions([each for each, _ in left], cut.covered))
-        ready = []
+        ready: list[Ready] = []
+        again: list[Named] = []
         for (each, since_ms), answer in zip(left, answers, strict=True):
-            moved = self._moved(each, each.tick, cut.covered, answer)
-            ready.append(Ready(each.holder.destination, answer.rows, moved.tick_ms, since_ms, each.life, moved))
-        log.info("finishing digests of a cut", extra={"digests": len(ready)})
-        self._delivery.deliver(f"cut/{key}", cut, ready)
+            destination, tick = each.holder.destination, each.tick or 0
+            digest = self._digest(destination, answer, since_ms)
+            if digest is None:
+                again.append((each.name, tick, since_ms))
+            else:
+                moved = self._moved(each, tick, cut.covered, answer)
+                ready.append(Ready(destination, digest, tick, since_ms, each.life, moved))
+        log.info("finishing digests of a cut", extra={"digests": len(ready), "left": len(again)})
+        self._deliver(key, cut, ready, again)
         # Looked at once more: what is left for later ticks arms them.
-        names = [each.name for each, _ in left]
-        self._state.settle(cut.stream_id, dict.fromkeys(names, 0), (), {each.life: each.cursor for each in ready})
+        names = [one.destination.destination_id for one in ready]
+        self._state.settle(cut.stream_id, dict.fromkeys(names, 0), (), {one.life: one.cursor for one in ready})
 
-    def last_digests(self, notices: Sequence[EndNotice]) -> Iterator[Ready | None]:
-        """Yield the last digests of destinations that have ended, None where nothing is pending.
+    def last_digests(self, notices: Iterable[EndNotice]) -> Iterator[tuple[EndNotice, Ready | None]]:
+        """Yield destinations that have ended with their last digests, None where nothing is pending.
 
-        They are the same whenever they are asked for: a notice tells which versions of the tables were seen.
+        They are the same whenever they are asked for: a notice tells which versions of the tables were seen. One that
+        finds no room is left out, and for a while nothing is tried for it.
         """
-        index = self._intake.index
-        lives = [life_of(notice.destination.destination_id, notice.timed) for notice in notices]
+        now_ms, index = self._clock(), self._intake.index
+        self._patience = {name: at_ms for name, at_ms in self._patience.items() if 0 < at_ms - now_ms <= _AGAIN_MS}
+        asked = [notice for notice in notices if notice.destination.destination_id not in self._patience]
+        lives = [life_of(notice.destination.destination_id, notice.timed) for notice in asked]
         cursors = self._state.cursors(lives)
-        stores = [store_key(notice.timed.store) for notice in notices]
+        stores = [store_key(notice.timed.store) for notice in asked]
         questions = [
             Wanted(store, index.get(store), cursor, notice.timed.history, _EVERYTHING, None)
-            for notice, store, cursor in zip(notices, stores, cursors, strict=True)
+            for notice, store, cursor in zip(asked, stores, cursors, strict=True)
         ]
         answers = gather(self._intake.log, questions)
-        for notice, life, wanted, answer in zip(notices, lives, questions, answers, strict=True):
+        for notice, life, wanted, answer in zip(asked, lives, questions, answers, strict=True):
             destination = notice.destination
             holder = Holder(destination, 0, timed=notice.timed)
             last_ms = last_tick(holder, wanted.cursor, self._probes.runs(destination.stream_id))
             empty_too = destination.clause.even_if_empty and notice.reason == "expired"
-            if last_ms >= notice.ended_ms or not (answer.rows or empty_too):
-                yield None
+            if last_ms >= notice.ended_ms or not (answer.failure or answer.rows or empty_too):
+                yield notice, None
                 continue
             since_ms = digest_from(holder, notice.ended_ms, None, last_ms)
-            yield Ready(destination, answer.rows, notice.ended_ms, since_ms, life, Cursor(notice.ended_ms))
+            digest = self._digest(destination, answer, since_ms, notice.select)
+            if digest is None:
+                self._patience[destination.destination_id] = now_ms + _AGAIN_MS
+            else:
+                yield notice, Ready(destination, digest, notice.ended_ms, since_ms, life, Cursor(notice.ended_ms))

@@ -19,6 +19,7 @@ __all__ = ["Frontier", "covers"]
 class _Probe(NamedTuple):
     at_ms: int
     ends: Offsets
+    certain: bool
 
 
 def covers(reached: Offsets, wanted: Offsets) -> bool:
@@ -50,9 +51,15 @@ class Frontier:
         self._wait_ms = wait_ms
         self._probes: deque[_Probe] = deque()
 
-    def probe(self, at_ms: int, ends: Offsets) -> None:
-        """Note the ends of the partitions at an instant, which is later than that of the probe before."""
-        self._probes.append(_Probe(at_ms, ends))
+    def probe(self, at_ms: int, ends: Offsets, *, certain: bool = True) -> None:
+        """Note the ends of the partitions at an instant, which is later than that of the probe before.
+
+        Args:
+            at_ms: The instant.
+            ends: By partition.
+            certain: Whether they are those of the instant: a partition without a leader has the end that it had last.
+        """
+        self._probes.append(_Probe(at_ms, ends, certain))
 
     def turn_back(self, now_ms: int) -> None:
         """Go on from an instant that lies before the settled time, since the clock was turned back."""
@@ -82,7 +89,7 @@ class Frontier:
         while self._probes:
             probe = self._probes[0]
             if covers(self.covered, probe.ends):
-                self.evaluated_ms = max(self.evaluated_ms, probe.at_ms)
+                self.evaluated_ms = max(self.evaluated_ms, probe.at_ms if probe.certain else 0)
             elif now_ms < probe.at_ms + self._wait_ms:
                 break
             due_ms = max(due_ms, probe.at_ms)

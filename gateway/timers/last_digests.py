@@ -58,7 +58,7 @@ class LastDigests:
         taken_in = self._timers.taken_in
         for notice in notices:
             timed = notice.destination.trigger.timed
-            if timed and self._timers.under_way(notice.destination.stream_id):
+            if timed and self._timers.under_way(notice.destination):
                 continue  # a digest that was due before the end may still come, and `cq.end` is the last of all
             if not _pending(notice) or notice.written:
                 yield notice, []
@@ -68,7 +68,7 @@ class LastDigests:
                     owing.append(notice)
                 elif self._fired(notice):
                     yield notice, []
-        for notice, ready in zip(owing, self._timers.last_digests(owing), strict=True):
+        for notice, ready in self._timers.last_digests(owing):
             yield notice, [] if ready is None else self._records(notice, ready)
 
     def _fired(self, notice: EndNotice) -> bool:
@@ -83,7 +83,7 @@ class LastDigests:
     def _records(self, notice: EndNotice, ready: Ready) -> list[Outgoing]:
         records: list[Outgoing] = []
         size = 0
-        for record in digest_records(self._settings, self._working, ready, notice.ended_ms, notice.select):
+        for record in digest_records(self._settings, self._working, ready, notice.ended_ms):
             records.append(record)
             size += len(record.value or b"")
             if size > _UNIT_BYTES:

@@ -124,6 +124,9 @@ class Ordering:
             name = each.destination_id
             if holder is None or holder.timed.born_ms != each.born_ms:
                 continue  # it has ended; what lives under its name by now was armed by itself
+            if each.failure:
+                idle.append(name)  # it is looked at when its digest is out
+                continue
             stored = self._intake.index.get(store_key(holder.timed.store))
             if stored is not None and stored.positions and stored.positions[-1] >= each.reached:
                 ticks[name] = 0  # something has come in since: a look tells for when it is armed

@@ -105,11 +105,15 @@ class Probes:
     def _probe(self, now_ms: int) -> None:
         streams = list(self._working.streams.values())
         committed = self._committed([stream.stream_id for stream in streams])
-        places = [(self._log, number) for number in range(PENDING_PARTITIONS)]
-        places += {(stream.topic, int(number)) for stream in streams for number in stream.start_offsets}
+        own = [(self._log, number) for number in range(PENDING_PARTITIONS)]
+        places = own + list({(stream.topic, int(number)) for stream in streams for number in stream.start_offsets})
         ends = self._topics.known_ends(places)
-        if self._candidate is None:
-            self._candidate = committed, {number: ends[self._log, number] for number in range(PENDING_PARTITIONS)}
+        silent = self._topics.silent(places)
+        if not silent.isdisjoint(own):
+            # What the evaluator wrote there of late is not known, so nothing that it has committed counts.
+            self._topics.forms([self._log])
+        elif self._candidate is None:
+            self._candidate = committed, {place[1]: ends[place] for place in own}
         for stream in streams:
             frontier = self.frontier(stream.stream_id)
             if not frontier.settled_ms:
@@ -121,9 +125,9 @@ class Probes:
             if now_ms > frontier.settled_ms:
                 # A source that was deleted holds up nothing: what it had and was not evaluated is gone.
                 known = {number: ends.get((stream.topic, int(number))) for number in stream.start_offsets}
-                frontier.probe(
-                    now_ms, stream.positions({number: end for number, end in known.items() if end is not None})
-                )
+                found = stream.positions({number: end for number, end in known.items() if end is not None})
+                certain = not any((stream.topic, int(number)) in silent for number in known)
+                frontier.probe(now_ms, found, certain=certain)
         self._probed_ms = now_ms
 
     def _note_absence(self, stream_id: str, frontier: Frontier, now_ms: int) -> None:

@@ -133,11 +133,17 @@ def following_tick(
         runs: Of ticks that lie ahead and may have fired: none of these is taken.
     """
     after_ms = max(served_ms, tick or 0)
-    if tick is None and holder.timed.changed_ms > holder.timed.born_ms:
-        after_ms = max(after_ms, holder.timed.changed_ms)  # RESUME: what waited comes at the first tick after it
+    born_ms, changed_ms = (_past(at_ms, runs) for at_ms in (holder.timed.born_ms, holder.timed.changed_ms))
+    if tick is None and changed_ms > born_ms:
+        after_ms = max(after_ms, changed_ms)  # RESUME: what waited comes at the first tick after it
     if holder.destination.clause.even_if_empty:
-        return _unused(holder, tick_after(holder, max(after_ms, holder.timed.born_ms)), runs)
+        return _unused(holder, tick_after(holder, max(after_ms, born_ms)), runs)
     return None if left_ms is None else _unused(holder, tick_after(holder, max(after_ms, left_ms)), runs)
+
+
+def _past(at_ms: int, runs: Collection[Run]) -> int:
+    """Return an instant that was noted, 0 where that was by a clock that was turned back since."""
+    return 0 if any(first_ms <= at_ms <= last_ms for first_ms, last_ms in runs) else at_ms
 
 
 def _unused(holder: Holder, tick: int | None, runs: Collection[Run]) -> int | None:

@@ -120,9 +120,13 @@ class TimerState:
     def look_after(self, stream_id: str, at_ms: int) -> None:
         """Have all destinations looked at that are armed for ticks later than an instant."""
         key = self._working.key("timers", stream_id)
+        while names := self._armed_later(key, at_ms):
+            with self._working.writing() as pipeline:
+                pipeline.zadd(key, dict.fromkeys(names, 0))
+
+    def _armed_later(self, key: str, at_ms: int) -> list[bytes]:
         with mapped():
-            while names := self._redis.zrangebyscore(key, f"({at_ms}", "+inf", start=0, num=_CHUNK):
-                self._redis.zadd(key, dict.fromkeys(names, 0))
+            return list(self._redis.zrangebyscore(key, f"({at_ms}", "+inf", start=0, num=_CHUNK))
 
     def settle(
         self, stream_id: str, ticks: Mapping[str, int], idle: Iterable[str], cursors: Mapping[str, Cursor]

@@ -19,6 +19,7 @@ from gateway.timers.deliver import Delivery, Ready
 from gateway.timers.firing import Firing
 from gateway.timers.grid import next_tick
 from gateway.timers.intake import Intake
+from gateway.timers.open_cuts import OpenCuts
 from gateway.timers.order_log import OrderLog
 from gateway.timers.ordering import Ordering
 from gateway.timers.probes import Probes
@@ -63,13 +64,17 @@ class Timers:
         checkpoints = Checkpoints(settings, commits)
         self._intake = Intake(settings, working, topics, self._state, checkpoints, self._settled_ms)
         self.retention = Retention(settings, topics, self._state, self._intake)
-        self._firing = Firing(self._state, self._intake, self._probes, self._delivery, self.retention, clock)
+        self._cuts = OpenCuts()
+        self._firing = Firing(
+            self._state, self._intake, self._probes, self._delivery, self.retention, self._cuts, clock
+        )
         ordering = Ordering(
             settings, working, self._state, self._intake, self._probes, self.retention, self._firing, clock
         )
         orders = OrderLog(settings, topics, commits)
-        self._big = BigTicks(settings, orders, ordering, self._delivery, self._state, self._intake.log, clock)
-        self._cuts: dict[str, Cut] = {}
+        self._big = BigTicks(
+            settings, orders, ordering, self._delivery, self._state, self._intake.log, self._cuts, clock
+        )
         self._noted_ms = self._trimmed_ms = 0
         self.busy = False
         """Whether the next step has work already."""
@@ -93,7 +98,8 @@ class Timers:
         since = self._state.read_position()
         cursors: dict[str, Cursor | None] = {}
         settled: dict[str, Settled | None] = {}
-        self._cuts, end, closed = {}, since, 0
+        cuts: dict[str, Cut] = {}
+        end, closed = since, 0
         try:
             for message in reader.since(topic, {0: 0}):
                 kind, _, rest = _text(message.key()).partition("/")
@@ -103,9 +109,9 @@ class Timers:
                 end = max(end, offset + 1)
                 match kind:
                     case "cut" if body is None:
-                        self._cuts.pop(rest, None)
+                        cuts.pop(f"cut/{rest}", None)
                     case "cut" if body is not None:
-                        self._cuts[rest] = msgspec.msgpack.decode(body, type=Cut)
+                        cuts[f"cut/{rest}"] = msgspec.msgpack.decode(body, type=Cut)
                     case "closed" if body is not None:
                         closed = msgspec.msgpack.decode(body, type=int)
                     case "cursor" if offset >= since:
@@ -114,6 +120,7 @@ class Timers:
                         settled[rest] = None if body is None else msgspec.msgpack.decode(body, type=Settled)
         finally:
             reader.close()
+        self._cuts.recover(cuts)
         self._state.restore(cursors, settled, end)
         return closed
 
@@ -126,10 +133,8 @@ class Timers:
             return
         self._probes.step(now_ms, self._intake.reached)
         if self._probes.completed:
-            if self._cuts:
-                key, cut = next(iter(self._cuts.items()))
-                self._firing.finish(key, cut)
-                del self._cuts[key]
+            if (cut := self._cuts.due(now_ms)) is not None:
+                self._firing.finish(*cut)
                 self.busy = True
                 return
             self.busy = self._big.step() or self.busy
@@ -163,11 +168,16 @@ class Timers:
     @property
     def taken_in(self) -> int:
         """How often all that was committed has been taken in: twice more than at a moment, and all up to then is."""
-        return 0 if self._cuts else self._probes.completed
+        return 0 if self._cuts.untried else self._probes.completed
 
-    def under_way(self, stream_id: str) -> bool:
-        """Tell whether digests of a stream's destinations may be written by somebody else: its ends wait for that."""
-        return stream_id == self._big.stream_id
+    def under_way(self, destination: Destination) -> bool:
+        """Tell whether a digest of an earlier tick may still come: the destination's end waits for that."""
+        return destination.stream_id == self._big.stream_id or destination.destination_id in self._cuts.waiting
+
+    @property
+    def waiting(self) -> Mapping[str, int]:
+        """By stream: digests that find no room and are tried again."""
+        return self._cuts.of_streams()
 
     def tick_after(self, destination: Destination, at_ms: int) -> int:
         """Return a destination's first tick later than an instant that has not fired yet."""
@@ -193,8 +203,8 @@ class Timers:
         found, self._firing.shortened = self._firing.shortened, {}
         return found
 
-    def last_digests(self, notices: Sequence[EndNotice]) -> Iterator[Ready | None]:
-        """Yield the last digests of destinations that have ended, None where nothing is pending."""
+    def last_digests(self, notices: Sequence[EndNotice]) -> Iterator[tuple[EndNotice, Ready | None]]:
+        """Yield destinations that have ended with their last digests, None where nothing is pending."""
         return self._firing.last_digests(notices)
 
 

@@ -97,7 +97,10 @@ def highest(covered: Offsets, before: Offsets) -> Offsets:
         >>> highest({"0": 5, "1": 2}, {"0": 7})
         {'0': 7, '1': 2}
     """
-    if all(covered.get(partition, 0) >= offset for partition, offset in before.items()):
+    for partition, offset in before.items():
+        if covered.get(partition, 0) < offset:
+            break
+    else:
         return covered
     return {**covered, **{partition: max(offset, covered.get(partition, 0)) for partition, offset in before.items()}}
 

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from functools import lru_cache
+from functools import cmp_to_key, lru_cache
+from itertools import groupby, islice
 from typing import Any, NamedTuple
 
 import msgspec
 
-from grouping.digests.rows import Row, Rows
+from grouping.digests.rows import IN_MEMORY, Row, Rows
+from grouping.digests.sorted_rows import sorted_rows
 from grouping.group import SelectList
 from grouping.query import DigestClause
 from grouping.times import instant
 
-__all__ = ["PART_BYTES", "Frame", "column_type", "digest_parts", "parts_of", "shown"]
+__all__ = ["PART_BYTES", "Digest", "Frame", "column_type", "digest_parts", "is_ordered", "parts_of", "shown"]
 
 PART_BYTES = 900_000
 """A part's rows, at most: Kafka's default of 1 MiB a record, less ample room. A longer row has a part of its own."""
 
-_SLACK = 1000
-
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
+_encode = msgspec.json.encode
 
 
 class Frame(NamedTuple):
@@ -33,20 +36,44 @@ class Frame(NamedTuple):
     tick_ms: int
 
 
+class Digest(NamedTuple):
+    """What a digest shows of its matches."""
+
+    rows: Rows
+    matches: int
+    """How many there were."""
+    late: int
+    """Matches of times before the digest begins."""
+
+    @classmethod
+    def of(cls, clause: DigestClause, kind: str, matches: Rows, from_ms: int) -> Digest:
+        """Make a digest, all but its records: what needs room on a disk is done by then.
+
+        Args:
+            clause: What was asked for; its columns are names of the SELECT list.
+            kind: As `column_type` gives it.
+            matches: All of them, in source order per partition.
+            from_ms: Where the digest begins.
+
+        Raises:
+            RowsUnavailable: There is no room for the rows.
+        """
+        late = sum(row.time_ms < from_ms for row in matches)
+        return cls(shown(clause, kind, matches), len(matches), late)
+
+
 def digest_parts(
-    source: str, destination_id: str, clause: DigestClause, kind: str, rows: Rows, frame: Frame
+    source: str, destination_id: str, digest: Digest, frame: Frame
 ) -> Iterator[tuple[bytes, tuple[tuple[str, bytes], ...]]]:
     """Yield value and headers of a digest's records, one for each part.
 
     Args:
         source: The stream's name.
         destination_id: Whose digest.
-        clause: What was asked for; its columns are names of the SELECT list.
-        kind: As `column_type` gives it.
-        rows: All matches, in source order per partition.
+        digest: What it shows.
         frame: The digest's times.
     """
-    for part, body in enumerate(parts_of(shown(clause, kind, rows), len(rows), frame), 1):
+    for part, body in enumerate(parts_of(digest.rows, digest.matches, frame), 1):
         yield body, _headers(source, destination_id, frame, part)
 
 
@@ -58,21 +85,25 @@ def column_type(clause: DigestClause, select: SelectList | None) -> str:
     return next(getattr(item.expression, "type", "") for item in select.items if item.name == clause.columns[0])
 
 
-def shown(clause: DigestClause, kind: str, rows: Iterable[Row]) -> Iterable[Row]:
+def shown(clause: DigestClause, kind: str, rows: Rows, *, in_memory: int = IN_MEMORY) -> Rows:
     """Return the rows that a digest shows, given all its matches in source order per partition.
 
     Args:
         clause: What was asked for; its columns are names of the SELECT list.
         kind: As `column_type` gives it.
-        rows: All matches; gone through once, and only what is shown is held.
+        rows: All matches.
+        in_memory: Bytes of rows that are held at once, about.
+
+    Raises:
+        RowsUnavailable: There is no room for them.
     """
     match clause.kind:
         case "count":
-            return []
+            return Rows()
         case "latest":
-            return _latest(clause.columns, rows)
+            return Rows(_latest(clause.columns, rows, in_memory), in_memory=in_memory)
         case "top":
-            return _top(clause.rows, clause.columns[0], kind, rows)
+            return Rows(_top(clause.rows, clause.columns[0], kind, rows, in_memory), in_memory=in_memory)
         case _:
             return rows
 
@@ -81,34 +112,41 @@ def _rank(row: Row) -> tuple[int, int, int]:
     return (row.time_ms, row.partition, row.offset)
 
 
-def _latest(columns: Sequence[str], rows: Iterable[Row]) -> list[Row]:
+def _latest(columns: Sequence[str], rows: Iterable[Row], in_memory: int) -> Iterable[Row]:
     """Keep the last row per key, by record time, then partition and offset."""
-    last: dict[tuple[Any, ...], tuple[int, Row]] = {}
-    for number, row in enumerate(rows):
+
+    def key_of(row: Row) -> bytes:
         values = _decode(row.body)
-        key = tuple(values[column] for column in columns)
-        if key not in last or _rank(last[key][1]) < _rank(row):
-            last[key] = (number, row)
-    return [row for _, row in sorted(last.values(), key=lambda found: found[0])]
+        return _encode([_plain(values[column]) for column in columns])
+
+    def last_of_each(some: Iterable[Row]) -> Iterator[Row]:
+        return (deque(group, maxlen=1).pop() for _, group in groupby(some, key_of))
+
+    last = sorted_rows(rows, lambda row: (key_of(row), _rank(row)), last_of_each, in_memory=in_memory)
+    return sorted_rows(last, lambda row: (row.partition, row.offset), lambda some: some, in_memory=in_memory)
 
 
-def _top(most: int, column: str, kind: str, rows: Iterable[Row]) -> list[Row]:
+def _plain(value: Any) -> Any:
+    """Return what of equal values is the same JSON: there are two zeros of DOUBLE."""
+    return value + 0.0 if isinstance(value, float) else value
+
+
+def _top(most: int, column: str, kind: str, rows: Iterable[Row], in_memory: int) -> Iterable[Row]:
     """Keep the largest, largest first; NULLs last, ties earliest first."""
     read = _comparable(kind)
-    best: list[tuple[Any, Row]] = []
-    for row in rows:
+
+    def key_of(row: Row) -> tuple[bool, Any, tuple[int, int, int]]:
         value = _decode(row.body)[column]
-        best.append((None if value is None else read(value), row))
-        if len(best) >= 2 * most + _SLACK:
-            best = _largest(most, best)
-    return [row for _, row in _largest(most, best)]
+        return value is None, 0 if value is None else _descending(read(value)), _rank(row)
+
+    return sorted_rows(rows, key_of, lambda some: islice(some, most), in_memory=in_memory)
 
 
-def _largest(most: int, rows: list[tuple[Any, Row]]) -> list[tuple[Any, Row]]:
-    rows.sort(key=lambda pair: _rank(pair[1]))
-    known = [pair for pair in rows if pair[0] is not None]
-    known.sort(key=lambda pair: pair[0], reverse=True)  # which keeps the order of ties
-    return (known + [pair for pair in rows if pair[0] is None])[:most]
+def _compared(one: Any, other: Any) -> int:
+    return int(one < other) - int(one > other)
+
+
+_descending = cmp_to_key(_compared)
 
 
 def _comparable(kind: str) -> Callable[[Any], Any]:
@@ -119,7 +157,16 @@ def _comparable(kind: str) -> Callable[[Any], Any]:
         return datetime.fromisoformat
     if kind == "DATE":
         return date.fromisoformat
+    if kind == "BINARY":
+        return b64decode
+    if not is_ordered(kind):
+        return _encode  # refused at CREATE, but not by earlier versions
     return lambda value: value
+
+
+def is_ordered(kind: str) -> bool:
+    """Tell whether TOP can choose by a column of a type: the values of others have no order in JSON."""
+    return not kind.startswith(("ARRAY", "MAP", "STRUCT", "VARIANT"))
 
 
 def parts_of(rows: Iterable[Row], count: int, frame: Frame) -> Iterator[bytes]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from grouping.digests.cursor import Cursor, Offsets, Sight, Window, highest, windows_at
 from grouping.digests.pending_log import PendingLog, Place
-from grouping.digests.rows import Row, Rows
+from grouping.digests.rows import Row, Rows, RowsUnavailable
 from grouping.digests.stored import Stored
 from grouping.pending_matches import PendingMatches
 
@@ -51,6 +51,8 @@ class Gathered(NamedTuple):
     """The oldest epoch and version of the tables that met one of them."""
     repeats: int
     """Matches that were there once more, since their batch was replayed."""
+    failure: str = ""
+    """Why there is no answer: there was no room for the rows."""
 
 
 BOUNDS = Bounds()
@@ -86,7 +88,10 @@ def _answers(
             found = _scanned(log, question)
         else:
             found = ((place[1], records[place]) for place in places if place in records)
-        yield _answer(question, found)
+        try:
+            yield _answer(question, found)
+        except RowsUnavailable as error:
+            yield Gathered(Rows(), None, (), None, 0, error.detail or error.message)
 
 
 def _places(question: Wanted, most: int) -> list[Place] | None:
@@ -100,7 +105,8 @@ def _places(question: Wanted, most: int) -> list[Place] | None:
     first = bisect_left(stored.positions, cursor.next)
     if len(stored.positions) - first > most or (stored.older is not None and cursor.next < stored.positions[0]):
         return None  # a store with older records has positions
-    return [(stored.partition, offset) for offset in sorted({*cursor.held, *stored.positions[first:]})]
+    offsets = stored.positions[first:]
+    return [(stored.partition, offset) for offset in (sorted({*cursor.held, *offsets}) if cursor.held else offsets)]
 
 
 def _scanned(log: PendingLog, question: Wanted) -> Iterator[tuple[int, PendingMatches]]:
@@ -118,62 +124,42 @@ def _scanned(log: PendingLog, question: Wanted) -> Iterator[tuple[int, PendingMa
 
 def _answer(question: Wanted, records: Iterable[tuple[int, PendingMatches]]) -> Gathered:
     """Go through the records that may hold something of a destination, in the order of the log."""
-    sieve = _Sieve(question)
-    held: list[int] = []
+    store, cursor, before_ms = question.store, question.cursor, question.before_ms
+    covered = None if question.covered is None else highest(question.covered, cursor.covered)
+    had_ms = max([cursor.tick_ms, *(one.tick_ms for one in cursor.earlier)]) if cursor.earlier else cursor.tick_ms
+    rows, held, repeats = Rows(), list[int](), 0
+    left_ms: int | None = None
     oldest: tuple[int, int] | None = None
+    marks: dict[int, int] = {}
     for position, record in records:
-        if sieve.take(record):
-            held.append(position)
-            version = (record.epoch, record.version)
-            oldest = version if oldest is None else min(oldest, version)
-    return Gathered(sieve.rows, sieve.left_ms, tuple(held), oldest, sieve.repeats)
-
-
-class _Sieve:
-    """Parts the matches of one destination into this tick's, those that are left, and those that it has had."""
-
-    def __init__(self, question: Wanted) -> None:
-        self._question = question
-        before = question.cursor.covered
-        self._covered = None if question.covered is None else highest(question.covered, before)
-        self._marks: dict[int, int] = {}
-        """By source partition: the last offset that was taken."""
-        self.rows = Rows()
-        self.left_ms: int | None = None
-        self.repeats = 0
-
-    def take(self, record: PendingMatches) -> bool:
-        """Go through a record, and return whether something of it is left for later ticks."""
-        question, cursor = self._question, self._question.cursor
         windows = windows_at(question.history, record.epoch, record.version)
         if not windows:
-            return False
-        before_ms, always, left = question.before_ms, windows == [(None, None)], False
-        for partition, offset, time_ms, row in record.items(question.store):
-            if cursor.passed(partition, offset, time_ms):
+            continue
+        always, left = windows == [(None, None)], False
+        for partition, offset, time_ms, row in record.items(store):
+            if time_ms < had_ms and cursor.passed(partition, offset, time_ms):
                 continue
             if not always and not _sees(windows, time_ms):
                 continue
-            if before_ms is not None and time_ms < before_ms and self._covers(partition, offset):
-                self._add(Row(partition, offset, time_ms, record.values[row]))
+            if (
+                before_ms is not None
+                and time_ms < before_ms
+                and (covered is None or offset < covered.get(str(partition), 0))
+            ):
+                # A batch that is replayed after a crash writes its matches again, in the same order.
+                if offset > marks.get(partition, -1):
+                    marks[partition] = offset
+                    rows.append(Row(partition, offset, time_ms, record.values[row]))
+                else:
+                    repeats += 1
             else:
                 left = True
-                self.left_ms = time_ms if self.left_ms is None else min(self.left_ms, time_ms)
-        return left
-
-    def _covers(self, partition: int, offset: int) -> bool:
-        return self._covered is None or offset < self._covered.get(str(partition), 0)
-
-    def _add(self, row: Row) -> None:
-        """Take a match, unless it was taken already.
-
-        A batch that is replayed after a crash writes its matches again, in the same order: offsets only grow otherwise.
-        """
-        if row.offset > self._marks.get(row.partition, -1):
-            self._marks[row.partition] = row.offset
-            self.rows.append(row)
-        else:
-            self.repeats += 1
+                left_ms = time_ms if left_ms is None else min(left_ms, time_ms)
+        if left:
+            held.append(position)
+            version = (record.epoch, record.version)
+            oldest = version if oldest is None else min(oldest, version)
+    return Gathered(rows, left_ms, tuple(held), oldest, repeats)
 
 
 def _sees(windows: list[Window], time_ms: int) -> bool:

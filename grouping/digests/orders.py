@@ -13,10 +13,10 @@ from collections.abc import Iterator
 import msgspec
 
 from grouping.digests.cursor import MOST_HELD, Cursor, Offsets, Sight, moved
-from grouping.digests.digest import Frame, digest_parts
+from grouping.digests.digest import Digest, Frame, digest_parts
 from grouping.digests.gather import BOUNDS, Bounds, Wanted, gather
 from grouping.digests.pending_log import PendingLog
-from grouping.digests.rows import Rows
+from grouping.digests.rows import Rows, RowsUnavailable
 from grouping.digests.stored import Stored
 from grouping.query import DigestClause, PackedDigest
 
@@ -126,6 +126,8 @@ class Answered(msgspec.Struct, array_like=True, frozen=True):
     """The oldest epoch and version of the tables that met something of it."""
     repeats: int = 0
     """Matches that were there once more."""
+    failure: str = ""
+    """Why the digest could not be made; then nothing of it is out."""
 
     @property
     def life(self) -> str:
@@ -148,8 +150,8 @@ class Answer(msgspec.Struct, array_like=True, frozen=True):
 
 def carry_out(
     log: PendingLog, order: Order, bounds: Bounds = BOUNDS, most_held: int = MOST_HELD
-) -> Iterator[tuple[Ordered, Rows | None, Answered]]:
-    """Yield each digest of an order, in turn: its matches, None where there is nothing to send; and what came of it.
+) -> Iterator[tuple[Ordered, Digest | None, Answered]]:
+    """Yield each digest of an order, in turn: None where there is nothing to send; and what came of it.
 
     Args:
         log: Where the matches are.
@@ -162,26 +164,46 @@ def carry_out(
         for each in order.digests
     )
     for each, found in zip(order.digests, gather(log, questions, bounds), strict=True):
-        sent = bool(found.rows or each.clause.even_if_empty)
-        cursor = moved(each.cursor, each.tick_ms if sent else None, order.covered, each.reached, found.held, most_held)
+        try:
+            if found.failure:
+                raise RowsUnavailable(found.failure)
+            digest = _digest(each, found.rows)
+        except RowsUnavailable as error:
+            failure = error.detail or error.message
+            yield (
+                each,
+                None,
+                Answered(
+                    each.destination_id, each.born_ms, each.tick_ms, each.reached, None, 0, None, None, 0, failure
+                ),
+            )
+            continue
+        tick_ms = None if digest is None else each.tick_ms
+        cursor = moved(each.cursor, tick_ms, order.covered, each.reached, found.held, most_held)
         answered = Answered(
             each.destination_id,
             each.born_ms,
             each.tick_ms,
             each.reached,
             cursor if cursor != each.cursor else None,
-            sum(row.time_ms < each.from_ms for row in found.rows),
+            digest.late if digest is not None else 0,
             found.left_ms,
             found.oldest,
             found.repeats,
         )
-        yield each, found.rows if sent else None, answered
+        yield each, digest, answered
 
 
-def ordered_parts(order: Order, each: Ordered, rows: Rows) -> Iterator[tuple[bytes, tuple[tuple[str, bytes], ...]]]:
+def _digest(each: Ordered, matches: Rows) -> Digest | None:
+    """Return what is sent of a digest's matches, None where that is nothing."""
+    if not matches and not each.clause.even_if_empty:
+        return None
+    return Digest.of(each.clause, each.column_type, matches, each.from_ms)
+
+
+def ordered_parts(order: Order, each: Ordered, digest: Digest) -> Iterator[tuple[bytes, tuple[tuple[str, bytes], ...]]]:
     """Yield value and headers of the records of one of an order's digests."""
-    frame = Frame(order.fired_ms, each.from_ms, each.tick_ms)
-    return digest_parts(order.source, each.destination_id, each.clause, each.column_type, rows, frame)
+    return digest_parts(order.source, each.destination_id, digest, Frame(order.fired_ms, each.from_ms, each.tick_ms))
 
 
 def _stored(where: Lying | None) -> Stored | None:

@@ -43,6 +43,8 @@ class PendingLog:
 
     def keep(self, place: Place, record: PendingMatches, size: int) -> None:
         """Keep a record at hand for a while, since most ticks want recent ones."""
+        if place in self._kept:
+            return  # the log is read again after a server failed
         self._kept[place] = (record, size)
         self._bytes += size
         while self._bytes > self._most_bytes:

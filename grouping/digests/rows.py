@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import tempfile
 import weakref
-from collections.abc import Iterator
-from typing import IO, NamedTuple
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
 
-__all__ = ["Row", "Rows"]
+from grouping.errors import OperationalError
 
-_IN_MEMORY = 16 << 20
+__all__ = ["IN_MEMORY", "Row", "RowFile", "Rows", "RowsUnavailable", "size_of"]
+
+IN_MEMORY = 16 << 20
+"""Of rows that one digest holds in memory."""
 _HEAD = struct.Struct("<iqqi")
+_ROW_BYTES = 250
+"""What a row takes in memory besides its body, about."""
+_READ_BYTES = 64 << 10
+_WRITE_BYTES = 1 << 20
+
+
+class RowsUnavailable(OperationalError):
+    """The rows of a digest cannot be kept, or not be read back: the disk is full, or the folder is gone."""
 
 
 class Row(NamedTuple):
@@ -24,43 +37,132 @@ class Row(NamedTuple):
     """The JSON object."""
 
 
+def size_of(row: Row) -> int:
+    """Return what a row takes in memory, about."""
+    return len(row.body) + _ROW_BYTES
+
+
+class RowFile:
+    """A temporary file of rows, in runs; it is gone with this object."""
+
+    def __init__(self) -> None:
+        """Make the file.
+
+        Raises:
+            RowsUnavailable: There is no room, or no folder for it.
+        """
+        with _kept():
+            self._file = tempfile.TemporaryFile(buffering=0, prefix="cq-digest-")
+        weakref.finalize(self, self._file.close)
+        self._end = 0
+
+    def write(self, rows: Iterable[Row]) -> tuple[int, int]:
+        """Append a run of rows, and return where it begins and ends.
+
+        Raises:
+            RowsUnavailable: The disk is full.
+        """
+        begin = self._end
+        heads_and_bodies: list[bytes] = []
+        size = 0
+        with _kept():
+            for row in rows:
+                heads_and_bodies += (_HEAD.pack(row.partition, row.offset, row.time_ms, len(row.body)), row.body)
+                size += len(row.body)
+                if size > _WRITE_BYTES:
+                    self._put(b"".join(heads_and_bodies))
+                    heads_and_bodies, size = [], 0
+            self._put(b"".join(heads_and_bodies))
+        return begin, self._end
+
+    def _put(self, data: bytes) -> None:
+        left = memoryview(data)
+        while left:
+            written = self._file.write(left)
+            self._end += written
+            left = left[written:]
+
+    def read(self, begin: int, end: int) -> Iterator[Row]:
+        """Yield the rows of a run; several runs may be read at once.
+
+        Raises:
+            RowsUnavailable: They cannot be read back.
+        """
+        data, at = b"", 0
+        while begin < end or at < len(data):
+            if len(data) - at < _HEAD.size:
+                data, at, begin = self._more(data[at:], begin, end, _HEAD.size)
+            partition, offset, time_ms, size = _HEAD.unpack_from(data, at)
+            at += _HEAD.size
+            if len(data) - at < size:
+                data, at, begin = self._more(data[at:], begin, end, size)
+            yield Row(partition, offset, time_ms, data[at : at + size])
+            at += size
+
+    def _more(self, left: bytes, begin: int, end: int, least: int) -> tuple[bytes, int, int]:
+        """Return what is left with more of the file behind it, where that begins, and where to read on."""
+        wanted = min(max(_READ_BYTES, least - len(left)), end - begin)
+        with _kept():
+            read = os.pread(self._file.fileno(), wanted, begin)
+            if len(left) + len(read) < least:
+                raise OSError("the file is shorter than what was written")
+        return left + read, 0, begin + len(read)
+
+
+@contextmanager
+def _kept() -> Iterator[None]:
+    """Turn what the system says about files into `RowsUnavailable`."""
+    try:
+        yield
+    except OSError as exc:
+        raise RowsUnavailable(
+            "the rows of a digest cannot be kept",
+            detail=f"{exc.strerror or exc}.",
+            hint="Make room where temporary files are kept (TMPDIR); the digest is tried again.",
+        ) from exc
+
+
 class Rows:
     """Rows in the order of their coming; read as often as wanted, so that a digest of any size is written in passes."""
 
-    def __init__(self) -> None:
+    def __init__(self, rows: Iterable[Row] = (), *, in_memory: int = IN_MEMORY) -> None:
+        """Begin with some rows.
+
+        Args:
+            rows: They are taken in as `append` takes them.
+            in_memory: Bytes of rows that are not in a file, at most.
+        """
         self._rows: list[Row] = []
-        self._bytes = 0
-        self._file: IO[bytes] | None = None
-        self._count = 0
+        self._in_memory = self._most = in_memory
+        self._file: RowFile | None = None
+        self._written = self._spilled = 0
         self.size = 0
-        """Bytes of all rows."""
+        """Bytes of all rows, in memory or not."""
+        for row in rows:
+            self.append(row)
 
     def append(self, row: Row) -> None:
-        """Take in one more."""
-        self._count += 1
-        self.size += len(row.body)
+        """Take in one more.
+
+        Raises:
+            RowsUnavailable: There is no room for it.
+        """
         self._rows.append(row)
-        self._bytes += len(row.body)
-        if self._bytes > _IN_MEMORY:
+        self.size += len(row.body) + _ROW_BYTES
+        if self.size > self._most:
             self._spill()
 
     def _spill(self) -> None:
         if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="cq-digest-")
-            weakref.finalize(self, self._file.close)
-        for row in self._rows:
-            self._file.write(_HEAD.pack(row.partition, row.offset, row.time_ms, len(row.body)) + row.body)
-        self._rows, self._bytes = [], 0
+            self._file = RowFile()
+        _, self._written = self._file.write(self._rows)
+        self._spilled += len(self._rows)
+        self._rows, self._most = [], self.size + self._in_memory
 
     def __len__(self) -> int:
-        return self._count
+        return self._spilled + len(self._rows)
 
     def __iter__(self) -> Iterator[Row]:
-        if self._file is None:
-            yield from self._rows
-            return
-        self._spill()
-        self._file.seek(0)
-        while head := self._file.read(_HEAD.size):
-            partition, offset, time_ms, size = _HEAD.unpack(head)
-            yield Row(partition, offset, time_ms, self._file.read(size))
+        if self._file is not None:
+            yield from self._file.read(0, self._written)
+        yield from self._rows

@@ -39,13 +39,15 @@ class Partition:
             yield offset, self.bodies[offset]
 
 
-def record(events: list[tuple[int, int]], version: int = 1, stores: tuple[bytes, ...] = (STORE,)) -> bytes:
-    """Return a record of events, given by offset and time, that each of the stores has."""
+def record(
+    events: list[tuple[int, int]], version: int = 1, stores: tuple[bytes, ...] = (STORE,), value: bytes = b""
+) -> bytes:
+    """Return a record of events, given by offset and time, that each of the stores has; all with that value, if any."""
     count = len(events)
     ids = np.frombuffer(b"".join(store * count for store in stores), np.uint8).reshape(-1, 12)
     offsets = np.array([offset for offset, _ in events] * len(stores), np.int64)
     times = np.array([time for _, time in events] * len(stores), np.int64)
     rows = np.array(list(range(count)) * len(stores), np.int32)
-    values = [b'{"n":%d}' % offset for offset, _ in events]
+    values = [value or b'{"n":%d}' % offset for offset, _ in events]
     partitions = np.zeros(count * len(stores), np.int32)
     return pack_pending("s", (1, version), ids, (partitions, offsets, times), rows, values)

@@ -84,8 +84,9 @@ class _Reader:
         )  # fmt: skip
         packed = msgspec.msgpack.encode(Order("s", "quotes", cut, tick_ms, (each,)))
         order = msgspec.msgpack.decode(packed, type=Order)
-        [(_, rows, answered)] = carry_out(kafka.reader(keeping=True), order, _BOUNDS, _MOST_HELD)
-        return _Told([(row.offset, row.body) for row in rows or ()], answered.cursor or self.cursor, answered.repeats)
+        [(_, digest, answered)] = carry_out(kafka.reader(keeping=True), order, _BOUNDS, _MOST_HELD)
+        rows = [] if digest is None else [(row.offset, row.body) for row in digest.rows]
+        return _Told(rows, answered.cursor or self.cursor, answered.repeats)
 
 
 class _Ticks(RuleBasedStateMachine):

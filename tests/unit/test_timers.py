@@ -26,13 +26,10 @@ from gateway.timers.schedule import (
 )
 from gateway.timers.state import Settled
 from grouping.digests.cursor import Cursor, moved, sights_since, windows_at
-from grouping.digests.digest import PART_BYTES, Frame, column_type, parts_of, shown
+from grouping.digests.digest import PART_BYTES, Frame, parts_of
 from grouping.digests.gather import Wanted, gather
-from grouping.digests.rows import Row, Rows
-from grouping.expression import Column
-from grouping.group import SelectItem, SelectList
+from grouping.digests.rows import Row
 from grouping.pending_matches import PendingMatches
-from grouping.query import DigestClause
 from tests.unit.pending import STORE, Partition, record
 
 
@@ -150,6 +147,22 @@ def test_partitions_that_are_added_make_what_was_probed_uncertain() -> None:
     assert (frontier.due(300), frontier.evaluated_ms) == (300, 300)
 
 
+def test_a_partition_without_a_leader_leaves_it_open_what_is_evaluated() -> None:
+    """Ticks fire with the end that it had last, but nothing counts as evaluated: an EXPIRE waits."""
+    frontier = Frontier(0, {"0": 5}, wait_ms=1000)
+    frontier.probe(100, {"0": 5}, certain=False)
+    assert (frontier.due(100), frontier.evaluated_ms) == (100, 0)
+    frontier.probe(200, {"0": 5})
+    assert (frontier.due(200), frontier.evaluated_ms) == (200, 200)
+
+
+def test_what_was_noted_ahead_holds_up_no_tick() -> None:
+    """A RESUME, or a creation, by a clock that was turned back since is as long ago as anything."""
+    holder = _holder(born_ms=50, changed_ms=8500)
+    assert following_tick(holder, None, 100, 100) == 8510
+    assert following_tick(holder, None, 100, 100, [(8000, 9000)]) == 110
+
+
 def test_notes_of_earlier_versions_are_read() -> None:
     """Settled times and cursors that know of no clock that was turned back are taken up as they are."""
     assert msgspec.msgpack.decode(msgspec.msgpack.encode([5, {"0": 2}]), type=Settled) == Settled(5, {"0": 2})
@@ -241,49 +254,6 @@ def test_many_positions_are_found_again_by_reading_on() -> None:
     assert stored.first == 1985
     stored.forget_before(2000, set())
     assert stored.first is None
-
-
-def test_very_many_rows_lie_in_a_file() -> None:
-    """Rows beyond what is held in memory are read back as they came, as often as wanted."""
-    rows = Rows()
-    made = [Row(number % 3, number, 5, b"x" * 100_000) for number in range(400)]
-    for row in made:
-        rows.append(row)
-    assert len(rows) == len(made)
-    assert list(rows) == list(rows) == made
-
-
-def _rows(*values: object, column: str = "v") -> list[Row]:
-    return [Row(0, number, number, json.dumps({column: value}).encode()) for number, value in enumerate(values)]
-
-
-@pytest.mark.parametrize(
-    ("kind", "values", "best"),
-    [
-        ("BIGINT", [3, None, 9, 9, 1], [2, 3, 0]),
-        ("DECIMAL(9,2)", ["9.00", "10.00", "-1.00", None], [1, 0, 2]),
-        ("TIMESTAMP", ["2026-01-01T10:00:00Z", "2026-01-01T10:00:00.5Z", None], [1, 0, 2]),
-        ("STRING", [None, None, "a", None], [2, 0, 1]),
-    ],
-)
-def test_top_compares_as_the_type_does(kind: str, values: list[object], best: list[int]) -> None:
-    """TOP keeps the largest first, NULLs last and ties earliest first, by the column's type and not by its text."""
-    select = SelectList("s1", (SelectItem("v", Column("v", kind)),))
-    clause = DigestClause("top", ("v",), 3)
-    kept = shown(clause, column_type(clause, select), _rows(*values))
-    assert [row.offset for row in kept] == best
-
-
-def test_latest_keeps_the_last_row_by_record_time() -> None:
-    """LATEST BY goes by record time, then partition and offset, whatever the order of arrival."""
-    rows = [
-        Row(0, 0, 50, b'{"k":"a","n":0}'),
-        Row(0, 1, 40, b'{"k":"a","n":1}'),
-        Row(1, 0, 50, b'{"k":"a","n":2}'),
-        Row(1, 1, 10, b'{"k":null,"n":3}'),
-    ]
-    kept = shown(DigestClause("latest", ("k",)), "", rows)
-    assert [json.loads(row.body)["n"] for row in kept] == [2, 3]
 
 
 @given(sizes=st.lists(st.integers(1, PART_BYTES), max_size=12))

@@ -1,0 +1,78 @@
+"""Cuts whose digests are not all out: a crash left them, or a digest found no room for its rows.
+
+Such a digest is tried again, at first after ten seconds, out of the same cut, so that it holds the same whenever it is
+written. Until then its destination has no other digest and no end; everybody else's go on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from gateway.metrics import WAITING_DIGESTS
+from gateway.timers.cuts import Cut
+
+__all__ = ["OpenCuts"]
+
+_AGAIN_MS, _LONGEST_MS = 10_000, 300_000
+"""From one try to the next, twice as long each time: reading a large digest takes long."""
+
+
+class _Try(NamedTuple):
+    """When a cut is tried next."""
+
+    since_ms: int
+    wait_ms: int
+
+    def due(self, now_ms: int) -> bool:
+        """Tell whether it is time; a clock that was turned back holds up none."""
+        return not 0 <= now_ms - self.since_ms < self.wait_ms
+
+
+class OpenCuts:
+    """Open cuts by their keys on `cq.ticks`. Used by the gateway's one thread."""
+
+    def __init__(self) -> None:
+        self.recover({})
+
+    def recover(self, found: Mapping[str, Cut]) -> None:
+        """Begin with what Kafka has."""
+        self._cuts = dict(found)
+        self._tries: dict[str, _Try] = {}
+        self._count()
+
+    def keep(self, key: str, left: Cut | None, now_ms: int) -> None:
+        """Note what is left of a cut that was tried just now, None when all its digests are out."""
+        if left is not None:
+            wait_ms = min(2 * self._tries[key].wait_ms, _LONGEST_MS) if key in self._tries else _AGAIN_MS
+            self._cuts[key], self._tries[key] = left, _Try(now_ms, wait_ms)
+        elif self._cuts.pop(key, None) is not None:
+            self._tries.pop(key, None)
+        else:
+            return
+        self._count()
+
+    def _count(self) -> None:
+        self.waiting = {name for cut in self._cuts.values() for name, _, _ in cut.digests}
+        """Destinations whose digests are to come out of an open cut."""
+        WAITING_DIGESTS.set(len(self.waiting))
+
+    def due(self, now_ms: int) -> tuple[str, Cut] | None:
+        """Return a cut that is to be tried now, with its key; one that a crash left is tried at once."""
+        for key, cut in self._cuts.items():
+            if key not in self._tries or self._tries[key].due(now_ms):
+                return key, cut
+        return None
+
+    @property
+    def untried(self) -> bool:
+        """Whether a crash left some that were not tried since."""
+        return len(self._tries) < len(self._cuts)
+
+    def of_streams(self) -> Counter[str]:
+        """Return how many digests wait, by stream."""
+        found: Counter[str] = Counter()
+        for cut in self._cuts.values():
+            found[cut.stream_id] += len(cut.digests)
+        return found

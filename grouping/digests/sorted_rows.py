@@ -1,0 +1,55 @@
+"""Rows in the order of a key, however many: runs that are sorted in memory lie in a file, and are merged."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from grouping.digests.rows import IN_MEMORY, Row, RowFile, size_of
+
+__all__ = ["sorted_rows"]
+
+Key = Callable[[Row], Any]
+Cut = Callable[[Iterable[Row]], Iterable[Row]]
+
+
+def sorted_rows(rows: Iterable[Row], key: Key, cut: Cut, *, in_memory: int = IN_MEMORY) -> Iterable[Row]:
+    """Return what a cut leaves of rows in the order of a key.
+
+    Args:
+        rows: Gone through once.
+        key: Of a row; no two rows have the same.
+        cut: What is wanted of sorted rows; of a part of the rows it must leave at least what it leaves of all.
+        in_memory: Bytes of rows that are held at once, about.
+
+    Raises:
+        RowsUnavailable: They cannot be kept in a file.
+
+    Example:
+        >>> made = [Row(0, offset, 5, b"{}") for offset in (3, 1, 2)]
+        >>> [row.offset for row in sorted_rows(made, lambda row: row.offset, lambda some: list(some)[:2])]
+        [1, 2]
+    """
+    held: list[Row] = []
+    size = 0
+    runs: list[tuple[int, int]] = []
+    file: RowFile | None = None
+    for row in rows:
+        held.append(row)
+        size += size_of(row)
+        if size > in_memory:
+            held = list(cut(sorted(held, key=key)))
+            size = sum(map(size_of, held))
+            if size > in_memory // 2:
+                file = file or RowFile()
+                runs.append(file.write(held))
+                held, size = [], 0
+    held.sort(key=key)
+    if file is None:
+        return cut(held)
+    return cut(_merged(file, runs, held, key))
+
+
+def _merged(file: RowFile, runs: list[tuple[int, int]], held: list[Row], key: Key) -> Iterator[Row]:
+    return heapq.merge(*(file.read(*run) for run in runs), held, key=key)
