@@ -232,9 +232,11 @@ class Firing:
                 ready.append(Ready(destination, digest, tick, since_ms, each.life, moved))
         log.info("finishing digests of a cut", extra={"digests": len(ready), "left": len(again)})
         self._deliver(key, cut, ready, again)
-        # Looked at once more: what is left for later ticks arms them.
-        names = [one.destination.destination_id for one in ready]
-        self._state.settle(cut.stream_id, dict.fromkeys(names, 0), (), {one.life: one.cursor for one in ready})
+        # Looked at once more: what is left for later ticks arms them, and those that live again were passed over.
+        waiting = {name for name, _, _ in again}
+        named = zip(cut.digests, holders, strict=True)
+        looks = {name: 0 for (name, _, _), holder in named if holder is not None and name not in waiting}
+        self._state.settle(cut.stream_id, looks, (), {one.life: one.cursor for one in ready})
 
     def last_digests(self, notices: Iterable[EndNotice]) -> Iterator[tuple[EndNotice, Ready | None]]:
         """Yield destinations that have ended with their last digests, None where nothing is pending.

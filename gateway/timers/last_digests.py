@@ -58,8 +58,10 @@ class LastDigests:
         taken_in = self._timers.taken_in
         for notice in notices:
             timed = notice.destination.trigger.timed
-            if timed and self._timers.under_way(notice.destination):
+            if timed and self._timers.under_way(notice.destination.stream_id):
                 continue  # a digest that was due before the end may still come, and `cq.end` is the last of all
+            if notice.members and self._timers.waits(notice.destination):
+                continue  # so it may before a leave; at an end the last digest has what that one would have
             if not _pending(notice) or notice.written:
                 yield notice, []
             # What is being taken in now was asked for before: the next time has all that was written by now.

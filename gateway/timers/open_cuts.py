@@ -1,7 +1,7 @@
 """Cuts whose digests are not all out: a crash left them, or a digest found no room for its rows.
 
 Such a digest is tried again, at first after ten seconds, out of the same cut, so that it holds the same whenever it is
-written. Until then its destination has no other digest and no end; everybody else's go on.
+written. Until then its destination has no other digest, but a last one; everybody else's go on.
 """
 
 from __future__ import annotations

@@ -170,9 +170,13 @@ class Timers:
         """How often all that was committed has been taken in: twice more than at a moment, and all up to then is."""
         return 0 if self._cuts.untried else self._probes.completed
 
-    def under_way(self, destination: Destination) -> bool:
-        """Tell whether a digest of an earlier tick may still come: the destination's end waits for that."""
-        return destination.stream_id == self._big.stream_id or destination.destination_id in self._cuts.waiting
+    def under_way(self, stream_id: str) -> bool:
+        """Tell whether digests of a stream's destinations may be written by somebody else: its ends wait for that."""
+        return stream_id == self._big.stream_id
+
+    def waits(self, destination: Destination) -> bool:
+        """Tell whether a digest of an earlier tick is still to come, since it finds no room."""
+        return destination.destination_id in self._cuts.waiting
 
     @property
     def waiting(self) -> Mapping[str, int]:
