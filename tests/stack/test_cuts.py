@@ -68,6 +68,32 @@ def test_missed_ticks_become_one_digest(ground: Ground) -> None:
     assert len(digests(desk)) == 3 * _CQS
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_clock_that_is_set_ahead_and_turned_back(ground: Ground, restarted: bool) -> None:
+    """Ticks fire by the clock as it is; one that fired ahead of its time does not fire again, and nothing is lost."""
+    desk = Desk(ground.settings, NOW)
+    desk.create([_HOURLY] * _CQS)
+    stores = desk.stores(range(_CQS), _HOURLY)
+    take_in(desk, stores, NOW + 1)
+    desk.now_ms = NOW + HOUR
+    let_pass(desk, 5000)
+    take_in(desk, stores, desk.now_ms)
+    desk.now_ms = NOW + 4 * HOUR + 60_000
+    let_pass(desk, 10_000)
+    desk.now_ms = NOW + HOUR + 60_000
+    if restarted:
+        desk.timers.recover()
+    take_in(desk, stores, desk.now_ms)
+    for hours in (2, 3, 4, 5):
+        desk.now_ms = NOW + hours * HOUR
+        let_pass(desk, 5000)
+        take_in(desk, stores, desk.now_ms)
+    found = digests(desk)
+    assert {int(name.split("/")[1]) for name in found} == {NOW + hours * HOUR for hours in (1, 2, 3, 4, 5)}
+    assert sum(digest["count"] for digest in found.values()) == 6 * _CQS
+    assert all(digest["from"] < digest["to"] for digest in found.values())
+
+
 @pytest.mark.parametrize("wiped", [False, True])
 def test_a_start_reads_the_log_behind_the_checkpoints_only(
     ground: Ground, monkeypatch: pytest.MonkeyPatch, wiped: bool
