@@ -45,7 +45,12 @@ class Encoded(NamedTuple):
 
 
 def encode(
-    events: Events, select: SelectList, rows: NDArray[np.int32], evaluate_expression: EvaluateExpression
+    events: Events,
+    select: SelectList,
+    rows: NDArray[np.int32],
+    evaluate_expression: EvaluateExpression,
+    *,
+    large: bool = True,
 ) -> Encoded:
     """Return the JSON object of a SELECT list for each of the rows (contract §6).
 
@@ -54,14 +59,14 @@ def encode(
         select: What to publish of them, in its order.
         rows: Which events; distinct and ascending, at least one.
         evaluate_expression: For the items that are no plain column.
+        large: Whether some row may be larger than a record (`row_bytes`).
     """
     columns: list[Sequence[Any]] = []
     sizes = np.zeros(len(rows), np.int64)
     kept = np.arange(len(rows))
-    watched = row_bytes(select, events.longest_record) > MAX_RECORD_BYTES
     for item in select.items:
         columns.append(_values(events, item.expression, rows[kept], evaluate_expression))
-        if watched:
+        if large:
             sizes[kept] += np.array([len(value) if isinstance(value, str) else 0 for value in columns[-1]], np.int64)
             small = sizes[kept] <= MAX_RECORD_BYTES
             kept = kept[small]
@@ -70,11 +75,12 @@ def encode(
                 return Encoded(pa.nulls(len(rows), pa.binary()), sizes)
     make = _object_maker(tuple(item.name for item in select.items))
     values = _split_lines(_encoder.encode_lines(list(map(make, *columns))), len(kept))
-    if len(kept) < len(rows):
-        place = np.full(len(rows), -1)
-        place[kept] = np.arange(len(kept))
-        values = values.take(pa.array(place, mask=place < 0))
-    return Encoded(values, np.where(values.is_null(), sizes, _lengths(values)))
+    if len(kept) == len(rows):
+        return Encoded(values, _lengths(values))
+    place = np.full(len(rows), -1)
+    place[kept] = np.arange(len(kept))
+    sizes[kept] = _lengths(values)
+    return Encoded(values.take(pa.array(place, mask=place < 0)), sizes)
 
 
 def row_bytes(select: SelectList, record: Size) -> Size:
@@ -85,13 +91,15 @@ def row_bytes(select: SelectList, record: Size) -> Size:
         record: The bytes of an event's record, or an array of those of several: no column has a longer text.
     """
     sizes = TextSizes(lambda leaf: record if isinstance(leaf, Column) else constant_size(leaf), VALUE_BYTES)
-    plain: set[Expression] = set()
+    plain: set[str] = set()
+    names = 0
     for item in select.items:
-        if isinstance(item.expression, Column) and item.expression not in plain:
-            plain.add(item.expression)  # all columns of an event have no more bytes than its record
+        names += len(item.name) + _SCALAR_BYTES
+        if isinstance(item.expression, Column) and item.expression.name not in plain:
+            plain.add(item.expression.name)  # all columns of an event have no more bytes than its record
         else:
             sizes.of(item.expression)
-    return record + sizes.total + sum(len(item.name) + _SCALAR_BYTES for item in select.items)
+    return record + sizes.total + names
 
 
 def _lengths(values: pa.BinaryArray) -> NDArray[np.int64]:

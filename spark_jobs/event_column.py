@@ -47,9 +47,9 @@ class EventSource(Protocol):
         """Return the column's values."""
 
 
-def longest_text(texts: pl.Series) -> int:
+def longest_text(texts: pa.Array) -> int:
     """Return the bytes of the longest of some texts, 0 where there is none."""
-    return texts.str.len_bytes().max() or 0  # type: ignore[return-value]  # a maximum of lengths is an int
+    return pc.max(pc.binary_length(texts)).as_py() or 0
 
 
 def hash_strings(values: pa.Array) -> NDArray[np.uint64]:
@@ -146,7 +146,7 @@ class EventColumns:
         """Return the bytes of the longest text of a column."""
         found = self._longest.get(name)
         if found is None:
-            found = self._longest[name] = longest_text(self.series(name))
+            found = self._longest[name] = longest_text(self.source.column(name))
         return found
 
     def __getitem__(self, name: str) -> EventColumn:

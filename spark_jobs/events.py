@@ -68,6 +68,7 @@ class Events:
         self._arrays: dict[str, pa.Array] = {}
         self._times: NDArray[np.int64] | None = None
         self._record_bytes: NDArray[np.int64] | None = None
+        self._longest_record: int | None = None
 
     @property
     def partitions(self) -> NDArray[np.int32]:
@@ -100,7 +101,9 @@ class Events:
     @property
     def longest_record(self) -> int:
         """The most of these."""
-        return int(self.record_bytes.max(initial=0))
+        if self._longest_record is None:
+            self._longest_record = int(self.record_bytes.max(initial=0))
+        return self._longest_record
 
     def values(self, name: str) -> list[object]:
         """Return a declared column as Python values; the list is shared, so don't change it."""

@@ -168,19 +168,14 @@ class _Frame:
     def _longest(self, leaf: Column | Slot | Value) -> Size:
         """Return the bytes of the longest text of a column or slot."""
         if isinstance(leaf, Column):
-            return self._longest_value(leaf.name) if leaf.type == "STRING" else 0
+            return self._events.longest(leaf.name) if leaf.type == "STRING" else 0
         return constant_size(leaf) if isinstance(leaf, Value) else self._longest_constant(leaf.index)
-
-    def _longest_value(self, name: str) -> int:
-        few = self._positions.size < self._events.source.count
-        return longest_text(self._event(name)) if few else self._events.longest(name)
 
     def _longest_constant(self, slot: int) -> int:
         if self._types[slot] != "STRING":
             return 0
         known = self._constants[slot].dictionary
-        texts = pl.Series(known) if len(known) <= self._positions.size else self._texts(slot)
-        return longest_text(texts)
+        return longest_text(known if len(known) <= self._positions.size else self._texts(slot).to_arrow())
 
     def _lengths(self, leaf: Column | Slot | Value) -> Size:
         """Return the bytes of the text of a column or slot in each row."""

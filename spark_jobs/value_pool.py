@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from grouping.group import SelectList
 from spark_jobs.encode import EvaluateExpression, encode, row_bytes
 from spark_jobs.events import Events
+from spark_jobs.output import MAX_RECORD_BYTES
 
 __all__ = ["ValuePool", "value_pools"]
 
@@ -60,11 +61,11 @@ def value_pools(
     """
     parts: list[ValuePool] = []
     count = size = 0
-    for number, block in _blocks(events, selects, select, event):
+    for number, block, large in _blocks(events, selects, select, event):
         changes = np.ones(len(block), bool)
         changes[1:] = event[block[1:]] != event[block[:-1]]
         rows = event[block[changes]]
-        values, sizes = encode(events, selects[number], rows, evaluate_expression)
+        values, sizes = encode(events, selects[number], rows, evaluate_expression, large=large)
         parts.append(ValuePool(values, sizes, rows, block, np.cumsum(changes) - 1 + count))
         count += len(rows)
         size += values.nbytes
@@ -77,15 +78,21 @@ def value_pools(
 
 def _blocks(
     events: Events, selects: Sequence[SelectList], select: NDArray[np.int32], event: NDArray[np.int32]
-) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Yield (SELECT list, matches in the order of their events); no event of a SELECT list is in two blocks."""
+) -> Iterator[tuple[int, NDArray[np.int64], bool]]:
+    """Yield (SELECT list, matches in the order of their events, whether a row of them may be larger than a record).
+
+    No event of a SELECT list is in two blocks.
+    """
     key = (select.astype(np.int64) << 32) | event
     order = np.arange(len(key)) if np.all(key[1:] >= key[:-1]) else np.argsort(key, kind="stable")
     key = key[order]
     bounds = np.flatnonzero(np.diff(key >> 32, prepend=-1)).tolist()
     for start, end in pairwise([*bounds, len(key)]):
         number = int(key[start] >> 32)
-        ends = _sizes(events, selects[number], event[order[start:end]])
+        most = row_bytes(selects[number], events.longest_record)
+        ends = None
+        if most * min(end - start, _BLOCK_ROWS) > _BLOCK_BYTES:
+            ends = np.cumsum(row_bytes(selects[number], events.record_bytes[event[order[start:end]]]))
         first = start
         while first < end:
             stop = min(first + _BLOCK_ROWS, end)
@@ -94,16 +101,8 @@ def _blocks(
                 full = start + int(np.searchsorted(ends, before + _BLOCK_BYTES, side="right"))
                 stop = min(max(full, first + 1), stop)
             stop = int(np.searchsorted(key, key[stop - 1], side="right"))
-            yield number, order[first:stop]
+            yield number, order[first:stop], most > MAX_RECORD_BYTES
             first = stop
-
-
-def _sizes(events: Events, select: SelectList, event: NDArray[np.int32]) -> NDArray[np.int64] | None:
-    """Return the running total of what events take while they are encoded, None where no block of them takes much."""
-    if row_bytes(select, events.longest_record) * min(len(event), _BLOCK_ROWS) <= _BLOCK_BYTES:
-        return None
-    total: NDArray[np.int64] = np.cumsum(row_bytes(select, events.record_bytes[event]))
-    return total
 
 
 def _joined(parts: list[ValuePool]) -> ValuePool:
