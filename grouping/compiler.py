@@ -97,12 +97,9 @@ def finish(draft: Draft) -> CompiledQuery:
     stream = draft.stream
     group = group_id(stream.stream_id, draft.signature)
     items = tuple(SelectItem(item.name, settle(item.value)) for item in draft.items)
-    for expressions, row in (
-        (draft.expressions, draft.row),
-        ([item.expression for item in items], ConstantRow((), ())),
-    ):
-        if grows(expressions):
-            check_growth(expressions, row)
+    computed = (*draft.expressions, *(item.expression for item in items))
+    if grows(computed):
+        check_growth(computed, draft.row)
     select_id = "s" + hashlib.blake2b(msgspec.json.encode(items), digest_size=12).hexdigest()
     return CompiledQuery(
         GroupPlan(group, stream.stream_id, draft.signature, draft.expressions), draft.row, SelectList(select_id, items)

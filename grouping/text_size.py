@@ -85,7 +85,7 @@ def check_growth(expressions: Iterable[Expression], row: ConstantRow) -> None:
     """
     for expression in expressions:
         sizes = TextSizes(_ordinary_size, _MOST_MADE)
-        sizes.of(_filled(expression, row))
+        sizes.of(_ordinary(expression, row))
         if sizes.longest > _MOST_MADE:
             raise InputError(
                 "a text made so long is not supported",
@@ -99,13 +99,15 @@ def _ordinary_size(leaf: Column | Slot | Value) -> int:
     return _ORDINARY if isinstance(leaf, Column) and leaf.type == "STRING" else constant_size(leaf)
 
 
-def _filled(expression: Expression, row: ConstantRow) -> Expression:
-    """Return an expression with its texts and counts in place of their slots."""
+def _ordinary(expression: Expression, row: ConstantRow) -> Expression:
+    """Return an expression with its texts and counts in place of their slots, over letters of one byte."""
     match expression:
         case Slot(index) if isinstance(value := row.values[index], str | int):
             return Value(value, row.types[index])
+        case Call("upper" | "lower" | "translate", args):
+            return _ordinary(args[0], row)
         case Call(op, args, kind):
-            return Call(op, tuple(_filled(argument, row) for argument in args), kind)
+            return Call(op, tuple(_ordinary(argument, row) for argument in args), kind)
     return expression
 
 

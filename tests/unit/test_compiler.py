@@ -143,5 +143,8 @@ def test_functions_of_texts_may_be_nested_where_texts_stay_short() -> None:
     cleaned = "symbol"
     for character in "$€£,._-+ /":
         cleaned = f"replace({cleaned}, '{character}', '')"
-    for value in (cleaned, "repeat(concat(repeat(symbol, 2), 'a'), 2)", "lpad(repeat(symbol, 1000), 1000)"):
+    cased = "symbol || name"
+    for _ in range(40):
+        cased = f"upper(lower({cased}))"
+    for value in (cleaned, cased, "repeat(concat(repeat(symbol, 2), 'a'), 2)", "lpad(repeat(symbol, 1000), 1000)"):
         assert compile_select(f"SELECT {value} AS v FROM quotes WHERE {value} = 'a'", catalog())
