@@ -81,14 +81,17 @@ def test_a_virtual_reader_reads_all_partitions_before_it_ends(lab: Lab, clients:
     """One who leaves a virtual destination to another one has all results, wherever they lie; so has the last one."""
     source = lab.stream(partitions=2)
     select = f"SELECT qty FROM {source.name} WHERE qty >= 0"
-    made = [client.create("cq", select, publish="VIRTUAL") for client in clients[:2]]
-    for partition in range(2):
-        source.publish_values(*[b'{"qty": %d}' % number for number in range(500)], partition=partition)
-    source.fence()
-    for client, one in zip(clients, made, strict=False):
-        client.drop("cq")
-        with client.subscribe(one) as results:
-            assert (1000, "dropped") == (_rest(results), results.ends["cq"].reason)
+    alice, bob, *_ = clients
+    made = [client.create("cq", select, publish="VIRTUAL") for client in (alice, bob)]
+    with alice.subscribe(made[0]) as left, bob.subscribe(made[1]) as others:
+        for partition in range(2):
+            source.publish_values(*[b'{"qty": %d}' % number for number in range(500)], partition=partition)
+        assert 1000 == len([others.next(timeout=_SECONDS) for _ in range(1000)])
+        alice.drop("cq")
+        assert (1000, "dropped") == (_rest(left), left.ends["cq"].reason)
+        assert not others.ended
+        bob.drop("cq")
+        assert (0, "dropped") == (_rest(others), others.ends["cq"].reason)
     for client in clients:
         client.close()
 
