@@ -46,7 +46,10 @@ class EndNotices:
         with mapped():
             bodies = self._working.redis.hgetall(self._working.key("ends"))
         for sheaf, body in bodies.items():
-            self._bind(sheaf.decode(), _decode(body))
+            notices = _decode(body)
+            self._bind(sheaf.decode(), notices)
+            for notice in notices:
+                self._note_end(notice)
         self._changed.clear()
 
     def add(self, notices: Iterable[EndNotice]) -> list[CatalogChange]:
@@ -75,7 +78,6 @@ class EndNotices:
     def _bind(self, sheaf: str, notices: list[EndNotice]) -> None:
         keys = self._sheaves[sheaf] = set()
         for notice in notices:
-            self._note_end(notice)
             key = notice.key
             (self.lingering if notice.written else self.open)[key] = notice
             self._sheaf_of[key] = sheaf
@@ -98,10 +100,11 @@ class EndNotices:
 
     def remove(self, notice: EndNotice) -> None:
         """Forget an end that is done with; nothing happens where there is none."""
-        sheaf = self._sheaf_of.pop(notice.key, None)
+        key = notice.key
+        sheaf = self._sheaf_of.pop(key, None)
         if sheaf is not None:
-            self._take(notice.key)
-            self._sheaves[sheaf].discard(notice.key)
+            self._take(key)
+            self._sheaves[sheaf].discard(key)
             self._changed.add(sheaf)
 
     def _take(self, key: str) -> None:
