@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -105,6 +105,7 @@ class Desk:
         self._commit()
         self._producer = Producer({"bootstrap.servers": settings.kafka.bootstrap, "linger.ms": 20})
         self._offset = 0
+        self._further: dict[str, int] = {}
         self._lock = threading.Lock()
         self._evaluator = connect(settings)
         self.recover()
@@ -173,14 +174,15 @@ class Desk:
         self._registry.drop(key, name, self.now_ms)
         self._commit()
 
-    def publish(self) -> None:
+    def publish(self, partition: int = 0) -> None:
         """Have an event on the topic that is not evaluated until `evaluate` says so, or a match follows."""
-        self._producer.produce(self._source, b"{}", partition=0)
+        self._producer.produce(self._source, b"{}", partition=partition)
         self._producer.flush()
 
-    def evaluate(self, count: int) -> None:
-        """Have so many more events evaluated, which nobody wants."""
+    def evaluate(self, count: int, further: Mapping[str, int] | None = None) -> None:
+        """Have so many more events evaluated, which nobody wants, and those of partitions that were added."""
         self._offset += count
+        self._further |= further or {}
         self._tell()
 
     def match(self, stores: Sequence[tuple[bytes, int]], times: Sequence[int]) -> None:
@@ -199,7 +201,7 @@ class Desk:
     def _tell(self) -> None:
         """Say what the evaluator says after a micro-batch, and when Redis has begun a new life."""
         pinned = f"{self.epoch}:{self.working.versions[self._stream.stream_id]}"
-        body = json.dumps({"batch": 1, "offsets": {"0": self._offset, "1": 0}, "pinned": pinned})
+        body = json.dumps({"batch": 1, "offsets": {"0": self._offset, "1": 0, **self._further}, "pinned": pinned})
         self._evaluator.set(self.settings.key("committed", self._stream.stream_id), body)
 
     def _write(

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import tempfile
+
 import pytest
 from prometheus_client import REGISTRY
 
+from gateway.kafka import Topics
 from gateway.records import TriggerSpec
+from gateway.source_watch import SourceWatch
 from gateway.timers import checkpoints
 from gateway.timers.deliver import Delivery
+from grouping.digests.rows import Rows
 from grouping.errors import OperationalError
 from tests.benchmarks.ground import Ground
 from tests.benchmarks.timer_desk import Desk
-from tests.stack.desk import HOUR, NOW, digests, let_pass, take_in
+from tests.stack.desk import HOUR, NOW, digests, let_pass, take_in, written
 
 _CQS = 10
 _HOURLY = TriggerSpec(HOUR, NOW % HOUR)
@@ -66,6 +71,56 @@ def test_missed_ticks_become_one_digest(ground: Ground) -> None:
     desk.now_ms = NOW + 6 * HOUR
     let_pass(desk, 5000)
     assert len(digests(desk)) == 3 * _CQS
+
+
+def test_digests_without_room_come_out_of_their_cut(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are tried again, also by the next gateway, and hold what they would have held at once."""
+    desk = Desk(ground.settings, NOW)
+    desk.create([_HOURLY] * _CQS)
+    stores = desk.stores(range(_CQS), _HOURLY)
+    take_in(desk, stores, NOW + 1)
+    desk.now_ms = NOW + HOUR
+    with monkeypatch.context() as patched:
+        patched.setattr(Rows.__init__, "__kwdefaults__", {"in_memory": 1})
+        patched.setattr(tempfile, "tempdir", "/no/such/folder")
+        let_pass(desk, 5000)
+        assert desk.timers.waiting == {"s_bench": _CQS}
+        take_in(desk, stores, NOW + 2)
+        desk.timers.recover()
+        let_pass(desk, 5000)
+        assert desk.timers.waiting == {"s_bench": _CQS}
+        assert not digests(desk)
+    let_pass(desk, 20_000)
+    first = digests(desk)
+    assert {int(name.split("/")[1]) for name in first} == {NOW + HOUR}
+    assert [digest["count"] for digest in first.values()] == [1] * _CQS
+    assert not desk.timers.waiting
+    desk.now_ms = NOW + 2 * HOUR
+    let_pass(desk, 10_000)
+    both = digests(desk)
+    assert {name: both[name] for name in first} == first
+    assert sum(digest["count"] for digest in both.values()) == 2 * _CQS
+
+
+def test_an_expire_waits_for_a_partition_that_was_added(ground: Ground) -> None:
+    """What was published there before it may not be evaluated yet, though the partition is not known here."""
+    desk = Desk(ground.settings, NOW)
+    desk.create([_HOURLY], expire_ms=NOW + 30_000)
+    let_pass(desk, 2000)
+    topics = Topics(ground.settings)
+    topics.grow(f"{ground.settings.prefix}t", 3)
+    desk.publish(partition=2)
+    desk.now_ms = NOW + 31_000
+    let_pass(desk, 3000)
+    assert not written(desk)
+    [known], _ = SourceWatch(ground.settings, desk.working, topics).step(desk.now_ms)
+    assert len(known.start_offsets) == 3
+    desk.working.add_stream(known)
+    let_pass(desk, 3000)
+    assert not written(desk)
+    desk.evaluate(0, {"2": 1})
+    let_pass(desk, 3000)
+    assert [name.split("/")[1] for name in written(desk)] == ["end"]
 
 
 @pytest.mark.parametrize("restarted", [False, True])
