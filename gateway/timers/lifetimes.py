@@ -51,8 +51,9 @@ class Lifetimes:
         """
         streams = self._working.streams
         forms = self._topics.forms(stream.topic for stream in streams.values())
-        return {
-            stream_id: self._timers.evaluated_ms(stream_id)
-            for stream_id, stream in streams.items()
-            if (form := forms.get(stream.topic)) is None or form.partitions <= len(stream.start_offsets)
-        }
+        evaluated = dict.fromkeys(streams, 0)
+        for stream_id, stream in streams.items():
+            form = forms.get(stream.topic)
+            if form is None or form.partitions <= len(stream.start_offsets):
+                evaluated[stream_id] = self._timers.evaluated_ms(stream_id)
+        return evaluated

@@ -115,7 +115,7 @@ def test_an_expire_waits_for_a_partition_that_was_added(ground: Ground) -> None:
     assert not written(desk)
     [known], _ = SourceWatch(ground.settings, desk.working, topics).step(desk.now_ms)
     assert len(known.start_offsets) == 3
-    desk.working.add_stream(known)
+    desk.working.replace_stream(known)
     let_pass(desk, 3000)
     assert not written(desk)
     desk.evaluate(0, {"2": 1})
