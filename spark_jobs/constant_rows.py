@@ -20,7 +20,10 @@ DESTINATION = np.dtype([("high", ">u8"), ("low", ">u4")])
 
 def destinations(ids: pa.Array) -> NDArray[np.void]:
     """Return the ids of a binary(12) array."""
-    return np.frombuffer(ids.buffers()[1], DESTINATION)[ids.offset : ids.offset + len(ids)] if len(ids) else _NONE
+    if not len(ids):
+        return _NONE
+    # Arrow may have filled the buffer up behind the last one.
+    return np.frombuffer(ids.buffers()[1], DESTINATION, ids.offset + len(ids))[ids.offset :]
 
 
 _NONE: NDArray[np.void] = np.empty(0, DESTINATION)

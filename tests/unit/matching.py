@@ -68,8 +68,10 @@ class Store:
         self.reads.append((since, until))
         if since and since < self.compacted:
             return None
-        segments = reversed(self.log[since:until])
-        return net((cut([segment], self._piece_bytes) for segment in segments), oldest=not since)
+        return net(map(self._pieces, reversed(self.log[since:until])), oldest=not since)
+
+    def _pieces(self, segment: Segment) -> Iterator[Segment]:
+        return (Segment.decode(piece.encode())[0] for piece in cut([segment], self._piece_bytes))
 
     def plans(self, stream_id: str, ids: list[str]) -> dict[str, GroupPlan]:
         """Return plans."""

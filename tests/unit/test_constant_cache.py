@@ -81,6 +81,18 @@ def test_a_table_of_many_small_changes_has_few_parts() -> None:
     assert 30_040 == len(found(match(snapshot, _EVENTS)))
 
 
+def test_a_table_in_pieces_is_loaded_as_a_whole() -> None:
+    """Pieces that were cut from a table anywhere, as bytes, give the rows of the table."""
+    entries = [entry(n, ("BIGINT",), (n % 4,)) for n in range(3_001)]
+    whole, pieces = _store(), _store(piece_bytes=10_000)
+    for store in (whole, pieces):
+        store.commit((), entries)
+    tables = [ConstantTables("s").at(Version(1, 1), store) for store in (whole, pieces)]
+    one, other = (found(match(table, _EVENTS)) for table in tables)
+    assert one == other
+    assert 3_001 == len(one)
+
+
 def test_memory_returns_when_rows_go() -> None:
     """Removed rows are swept, and a table without rows is dropped."""
     store, tables = _store(), ConstantTables("s")
