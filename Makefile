@@ -4,10 +4,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test check bench fuzz lock clean
+.PHONY: help setup demo test check bench fuzz chaos chaos-planted lock clean
 
 help:  ## show this list
-	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile
 
 setup: .venv/.packages .venv/.jars  ## make .venv (with .venv/bin/cq) and fetch the jars
 
@@ -39,6 +39,12 @@ bench: setup  ## the benchmarks; tables and charts go to bench-results
 
 fuzz: setup  ## a hundred thousand broken inputs, some minutes
 	$(BIN)/python -m tests.fuzz
+
+chaos: setup  ## half an hour in which everything breaks, again and again
+	$(BIN)/python -m tests.chaos --minutes 30
+
+chaos-planted: setup  ## shows that chaos finds faults: five that are planted
+	$(BIN)/python -m tests.chaos --planted
 
 LOCK := $(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-header --no-annotate --quiet
 

@@ -1,0 +1,78 @@
+"""Chaos: ``python -m tests.chaos [--seed N] [--minutes M] [--faults NAME,…]``; ``--planted`` shows what it catches."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+from tests.chaos.faults import FAULTS
+from tests.chaos.host import open_host
+from tests.chaos.planted import PLANTED
+from tests.chaos.rounds import Chaos
+
+_PLANTED_ROUNDS = 5
+"""Within which a planted fault must be found."""
+
+
+def main() -> None:
+    """Run what was asked for; the exit code is 0 when all held, or each planted fault was caught."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument("--seed", type=int, default=None, help="of the faults, queries and events; any without one")
+    parser.add_argument("--minutes", type=float, default=5.0, help="after which no further round begins")
+    parser.add_argument("--faults", default=",".join(FAULTS), help="of which each round draws; all without it")
+    parser.add_argument("--planted", nargs="?", const=",".join(PLANTED), help="builds with a fault: all, or those")
+    options = parser.parse_args()
+    seed = random.SystemRandom().randrange(10**6) if options.seed is None else options.seed
+    faults = options.faults.split(",")
+    planted = options.planted.split(",") if options.planted else []
+    if unknown := {*faults, *planted} - FAULTS.keys() - PLANTED.keys():
+        parser.error(f"there is no {', '.join(sorted(unknown))}, but {', '.join((*FAULTS, *PLANTED))}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and nothing is left of what was started
+    if planted:
+        sys.exit(0 if all([_caught(name, seed) for name in planted]) else 1)
+    sys.exit(0 if _holds(seed, options.minutes, faults) else 1)
+
+
+def _holds(seed: int, minutes: float, faults: Sequence[str]) -> bool:
+    again = f"python -m tests.chaos --seed {seed} --minutes {minutes:g} --faults {','.join(faults)}"
+    print(f"seed {seed}; again: {again}", flush=True)
+    with open_host(small_disk=os.geteuid() == 0 and "fill-disk" in faults) as host:
+        deadline = time.monotonic() + minutes * 60
+        chaos = Chaos(host, seed, lambda line: print(line, flush=True))
+        found = _found(chaos, seed, faults, lambda: time.monotonic() < deadline)
+        if found is None:
+            print(f"seed {seed}: 0 lost, 0 doubled; {chaos.tally.line()}")
+        else:
+            print(f"{host.stack.logs()}\n{found}\nFAILED, seed {seed}, after {chaos.tally.line()}\nagain: {again}")
+        return found is None
+
+
+def _caught(planted: str, seed: int) -> bool:
+    """Return whether a planted fault is found within a few rounds."""
+    with open_host(small_disk=False, planted=planted) as host:
+        chaos = Chaos(host, seed, lambda line: None)
+        found = _found(chaos, seed, [PLANTED[planted]], lambda: chaos.tally.rounds < _PLANTED_ROUNDS)
+    verdict = "NOT CAUGHT" if found is None else f"caught in round {chaos.tally.rounds}: {found.splitlines()[0][:200]}"
+    print(f"{planted}, {PLANTED[planted]}: {verdict}", flush=True)
+    return found is not None
+
+
+def _found(chaos: Chaos, seed: int, faults: Sequence[str], more: Callable[[], bool]) -> str | None:
+    """Play rounds as long as there are to be more; return what did not hold, if anything."""
+    rng = random.Random(seed)
+    try:
+        while more():
+            chaos.round([rng.choice(faults) for _ in range(rng.choice((1, 1, 1, 2, 3)))])
+        chaos.finish()
+    except AssertionError as error:
+        return str(error) or "an assertion without words"
+    return None
+
+
+if __name__ == "__main__":
+    main()

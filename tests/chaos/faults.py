@@ -1,0 +1,133 @@
+"""What can happen: processes killed or stopped, Redis lost or set back, a full disk, a clock that jumps."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from confluent_kafka.admin import NewPartitions
+
+from tests.chaos.host import ROLES, Host
+from tests.stack.lab import Lab, Source
+
+__all__ = ["FAULTS", "Fault", "Ground"]
+
+
+class Ground:
+    """What faults are done to."""
+
+    def __init__(self, host: Host, lab: Lab, source: Source, rng: random.Random, tell: Callable[[str], None]) -> None:
+        self.host = host
+        self.lab = lab
+        self.source = source
+        self.rng = rng
+        self.tell = tell
+
+
+Fault = Callable[[Ground], None]
+"""Does it, and returns when it is over; what it broke may still be on its way up."""
+
+
+def _kill(*roles: str) -> Fault:
+    def kill(ground: Ground) -> None:
+        for role in roles:
+            ground.host.send(role, signal.SIGKILL)
+
+    return kill
+
+
+def _stop(*choices: str) -> Fault:
+    def stop(ground: Ground) -> None:
+        what, seconds = ground.rng.choice(choices), ground.rng.choice((2, 12, 18, 32))
+        ground.tell(f"{what} is stopped for {seconds} s")
+        stopped = ground.host.send(what, signal.SIGSTOP)
+        time.sleep(seconds)
+        for process in stopped:
+            if process.is_running():
+                process.send_signal(signal.SIGCONT)
+
+    return stop
+
+
+def _wipe(ground: Ground) -> None:
+    """Take Redis away with its files."""
+    shutil.rmtree(ground.host.data / "redis" / "appendonlydir")
+    ground.host.send("redis", signal.SIGKILL)
+
+
+def _set_back(ground: Ground) -> None:
+    """Let Redis come back as it was some seconds ago."""
+    kept = ground.host.data / "redis" / "appendonlydir"
+    copy, old = kept.with_name("copy"), kept.with_name("old")
+    _copy(kept, copy)
+    time.sleep(ground.rng.choice((0.5, 3.0, 8.0)))
+    kept.rename(old)
+    copy.rename(kept)
+    ground.host.send("redis", signal.SIGKILL)
+    shutil.rmtree(old)
+
+
+def _copy(kept: Path, copy: Path) -> None:
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(kept, copy)
+
+
+def _fill_disk(ground: Ground) -> None:
+    """Leave no byte on the data folder's disk for a while."""
+    if not ground.host.small_disk:
+        ground.tell("skipped: the data folder is on no small disk of its own, which only root may mount")
+        return
+    filler = ground.host.data.parent / "filler"
+    try:
+        with filler.open("wb", buffering=0) as file:
+            while file.write(bytes(1 << 20)):
+                pass
+    except OSError:
+        time.sleep(ground.rng.choice((3, 8, 15)))
+    filler.unlink()
+
+
+def _move_clock(ground: Ground) -> None:
+    """Let the roles' clock jump there, and back again."""
+    assert ground.host.clock is not None
+    seconds = ground.rng.choice((-20.0, -3.0, 3.0, 20.0))
+    ground.tell(f"the clock goes to {seconds:+} s")
+    ground.host.clock.write_text(str(seconds))
+    time.sleep(ground.rng.choice((3, 8)))
+    ground.host.clock.write_text("0")
+
+
+def _add_partition(ground: Ground) -> None:
+    source, client = ground.source, ground.lab.client
+    wanted = source.partitions + 1
+    if wanted > 6:
+        ground.tell("skipped: there are six partitions already")
+        return
+    client.admin.create_partitions([NewPartitions(source.topic, wanted)])[source.topic].result(60)
+    while len(client._producer.list_topics(source.topic, timeout=30).topics[source.topic].partitions) < wanted:
+        time.sleep(0.1)
+    source.partitions = wanted
+
+
+FAULTS: dict[str, Fault] = {
+    "kill-gateway": _kill("gateway"),
+    "kill-driver": _kill("evaluator"),
+    "kill-jvm": _kill("jvm"),
+    "kill-workers": _kill("workers"),
+    "kill-redis": _kill("redis"),
+    "kill-kafka": _kill("kafka"),
+    "kill-supervisor": _kill("supervisor"),
+    "kill-roles": _kill(*ROLES),
+    "kill-all": _kill(*ROLES, "supervisor"),
+    "stop": _stop(*ROLES, "jvm", "workers"),
+    "stop-supervisor": _stop("supervisor"),
+    "wipe-redis": _wipe,
+    "set-back-redis": _set_back,
+    "fill-disk": _fill_disk,
+    "move-clock": _move_clock,
+    "add-partition": _add_partition,
+}

@@ -1,0 +1,51 @@
+"""Builds with a fault, to see that chaos finds it: a module each, whose `plant` is called in every role."""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+
+__all__ = ["PLANTED", "when_imported"]
+
+PLANTED = {
+    "replay_skipped": "kill-driver",
+    "journal_dropped": "kill-gateway",
+    "reply_doubled": "kill-gateway",
+    "cursors_dropped": "kill-gateway",
+    "cqs_forgotten": "wipe-redis",
+}
+"""Each fault, and what has to happen for it to show."""
+
+
+def when_imported(name: str, change: Callable[[ModuleType], None]) -> None:
+    """Have a module changed as soon as somebody imports it: no role imports what it doesn't need."""
+    sys.meta_path.insert(0, _Finder(name, change))
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds one module, as the others do, and has it changed after it was executed."""
+
+    def __init__(self, name: str, change: Callable[[ModuleType], None]) -> None:
+        self._name = name
+        self._change = change
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname != self._name:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        assert spec is not None and spec.loader is not None, fullname
+        execute = spec.loader.exec_module
+
+        def execute_and_change(module: ModuleType) -> None:
+            execute(module)
+            self._change(module)
+
+        spec.loader.exec_module = execute_and_change  # type: ignore[method-assign]
+        return spec

@@ -1,0 +1,31 @@
+"""A gateway that comes back takes its last unit for written, although it died between Redis and Kafka."""
+
+from __future__ import annotations
+
+import time
+from types import ModuleType
+from typing import Any
+
+from tests.chaos.planted import when_imported
+
+__all__ = ["plant"]
+
+
+def plant() -> None:
+    """Plant it, and have the gateway be between the two for longer, so that a kill meets it there."""
+    when_imported("gateway.recovery", _drop)
+    when_imported("gateway.commit", _dawdle)
+
+
+def _drop(recovery: ModuleType) -> None:
+    recovery._is_written = lambda *_: True
+
+
+def _dawdle(commit: ModuleType) -> None:
+    publish = commit.Commits.publish
+
+    def late(self: Any, *arguments: Any) -> None:
+        time.sleep(0.5)
+        publish(self, *arguments)
+
+    commit.Commits.publish = late

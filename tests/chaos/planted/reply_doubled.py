@@ -1,0 +1,29 @@
+"""A gateway that comes back writes its last unit once more, although Kafka has it."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from tests.chaos.planted import when_imported
+
+__all__ = ["plant"]
+
+
+def plant() -> None:
+    """Plant it."""
+    when_imported("gateway.commit", _keep_pending)
+    when_imported("gateway.recovery", _write_again)
+
+
+def _keep_pending(commit: ModuleType) -> None:
+    def pending(self: Any) -> tuple[int, Any]:
+        body = self._working.redis.get(self._working.key("journal"))
+        journal = None if body is None else commit._unpack(body)
+        return (journal.number if journal else 0), journal
+
+    commit.Commits.pending = pending
+
+
+def _write_again(recovery: ModuleType) -> None:
+    recovery._is_written = lambda *_: False

@@ -1,0 +1,203 @@
+"""A chaos run: rounds of a storm, in which something breaks, and of a quiet moment, in which everything must hold."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import redis
+
+from tests import strategies
+from tests.chaos.checks import Comparison
+from tests.chaos.faults import FAULTS, Ground
+from tests.chaos.host import Host
+from tests.chaos.loop import Loop
+from tests.chaos.readers import Readers
+from tests.chaos.recovery import Recovery
+from tests.chaos.workload import Commands, Events
+from tests.kafka_client import wait_until
+from tests.stack.lab import Lab, Source
+
+__all__ = ["Chaos", "Tally"]
+
+_QUIET_SECONDS = 45.0
+"""When all is evaluated, readers get the next result within it: some ticks, and a re-read by a resumed cursor."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a run came to."""
+
+    rounds: int = 0
+    events: int = 0
+    commands: int = 0
+    cqs: int = 0
+    results: int = 0
+    repeats: int = 0
+    recovered: dict[str, list[float]] = field(default_factory=dict)
+    """Per role that was killed, the seconds until it worked again."""
+
+    def line(self) -> str:
+        """Return it as one line."""
+        counts = ", ".join(
+            f"{getattr(self, name)} {name}" for name in ("rounds", "events", "commands", "cqs", "results", "repeats")
+        )
+        times = [
+            f"{role} back after {sorted(seconds)[len(seconds) // 2]:.1f} s (at most {max(seconds):.1f} s)"
+            for role, seconds in sorted(self.recovered.items())
+        ]
+        return "; ".join((counts, *times))
+
+
+class Chaos:
+    """One run on one host."""
+
+    def __init__(self, host: Host, seed: int, tell: Callable[[str], None]) -> None:
+        self.tally = Tally()
+        self._host = host
+        self._rng = random.Random(seed)
+        self._tell = tell
+        self._begun_at = time.monotonic()
+        self._lab = lab = Lab(host.stack.bootstrap)
+        self._topics_before = lab.client.topics()
+        self._declared = strategies.stream(random.Random(seed), f"chaos_{lab.token}")
+        topic = f"{self._declared.name}-topic"
+        lab.client.result(self._declared.ddl(topic, partitions=2), lab.subscriber("owner"))
+        self._source = lab.adopt(Source(lab, self._declared.name, topic, 2, b"{}"))
+        self._events = Events(self._source, self._declared, random.Random(f"{seed} events"))
+        self._commands = Commands(lab, self._declared, self._events, random.Random(f"{seed} commands"))
+        self._readers = Readers(lab, host.stack.bootstrap, random.Random(f"{seed} readers"))
+        self._commands.accepted = self._readers.accepted
+        self._recovery = Recovery(self._source, self._events, self._commands, lab)
+        self._source.fence()
+
+    def round(self, faults: Sequence[str]) -> None:
+        """Let these faults happen, one after the other, while all goes on; then check.
+
+        Raises:
+            AssertionError: Something was lost, doubled or left over.
+        """
+        self.tally.rounds += 1
+        with (
+            Loop("events", self._events.step, 0.1) as events,
+            Loop("commands", self._commands.step, 0.1) as commands,
+            Loop("readers", self._read, 0.02) as readers,
+        ):
+            loops = (events, commands, readers)
+            self._sleep(loops, self._rng.uniform(1.0, 3.0))
+            for name in faults:
+                self._break(name)
+                self._sleep(loops, self._rng.choice((0.2, 1.0, 3.0)))
+            self._host.await_ready()
+            self._sleep(loops, 2.0)
+            if len(faults) == 1:
+                self._measure(faults[0], loops)
+        self._settle()
+
+    def finish(self) -> None:
+        """Drop everything; nothing may be left.
+
+        Raises:
+            AssertionError: Something is.
+        """
+        for cq in self._commands.live:
+            self._commands.drop(cq)
+        self._commands.finish()
+        self._source.unwatch()
+        self._readers.close()
+        owner = self._lab.subscriber("owner")
+        self._lab.client.result(f'DROP STREAM "{self._declared.name}"', owner)
+        self._lab.sources.clear()
+        self._await_topics(set())
+        wait_until(lambda: time.sleep(0.5) or not self._left(), f"end of the last key: {self._left()}", 60.0)
+        checkpoints = [path for path in self._host.data.rglob("checkpoints/*") if path.is_dir()]
+        self._lab.close()
+        assert not [path for path in checkpoints if path.exists() and any(path.iterdir())], f"left: {checkpoints}"
+
+    def _break(self, name: str) -> None:
+        self._say(name)
+        self._recovery.begin(name)
+        FAULTS[name](Ground(self._host, self._lab, self._source, self._rng, self._say))
+
+    def _measure(self, fault: str, loops: Sequence[Loop]) -> None:
+        deadline = time.monotonic() + 60
+        while not self._recovery.done and time.monotonic() < deadline:
+            self._sleep(loops, 0.2)
+        for role, seconds in self._recovery.seconds().items():
+            self.tally.recovered.setdefault(f"{role} ({fault})", []).append(seconds)
+
+    def _read(self) -> None:
+        self._readers.step()
+        self._recovery.note()
+
+    def _settle(self) -> None:
+        """Wait until all is answered, evaluated and read, and compare."""
+        self._commands.finish()
+        self._source.fence()
+        count = len(self._source.events)
+        comparison = Comparison(self._declared, self._source.events, self._accepted())
+        with Loop("readers", self._readers.step, 0.02) as readers:
+            self._await_results(comparison, readers)
+        self._lab.results.drain()
+        found = comparison.lost(self._lab) + comparison.wrong() + comparison.wrong_records(self._lab)
+        assert not found, "\n".join(found[:20])
+        self._commands.evaluated = count
+        self._check_lives()
+        self._check_leftovers()
+        for cq in self._commands.cqs:
+            cq.retired = cq.gone
+        tally = self.tally
+        tally.events, tally.commands = count, self._commands.due.total()
+        tally.cqs, tally.repeats = len(self._commands.cqs), self._lab.results.repeats
+        tally.results = sum(cq.got.total() + cq.digested.total() for cq in self._commands.cqs)
+        self._say(f"all holds: {count} events, {len(self._commands.live)} CQs live, {tally.results} results so far")
+
+    def _await_results(self, comparison: Comparison, readers: Loop) -> None:
+        """Return when nothing is missing, or nothing that is has come for long."""
+        before, since = None, time.monotonic()
+        while (missing := comparison.missing()) and time.monotonic() < since + _QUIET_SECONDS:
+            if missing != before:
+                before, since = missing, time.monotonic()
+            self._sleep([readers], 0.5)
+
+    def _accepted(self) -> list:
+        return [cq for cq in self._commands.cqs if cq.created is not None]
+
+    def _check_lives(self) -> None:
+        """Every CQ that was accepted is there, and no other."""
+        for who in ("alice", "bob"):
+            subscriber = self._lab.subscriber(who)
+            told = {item["cq"] for item in self._lab.client.result("SHOW CQS LIMIT 1000", subscriber)["cqs"]}
+            assert {cq.name for cq in self._commands.live if cq.subscriber == subscriber} == told, who
+
+    def _check_leftovers(self) -> None:
+        """The topics are those of what lives, and every process has its role."""
+        self._await_topics({cq.created["destination"]["topic"] for cq in self._commands.live})
+        wait_until(lambda: time.sleep(0.3) or not self._host.strays(), f"end of {self._host.strays()}", 30.0)
+
+    def _await_topics(self, wanted: set[str]) -> None:
+        """Return when there are no other topics than those, the stream's, and those of before."""
+        kept = self._topics_before | {self._source.topic}
+
+        def right() -> bool:
+            time.sleep(0.3)
+            return self._lab.client.topics() - kept == wanted - kept
+
+        wait_until(right, f"topics as they must be, but {(self._lab.client.topics() - kept) ^ (wanted - kept)}", 60.0)
+
+    def _left(self) -> list[bytes]:
+        """Return the keys of Redis that are of a stream: there is none any more."""
+        with redis.Redis.from_url(self._host.stack.redis_url) as client:
+            return list(client.scan_iter(match="*:s_*", count=1000))
+
+    def _sleep(self, loops: Sequence[Loop], seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            for loop in loops:
+                loop.check()
+            time.sleep(0.05)
+
+    def _say(self, what: str) -> None:
+        self._tell(f"{time.monotonic() - self._begun_at:7.1f} s  {what}")
