@@ -94,12 +94,12 @@ class Ends:
             if size > _UNIT_BYTES:
                 break
         records += self._last_digests.forget(over)
+        self._delete_topics(now_ms)  # those of ends that are out: what is written now comes to its topic first
         for notice in over:
             if notice.members or notice.destination.mode == "shared" or self._lives(notice):
                 self._notices.remove(notice)
             else:
-                self._notices.replace(msgspec.structs.replace(notice, written=True))
-        self._delete_topics(now_ms)
+                self._notices.replace(msgspec.structs.replace(notice, written=True, written_ms=now_ms))
         changes = self._notices.changes()
         self.busy = bool(changes) and (waiting > _AT_ONCE or size > _UNIT_BYTES)
         return records, changes
@@ -158,10 +158,10 @@ class Ends:
     def _delete_topics(self, now_ms: int) -> None:
         """Delete the topics that have stayed long enough, unless somebody took them over or still writes to them."""
         since_ms = now_ms - round(self._settings.results.linger_seconds * 1000)
-        due = [notice for notice in self._notices.lingering.values() if notice.ended_ms <= since_ms]
+        due = [notice for notice in self._notices.lingering.values() if notice.lingers_since_ms <= since_ms]
         if not due:
             return
-        later = [notice for notice in self._notices.lingering.values() if notice.ended_ms > since_ms]
+        later = [notice for notice in self._notices.lingering.values() if notice.lingers_since_ms > since_ms]
         others = [*self._notices.open.values(), *later]
         in_use = {topic_of(self._settings, notice.destination) for notice in others}
         self._load(due)

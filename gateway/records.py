@@ -279,6 +279,13 @@ class EndNotice(msgspec.Struct, frozen=True, omit_defaults=True):
     """The tokens of members that left it to others; none where it ended."""
     after_ms: int = 0
     """When the life before ended whose `cq.end` was still to be written, and comes first; else 0."""
+    written_ms: int = 0
+    """When `cq.end` was written; 0 where an earlier version noted only that it was."""
+
+    @property
+    def lingers_since_ms(self) -> int:
+        """Since when its readers may read that nothing follows: a notice may wait long for the evaluator."""
+        return self.written_ms or self.ended_ms
 
     @property
     def key(self) -> str:

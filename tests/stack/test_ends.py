@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from gateway.audit import Audit
-from gateway.records import TriggerSpec
+from gateway.positions import dedicated_topic
+from gateway.records import Destination, TriggerSpec
 from grouping.redis_store import TableStore
 from tests.benchmarks.ground import Ground
 from tests.benchmarks.timer_desk import Desk
@@ -11,6 +14,8 @@ from tests.stack.desk import HOUR, NOW, let_pass, written
 
 _CQS = 20
 _EXPIRE = NOW + HOUR
+_LINGER = HOUR
+"""The setting's default."""
 
 
 def test_redis_is_wiped_between_expire_and_the_ends(ground: Ground) -> None:
@@ -83,3 +88,30 @@ def test_who_shared_and_expires_together_is_told_by_the_end(ground: Ground) -> N
     assert {f"{shared}/leave/{found[name]['member']}" for name in leaves} == set(leaves)
     assert _CQS == len(leaves)
     assert 0 == desk.working.redis.hlen(desk.working.key("ends"))
+
+
+class _DedicatedDesk(Desk):
+    """A desk on which each destination has a topic of its own."""
+
+    def destination(self, number: int, trigger: TriggerSpec) -> Destination:
+        shared = super().destination(number, trigger)
+        return msgspec.structs.replace(shared, mode="dedicated", partition=0)
+
+
+def test_a_topic_stays_for_its_end(ground: Ground) -> None:
+    """However late the evaluator lets a destination end, its topic has `cq.end`, and lingers from then on."""
+    desk, trigger = _DedicatedDesk(ground.settings, NOW), TriggerSpec()
+    topic = dedicated_topic(desk.settings, desk.destination(0, trigger).destination_id)
+    desk.topics.create({topic: 1})
+    desk.create([trigger])
+    desk.publish()
+    let_pass(desk, 200)
+    desk.drop("c0")
+    desk.now_ms += 2 * _LINGER
+    let_pass(desk, 300)
+    desk.evaluate(1)
+    let_pass(desk, 500)
+    assert 1 < desk.topics.ends([(topic, 0)])[topic, 0]  # the record, and its transaction's mark
+    desk.now_ms += _LINGER
+    let_pass(desk, 300)
+    assert topic not in desk.topics.names()
