@@ -124,9 +124,19 @@ class QuarantineStore:
 
     def quarantined(self, stream_id: str) -> dict[str, Quarantine]:
         """Return by share what is known of a stream, what is over included."""
+        return self.quarantined_in([stream_id])[stream_id]
+
+    def quarantined_in(self, stream_ids: Collection[str]) -> dict[str, dict[str, Quarantine]]:
+        """Return by stream and share what is known, all at once."""
         with mapped():
-            bodies = self._redis.hgetall(self._key("quarantine", stream_id))
-        return {share.decode(): msgspec.json.decode(body, type=Quarantine) for share, body in bodies.items()}
+            pipeline = self._redis.pipeline(transaction=False)
+            for stream_id in stream_ids:
+                pipeline.hgetall(self._key("quarantine", stream_id))
+            found = pipeline.execute()
+        return {
+            stream_id: {share.decode(): msgspec.json.decode(body, type=Quarantine) for share, body in bodies.items()}
+            for stream_id, bodies in zip(stream_ids, found, strict=True)
+        }
 
     def put(self, stream_id: str, shares: Mapping[str, Quarantine]) -> None:
         """Note what is known of some shares now."""

@@ -85,15 +85,21 @@ class Isolation:
             self._failed.add(share)
             yield from self._not_evaluated(stage.events, stage.touched(share), share, reason)
 
-        if not self._caution.concerns(self._failed):
-            yield from halved(None, stage.shares, stage.records, self._report, failed)
+        def tried(shares: Shares | None) -> Records:
+            return halved(shares, stage.shares, stage.records, self._report, failed)
+
+        caution = self._caution
+        if not caution.concerns(self._failed):
+            yield from tried(None)
             return
-        together, apart, left_out = self._caution.divide(stage.shares(), self._failed)
-        for lot, held in [(together, ()), *((lot, lot) for lot in apart)]:
-            if lot:
-                self._caution.hold(held)
-                yield from halved(lot, stage.shares, stage.records, self._report, failed)
-        self._caution.hold(())
+        together, apart, left_out = caution.divide(stage.shares(), self._failed)
+        caution.hold(())
+        if together:
+            yield from tried(together if apart or left_out else None)
+        for lot in apart:
+            caution.hold(lot)
+            yield from tried(lot)
+        caution.hold(())
         for share in left_out:
             yield from self._not_evaluated(stage.events, stage.touched(share, safely=True), share, KILLED)
 
