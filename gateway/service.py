@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -286,10 +286,10 @@ class _Service:
         self._statements.counts.save()
         quarantines = self._statements.quarantines
         quarantines.look(now_ms())
+        streams = list(self._statements.catalog)
         self._streams = {}
         waiting = self._timers.waiting
-        for stream in self._statements.catalog:
-            behind = self._behind(stream)
+        for stream, behind in zip(streams, self._behind(streams), strict=True):
             BEHIND.labels(stream.name).set(behind)
             self._streams[stream.name] = {"behind": behind, "quarantined": quarantines.of_stream(stream.stream_id)}
             if count := waiting.get(stream.stream_id):
@@ -300,9 +300,19 @@ class _Service:
         """Return what is told beside the state."""
         return {"metrics_url": self._metrics_url, "streams": self._streams}
 
-    def _behind(self, stream: Stream) -> int:
+    def _behind(self, streams: Sequence[Stream]) -> Iterator[int]:
+        """Yield for each stream how many events are not evaluated; both servers are asked once for all of them."""
+        if not streams:
+            return
         with mapped():
-            body = self._working.redis.get(self._working.key("committed", stream.stream_id))
-        reached = stream.evaluated(json.loads(body)["offsets"] if body else {})
-        ends = self._topics.known_ends([(stream.topic, int(number)) for number in reached])
-        return sum(max(end + stream.base - reached[str(number)], 0) for (_, number), end in ends.items())
+            bodies = self._working.redis.mget([self._working.key("committed", each.stream_id) for each in streams])
+        reached = [
+            stream.evaluated(json.loads(body)["offsets"] if body else {})
+            for stream, body in zip(streams, bodies, strict=True)
+        ]
+        known = list(zip(streams, reached, strict=True))
+        places = {(stream.topic, int(number)) for stream, offsets in known for number in offsets}
+        ends = self._topics.known_ends(list(places))
+        for stream, offsets in known:
+            found = ((offset, ends.get((stream.topic, int(number)))) for number, offset in offsets.items())
+            yield sum(max(end + stream.base - offset, 0) for offset, end in found if end is not None)

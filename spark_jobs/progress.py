@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
@@ -73,9 +74,13 @@ class Progress:
         """Tell the store anew next time: it has lost what it was told."""
         self._told = None
 
-    def report_deleted(self) -> None:
-        """Write a dead letter for each range that the broker deleted ahead of us (contract §4); at least once."""
-        for number, first in self._broker.earliest(self.stream.topic).items():
+    def report_deleted(self, earliest: Mapping[int, int]) -> None:
+        """Write a dead letter for each range that the broker deleted ahead of us (contract §4); at least once.
+
+        Args:
+            earliest: By partition the first offset that the broker still has.
+        """
+        for number, first in earliest.items():
             partition = str(number)
             due = max(self._next(partition), self._deleted.get(partition, 0))
             if first > due:
@@ -87,7 +92,6 @@ class Progress:
                     extra={"stream": self.stream.name, "partition": number, "first": due, "last": first - 1},
                 )
 
-    def behind(self) -> int:
-        """Return how many offsets are not evaluated yet."""
-        ends = self._broker.ends(self.stream.topic)
+    def behind(self, ends: Mapping[int, int]) -> int:
+        """Return how many offsets are not evaluated yet; `ends` are those of the topic, by partition."""
         return sum(max(0, end - self._next(str(partition))) for partition, end in ends.items())

@@ -45,7 +45,6 @@ class _Running:
     failures: int = 0
     batch_at_start: int = -1
     start_at: float = 0.0
-    compare_at: float = 0.0
     behind: int | None = None
     steady_at: float = 0.0
     reason: str | None = None
@@ -85,6 +84,7 @@ class Streams:
         self._clock = clock
         self._running: dict[str, _Running] = {}
         self._epoch: int | None = None
+        self._compare_at = 0.0
 
     def reconcile(self) -> Iterator[str]:
         """Start, restart and stop what has to be, and tell how far each stream is.
@@ -121,6 +121,7 @@ class Streams:
             except OperationalError as error:
                 self._failed(running, error.detail or error.message)
             yield stream_id
+        self._compare()
 
     def _changed(self, running: _Running, stream: Stream) -> _Running:
         """Take over what the gateway noticed of a stream's topic: with another one the query begins anew."""
@@ -161,8 +162,6 @@ class Streams:
             self._trials.committed(running.stream.stream_id)
         elif self._clock() >= running.steady_at:
             running.reason = None
-        if self._clock() >= running.compare_at:
-            self._compare(running, running.progress)
 
     def _ended(self, running: _Running, failure: str) -> None:
         """Note the end of a query, and when it is started again."""
@@ -174,14 +173,21 @@ class Streams:
         else:
             self._failed(running, failure.strip().splitlines()[0])
 
-    def _compare(self, running: _Running, progress: Progress) -> None:
-        running.compare_at = self._clock() + _COMPARE_EVERY_SECONDS
+    def _compare(self) -> None:
+        """Compare how far the streams are with what the broker has: once a second, for all of them at once."""
+        if self._clock() < self._compare_at:
+            return
+        self._compare_at = self._clock() + _COMPARE_EVERY_SECONDS
         try:
-            progress.report_deleted()
-            running.behind = progress.behind()
+            bounds = self._broker.bounds(running.stream.topic for running in self._running.values() if running.query)
+            for running in self._running.values():
+                if running.progress is not None and running.stream.topic in bounds:
+                    earliest, ends = bounds[running.stream.topic]
+                    running.progress.report_deleted(earliest)
+                    running.behind = running.progress.behind(ends)
         except OperationalError as error:
-            # The query itself is the judge of whether the topic can be read.
-            log.warning("offsets not compared", extra={"stream": running.stream.name, "reason": error.message})
+            # Each query is itself the judge of whether its topic can be read.
+            log.warning("offsets not compared", extra={"reason": error.message})
 
     def _start(self, running: _Running) -> None:
         stream = running.stream
@@ -193,7 +199,7 @@ class Streams:
         progress = Progress(stream, position, self._store, self._broker)
         progress.tell()
         # Before the first batch: it would silently begin after what was deleted meanwhile.
-        progress.report_deleted()
+        progress.report_deleted(self._broker.earliest(stream.topic))
         if running.progress is not None and progress.batch > running.progress.batch:
             self._trials.committed(stream.stream_id)
         cautious = self._trials.begin(stream.stream_id)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
@@ -14,6 +16,11 @@ from spark_jobs.source import client_options
 __all__ = ["Broker", "SourceForm"]
 
 _TIMEOUT_SECONDS = 10.0
+_EARLIEST: OffsetSpec = OffsetSpec.earliest()
+_LATEST: OffsetSpec = OffsetSpec.latest()
+
+Offsets = dict[int, int]
+"""By partition of one topic."""
 
 
 class SourceForm(NamedTuple):
@@ -47,24 +54,62 @@ class Broker:
             raise OperationalError(f'topic "{topic}" cannot be read', detail=str(exc)) from exc
         return SourceForm(str(told.topic_id), sorted(partition.id for partition in told.partitions))
 
-    def earliest(self, topic: str) -> dict[int, int]:
-        """Return by partition the first offset that the broker still has."""
-        return self._offsets(topic, OffsetSpec.earliest())
+    def earliest(self, topic: str) -> Offsets:
+        """Return by partition the first offset that the broker still has.
 
-    def ends(self, topic: str) -> dict[int, int]:
-        """Return by partition the offset after the last committed record."""
-        return self._offsets(topic, OffsetSpec.latest())
+        Raises:
+            OperationalError: There is no such topic, or no broker answers.
+        """
+        return self._offsets([(topic, partition) for partition in self.form(topic).partitions], _EARLIEST)[topic]
 
-    def _offsets(self, topic: str, spec: OffsetSpec) -> dict[int, int]:
-        wanted = {TopicPartition(topic, partition): spec for partition in self.form(topic).partitions}
+    def ends(self, topic: str) -> Offsets:
+        """Return by partition the offset after the last committed record.
+
+        Raises:
+            OperationalError: There is no such topic, or no broker answers.
+        """
+        return self._offsets([(topic, partition) for partition in self.form(topic).partitions], _LATEST)[topic]
+
+    def bounds(self, topics: Iterable[str]) -> dict[str, tuple[Offsets, Offsets]]:
+        """Return the first offsets and the ends of many topics, at three questions in all.
+
+        Topics that cannot be read, or lack a leader, are left out: they keep nothing from the others.
+
+        Raises:
+            OperationalError: No broker answers.
+        """
+        places = self._places(sorted(set(topics)))
+        earliest, ends = self._offsets(places, _EARLIEST), self._offsets(places, _LATEST)
+        return {topic: (first, ends[topic]) for topic, first in earliest.items()}
+
+    def _places(self, topics: list[str]) -> list[tuple[str, int]]:
+        """Return the partitions of those topics that can be read."""
+        if not topics:
+            return []
+        described = self._admin.describe_topics(TopicCollection(topics), request_timeout=_TIMEOUT_SECONDS)
+        places = []
+        for topic, future in described.items():
+            with suppress(KafkaException):
+                partitions = future.result(_TIMEOUT_SECONDS).partitions
+                if all(partition.leader is not None for partition in partitions):
+                    places += [(topic, partition.id) for partition in partitions]
+        return places
+
+    def _offsets(self, places: list[tuple[str, int]], spec: OffsetSpec) -> dict[str, Offsets]:
+        if not places:
+            return {}
+        wanted = {TopicPartition(topic, partition): spec for topic, partition in places}
+        found: dict[str, Offsets] = {}
         try:
             asked = self._admin.list_offsets(
                 wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_TIMEOUT_SECONDS
             )
-            results: dict[int, Any] = {partition.partition: future.result() for partition, future in asked.items()}
-            return {partition: int(result.offset) for partition, result in results.items()}
+            for place, future in asked.items():
+                result: Any = future.result()
+                found.setdefault(place.topic, {})[place.partition] = int(result.offset)
         except KafkaException as exc:
             raise OperationalError("kafka did not answer", detail=str(exc)) from exc
+        return found
 
     def report_deleted(self, topic: str, partition: int, first: int, last: int) -> None:
         """Write the dead letter for the offsets `first` to `last`, and wait until the broker has it.
