@@ -86,7 +86,7 @@ class _Reader:
         order = msgspec.msgpack.decode(packed, type=Order)
         [(_, digest, answered)] = carry_out(kafka.reader(keeping=True), order, _BOUNDS, _MOST_HELD)
         rows = [] if digest is None else [(row.offset, row.body) for row in digest.rows]
-        return _Told(rows, answered.cursor or self.cursor, answered.repeats)
+        return _Told(rows, answered.cursor or msgspec.msgpack.decode(self._body, type=Cursor), answered.repeats)
 
 
 class _Ticks(RuleBasedStateMachine):
