@@ -15,22 +15,22 @@ from typing import Any
 
 
 def _deadly_predicate(holds: Callable[..., Any]) -> Callable[..., Any]:
-    def planted(conjuncts: Any, *rest: Any) -> Any:
+    def planted(conjuncts: Any, *rest: Any, **options: Any) -> Any:
         if "'deadly'" in repr(conjuncts):
             os.abort()
-        return holds(conjuncts, *rest)
+        return holds(conjuncts, *rest, **options)
 
     return planted
 
 
 def _harmful_select(encode: Callable[..., Any]) -> Callable[..., Any]:
-    def planted(events: Any, select: Any, *rest: Any) -> Any:
+    def planted(events: Any, select: Any, *rest: Any, **options: Any) -> Any:
         names = {item.name for item in select.items}
         if "deadly" in names:
             os.abort()
         if "raising" in names:
             raise MemoryError("planted")
-        return encode(events, select, *rest)
+        return encode(events, select, *rest, **options)
 
     return planted
 
