@@ -1,0 +1,20 @@
+"""The page of faults names tests that there are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+_ROOT = Path(__file__).parents[2]
+_PAGE = _ROOT / "docs" / "faults.md"
+_NAMED = re.compile(r"`((?:tests/unit/)?test_\w+\.py)(?:::(\w+))?`")
+
+
+def test_every_named_test_is_there() -> None:
+    """A row of the page names a file of tests, and where it names one of these, that one."""
+    named = _NAMED.findall(_PAGE.read_text())
+    assert len(named) > 40
+    for file, test in named:
+        path = _ROOT / (file if "/" in file else f"tests/stack/{file}")
+        assert path.exists(), f"{file} is not there"
+        assert not test or f"def {test}(" in path.read_text(), f"{file} has no {test}"
