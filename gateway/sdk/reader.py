@@ -111,6 +111,11 @@ class Reader:
         """Where to go on reading, by topic and partition."""
         return {(self._query.destination.topic, partition): offset for partition, offset in self._next.items()}
 
+    def widen(self, partitions: int) -> None:
+        """Read all partitions of a virtual destination's topic, from the beginning those that were added to it."""
+        for partition in range(partitions):
+            self._next.setdefault(partition, 0)
+
     def place(self, read: Mapping[tuple[str, int], int]) -> Place:
         """Return how far the handing over has come.
 

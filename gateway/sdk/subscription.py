@@ -27,6 +27,8 @@ _DESCRIBED = 2.0
 """Seconds after which virtual CQs are described again, when something comes for them."""
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 5.0, 300.0
 """Seconds between two times that the gateway is asked about CQs that should have expired."""
+_WIDENED = 5.0
+"""Seconds after which it is looked whether topics of virtual destinations were given further partitions."""
 _SLICE = 0.25
 """Seconds that one wait lasts, so that Ctrl-C and `close` are noticed."""
 
@@ -57,6 +59,7 @@ class Subscription:
         self._skip_lost = skip_lost
         self._describe = describe
         self._described_at = float("-inf")
+        self._widened_at = time.monotonic()
         self._held: list[Fields] = []
         """Records that wait until it is known which pauses they fall into."""
         self._ask_at = 0.0
@@ -121,6 +124,8 @@ class Subscription:
             TransportError: Kafka refuses.
         """
         if not self._held:
+            if time.monotonic() >= self._widened_at + _WIDENED:
+                self._widen()
             self._close_readers()
         wanted = self._feed.positions() if len(self.ends) != self._ends else self._assigned
         if len(wanted) < len(self._assigned):
@@ -136,10 +141,24 @@ class Subscription:
             records, self._held = self._held, []
             self._feed.add(records)
 
+    def _widen(self) -> None:
+        """Read the partitions too that the topics of virtual destinations were given since."""
+        try:
+            for reader in self._feed.readers:
+                if reader.filtered:
+                    reader.widen(self._inbox.partitions(reader.query.destination.topic, _SLICE))
+        except TransportError as error:
+            log.info("the partitions of results are not known", extra={"error": str(error)})
+        positions = self._feed.positions()
+        self._inbox.enter({where: positions[where] for where in positions.keys() - self._assigned.keys()})
+        self._assigned = self._assigned | positions
+        self._widened_at = time.monotonic()
+
     def _close_readers(self) -> None:
         """End what has nothing more to come: all that was fetched is handed over."""
         for reader in self._feed.readers:
             if reader.closing is not None and not reader.ended and not reader.closing.bounded:
+                self._widen()
                 try:
                     ends = {part: self._inbox.end(topic, part, _SLICE) for topic, part in reader.begins()}
                 except TransportError as error:

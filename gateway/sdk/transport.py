@@ -161,9 +161,24 @@ class Inbox:
             raise TransportError(f'asking for the end of "{topic}": no answer in time')
         return int(offsets[1])
 
+    def partitions(self, topic: str, seconds: float) -> int:
+        """Return how many partitions a topic has now; waits at most so long for Kafka.
+
+        Raises:
+            TransportError: Kafka is not reached.
+        """
+        try:
+            return len(self._consumer.list_topics(topic, timeout=seconds).topics[topic].partitions)
+        except KafkaException as exc:
+            raise thrown(exc, f'asking for the partitions of "{topic}"') from exc
+
     def assign(self, positions: Mapping[tuple[str, int], int]) -> None:
         """Read these partitions from these offsets on, instead of those before."""
         self._consumer.assign([TopicPartition(*where, offset) for where, offset in positions.items()])
+
+    def enter(self, positions: Mapping[tuple[str, int], int]) -> None:
+        """Read these partitions too, from these offsets on."""
+        self._consumer.incremental_assign([TopicPartition(*where, offset) for where, offset in positions.items()])
 
     def leave(self, places: Iterable[tuple[str, int]]) -> None:
         """Read these partitions no more: their topics may be deleted."""
