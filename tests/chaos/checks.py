@@ -36,7 +36,7 @@ class Comparison:
         """Return the same in words, and whether the results were written."""
         missing = self.missing()
         return [
-            f"lost: {self._show(missing[cq.name])} for {_text(cq)}; its topic has {_written(cq, lab)}"
+            f"lost: {self._show(missing[cq.name])} for {_text(cq)}; its topic has {_written(cq, missing[cq.name], lab)}"
             for cq in self._cqs
             if cq.name in missing
         ]
@@ -102,8 +102,9 @@ def _destination(cq: Cq) -> str:
     return json.dumps([cq.subscriber, cq.name]) if cq.mode == "virtual" else cq.created["destination"]["id"]
 
 
-def _written(cq: Cq, lab: Lab) -> str:
-    """Return what a CQ's reader can find on its topic."""
+def _written(cq: Cq, missing: Collection[Position], lab: Lab) -> str:
+    """Return what a CQ's reader can find on its topic: how many records, and at which offsets what it lacks."""
+    found: list[tuple[Position, int]] = []
     destination, kinds, tail = cq.created["destination"], Counter[str](), Tail(lab.client.bootstrap)
     begins = destination["offset"] if cq.mode == "virtual" else {destination["partition"]: destination["offset"]}
     if destination["topic"] not in lab.client.topics():
@@ -112,9 +113,13 @@ def _written(cq: Cq, lab: Lab) -> str:
         tail.add(destination["topic"], partition, offset)
     for message in tail.drain():
         if message.key().decode() in (destination["key"], destination["id"]):
-            kinds[dict(message.headers())["ce_type"].decode()] += 1
+            headers = dict(message.headers())
+            kinds[headers["ce_type"].decode()] += 1
+            *_, partition, offset = headers["ce_id"].decode().split("/")
+            if headers["ce_type"] == b"cq.match" and (place := Position(int(partition), int(offset))) in missing:
+                found.append((place, message.offset()))
     tail.close()
-    return f"{dict(kinds)} from {begins}"
+    return f"{dict(kinds)} from {begins}, and of the lost ones {len(found)}, as {found[:3]}"
 
 
 def _text(cq: Cq) -> str:

@@ -7,11 +7,12 @@ import shutil
 import signal
 import time
 from collections.abc import Callable
-from pathlib import Path
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewPartitions
 
 from tests.chaos.host import ROLES, Host
+from tests.kafka_client import wait_until
 from tests.stack.lab import Lab, Source
 
 __all__ = ["FAULTS", "Fault", "Ground"]
@@ -55,7 +56,7 @@ def _stop(*choices: str) -> Fault:
 
 def _wipe(ground: Ground) -> None:
     """Take Redis away with its files."""
-    shutil.rmtree(ground.host.data / "redis" / "appendonlydir")
+    shutil.rmtree(ground.host.data / "redis" / "appendonlydir", ignore_errors=True)
     ground.host.send("redis", signal.SIGKILL)
 
 
@@ -63,17 +64,15 @@ def _set_back(ground: Ground) -> None:
     """Let Redis come back as it was some seconds ago."""
     kept = ground.host.data / "redis" / "appendonlydir"
     copy, old = kept.with_name("copy"), kept.with_name("old")
-    _copy(kept, copy)
+    if not kept.exists():
+        ground.tell("skipped: Redis has just lost its files")
+        return
+    shutil.copytree(kept, copy)
     time.sleep(ground.rng.choice((0.5, 3.0, 8.0)))
     kept.rename(old)
     copy.rename(kept)
     ground.host.send("redis", signal.SIGKILL)
     shutil.rmtree(old)
-
-
-def _copy(kept: Path, copy: Path) -> None:
-    shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(kept, copy)
 
 
 def _fill_disk(ground: Ground) -> None:
@@ -107,9 +106,18 @@ def _add_partition(ground: Ground) -> None:
     if wanted > 6:
         ground.tell("skipped: there are six partitions already")
         return
-    client.admin.create_partitions([NewPartitions(source.topic, wanted)])[source.topic].result(60)
-    while len(client._producer.list_topics(source.topic, timeout=30).topics[source.topic].partitions) < wanted:
+
+    def added() -> bool:
         time.sleep(0.1)
+        try:
+            known = len(client._producer.list_topics(source.topic, timeout=5).topics[source.topic].partitions)
+            if known < wanted:
+                client.admin.create_partitions([NewPartitions(source.topic, wanted)])[source.topic].result(5)
+        except KafkaException:
+            return False  # it is away, or has just added it
+        return known == wanted
+
+    wait_until(added, f"partition {wanted} of {source.topic}")
     source.partitions = wanted
 
 

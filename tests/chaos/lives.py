@@ -27,7 +27,7 @@ class Cq(Life):
     mode: str = "shared"
     """``shared``, ``dedicated``, ``virtual`` or ``digest``."""
     promised_until: int = 0
-    """So many events were certainly in digests at the last quiet moment before its DROP."""
+    """So many events were certainly evaluated, and in digests, at the last quiet moment before its DROP."""
     got: Counter[Position] = field(default_factory=Counter)
     """Per event: how often it was handed over as a match."""
     digested: Counter[object] = field(default_factory=Counter)
@@ -43,13 +43,18 @@ class Cq(Life):
         return self.gone_from is not None
 
     def must(self, count: int) -> range:
-        """The events that it must have got, of so many: a DROP discards what a digest has not brought yet."""
+        """The events that it must have got, of so many.
+
+        A DROP discards what a digest has not brought yet, and takes effect at once where the reader filters.
+        """
         due = Life.must(self, count)
-        return (
-            range(due.start, min(due.stop, self.promised_until))
-            if self.mode == "digest" and self.drop_sent is not None
-            else due
-        )
+        at_once = self.mode in ("digest", "virtual") and self.drop_sent is not None
+        return range(due.start, min(due.stop, self.promised_until)) if at_once else due
+
+    def may(self, count: int) -> range:
+        """The events that it may have got, of so many: a reader that filters reads others' up to its CQ's end."""
+        allowed = Life.may(self, count)
+        return range(allowed.start, count) if self.mode == "virtual" else allowed
 
 
 def new_cq(rng: random.Random, declared: Stream, before: Sequence[Cq], evaluated: int, subscriber: str) -> Cq:

@@ -26,6 +26,10 @@ _QUIET_SECONDS = 45.0
 """When all is evaluated, readers get the next result within it: some ticks, and a re-read by a resumed cursor."""
 
 
+_LOST_AT_ONCE = ("kill", "wipe", "set-back")
+"""How the names of faults begin that are over in an instant, so that the time from them on is that of the recovery."""
+
+
 @dataclass(slots=True)
 class Tally:
     """What a run came to."""
@@ -92,7 +96,7 @@ class Chaos:
                 self._sleep(loops, self._rng.choice((0.2, 1.0, 3.0)))
             self._host.await_ready()
             self._sleep(loops, 2.0)
-            if len(faults) == 1:
+            if len(faults) == 1 and faults[0].startswith(_LOST_AT_ONCE):
                 self._measure(faults[0], loops)
         self._settle()
 
