@@ -96,7 +96,6 @@ def _run(settings: Settings, token: str, status: StatusFile) -> None:
     if jvm is not None:
         note_jvm(settings.data, jvm.pid)
     broker = Broker(settings)
-    warm_up(spark, settings, broker)
     streams = Streams(
         spark,
         settings,
@@ -107,6 +106,12 @@ def _run(settings: Settings, token: str, status: StatusFile) -> None:
         time.monotonic,
     )
     DigestJobs(spark, settings, token, partial(_end, "digests not written")).start()
+    try:
+        for _ in streams.reconcile():  # what waits since an earlier evaluator's death goes on at once
+            status.still()
+    except OperationalError as error:
+        log.info("no streams yet", extra={"reason": _line(error)})
+    warm_up(spark, settings, broker)
     log.info("evaluator ready")
     state, written_at = "starting", 0.0
     while jvm is None or jvm.poll() is None:
