@@ -59,6 +59,8 @@ def mapped(doing: str) -> Iterator[None]:
         if isinstance(cause, KafkaError) and cause.code() in _FENCED:
             raise Fenced("another gateway has taken over", hint="Stop one of the two.") from error
         raise KafkaUnavailable(f"kafka failed at {doing}", detail=str(cause)) from error
+    except TimeoutError as error:  # of a future: a broker that hangs refuses nothing
+        raise KafkaUnavailable(f"kafka failed at {doing}", detail="It did not answer in time.") from error
 
 
 def client_config(settings: Settings, **typed: object) -> dict[str, object]:
