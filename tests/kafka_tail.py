@@ -68,10 +68,18 @@ class Tail:
             elif error.code() == KafkaError._PARTITION_EOF:
                 self.next[place] = max(self.next[place], message.offset())
             elif error.code() in _GONE:
-                self.remove(*place)
+                if self._is_gone(place[0]):
+                    self.remove(*place)
             else:
                 assert error.retriable(), error
         return messages
+
+    def _is_gone(self, topic: str) -> bool:
+        """Tell whether a topic was deleted: a broker that has just started knows only some of its topics."""
+        try:
+            return topic not in self._consumer.list_topics(timeout=10).topics
+        except KafkaException:
+            return False
 
     def drain(self, timeout: float = 180.0) -> list[Any]:
         """Return everything up to where the partitions end at this moment."""
