@@ -236,6 +236,8 @@ class Inbox:
                 self.reached[message.topic() or "", message.partition() or 0] = message.offset() or 0
             elif deleted(error) and skip_lost:
                 where = TopicPartition(message.topic() or "", message.partition() or 0, OFFSET_BEGINNING)
+                if where not in self._consumer.assignment():
+                    continue  # of a topic that was left, and deleted since
                 log.warning("results were deleted before they were read", extra={"topic": where.topic})
                 self._consumer.incremental_unassign([where])
                 self._consumer.incremental_assign([where])
