@@ -99,11 +99,11 @@ def test_partitions_are_added_under_virtual_cqs(lab: Lab) -> None:
 def test_topics_of_kafka_and_of_gateways_are_not_read(lab: Lab, name: str) -> None:
     """What another gateway's subscribers say and get is theirs alone."""
     other = f"other-{lab.token}."
-    for own in ("commands", "replies", "catalog", "pending", "results.d_1"):
-        lab.client.make_topic(other + own)
+    theirs = [
+        lab.client.make_topic(other + own) for own in ("commands", "replies", "catalog", "pending", "results.d_1")
+    ]
+    wait_until(lambda: lab.client.topics() >= {*theirs}, "the other gateway's topics")
     ddl = f"CREATE STREAM s_{lab.token} (n INT) WITH (topic = '{name.format(other=other)}', format = 'json')"
     reply = lab.client.execute(ddl, lab.subscriber("owner"))
-    lab.client.admin.delete_topics(
-        [other + own for own in ("commands", "replies", "catalog", "pending", "results.d_1")]
-    )
+    lab.client.admin.delete_topics(theirs)
     assert "not-allowed" == reply.code, reply.fields
