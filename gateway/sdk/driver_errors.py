@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from gateway.sdk.errors import ResultsGone, TransportError
 
-__all__ = ["deleted", "mapped", "passing", "thrown"]
+__all__ = ["deleted", "mapped", "passing", "thrown", "unknown"]
 
 _GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
 
@@ -34,6 +34,11 @@ def deleted(error: KafkaError) -> bool:
     return error.code() == KafkaError._AUTO_OFFSET_RESET
 
 
+def unknown(error: KafkaError) -> bool:
+    """Whether a broker does not know the topic: it was deleted, or the broker has just started."""
+    return error.code() in _GONE
+
+
 def mapped(error: KafkaError, doing: str) -> TransportError:
     """Return the SDK's error for the driver's.
 
@@ -41,7 +46,7 @@ def mapped(error: KafkaError, doing: str) -> TransportError:
         error: What librdkafka said.
         doing: What was tried; the message begins with it.
     """
-    if deleted(error) or error.code() in _GONE:
+    if deleted(error) or unknown(error):
         return ResultsGone(
             f"{doing}: the topic or its records were deleted",
             detail=f"{error.str()}.",

@@ -18,7 +18,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from gateway.sdk.driver_errors import deleted, mapped, passing, thrown
+from gateway.sdk.driver_errors import deleted, mapped, passing, thrown, unknown
 from gateway.sdk.errors import Closed, TransportError
 from gateway.sdk.record import Fields
 
@@ -26,6 +26,8 @@ __all__ = ["Inbox", "Sender"]
 
 log = logging.getLogger(__name__)
 
+_LOOK_SECONDS = 5.0
+"""How long Kafka is waited for when it is asked whether a topic was deleted."""
 _QUIET = {"log_level": "2"}
 """librdkafka would write to stderr what `_note` logs and errors tell; options given may bring it back."""
 
@@ -241,12 +243,19 @@ class Inbox:
                 log.warning("results were deleted before they were read", extra={"topic": where.topic})
                 self._consumer.incremental_unassign([where])
                 self._consumer.incremental_assign([where])
-            elif not passing(error):
+            elif not passing(error) and not (unknown(error) and self._is_there(message.topic() or "")):
                 self._trouble = mapped(error, f'reading "{message.topic()}"')
         if self._trouble is not None and not sound:
             trouble, self._trouble = self._trouble, None
             raise trouble
         return sound
+
+    def _is_there(self, topic: str) -> bool:
+        """Tell whether a topic that was not known a moment ago may be there: a broker that starts knows only some."""
+        try:
+            return topic in self._consumer.list_topics(timeout=_LOOK_SECONDS).topics
+        except KafkaException:
+            return True
 
 
 def _freed(message: Message) -> Fields:

@@ -10,8 +10,10 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
+from confluent_kafka import KafkaError
 
-from gateway.sdk import BadQuery, Client, Match, Reply, aio, connect
+from gateway.sdk import BadQuery, Client, Match, Reply, ResultsGone, aio, connect
+from gateway.sdk.transport import Inbox
 from tests.kafka_client import RawClient
 from tests.stack.server import Stack
 
@@ -112,3 +114,23 @@ def test_a_shell_can_do_it(stack: Stack, client: Client, stream: str) -> None:
     client.publish(stream, rows(5))
     [line] = cq("tail", "shell", "--limit", "1").stdout.splitlines()
     assert {"price": 3.0} == json.loads(line)["row"]
+
+
+def test_a_topic_that_a_starting_broker_does_not_know_is_not_gone(stack: Stack) -> None:
+    """Only a topic that is not there when Kafka is asked for it is told as deleted."""
+
+    class Unknown:
+        def __init__(self, topic: str) -> None:
+            self._topic = topic
+
+        def error(self) -> KafkaError:
+            return KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
+
+        def topic(self) -> str:
+            return self._topic
+
+    inbox = Inbox(stack.bootstrap, {})
+    assert [] == inbox._sound([Unknown(f"{stack.prefix}results")], skip_lost=True)  # type: ignore[list-item]
+    with pytest.raises(ResultsGone):
+        inbox._sound([Unknown(f"{stack.prefix}results.d_gone")], skip_lost=True)  # type: ignore[list-item]
+    inbox.close()
