@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from gateway.sdk.doubts import Doubts
 
 __all__ = ["DeadLetter", "Result", "Results", "Tail", "dead_letters"]
 
@@ -33,6 +36,7 @@ class Tail:
                 "topic.metadata.refresh.interval.ms": 5000,
             }
         )
+        self._doubts = Doubts()
         self.next: dict[Place, int] = {}
         """The offset that each partition is read up to."""
 
@@ -68,18 +72,26 @@ class Tail:
             elif error.code() == KafkaError._PARTITION_EOF:
                 self.next[place] = max(self.next[place], message.offset())
             elif error.code() in _GONE:
-                if self._is_gone(place[0]):
-                    self.remove(*place)
+                self._doubts.note(place, time.monotonic())
             else:
                 assert error.retriable(), error
+        for place in self._doubts.due(time.monotonic()):
+            self._ask_again(place)
         return messages
 
-    def _is_gone(self, topic: str) -> bool:
-        """Tell whether a topic was deleted: a broker that has just started knows only some of its topics."""
+    def _ask_again(self, place: Place) -> None:
+        """Read on where a topic is there after all, which a broker that had just started did not know."""
+        if place not in self.next:
+            return
         try:
-            return topic not in self._consumer.list_topics(timeout=10).topics
+            there = place[0] in self._consumer.list_topics(timeout=10).topics
         except KafkaException:
-            return False
+            self._doubts.note(place, time.monotonic())
+            return
+        if there:
+            self.add(*place, self.next[place])
+        else:
+            self.remove(*place)
 
     def drain(self, timeout: float = 180.0) -> list[Any]:
         """Return everything up to where the partitions end at this moment."""
@@ -95,6 +107,16 @@ class Tail:
         """Give the connection back."""
         self._consumer.close()
 
+    def _is_gone(self, topic: str) -> bool:
+        """Tell whether a topic was deleted; a broker that starts does not know it for a moment."""
+        deadline = time.monotonic() + 3
+        while time.monotonic() < deadline:
+            with suppress(KafkaException):
+                if topic in self._consumer.list_topics(timeout=10).topics:
+                    return False
+            time.sleep(0.2)
+        return True
+
     def _end(self, topic: str, partition: int) -> int:
         deadline = time.monotonic() + 30
         while True:
@@ -103,10 +125,11 @@ class Tail:
                 assert low_high is not None, f"{topic}/{partition} has no end"
                 return low_high[1]
             except KafkaException as exc:  # a topic just made has no leader yet
-                if exc.args[0].code() in _GONE:
+                if exc.args[0].code() in _GONE and self._is_gone(topic):
                     self.remove(topic, partition)
                     return 0
-                if not exc.args[0].retriable() or time.monotonic() > deadline:
+                retriable = exc.args[0].retriable() or exc.args[0].code() in _GONE
+                if not retriable or time.monotonic() > deadline:
                     raise
 
 

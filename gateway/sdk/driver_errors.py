@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from gateway.sdk.errors import ResultsGone, TransportError
 
-__all__ = ["deleted", "mapped", "passing", "thrown", "unknown"]
+__all__ = ["deleted", "gone", "mapped", "passing", "thrown", "unknown"]
 
 _GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
 
@@ -39,6 +39,15 @@ def unknown(error: KafkaError) -> bool:
     return error.code() in _GONE
 
 
+def gone(doing: str, detail: str) -> ResultsGone:
+    """Return the SDK's error for results that are not kept any more."""
+    return ResultsGone(
+        f"{doing}: the topic or its records were deleted",
+        detail=detail,
+        hint="Begin anew without the cursor, or keep results longer (results.retention_hours).",
+    )
+
+
 def mapped(error: KafkaError, doing: str) -> TransportError:
     """Return the SDK's error for the driver's.
 
@@ -47,11 +56,7 @@ def mapped(error: KafkaError, doing: str) -> TransportError:
         doing: What was tried; the message begins with it.
     """
     if deleted(error) or unknown(error):
-        return ResultsGone(
-            f"{doing}: the topic or its records were deleted",
-            detail=f"{error.str()}.",
-            hint="Begin anew without the cursor, or keep results longer (results.retention_hours).",
-        )
+        return gone(doing, f"{error.str()}.")
     if passing(error):
         return TransportError(
             f"{doing}: Kafka is not reached", detail=f"{error.str()}.", hint="Check the bootstrap address."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 
@@ -18,7 +19,8 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from gateway.sdk.driver_errors import deleted, mapped, passing, thrown, unknown
+from gateway.sdk.doubts import Doubts
+from gateway.sdk.driver_errors import deleted, gone, mapped, passing, thrown, unknown
 from gateway.sdk.errors import Closed, TransportError
 from gateway.sdk.record import Fields
 
@@ -146,6 +148,9 @@ class Inbox:
         self._lock = threading.Lock()
         self._closed = False
         self._trouble: TransportError | None = None
+        self._doubts = Doubts()
+        self._begins: dict[tuple[str, int], int] = {}
+        """Where each partition that is read was begun."""
         self.reached: dict[tuple[str, int], int] = {}
         """Topic and partition → the offset at which there was nothing more, when it was last reached."""
 
@@ -176,17 +181,23 @@ class Inbox:
 
     def assign(self, positions: Mapping[tuple[str, int], int]) -> None:
         """Read these partitions from these offsets on, instead of those before."""
+        self._begins = dict(positions)
         self._consumer.assign([TopicPartition(*where, offset) for where, offset in positions.items()])
 
     def enter(self, positions: Mapping[tuple[str, int], int]) -> None:
         """Read these partitions too, from these offsets on."""
+        self._begins |= positions
         self._consumer.incremental_assign([TopicPartition(*where, offset) for where, offset in positions.items()])
 
     def leave(self, places: Iterable[tuple[str, int]]) -> None:
         """Read these partitions no more: their topics may be deleted."""
+        left = list(places)
         with self._lock:
             if not self._closed:
-                self._consumer.incremental_unassign([TopicPartition(*where) for where in places])
+                for where in left:
+                    self._begins.pop(where, None)
+                self._doubts.forget(left)
+                self._consumer.incremental_unassign([TopicPartition(*where) for where in left])
 
     def fetch(self, seconds: float, *, most: int = 2000, skip_lost: bool = True) -> list[Fields]:
         """Return the next records, waiting at most so long for the first.
@@ -218,6 +229,7 @@ class Inbox:
                 messages = [] if first is None else [first, *self._consumer.consume(most - 1, 0)]
             except KafkaException as exc:
                 raise thrown(exc, "reading") from exc
+            self._resolve_doubts()
             return self._sound(messages, skip_lost)
 
     def close(self) -> None:
@@ -243,19 +255,36 @@ class Inbox:
                 log.warning("results were deleted before they were read", extra={"topic": where.topic})
                 self._consumer.incremental_unassign([where])
                 self._consumer.incremental_assign([where])
-            elif not passing(error) and not (unknown(error) and self._is_there(message.topic() or "")):
+            elif unknown(error):
+                self._doubts.note((message.topic() or "", message.partition() or 0), time.monotonic())
+            elif not passing(error):
                 self._trouble = mapped(error, f'reading "{message.topic()}"')
         if self._trouble is not None and not sound:
             trouble, self._trouble = self._trouble, None
             raise trouble
         return sound
 
-    def _is_there(self, topic: str) -> bool:
-        """Tell whether a topic that was not known a moment ago may be there: a broker that starts knows only some."""
+    def _resolve_doubts(self) -> None:
+        """Read on where a topic is there after all: librdkafka would look for it minutes later."""
+        places = self._doubts.due(time.monotonic())
+        if not places:
+            return
         try:
-            return topic in self._consumer.list_topics(timeout=_LOOK_SECONDS).topics
+            there = self._consumer.list_topics(timeout=_LOOK_SECONDS).topics
+            positions = self._consumer.position([TopicPartition(*where) for where in places])
         except KafkaException:
-            return True
+            for where in places:
+                self._doubts.note(where, time.monotonic())
+            return
+        for where, position in zip(places, positions, strict=True):
+            if where not in self._begins:
+                continue  # it was left meanwhile
+            if where[0] not in there:
+                self._trouble = gone(f'reading "{where[0]}"', "Kafka does not know the topic.")
+                continue
+            offset = position.offset if position.offset >= 0 else self._begins[where]
+            self._consumer.incremental_unassign([TopicPartition(*where)])
+            self._consumer.incremental_assign([TopicPartition(*where, offset)])
 
 
 def _freed(message: Message) -> Fields:

@@ -6,11 +6,11 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import KafkaError
 
 from gateway.sdk import BadQuery, Client, Match, Reply, ResultsGone, aio, connect
 from gateway.sdk.transport import Inbox
@@ -116,21 +116,21 @@ def test_a_shell_can_do_it(stack: Stack, client: Client, stream: str) -> None:
     assert {"price": 3.0} == json.loads(line)["row"]
 
 
-def test_a_topic_that_a_starting_broker_does_not_know_is_not_gone(stack: Stack) -> None:
-    """Only a topic that is not there when Kafka is asked for it is told as deleted."""
-
-    class Unknown:
-        def __init__(self, topic: str) -> None:
-            self._topic = topic
-
-        def error(self) -> KafkaError:
-            return KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
-
-        def topic(self) -> str:
-            return self._topic
-
+def test_a_topic_that_a_starting_broker_does_not_know_is_not_gone(stack: Stack, client: Client, stream: str) -> None:
+    """Where a topic was not known, Kafka is asked again: what is there is read on, what is not is told as deleted."""
+    destination = client.create("all", f"SELECT symbol FROM {stream}", publish="SHARED").destination
+    here, absent = (destination.topic, destination.partition or 0), (f"{stack.prefix}results.d_gone", 0)
     inbox = Inbox(stack.bootstrap, {})
-    assert [] == inbox._sound([Unknown(f"{stack.prefix}results")], skip_lost=True)  # type: ignore[list-item]
+    inbox.assign({here: destination.begins()[here[1]]})
+    inbox._doubts.note(here, time.monotonic() - 60)
+    client.publish(stream, rows(1))
+    deadline = time.monotonic() + 60
+    while not (found := inbox.fetch(1.0)):
+        assert time.monotonic() < deadline, "nothing is read"
+    assert [b'{"symbol":"INTC"}'] == [each.value for each in found]
+    inbox.enter({absent: 0})
+    inbox._doubts.note(absent, time.monotonic() - 60)
     with pytest.raises(ResultsGone):
-        inbox._sound([Unknown(f"{stack.prefix}results.d_gone")], skip_lost=True)  # type: ignore[list-item]
+        while True:
+            inbox.fetch(1.0)
     inbox.close()

@@ -1,0 +1,39 @@
+"""Topics that a broker did not know when it was asked: deleted, or the broker had just started. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["Doubts"]
+
+_SECONDS = 10.0
+"""How long a broker that starts may not know its topics."""
+
+
+class Doubts:
+    """Partitions whose topics were not known, until it is time to ask again."""
+
+    def __init__(self) -> None:
+        self._since: dict[tuple[str, int], float] = {}
+
+    def note(self, where: tuple[str, int], now: float) -> None:
+        """Take in that a partition's topic was not known; `now` in seconds of a monotonic clock."""
+        self._since.setdefault(where, now)
+
+    def due(self, now: float) -> list[tuple[str, int]]:
+        """Return the partitions to ask about now, and forget them.
+
+        Example:
+            >>> doubts = Doubts()
+            >>> doubts.note(("results", 3), 100.0)
+            >>> doubts.due(105.0), doubts.due(110.0), doubts.due(110.0)
+            ([], [('results', 3)], [])
+        """
+        found = [where for where, since in self._since.items() if now >= since + _SECONDS]
+        self.forget(found)
+        return found
+
+    def forget(self, places: Iterable[tuple[str, int]]) -> None:
+        """Pass over partitions that are not read any more."""
+        for where in places:
+            self._since.pop(where, None)
