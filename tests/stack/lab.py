@@ -69,15 +69,19 @@ class Source:
             self._watched = None
 
     def _pass(self, partitions: Iterable[int]) -> None:
-        awaited = self.publish([Event({}, partition) for partition in partitions], lambda _: self._blank)
-        self.fences.update(awaited)
         watched = self._watched
         assert watched is not None
+        results = self._lab.results.of(watched)
+        read = len(results)
+        awaited = self.publish([Event({}, partition) for partition in partitions], lambda _: self._blank)
+        self.fences.update(awaited)
+        left = {tuple(position) for position in awaited}
 
         def seen() -> bool:
-            last = self._lab.results.of(watched)[-500:]  # a cq.end too, of the watching before
-            found = {one.source[1:] for one in last if one.kind == "cq.match"}
-            return all(tuple(position) in found for position in awaited)
+            nonlocal read
+            fresh, read = results[read:], len(results)
+            left.difference_update(one.source[1:] for one in fresh if one.kind == "cq.match")
+            return not left
 
         self._lab.results.until(seen, f"evaluation of {self.name} up to {awaited}")
 
