@@ -86,7 +86,8 @@ def test_a_forbidden_topic_holds_up_nothing(cluster: Ground) -> None:
     topics, places = Topics(cluster.settings), [("secret", 0), ("open", 0)]
     for topic in ("secret", "open"):
         cluster.make_topic(topic, 1)
-    assert dict.fromkeys(places, 0) == topics.known_ends(places)
+    # A broker tells the ends of topics that were just made a moment later.
+    wait_until(lambda: topics.known_ends(places) == dict.fromkeys(places, 0), "the topics' ends")
     admin = AdminClient({"bootstrap.servers": cluster.settings.kafka.bootstrap})
     theirs = AclBinding(
         ResourceType.TOPIC, "secret", ResourcePatternType.LITERAL, "User:somebody", "*",
