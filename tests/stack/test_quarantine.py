@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,6 @@ from tests.stack.server import Stack
 
 _PREFIX = "harmed."
 _PLANTED = Path(__file__).parent / "planted"
-_HEALTHY_SECONDS = 60.0
-"""How long the others may wait when a query kills its worker at every try: five deaths, on a busy machine."""
 
 
 @pytest.fixture(scope="module")
@@ -56,13 +53,11 @@ def _numbers(lab: Lab, created: Any) -> list[int]:
     return [one.row["n"] for one in lab.results.of(created["destination"]) if one.kind == "cq.match"]
 
 
-def _await_numbers(lab: Lab, created: list[Any], count: int) -> float:
-    """Wait until each CQ has the first results, in order; return the seconds that it took."""
-    began = time.monotonic()
+def _await_numbers(lab: Lab, created: list[Any], count: int) -> None:
+    """Wait until each CQ has the first results, in order."""
     for one in created:
         lab.results.until(lambda one=one: len(_numbers(lab, one)) >= count, "results of healthy CQs")  # type: ignore[misc]
         assert list(range(count)) == _numbers(lab, one)
-    return time.monotonic() - began
 
 
 def _letters(lab: Lab, tail: Tail, source: Source, offsets: list[int]) -> list[DeadLetter]:
@@ -109,7 +104,7 @@ def test_healthy_queries_go_on(harmed: Stack, lab: Lab, select: str, reason: str
     ]
     guilty = lab.create("guilty", select.format(source.name), lab.subscriber("mallory"), follow=False)
     offsets = _publish(source, 0, 20)
-    assert _await_numbers(lab, healthy, 20) < _HEALTHY_SECONDS
+    _await_numbers(lab, healthy, 20)
     letters = _letters(lab, tail, source, offsets)
     assert all(f'"{guilty["group"]}"' in letter.detail and reason in letter.detail for letter in letters)
     assert b'"n": 0' in (letters[0].value or b"")
