@@ -34,6 +34,8 @@ class Cq(Life):
     """Per number of an event: how often it was handed over in a digest."""
     rows: dict[Position, Row] = field(default_factory=dict)
     """Per event, what was handed over, where the raw records don't show it: of virtual CQs."""
+    redis_lost: bool = False
+    """Whether Redis was lost in the round of its DROP: what was not evaluated by then is evaluated without it."""
     retired: bool = False
     """Whether it was dropped, and compared for the last time."""
 
@@ -45,10 +47,11 @@ class Cq(Life):
     def must(self, count: int) -> range:
         """The events that it must have got, of so many.
 
-        A DROP discards what a digest has not brought yet, and takes effect at once where the reader filters.
+        A DROP discards what a digest has not brought yet, and takes effect at once where the reader filters, or where
+        Redis is lost before it is evaluated (docs/faults.md, what is not survived).
         """
         due = Life.must(self, count)
-        at_once = self.mode in ("digest", "virtual") and self.drop_sent is not None
+        at_once = self.drop_sent is not None and (self.mode in ("digest", "virtual") or self.redis_lost)
         return range(due.start, min(due.stop, self.promised_until)) if at_once else due
 
     def may(self, count: int) -> range:

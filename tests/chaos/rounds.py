@@ -26,6 +26,8 @@ _QUIET_SECONDS = 45.0
 """When all is evaluated, readers get the next result within it: some ticks, and a re-read by a resumed cursor."""
 
 
+_REDIS_LOST = ("wipe-redis", "set-back-redis")
+"""Faults after which Redis lacks what was dropped and is not evaluated yet."""
 _LOST_AT_ONCE = ("kill", "wipe", "set-back")
 """How the names of faults begin that are over in an instant, so that the time from them on is that of the recovery."""
 
@@ -98,6 +100,10 @@ class Chaos:
             self._sleep(loops, 2.0)
             if len(faults) == 1 and faults[0].startswith(_LOST_AT_ONCE):
                 self._measure(faults[0], loops)
+        self._commands.finish()
+        if any(name in _REDIS_LOST for name in faults):
+            for cq in self._commands.cqs:
+                cq.redis_lost |= cq.gone and not cq.retired
         self._settle()
 
     def finish(self) -> None:
@@ -137,8 +143,7 @@ class Chaos:
         self._recovery.note()
 
     def _settle(self) -> None:
-        """Wait until all is answered, evaluated and read, and compare."""
-        self._commands.finish()
+        """Wait until all is evaluated and read, and compare."""
         self._source.fence()
         count = len(self._source.events)
         comparison = Comparison(self._declared, self._source.events, self._accepted())
