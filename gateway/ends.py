@@ -9,7 +9,6 @@ tells those who left a destination to others.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
@@ -26,7 +25,7 @@ from gateway.table_upkeep import oldest_pin
 from gateway.timers.frontier import covers
 from gateway.timers.last_digests import LastDigests
 from gateway.working_copy import WorkingCopy
-from grouping.redis_store import mapped
+from grouping.redis_store import committed_positions, mapped
 from grouping.settings import Settings
 
 __all__ = ["Ends", "end_record", "leave_records"]
@@ -153,7 +152,7 @@ class Ends:
             return None
         with mapped():
             body = self._working.redis.get(self._working.key("committed", stream_id))
-        return stream.evaluated(json.loads(body)["offsets"] if body else {})
+        return stream.evaluated(committed_positions(body))
 
     def _delete_topics(self, now_ms: int) -> None:
         """Delete the topics that have stayed long enough, unless somebody took them over or still writes to them."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import logging
 import os
 import signal
@@ -39,7 +38,7 @@ from gateway.working_copy import WorkingCopy
 from grouping.catalog import Stream
 from grouping.errors import OperationalError
 from grouping.lease import Lease
-from grouping.redis_store import StoreLost, TableStore, eviction_policy, mapped
+from grouping.redis_store import StoreLost, TableStore, committed_positions, eviction_policy, mapped
 from grouping.settings import Settings
 
 __all__ = ["collect_seldom", "run_gateway"]
@@ -306,10 +305,7 @@ class _Service:
             return
         with mapped():
             bodies = self._working.redis.mget([self._working.key("committed", each.stream_id) for each in streams])
-        reached = [
-            stream.evaluated(json.loads(body)["offsets"] if body else {})
-            for stream, body in zip(streams, bodies, strict=True)
-        ]
+        reached = [stream.evaluated(committed_positions(body)) for stream, body in zip(streams, bodies, strict=True)]
         known = list(zip(streams, reached, strict=True))
         places = {(stream.topic, int(number)) for stream, offsets in known for number in offsets}
         ends = self._topics.known_ends(list(places))

@@ -7,7 +7,6 @@ and was not evaluated is lost; a dead letter for each partition says so.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator
 
@@ -16,7 +15,7 @@ import msgspec
 from gateway.kafka import Outgoing, TopicForm, Topics
 from gateway.working_copy import WorkingCopy
 from grouping.catalog import Stream
-from grouping.redis_store import mapped
+from grouping.redis_store import committed_positions, mapped
 from grouping.settings import Settings
 
 __all__ = ["SourceWatch", "seen"]
@@ -70,7 +69,7 @@ class SourceWatch:
         """Yield a dead letter for each partition of a topic that is gone, from where it was not evaluated."""
         with mapped():
             body = self._working.redis.get(self._working.key("committed", old.stream_id))
-        reached = old.evaluated(json.loads(body)["offsets"] if body else {})
+        reached = old.evaluated(committed_positions(body))
         for partition, position in reached.items():
             first = position - old.base
             detail = f"The topic was deleted and made again: its events from offset {first} on, if any, are lost."

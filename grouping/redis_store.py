@@ -32,6 +32,7 @@ __all__ = [
     "StoreUnavailable",
     "TableStore",
     "TableVersion",
+    "committed_positions",
     "connect",
     "eviction_policy",
     "mapped",
@@ -116,6 +117,16 @@ class TableVersion(NamedTuple):
 
     epoch: int
     version: int
+
+
+def committed_positions(body: bytes | None) -> dict[str, int]:
+    """Return by partition the positions that the evaluator has committed, from what `TableStore.committed` wrote.
+
+    Example:
+        >>> committed_positions(b'{"batch": 3, "offsets": {"0": 12}}'), committed_positions(None)
+        ({'0': 12}, {})
+    """
+    return {partition: int(place) for partition, place in json.loads(body)["offsets"].items()} if body else {}
 
 
 class TableStore:
@@ -242,7 +253,7 @@ class TableStore:
         """Return up to which position a stream was told to be evaluated, by source partition; none if it never was."""
         with mapped():
             body = self._redis.get(self._key("committed", stream_id))
-        return {partition: int(place) for partition, place in json.loads(body)["offsets"].items()} if body else {}
+        return committed_positions(body)
 
     def count_matches(self, stream_id: str, tally: MatchTally) -> None:
         """Add a task's matches, for the gateway to take; while it is away, what waits is summed up now and then."""

@@ -144,9 +144,11 @@ class Subscription:
     def _widen(self) -> None:
         """Read the partitions too that the topics of virtual destinations were given since."""
         try:
-            for reader in self._feed.readers:
-                if reader.filtered:
-                    reader.widen(self._inbox.partitions(reader.query.destination.topic, _SLICE))
+            filtered = [reader for reader in self._feed.readers if reader.filtered]
+            topics = {reader.query.destination.topic for reader in filtered}
+            partitions = {topic: self._inbox.partitions(topic, _SLICE) for topic in topics}
+            for reader in filtered:
+                reader.widen(partitions[reader.query.destination.topic])
         except TransportError as error:
             log.info("the partitions of results are not known", extra={"error": str(error)})
         positions = self._feed.positions()
