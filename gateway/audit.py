@@ -60,7 +60,7 @@ class Audit:
         for stream_id in stream_ids:
             parts = working.parts.get(stream_id, {})
             wanted["parts", stream_id] = len(parts)
-            wanted |= {(name, stream_id): count for name, count in Counter(map(shelf, parts)).items()}
+            wanted |= {(name, stream_id): count for name, count in Counter(map(shelf, parts)).items() if name}
         with mapped():
             pipeline = working.redis.pipeline(transaction=False)
             for name in wanted:

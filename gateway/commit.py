@@ -28,7 +28,7 @@ from grouping.settings import Settings
 
 __all__ = ["FORMAT", "Commits", "Journal", "Position", "Remembered"]
 
-FORMAT = 3
+FORMAT = 4
 """Of the working copy in Redis: one of another format is made anew from `cq.catalog`."""
 
 

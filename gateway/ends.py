@@ -24,6 +24,7 @@ from gateway.result_topics import ResultTopics
 from gateway.table_upkeep import oldest_pin
 from gateway.timers.frontier import covers
 from gateway.timers.last_digests import LastDigests
+from gateway.unit import virtual_groups, virtual_part
 from gateway.working_copy import WorkingCopy
 from grouping.redis_store import committed_positions, mapped
 from grouping.settings import Settings
@@ -70,7 +71,7 @@ class Ends:
         yield from (topic_of(settings, each.destination) for each in self._notices.lingering.values())
         yield from (dedicated_topic(settings, name) for name in self._working.dedicated)
         for parts in self._working.parts.values():
-            yield from (settings.topic(f"results.{name}") for name in parts if name.startswith("g_"))
+            yield from (settings.topic(f"results.{group_id}") for group_id in virtual_groups(parts))
 
     def note(self, notices: list[EndNotice]) -> list[CatalogChange]:
         """Take up ends that the unit of work brings, and return what the catalog is told."""
@@ -168,7 +169,7 @@ class Ends:
         for notice in due:
             destination, topic = notice.destination, topic_of(self._settings, notice.destination)
             parts = self._working.parts.get(destination.stream_id, {})
-            if destination.mode == "virtual" and (topic in in_use or destination.group_id in parts):
+            if destination.mode == "virtual" and (topic in in_use or virtual_part(destination.group_id) in parts):
                 continue
             if topic not in in_use and not self._lives(notice):
                 topics.add(topic)

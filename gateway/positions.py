@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from gateway.kafka import Topics
 from gateway.records import Destination
 from gateway.result_topics import ResultTopics
+from gateway.unit import virtual_part
 from gateway.working_copy import WorkingCopy
 from grouping.settings import Settings
 
@@ -79,9 +80,21 @@ class Positions:
         """
         if destination.mode in ("dedicated", "virtual"):
             topic = topic_of(self._settings, destination)
-            partitions = self._width(destination.stream_id) if destination.mode == "virtual" else 1
+            virtual = destination.mode == "virtual"
+            partitions = self._width(destination.stream_id) if virtual else 1
             if self.result_topics.require(topic, partitions):
                 self._made.add(topic)
+            elif virtual and self._lingers(destination):
+                self._widen(topic, partitions)
+
+    def _lingers(self, destination: Destination) -> bool:
+        """Tell whether nobody has a group's topic, so that partitions that were added to the source passed it by."""
+        return virtual_part(destination.group_id) not in self._working.parts.get(destination.stream_id, {})
+
+    def _widen(self, topic: str, partitions: int) -> None:
+        form = self._topics.forms([topic]).get(topic)
+        if form is not None and form.partitions < partitions:
+            self._topics.grow(topic, partitions)
 
     def _width(self, stream_id: str) -> int:
         return len(self._working.streams[stream_id].start_offsets)

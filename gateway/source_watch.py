@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import msgspec
 
 from gateway.kafka import Outgoing, TopicForm, Topics
+from gateway.unit import virtual_groups
 from gateway.working_copy import WorkingCopy
 from grouping.catalog import Stream
 from grouping.redis_store import committed_positions, mapped
@@ -58,8 +59,8 @@ class SourceWatch:
 
     def _grow_virtual(self, stream: Stream) -> None:
         """Give the groups' topics the partitions of the source: a virtual result lies in that of its event."""
-        groups = self._working.parts.get(stream.stream_id, {})
-        topics = [self._settings.topic(f"results.{name}") for name in groups if name.startswith("g_")]
+        groups = virtual_groups(self._working.parts.get(stream.stream_id, {}))
+        topics = [self._settings.topic(f"results.{group_id}") for group_id in groups]
         wanted = len(stream.start_offsets)
         for topic, form in self._topics.forms(topics).items():
             if form.partitions < wanted:

@@ -6,6 +6,7 @@ What a unit needs is loaded before, and what it changed is written after, by `Wo
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,7 +20,7 @@ from grouping.constant_table import Entry, Segment
 from grouping.cq_text import TextTemplate
 from grouping.group import GroupPlan, SelectList
 
-__all__ = ["CqKey", "Part", "Unit"]
+__all__ = ["CqKey", "Part", "Unit", "virtual_groups", "virtual_part"]
 
 Part = GroupPlan | SelectList | TextTemplate
 """What many CQs have in common, kept once for each stream as long as one of them lives."""
@@ -47,7 +48,10 @@ class Unit:
         self.versions: dict[str, int] = {}
         """Current version of each stream's constant tables."""
         self.parts: dict[str, dict[str, int]] = {}
-        """By stream: how many CQs use a group (`g_…`), a SELECT list (`s…`) or a template of their text (`t_…`)."""
+        """By stream: how many CQs use a group (`g_…`), a SELECT list (`s…`) or a template of their text (`t_…`).
+
+        Virtual CQs also use their group's topic (`v_…`, see `virtual_part`).
+        """
         self.dedicated: set[str] = set()
         """Live dedicated destinations."""
         self.leaving: dict[str, Leaving] = {}
@@ -373,8 +377,28 @@ class Unit:
         return [
             (stream_id, name)
             for stream_id, name in self.changed_parts
-            if name not in self.parts.get(stream_id, {}) and not name.startswith("t_")
+            if name not in self.parts.get(stream_id, {}) and not name.startswith(("t_", "v_"))
         ]
+
+
+def virtual_part(group_id: str) -> str:
+    """Return what the virtual CQs of a group have in common beside the group: its topic, which is no one else's.
+
+    Example:
+        >>> virtual_part("g_1")
+        'v_1'
+    """
+    return f"v_{group_id.removeprefix('g_')}"
+
+
+def virtual_groups(parts: Iterable[str]) -> list[str]:
+    """Return the groups that have virtual CQs, of the parts that CQs use.
+
+    Example:
+        >>> virtual_groups(["g_1", "g_2", "s_3", "v_2"])
+        ['g_2']
+    """
+    return [f"g_{name.removeprefix('v_')}" for name in parts if name.startswith("v_")]
 
 
 def _part_id(part: Part) -> str:
@@ -388,5 +412,7 @@ def _part_id(part: Part) -> str:
 
 
 def _used_parts(cq: Cq, destination: Destination) -> tuple[str, ...]:
-    used = (destination.group_id, destination.select_id)
+    used: tuple[str, ...] = (destination.group_id, destination.select_id)
+    if destination.mode == "virtual":
+        used = (*used, virtual_part(destination.group_id))
     return (*used, cq.text.template.template_id) if cq.text.is_cut else used

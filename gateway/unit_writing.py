@@ -200,11 +200,11 @@ def _write_parts(unit: Unit, pipeline: Any, key: Key) -> None:
         if count := unit.parts[stream_id].get(part_id):
             pipeline.hset(key("parts", stream_id), part_id, count)
         else:
-            # A batch that is replayed may still ask for the plan: `TableUpkeep` removes it later.
             pipeline.hdel(key("parts", stream_id), part_id)
-            pipeline.zadd(key("unused", stream_id), {part_id: unit.versions[stream_id] + 1})
+            if shelf(part_id):  # a batch that is replayed may still ask for the plan: `TableUpkeep` removes it later
+                pipeline.zadd(key("unused", stream_id), {part_id: unit.versions[stream_id] + 1})
 
 
 def shelf(part_id: str) -> str:
-    """Return the name of the hash in which a part is kept."""
-    return {"g_": "groups", "t_": "texts"}.get(part_id[:2], "selects")
+    """Return the name of the hash in which a part is kept; none for a topic, which is counted only."""
+    return {"g_": "groups", "t_": "texts", "v_": ""}.get(part_id[:2], "selects")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from confluent_kafka.admin import AdminClient
 
 from grouping.settings import ResultSettings, Settings
@@ -99,3 +100,32 @@ def test_topics_that_nobody_wants_go_at_the_start(ground: Ground) -> None:
         ground.make_topic(ground.settings.topic(f"results.{owner}_{'0' * 24}"), 1)
     counter.desk.recover()
     assert set(kept) == _topics(ground.settings)
+
+
+def test_a_groups_topic_goes_with_its_last_virtual_cq(ground: Ground) -> None:
+    """Others of the group that live, whose results go elsewhere, do not keep it; one that comes later has it anew."""
+    counter = Counter(_limited(ground))
+    _, virtual = counter.answers(_create(1, "DO PUBLISH SHARED"), _create(2, "DO PUBLISH VIRTUAL"))
+    topic = virtual.result["destination"]["topic"]
+    counter.answers("DROP CQ c2")
+    counter.desk.recover()
+    assert topic in counter.desk.topics.names(), "its readers may not be done"
+    let_pass(counter.desk, 70_000)
+    assert topic not in counter.desk.topics.names()
+    [again] = counter.answers(_create(3, "DO PUBLISH VIRTUAL"))
+    counter.desk.recover()
+    assert topic == again.result["destination"]["topic"]
+    assert {topic.removeprefix(ground.settings.topic("results."))} == _topics(ground.settings)
+
+
+def test_a_topic_that_lingers_gets_the_partitions_of_its_source(ground: Ground) -> None:
+    """Partitions that came while no virtual CQ of a group lived are there for the next one, and its reader."""
+    counter = Counter(_limited(ground))
+    create = _create(1, "DO PUBLISH VIRTUAL")
+    [first] = counter.answers(create)
+    counter.answers("DROP CQ c1")
+    working = counter.desk.working
+    stream = working.streams["s_bench"]
+    working.replace_stream(msgspec.structs.replace(stream, start_offsets={**stream.start_offsets, "2": 0}))
+    [again] = counter.answers(create)
+    assert [2, 3] == [len(reply.result["destination"]["offset"]) for reply in (first, again)]
