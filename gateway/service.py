@@ -16,30 +16,30 @@ from typing import TypeVar
 import tenacity
 from prometheus_client import start_http_server
 
-from gateway.audit import Audit
-from gateway.commands import Commands
-from gateway.commit import Commits
-from gateway.commit_mark import CatalogUnreadable
-from gateway.ends import Ends
+from gateway.commands.commands import Commands
+from gateway.commands.statements import Statements
+from gateway.ends.ends import Ends
+from gateway.ends.last_digests import LastDigests
+from gateway.ends.lifetimes import Lifetimes
 from gateway.kafka import CommandConsumer, Fenced, Topics
+from gateway.local.status_file import StatusFile
 from gateway.metrics import BEHIND, COMMIT_SECONDS
-from gateway.own_topics import ensure_own_topics
-from gateway.positions import Positions
-from gateway.recovery import Recovery
-from gateway.result_topics import ResultTopics
-from gateway.source_watch import SourceWatch
-from gateway.statements import Statements
-from gateway.status_file import StatusFile
-from gateway.table_upkeep import TableUpkeep
-from gateway.timers.last_digests import LastDigests
-from gateway.timers.lifetimes import Lifetimes
+from gateway.state.audit import Audit
+from gateway.state.commit import Commits
+from gateway.state.commit_mark import CatalogUnreadable
+from gateway.state.recovery import Recovery
+from gateway.state.table_upkeep import TableUpkeep
+from gateway.state.working_copy import WorkingCopy
 from gateway.timers.timers import Timers
-from gateway.working_copy import WorkingCopy
-from grouping.catalog import Stream
-from grouping.errors import OperationalError
-from grouping.lease import Lease
-from grouping.redis_store import StoreLost, TableStore, committed_positions, eviction_policy, mapped
+from gateway.topics.own_topics import ensure_own_topics
+from gateway.topics.positions import Positions
+from gateway.topics.result_topics import ResultTopics
+from gateway.topics.source_watch import SourceWatch
+from grouping.model.catalog import Stream
+from grouping.model.errors import OperationalError
 from grouping.settings import Settings
+from grouping.store.lease import Lease
+from grouping.store.redis_store import StoreLost, TableStore, committed_positions, eviction_policy, mapped
 
 __all__ = ["collect_seldom", "run_gateway"]
 

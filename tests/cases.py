@@ -25,7 +25,7 @@ import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from grouping.errors import InputError
+from grouping.model.errors import InputError
 
 __all__ = ["Case", "load", "refusal"]
 

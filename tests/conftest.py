@@ -13,10 +13,10 @@ from tests.stack.server import Stack
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
 
-_APART = ("test_crash", "test_up")
-"""Files of tests/stack whose tests stop or disturb servers: run in parallel they have a stack of their own."""
+_APART = "tests/stack/crash/"
+"""Tests that stop or disturb servers: run in parallel they have a stack of their own."""
 
-_COSTS = ("tests/spark/", "tests/stack/", "tests/stack/test_crash")
+_COSTS = ("tests/spark/", "tests/stack/", _APART)
 """Later ones are dearer; what is in none of them is pure and comes first. Crashes come last: they disturb all else."""
 
 
@@ -45,7 +45,7 @@ def _group(item: pytest.Item) -> str:
     """Return which tests go to the same process when there are two, so that each server starts once."""
     if item.get_closest_marker("spark"):
         return "spark"
-    return "apart" if item.path.name.startswith(_APART) else "stack"
+    return "apart" if item.nodeid.startswith(_APART) else "stack"
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grouping.catalog import Catalog, Stream, StreamColumn
+from grouping.model.catalog import Catalog, Stream, StreamColumn
 
 __all__ = ["QUOTES", "TRADES", "catalog"]
 

@@ -1,5 +1,7 @@
 """Kafka for the gateway: of its roles, only the modules of this folder know the driver."""
 
+from confluent_kafka import Message
+
 from gateway.kafka.command_consumer import CommandConsumer
 from gateway.kafka.driver import LARGEST_RECORD, Fenced, KafkaUnavailable
 from gateway.kafka.log_readers import LogReader, TailReader
@@ -13,6 +15,7 @@ __all__ = [
     "Fenced",
     "KafkaUnavailable",
     "LogReader",
+    "Message",
     "Outgoing",
     "Place",
     "PlaceReader",

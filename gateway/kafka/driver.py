@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import tenacity
 from confluent_kafka import KafkaError, KafkaException
 
-from grouping.errors import OperationalError
+from grouping.model.errors import OperationalError
 from grouping.settings import Settings
 
 __all__ = [

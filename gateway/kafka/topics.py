@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
 )
 
 from gateway.kafka.driver import ANSWER_SECONDS, NOT_YET, KafkaUnavailable, client_config, error_code, mapped, retriable
-from grouping.errors import OperationalError
+from grouping.model.errors import OperationalError
 from grouping.settings import Settings
 
 __all__ = ["TopicForm", "TopicRefused", "Topics"]

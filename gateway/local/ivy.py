@@ -10,7 +10,7 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from gateway.local.java import find_java
-from grouping.errors import OperationalError
+from grouping.model.errors import OperationalError
 
 __all__ = ["retrieve"]
 

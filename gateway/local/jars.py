@@ -20,7 +20,7 @@ from importlib import resources
 from pathlib import Path
 
 from gateway.local.ivy import retrieve
-from grouping.errors import OperationalError
+from grouping.model.errors import OperationalError
 from grouping.settings import JarSettings, Settings
 
 __all__ = ["KAFKA", "SPARK", "Jar", "cache_folder", "ensure_jars", "read_lock", "show_progress"]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from grouping.errors import OperationalError
+from grouping.model.errors import OperationalError
 
 __all__ = ["SUPPORTED", "Java", "find_java"]
 

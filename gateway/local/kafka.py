@@ -13,7 +13,7 @@ from pathlib import Path
 
 from gateway.local.java import Java
 from gateway.local.program import LOOPBACK, Program
-from grouping.errors import OperationalError
+from grouping.model.errors import OperationalError
 
 __all__ = ["kafka_program"]
 

@@ -6,7 +6,7 @@ import socket
 from pathlib import Path
 
 from gateway.local.program import LOOPBACK, Program
-from grouping.errors import OperationalError
+from grouping.model.errors import OperationalError
 
 __all__ = ["valkey_program"]
 

@@ -27,8 +27,8 @@ from grouping.digests.cursor import Cursor
 from grouping.digests.jobs import DigestJobs, Job
 from grouping.digests.orders import Answer, Answered, Order, carry_out, ordered_parts
 from grouping.digests.pending_log import PendingLog
-from grouping.lease import Lease
 from grouping.settings import Settings
+from grouping.store.lease import Lease
 
 __all__ = ["BigTicks"]
 

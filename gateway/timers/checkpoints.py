@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from gateway.commit import Commits
 from gateway.kafka import LogReader, Outgoing
+from gateway.state.commit import Commits
 from gateway.timers.pending_index import PendingIndex
 from grouping.digests.stored import Stored
 from grouping.settings import Settings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from gateway.records import TimedNote
+from gateway.state.records import TimedNote
 from grouping.digests.cursor import Offsets
 
 __all__ = ["Cut", "Named", "life_of"]

@@ -11,19 +11,19 @@ from typing import NamedTuple
 
 import msgspec
 
-from gateway.commit import Commits
 from gateway.kafka import Outgoing
 from gateway.metrics import DIGESTS, LATE_MATCHES, REPEATED_MATCHES
-from gateway.positions import topic_of
-from gateway.records import Destination
+from gateway.state.commit import Commits
+from gateway.state.records import Destination
+from gateway.state.working_copy import WorkingCopy
 from gateway.timers.cuts import Cut, Named
 from gateway.timers.state import Settled
-from gateway.working_copy import WorkingCopy
+from gateway.topics.positions import topic_of
 from grouping.digests.cursor import Cursor
 from grouping.digests.digest import Digest, Frame, column_type, digest_parts
 from grouping.digests.orders import Answered
 from grouping.digests.rows import Rows
-from grouping.group import SelectList
+from grouping.model.group import SelectList
 from grouping.settings import Settings
 
 __all__ = ["Delivery", "Ready", "digest_records", "source_of"]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from gateway.metrics import REPEATED_MATCHES, TICK_SECONDS
-from gateway.records import Destination, EndNotice, Holder
+from gateway.state.records import Destination, EndNotice, Holder
 from gateway.timers.cuts import Cut, Named, life_of
 from gateway.timers.deliver import Delivery, Ready
 from gateway.timers.intake import Intake
@@ -23,7 +23,7 @@ from grouping.digests.cursor import Cursor, Offsets, moved, sights_since
 from grouping.digests.digest import Digest
 from grouping.digests.gather import Gathered, Wanted, gather
 from grouping.digests.rows import RowsUnavailable
-from grouping.group import SelectList
+from grouping.model.group import SelectList
 
 __all__ = ["CHUNK", "Firing", "Served"]
 

@@ -12,17 +12,17 @@ from functools import partial
 from itertools import islice
 
 from gateway.kafka import LogReader, TailReader, Topics
-from gateway.records import PENDING_PARTITIONS
+from gateway.state.records import PENDING_PARTITIONS
+from gateway.state.working_copy import WorkingCopy
 from gateway.timers.checkpoints import Checkpoints
 from gateway.timers.cuts import life_of
 from gateway.timers.pending_index import PendingIndex, store_key
 from gateway.timers.schedule import tick_after
 from gateway.timers.state import TimerState
-from gateway.working_copy import WorkingCopy
 from grouping.digests.cursor import Cursor
 from grouping.digests.pending_log import PendingLog
+from grouping.digests.pending_matches import PendingMatches
 from grouping.digests.stored import Stored
-from grouping.pending_matches import PendingMatches
 from grouping.settings import Settings
 
 __all__ = ["Intake"]

@@ -6,10 +6,10 @@ from collections import deque
 
 import msgspec
 
-from gateway.commit import Commits
 from gateway.kafka import LogReader, Outgoing, Topics
+from gateway.state.commit import Commits
 from grouping.digests.orders import ANSWERS, ORDERS, Order
-from grouping.errors import InternalError
+from grouping.model.errors import InternalError
 from grouping.settings import Settings
 
 __all__ = ["OrderLog"]

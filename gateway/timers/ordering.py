@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from gateway.metrics import TICK_SECONDS
-from gateway.positions import topic_of
-from gateway.records import Holder
+from gateway.state.records import Holder
+from gateway.state.working_copy import WorkingCopy
 from gateway.timers.deliver import source_of
 from gateway.timers.firing import CHUNK, Firing, Served
 from gateway.timers.intake import Intake
@@ -17,7 +17,7 @@ from gateway.timers.probes import Probes
 from gateway.timers.retention import Retention
 from gateway.timers.schedule import digest_from, following_tick, last_tick
 from gateway.timers.state import TimerState
-from gateway.working_copy import WorkingCopy
+from gateway.topics.positions import topic_of
 from grouping.digests.cursor import Cursor
 from grouping.digests.digest import column_type
 from grouping.digests.orders import Answer, Order, Ordered, lying

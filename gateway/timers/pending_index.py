@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gateway.records import PENDING_PARTITIONS
+from gateway.state.records import PENDING_PARTITIONS
+from grouping.digests.pending_matches import PendingMatches
 from grouping.digests.stored import Stored
-from grouping.pending_matches import PendingMatches
 
 __all__ = ["PendingIndex", "store_key"]
 

@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 from gateway.kafka import Topics
 from gateway.metrics import LATE_TICKS
-from gateway.records import PENDING_PARTITIONS
+from gateway.state.records import PENDING_PARTITIONS
+from gateway.state.working_copy import WorkingCopy
 from gateway.timers.frontier import Frontier
 from gateway.timers.schedule import Missed, Run
 from gateway.timers.state import Settled, TimerState
-from gateway.working_copy import WorkingCopy
-from grouping.catalog import Stream
-from grouping.redis_store import mapped
+from grouping.model.catalog import Stream
 from grouping.settings import Settings
+from grouping.store.redis_store import mapped
 
 __all__ = ["Probes"]
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from gateway.kafka import Topics
-from gateway.records import Destination, Holder
+from gateway.state.records import Destination, Holder
 from gateway.timers.cuts import life_of
 from gateway.timers.intake import Intake
 from gateway.timers.pending_index import store_key

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from gateway.records import Holder
-from gateway.timers.grid import next_tick, previous_tick
+from gateway.registry.grid import next_tick, previous_tick
+from gateway.state.records import Holder
 from grouping.digests.cursor import Cursor
 
 __all__ = [

@@ -11,12 +11,12 @@ from typing import TypeVar
 
 import msgspec
 
-from gateway.records import Holder
-from gateway.stored import raw_id, unpack_holder
+from gateway.state.records import Holder
+from gateway.state.stored import raw_id, unpack_holder
+from gateway.state.working_copy import WorkingCopy
 from gateway.timers.cuts import life_of
-from gateway.working_copy import WorkingCopy
 from grouping.digests.cursor import Cursor
-from grouping.redis_store import mapped
+from grouping.store.redis_store import mapped
 
 __all__ = ["Settled", "TimerState"]
 

@@ -9,15 +9,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from gateway.commit import Commits
 from gateway.kafka import LogReader, Topics
-from gateway.records import Destination, EndNotice
+from gateway.registry.grid import next_tick
+from gateway.state.commit import Commits
+from gateway.state.records import Destination, EndNotice
+from gateway.state.working_copy import WorkingCopy
 from gateway.timers.big_ticks import BigTicks
 from gateway.timers.checkpoints import Checkpoints
 from gateway.timers.cuts import Cut
 from gateway.timers.deliver import Delivery, Ready
 from gateway.timers.firing import Firing
-from gateway.timers.grid import next_tick
 from gateway.timers.intake import Intake
 from gateway.timers.open_cuts import OpenCuts
 from gateway.timers.order_log import OrderLog
@@ -25,7 +26,6 @@ from gateway.timers.ordering import Ordering
 from gateway.timers.probes import Probes
 from gateway.timers.retention import Retention
 from gateway.timers.state import Settled, TimerState
-from gateway.working_copy import WorkingCopy
 from grouping.digests.cursor import Cursor
 from grouping.settings import Settings
 

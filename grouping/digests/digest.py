@@ -15,9 +15,9 @@ import msgspec
 
 from grouping.digests.rows import IN_MEMORY, Row, Rows
 from grouping.digests.sorted_rows import sorted_rows
-from grouping.group import SelectList
-from grouping.query import DigestClause
-from grouping.times import instant
+from grouping.model.group import SelectList
+from grouping.model.query import DigestClause
+from grouping.values.times import instant
 
 __all__ = ["PART_BYTES", "Digest", "Frame", "column_type", "digest_parts", "is_ordered", "parts_of", "shown"]
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from grouping.digests.cursor import Cursor, Offsets, Sight, Window, highest, windows_at
 from grouping.digests.pending_log import PendingLog, Place
+from grouping.digests.pending_matches import PendingMatches
 from grouping.digests.rows import Row, Rows, RowsUnavailable
 from grouping.digests.stored import Stored
-from grouping.pending_matches import PendingMatches
 
 __all__ = ["BOUNDS", "Bounds", "Gathered", "Wanted", "gather"]
 

@@ -10,8 +10,8 @@ from typing import Literal
 
 import msgspec
 
-from grouping.redis_store import connect, mapped
 from grouping.settings import Settings
+from grouping.store.redis_store import connect, mapped
 
 __all__ = ["DigestJobs", "Job"]
 

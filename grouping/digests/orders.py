@@ -18,7 +18,7 @@ from grouping.digests.gather import BOUNDS, Bounds, Wanted, gather
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.rows import Rows, RowsUnavailable
 from grouping.digests.stored import Stored
-from grouping.query import DigestClause, PackedDigest
+from grouping.model.query import DigestClause, PackedDigest
 
 __all__ = [
     "ANSWERS",

@@ -6,7 +6,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 
-from grouping.pending_matches import PendingMatches
+from grouping.digests.pending_matches import PendingMatches
 
 __all__ = ["PendingLog", "Place", "Span"]
 

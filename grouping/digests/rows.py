@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from grouping.errors import OperationalError
+from grouping.model.errors import OperationalError
 
 __all__ = ["IN_MEMORY", "Row", "RowFile", "Rows", "RowsUnavailable", "size_of"]
 

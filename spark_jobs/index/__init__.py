@@ -1,6 +1,6 @@
 """Indexes over constant rows, looked up by a whole batch of events at once.
 
-They know int64 keys and row numbers only: what a key means, and NULLs, are `spark_jobs.keys`' business.
+They know int64 keys and row numbers only: what a key means, and NULLs, are `spark_jobs.index.keys`' business.
 """
 
 from spark_jobs.index.composite import CompositeIndex

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from grouping.settings import Settings
-from spark_jobs.session import kill_jvm, open_session
+from spark_jobs.driver.session import kill_jvm, open_session
 from tests.benchmarks.pipeline import Run, Start, run
 from tests.benchmarks.report import Report
 

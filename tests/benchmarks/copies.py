@@ -9,12 +9,12 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from grouping.catalog import Stream
+from grouping.model.catalog import Stream
 from grouping.settings import Settings
-from spark_jobs.events import Events
-from spark_jobs.headers import event_ids, event_times, match_headers
-from spark_jobs.sink import checkpoint_location
-from spark_jobs.source import read_stream
+from spark_jobs.batch.events import Events
+from spark_jobs.batch.headers import event_ids, event_times, match_headers
+from spark_jobs.kafka.sink import checkpoint_location
+from spark_jobs.kafka.source import read_stream
 from tests.benchmarks.pipeline import Side, Start, through
 from tests.benchmarks.spark_sink import HEADERS, ROWS, header_lists, write_by_spark
 

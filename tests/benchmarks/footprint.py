@@ -10,10 +10,10 @@ from pathlib import Path
 
 import psutil
 
-from grouping.redis_store import TableStore, TableVersion
 from grouping.settings import Settings
-from spark_jobs.constant_cache import ConstantTables
-from spark_jobs.garbage import give_back, settle
+from grouping.store.redis_store import TableStore, TableVersion
+from spark_jobs.tables.constant_cache import ConstantTables
+from spark_jobs.worker.garbage import give_back, settle
 from tests.benchmarks import market, quotes
 from tests.benchmarks.ground import Ground, open_ground
 from tests.benchmarks.report import Report

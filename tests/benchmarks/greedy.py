@@ -13,8 +13,8 @@ import numpy as np
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from gateway.sdk import Client
-from grouping.catalog import Stream
-from spark_jobs.worker import Evaluation
+from grouping.model.catalog import Stream
+from spark_jobs.worker.worker import Evaluation
 from tests.benchmarks import quotes
 from tests.benchmarks.contest import bench_session, in_turns
 from tests.benchmarks.copies import headers_copy

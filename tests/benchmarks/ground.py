@@ -13,9 +13,9 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from gateway.launch import Launch
+from gateway.local.launch import Launch
 from gateway.local.program import Program
-from gateway.run_folder import RunFolder
+from gateway.local.run_folder import RunFolder
 from grouping.settings import Settings
 
 __all__ = ["Ground", "open_ground"]

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from grouping.redis_store import TableVersion
 from grouping.settings import Settings
-from spark_jobs.constant_cache import ConstantTables, Snapshot
-from spark_jobs.decode import decode
-from spark_jobs.evaluate import matches
-from spark_jobs.load import Loads
-from spark_jobs.residual import evaluate_expression
-from spark_jobs.split import split
+from grouping.store.redis_store import TableVersion
+from spark_jobs.decode.decode import decode
+from spark_jobs.match.evaluate import matches
+from spark_jobs.match.residual import evaluate_expression
+from spark_jobs.results.split import split
+from spark_jobs.tables.constant_cache import ConstantTables, Snapshot
+from spark_jobs.tables.load import Loads
 from tests.benchmarks.tables import Contents
 
 __all__ = ["Spent", "Worker"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from spark_jobs.worker import Evaluation
+from spark_jobs.worker.worker import Evaluation
 from tests.benchmarks import market
 from tests.benchmarks.contest import bench_session, in_turns, report_ratio
 from tests.benchmarks.copies import headers_copy, own_copy, plain_copy, tuned_copy

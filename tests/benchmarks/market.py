@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from grouping.catalog import Stream, StreamColumn
+from grouping.model.catalog import Stream, StreamColumn
 from tests.benchmarks.quotes import PARTITIONS, send
 
 __all__ = [

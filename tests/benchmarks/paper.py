@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grouping.settings import Settings
-from spark_jobs.decode import decode
-from spark_jobs.evaluate import matches
-from spark_jobs.residual import evaluate_expression
-from spark_jobs.split import split
+from spark_jobs.decode.decode import decode
+from spark_jobs.match.evaluate import matches
+from spark_jobs.match.residual import evaluate_expression
+from spark_jobs.results.split import split
 from tests.benchmarks import curves, paper_spark
 from tests.benchmarks.alone import compiled, run_alone
 from tests.benchmarks.in_process import Worker

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from grouping.catalog import Stream, StreamColumn
+from grouping.model.catalog import Stream, StreamColumn
 
 __all__ = [
     "CHANGED",

@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession, functions
 from pyspark.sql.streaming.query import StreamingQuery
 
 from grouping.settings import Settings
-from spark_jobs.sink import write_stream
-from spark_jobs.source import read_stream
-from spark_jobs.worker import Evaluation
+from spark_jobs.kafka.sink import write_stream
+from spark_jobs.kafka.source import read_stream
+from spark_jobs.worker.worker import Evaluation
 from tests.benchmarks.contest import bench_session
 from tests.benchmarks.curves import Curve, Panel
 from tests.benchmarks.ground import open_ground

@@ -9,15 +9,15 @@ import time
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from grouping.catalog import Catalog, Stream
-from grouping.constant_table import Block, Entry, Segment, net
-from grouping.cq_text import CqText
-from grouping.group import GroupPlan, SelectList
-from grouping.prepared import Preparer
-from grouping.redis_store import TableVersion
-from spark_jobs.constant_cache import ConstantTables
-from spark_jobs.evaluate import matches
-from spark_jobs.events import Events
+from grouping.compiler.prepared import Preparer
+from grouping.model.catalog import Catalog, Stream
+from grouping.model.group import GroupPlan, SelectList
+from grouping.statements.cq_text import CqText
+from grouping.store.constant_table import Block, Entry, Segment, net
+from grouping.store.redis_store import TableVersion
+from spark_jobs.batch.events import Events
+from spark_jobs.match.evaluate import matches
+from spark_jobs.tables.constant_cache import ConstantTables
 from tests.benchmarks.peer_workloads import WORKLOADS, sql
 from tests.benchmarks.report import Report
 

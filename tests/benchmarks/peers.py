@@ -15,11 +15,11 @@ from random import Random
 import msgspec
 from mokaccino import Document, Percolator, Query
 
-from grouping.catalog import Stream, StreamColumn
+from grouping.model.catalog import Stream, StreamColumn
 from grouping.settings import Settings
-from spark_jobs.decode import decode
-from spark_jobs.evaluate import matches
-from spark_jobs.events import Events
+from spark_jobs.batch.events import Events
+from spark_jobs.decode.decode import decode
+from spark_jobs.match.evaluate import matches
 from tests.benchmarks import peer_churn
 from tests.benchmarks.in_process import Worker
 from tests.benchmarks.market import as_source

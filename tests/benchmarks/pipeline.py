@@ -15,10 +15,10 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from grouping.catalog import Stream
+from grouping.model.catalog import Stream
 from grouping.settings import Settings
-from spark_jobs.sink import checkpoint_location, write_stream
-from spark_jobs.source import read_stream
+from spark_jobs.kafka.sink import checkpoint_location, write_stream
+from spark_jobs.kafka.source import read_stream
 
 __all__ = ["Run", "Side", "Start", "cpu_seconds", "run", "through"]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from confluent_kafka import Producer
 
-from grouping.catalog import Stream, StreamColumn
+from grouping.model.catalog import Stream, StreamColumn
 
 __all__ = [
     "COLUMNS",

@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from grouping.settings import Settings
-from spark_jobs.sink import checkpoint_location
-from spark_jobs.source import kafka_options
+from spark_jobs.kafka.sink import checkpoint_location
+from spark_jobs.kafka.source import kafka_options
 
 __all__ = ["HEADERS", "ROWS", "header_lists", "write_by_spark"]
 

@@ -11,7 +11,7 @@ import psutil
 from redis import Redis
 
 from gateway.sdk import Client
-from spark_jobs.worker import Evaluation
+from spark_jobs.worker.worker import Evaluation
 from tests.benchmarks import quotes
 from tests.benchmarks.contest import bench_session, in_turns, report_ratio, report_sides
 from tests.benchmarks.ground import Ground, open_ground

@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 from redis import Redis
 
-from grouping.catalog import Catalog, Stream
-from grouping.compiler import compile_select
-from grouping.constant_table import Block, Entry, Segment, cut
-from grouping.cq_text import CqText
-from grouping.group import GroupPlan, SelectList
-from grouping.prepared import Preparer
-from grouping.redis_store import VERSIONS_MARK
-from grouping.segment_log import PIECE_BYTES, Span, segment_fields
+from grouping.compiler.compiler import compile_select
+from grouping.compiler.prepared import Preparer
+from grouping.model.catalog import Catalog, Stream
+from grouping.model.group import GroupPlan, SelectList
 from grouping.settings import Settings
+from grouping.statements.cq_text import CqText
+from grouping.store.constant_table import Block, Entry, Segment, cut
+from grouping.store.redis_store import VERSIONS_MARK
+from grouping.store.segment_log import PIECE_BYTES, Span, segment_fields
 
 __all__ = ["Contents", "Tables"]
 

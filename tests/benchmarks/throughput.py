@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from spark_jobs.worker import Evaluation
+from spark_jobs.worker.worker import Evaluation
 from tests.benchmarks import quotes
 from tests.benchmarks.contest import bench_session, in_turns, report_ratio, report_sides
 from tests.benchmarks.copies import headers_copy, own_copy, plain_copy, tuned_copy

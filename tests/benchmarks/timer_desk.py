@@ -14,32 +14,32 @@ import numpy as np
 import tenacity
 from confluent_kafka import Message, Producer
 
-from gateway.commands import Commands
-from gateway.commit import Commits
-from gateway.ends import Ends
+from gateway.commands.commands import Commands
+from gateway.commands.statements import Statements
+from gateway.ends.ends import Ends
+from gateway.ends.last_digests import LastDigests
+from gateway.ends.lifetimes import Lifetimes
 from gateway.kafka import LARGEST_RECORD, CommandConsumer, Topics
-from gateway.positions import Positions
-from gateway.records import PENDING_PARTITIONS, CatalogCq, Cq, Destination, Sight, TriggerSpec, feed_of
-from gateway.recovery import Recovery
-from gateway.registry import catalog_key
-from gateway.result_topics import ResultTopics, result_config
-from gateway.statements import Statements
-from gateway.table_upkeep import TableUpkeep
-from gateway.timers.last_digests import LastDigests
-from gateway.timers.lifetimes import Lifetimes
+from gateway.registry.registry import catalog_key
+from gateway.state.commit import Commits
+from gateway.state.records import PENDING_PARTITIONS, CatalogCq, Cq, Destination, Sight, TriggerSpec, feed_of
+from gateway.state.recovery import Recovery
+from gateway.state.table_upkeep import TableUpkeep
+from gateway.state.unit import CqKey
+from gateway.state.working_copy import WorkingCopy
 from gateway.timers.pending_index import store_key
 from gateway.timers.timers import Timers
-from gateway.unit import CqKey
-from gateway.working_copy import WorkingCopy
-from grouping.catalog import Catalog, Stream, StreamColumn
-from grouping.compiler import compile_select
-from grouping.cq_text import CqText
-from grouping.errors import OperationalError
-from grouping.group import DestinationIds, GroupPlan, SelectList, canonical_constants
-from grouping.pending_matches import pack_pending
-from grouping.query import ChangeBased, DigestClause
-from grouping.redis_store import connect
+from gateway.topics.positions import Positions
+from gateway.topics.result_topics import ResultTopics, result_config
+from grouping.compiler.compiler import compile_select
+from grouping.digests.pending_matches import pack_pending
+from grouping.model.catalog import Catalog, Stream, StreamColumn
+from grouping.model.errors import OperationalError
+from grouping.model.group import DestinationIds, GroupPlan, SelectList, canonical_constants
+from grouping.model.query import ChangeBased, DigestClause
 from grouping.settings import Settings
+from grouping.statements.cq_text import CqText
+from grouping.store.redis_store import connect
 from schemas.partition import partition_of
 
 __all__ = ["Desk"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from grouping.catalog import Stream
+from grouping.model.catalog import Stream
 from tests.benchmarks.market import TOP_PRICE, symbol
 from tests.benchmarks.shapes import shaped_queries
 from tests.benchmarks.tables import Contents

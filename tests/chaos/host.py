@@ -13,8 +13,8 @@ from pathlib import Path
 
 import psutil
 
-from gateway.run_folder import RunFolder
-from gateway.sessions import supervised
+from gateway.local.run_folder import RunFolder
+from gateway.local.sessions import supervised
 from tests.kafka_client import wait_until
 from tests.stack.server import Stack
 

@@ -18,16 +18,16 @@ from pydantic_settings import SettingsError
 from gateway.sdk.cursor import decode_cursor, encode_cursor, place_of
 from gateway.sdk.errors import BadCursor
 from gateway.sdk.results import ContinuousQuery, Destination
-from grouping.catalog import Catalog, Stream, StreamColumn
-from grouping.command import parse
-from grouping.cq_text import CqText
-from grouping.errors import CODES, InputError
-from grouping.prepared import Preparer
-from grouping.query import CreateCq
+from grouping.compiler.prepared import Preparer
+from grouping.model.catalog import Catalog, Stream, StreamColumn
+from grouping.model.errors import CODES, InputError
+from grouping.model.query import CreateCq
 from grouping.settings import Settings
+from grouping.statements.command import parse
+from grouping.statements.cq_text import CqText
 from schemas.avro_columns import AvroMismatch, check_avro_columns
 from schemas.codec import Command, MalformedCommand, decode_command, encode_command
-from spark_jobs.decode import decode
+from spark_jobs.decode.decode import decode
 from tests.fuzz.corpus import COLUMNS, RECORDS, SCHEMA, statements
 from tests.fuzz.mutations import broken_bytes, broken_text
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import isnan
 
-from grouping.expression import Call, Column, Expression, Value
+from grouping.model.expression import Call, Column, Expression, Value
 
 __all__ = ["our_text", "spark_text"]
 

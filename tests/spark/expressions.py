@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
-from grouping.expression import Call, Column, Expression, Value
+from grouping.model.expression import Call, Column, Expression, Value
 
 __all__ = ["COLUMNS", "ROWS", "Generator", "data"]
 

@@ -13,17 +13,17 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from grouping.catalog import Catalog, Stream, StreamColumn
-from grouping.compiler import compile_select
-from grouping.errors import InputError
-from grouping.expression import Call, Expression
-from spark_jobs.evaluate import match
-from spark_jobs.events import arrow_type
-from spark_jobs.polars_expression import compile_expression
-from spark_jobs.residual import evaluate_expression
+from grouping.compiler.compiler import compile_select
+from grouping.model.catalog import Catalog, Stream, StreamColumn
+from grouping.model.errors import InputError
+from grouping.model.expression import Call, Expression
+from spark_jobs.batch.events import arrow_type
+from spark_jobs.expressions.expression import compile_expression
+from spark_jobs.match.evaluate import match
+from spark_jobs.match.residual import evaluate_expression
 from tests.spark.dialects import our_text, spark_text
 from tests.spark.expressions import COLUMNS, GRAMMAR, ROWS, Generator, data
-from tests.unit.matching import Events, entry, snapshot
+from tests.unit.matching.matching import Events, entry, snapshot
 
 _COMPARISONS = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>"))
 _REFUSED = re.compile("No DECIMAL holds both sides|have no common DECIMAL|Spark rounds it to 34 digits")

@@ -12,7 +12,7 @@ from gateway.kafka import LARGEST_RECORD, CommandConsumer, LogReader
 from grouping.settings import Settings
 from schemas.codec import Reply, decode_reply
 from tests.benchmarks.timer_desk import Desk
-from tests.stack.desk import NOW
+from tests.stack.digests.desk import NOW
 
 __all__ = ["Counter"]
 

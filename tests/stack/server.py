@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 
-from gateway.run_folder import RunFolder
+from gateway.local.run_folder import RunFolder
 
 __all__ = ["DEDICATED_LIMIT", "LINGER_SECONDS", "SPARK_FROM", "Stack"]
 

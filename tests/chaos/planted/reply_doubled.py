@@ -12,14 +12,14 @@ __all__ = ["plant"]
 
 def plant() -> None:
     """Plant it."""
-    when_imported("gateway.commit", _keep_pending)
-    when_imported("gateway.recovery", _write_again)
+    when_imported("gateway.state.commit", _keep_pending)
+    when_imported("gateway.state.recovery", _write_again)
 
 
 def _keep_pending(commit: ModuleType) -> None:
     def pending(self: Any) -> tuple[int, Any]:
         body = self._working.redis.get(self._working.key("journal"))
-        journal = None if body is None else commit._unpack(body)
+        journal = None if body is None else commit.Journal.unpack(body)
         return (journal.number if journal else 0), journal
 
     commit.Commits.pending = pending

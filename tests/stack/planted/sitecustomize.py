@@ -35,7 +35,10 @@ def _harmful_select(encode: Callable[..., Any]) -> Callable[..., Any]:
     return planted
 
 
-_PLANTED = {"spark_jobs.residual": ("holds", _deadly_predicate), "spark_jobs.encode": ("encode", _harmful_select)}
+_PLANTED = {
+    "spark_jobs.match.residual": ("holds", _deadly_predicate),
+    "spark_jobs.results.encode": ("encode", _harmful_select),
+}
 
 
 class _Planter(importlib.abc.MetaPathFinder, importlib.abc.Loader):

@@ -1,0 +1,5 @@
+"""``python -m gateway.cli`` is `cq`."""
+
+from gateway.cli.main import main
+
+main()

@@ -1,0 +1,161 @@
+"""`cq sql` and `cq tail`: a subscriber's work from a shell, over Kafka like anybody's."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from gateway.sdk import Client, CommandRejected, Digest, GatewayError, Match, connect
+from grouping.model.errors import OperationalError
+from grouping.settings import Settings
+
+__all__ = ["bootstrap_of", "sql", "tail"]
+
+Data = Annotated[Path | None, typer.Option("--data", help="Data folder of a `cq up`.", show_default="cq-data")]
+KafkaAt = Annotated[str | None, typer.Option("--kafka", metavar="HOST:PORT", help="Kafka, instead of a data folder.")]
+Subscriber = Annotated[str | None, typer.Option(metavar="NAME", help="Whose CQs.", show_default="the user's name")]
+AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
+
+
+def sql(
+    statement: Annotated[str, typer.Argument(help='Such as "CREATE CQ …", "SHOW CQS".')],
+    data: Data = None,
+    kafka: KafkaAt = None,
+    subscriber: Subscriber = None,
+    as_json: AsJson = False,
+) -> None:
+    """Carry out a statement and print the reply; the exit code is 1 when it is rejected."""
+    with _client(data, kafka, subscriber) as client:
+        try:
+            reply = client.execute(statement)
+        except CommandRejected as error:
+            if as_json:
+                print(msgspec.json.encode(error.reply).decode())
+            else:
+                _print_rejection(error)
+            raise typer.Exit(1) from None
+    if as_json:
+        print(msgspec.json.encode(reply).decode())
+    else:
+        _print_result(reply.message, reply.result or {})
+
+
+def tail(
+    name: Annotated[str, typer.Argument(help="The CQ to follow.")],
+    data: Data = None,
+    kafka: KafkaAt = None,
+    subscriber: Subscriber = None,
+    as_json: AsJson = False,
+    from_cursor: Annotated[str | None, typer.Option(metavar="TEXT", help="Go on after this cursor.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many results.")] = None,
+) -> None:
+    """Follow a CQ's results from its first one, until it ends; Ctrl-C leaves."""
+    with (
+        _client(data, kafka, subscriber) as client,
+        client.subscribe(name, cursor=from_cursor) as results,
+        contextlib.suppress(KeyboardInterrupt),
+    ):
+        for count, result in enumerate(results, 1):
+            if as_json:
+                print(json.dumps(_fields(result, results.cursor), ensure_ascii=False), flush=True)
+            else:
+                _print_one(result)
+            if count == limit:
+                return
+        for end in results.ends.values():
+            print(f'CQ "{end.cq}" has ended ({end.reason}) at {end.ended_at.isoformat()}', file=sys.stderr)
+
+
+def bootstrap_of(data: Path) -> str:
+    """Return the address of the Kafka that a `cq up` on this folder uses.
+
+    Raises:
+        OperationalError: Nothing has been started there.
+    """
+    try:
+        endpoints: Mapping[str, Any] = json.loads((data / "endpoints.json").read_text())
+        return str(endpoints["bootstrap"])
+    except (OSError, ValueError, KeyError) as error:
+        raise OperationalError(
+            f'nothing has been started on the data folder "{data}"',
+            hint=f"Start it (cq up --data {data}), or give Kafka's address: --kafka HOST:PORT.",
+        ) from error
+
+
+@contextlib.contextmanager
+def _client(data: Path | None, kafka: str | None, subscriber: str | None) -> Iterator[Client]:
+    """Connect, and tell what a person can mend in one line."""
+    settings = Settings()
+    bootstrap = kafka or bootstrap_of(data or settings.data)
+    try:
+        with connect(
+            bootstrap, subscriber or getpass.getuser(), prefix=settings.prefix, extra=settings.kafka.extra
+        ) as client:
+            yield client
+    except CommandRejected as error:
+        _print_rejection(error)
+        raise typer.Exit(1) from None
+    except GatewayError as error:
+        raise OperationalError(error.message, detail=error.detail, hint=error.hint) from error
+
+
+def _print_rejection(error: CommandRejected) -> None:
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console.print(f"[red]{error.code}[/red]: ", end="")
+    console.print(error.message, markup=False)
+    for name, text in (("detail", error.detail), ("hint", error.hint)):
+        if text is not None:
+            console.print(f"  {name}: {text}", markup=False)
+
+
+def _print_result(message: str, result: Mapping[str, Any]) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(message, markup=False)
+    listed = next((value for value in result.values() if isinstance(value, list)), None)
+    if "text" in result and "plan" in result:
+        console.print(result["text"], markup=False)
+    elif "next" in result and listed:
+        console.print(_table(listed))
+        if result["next"] is not None:
+            console.print(f"more: AFTER {_shown(result['next'])}", markup=False)
+    else:
+        for name, value in result.items():
+            console.print(f"  {name:<12} {_shown(value)}", markup=False)
+
+
+def _table(items: list[dict[str, Any]]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for column in items[0]:
+        table.add_column(column, overflow="fold")
+    for item in items:
+        table.add_row(*(_shown(item.get(column)).replace("[", "\\[") for column in items[0]))
+    return table
+
+
+def _shown(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _print_one(result: Match | Digest) -> None:
+    if isinstance(result, Match):
+        print(f"{result.time.isoformat()}  {json.dumps(result.row, ensure_ascii=False)}", flush=True)
+        return
+    print(f"{result.since.isoformat()} to {result.until.isoformat()}: {result.count} matches", flush=True)
+    for row in result.rows:
+        print(f"  {json.dumps(row, ensure_ascii=False)}", flush=True)
+
+
+def _fields(result: Match | Digest, cursor: str) -> dict[str, Any]:
+    fields: dict[str, Any] = msgspec.to_builtins(result)
+    kind = "match" if isinstance(result, Match) else "digest"
+    return {"type": kind, **fields, "cursor": cursor}

@@ -1,0 +1,141 @@
+"""`cq up`, `cq down` and `cq status`: everything on this machine, on one data folder."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import psutil
+import typer
+
+from gateway.cli.errors import TELLABLE, error_line
+from gateway.local.detach import detached
+from gateway.local.launch import Launch
+from gateway.local.run_folder import RunFolder
+from gateway.local.sessions import supervised
+from gateway.local.supervisor import Supervisor, told_state
+from grouping.log_lines import log_to
+from grouping.settings import Settings
+
+__all__ = ["Data", "down", "status", "up"]
+
+STOP_SECONDS = 90.0
+
+Data = Annotated[Path | None, typer.Option("--data", help="Data folder.", show_default="cq-data")]
+
+
+def up(
+    data: Data = None,
+    kafka: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="A Kafka that runs already.")] = None,
+    redis: Annotated[str | None, typer.Option(metavar="URL", help="A Redis that runs already.")] = None,
+    kafka_port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the embedded Kafka; 0 for any.")] = 0,
+    redis_port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the embedded Valkey; 0 for any.")] = 0,
+    detach: Annotated[bool, typer.Option("--detach", help="Return once everything is ready.")] = False,
+) -> None:
+    """Start everything that is not given, and keep it running."""
+    settings = Settings()
+    run = _folder(data, settings)
+    given = settings.redis.url.get_secret_value() if "url" in settings.redis.model_fields_set else None
+    launch = Launch(
+        settings=settings,
+        kafka=kafka or (settings.kafka.bootstrap if "bootstrap" in settings.kafka.model_fields_set else None),
+        redis=redis or given,
+        kafka_port=kafka_port,
+        redis_port=redis_port,
+    )
+    run.prepare()
+    launch.fetch()  # before going to the background: it may take a while, and shows how far it is
+    if detach:
+        raise typer.Exit(detached(lambda tell: _supervise(launch, run, tell), run.log("supervisor"), _show))
+    raise typer.Exit(_supervise(launch, run, _show))
+
+
+def down(data: Data = None) -> None:
+    """Stop what `cq up` has started on the folder."""
+    run = _folder(data, Settings())
+    pid = run.holder()
+    if pid is None:
+        print(f'nothing runs on "{run.data}"')
+    else:
+        supervisor = psutil.Process(pid)
+        os.kill(pid, signal.SIGTERM)
+        try:
+            supervisor.wait(STOP_SECONDS)
+        except psutil.TimeoutExpired:
+            supervisor.kill()
+        print("stopped")
+    for process in supervised(run.data):  # of a supervisor that could not see to it
+        process.kill()
+
+
+def status(data: Data = None, as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
+    """Tell what runs on the folder; the exit code is 0 only when everything is ready."""
+    run = _folder(data, Settings())
+    answer = _status(run)
+    if as_json:
+        print(json.dumps(answer))
+    else:
+        print(answer["state"])
+        for name, role in answer["roles"].items():
+            print(f"  {name:<10} {role['state']:<10} pid {role['pid'] or '-'}  restarts {role['restarts']}")
+        for name, stream in answer["streams"].items():
+            waiting = f", {count} digests wait for room" if (count := stream.get("digests_waiting")) else ""
+            print(f"  stream {name}: {stream['behind']} events behind{waiting}")
+            if "reason" in stream:
+                print(f"    does not go on: {stream['reason']}")
+            for share, why in stream.get("quarantined", {}).items():
+                print(f"    {share} is not evaluated since {why['since']}: {why['reason']}")
+    raise typer.Exit(0 if answer["state"] == "ready" else 1)
+
+
+def _status(run: RunFolder) -> dict[str, Any]:
+    told = run.read(run.state)
+    holder = run.holder()
+    if holder is None:
+        roles: dict[str, dict[str, Any]] = told.get("roles", {})
+        gone = {name: {**role, "state": "stopped", "pid": None} for name, role in roles.items()}
+        return {"state": "stopped", "roles": gone, "streams": {}}
+    answer = {
+        **told_state(told, holder, time.monotonic()),
+        "streams": run.read(run.status("gateway")).get("streams", {}),
+    }
+    return _with_failures(answer, run.read(run.status("evaluator")).get("streams", {}))
+
+
+def _with_failures(answer: dict[str, Any], evaluated: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Add why streams are not evaluated, as the evaluator tells it; while one is not, not everything is ready."""
+    for name, stream in answer["streams"].items():
+        reason = evaluated.get(name, {}).get("reason")
+        if reason is not None:
+            stream["reason"] = reason
+            answer["state"] = "degraded" if answer["state"] == "ready" else answer["state"]
+    return answer
+
+
+def _supervise(launch: Launch, run: RunFolder, tell: Callable[[str], None]) -> int:
+    """Run until told to stop; return the exit code, after telling in one line what was wrong."""
+    log_to(sys.stderr, logging.WARNING)
+    try:
+        with run.taken():
+            stages, addresses = launch.stages(run)
+            Supervisor(run, stages, addresses, tell, launch.settings.supervisor.hang_seconds).run()
+    except TELLABLE as error:
+        tell(error_line(error))
+        return 1
+    return 0
+
+
+def _show(line: str) -> None:
+    """Show a line: the one with the addresses is the answer, all others are beside it."""
+    print(line, file=sys.stdout if line.startswith("ready") else sys.stderr, flush=True)
+
+
+def _folder(data: Path | None, settings: Settings) -> RunFolder:
+    return RunFolder((data or settings.data).absolute())

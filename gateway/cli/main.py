@@ -1,0 +1,32 @@
+"""The command line `cq`: starting and stopping everything, each role alone, and statements from a shell."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from gateway.cli.client import sql, tail
+from gateway.cli.demo import demo
+from gateway.cli.errors import TELLABLE, error_line
+from gateway.cli.local import down, status, up
+from gateway.cli.roles import evaluator, gateway
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="Continuous queries over Kafka: register SQL, read what matches as it happens.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for command in (demo, up, down, status, sql, tail, gateway, evaluator):
+    app.command()(command)
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        app()
+    except TELLABLE as error:
+        sys.exit(error_line(error))

@@ -1,0 +1,48 @@
+"""`cq gateway` and `cq evaluator`: one role alone, against given servers."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gateway.local.jars import SPARK, ensure_jars, show_progress
+from gateway.local.java import find_java
+from grouping.log_lines import log_to
+from grouping.settings import Settings
+
+__all__ = ["evaluator", "gateway"]
+
+Data = Annotated[Path | None, typer.Option(help="Folder for checkpoints.", show_default="cq-data")]
+Kafka = Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Kafka.", show_default="127.0.0.1:9092")]
+Redis = Annotated[str | None, typer.Option(metavar="URL", help="Redis or Valkey.", show_default="CQ_REDIS_URL")]
+
+
+def gateway(data: Data = None, kafka: Kafka = None, redis: Redis = None) -> None:
+    """Take commands from Kafka, keep the registry, and reply."""
+    from gateway.service import run_gateway
+
+    log_to(sys.stderr, logging.INFO)
+    run_gateway(_settings(data, kafka, redis))
+
+
+def evaluator(data: Data = None, kafka: Kafka = None, redis: Redis = None) -> None:
+    """Evaluate every stream's events in Spark."""
+    settings = _settings(data, kafka, redis)
+    os.environ["JAVA_HOME"] = str(find_java().home)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    if not settings.evaluator.jars:
+        os.environ["CQ_EVALUATOR_JARS"] = str(ensure_jars(SPARK, settings.jars, show_progress))
+    # The evaluator takes this process's place: the runtimes meet on topics and in Redis, never by import.
+    os.execv(sys.executable, [sys.executable, "-m", "spark_jobs.driver.job"])
+
+
+def _settings(data: Path | None, kafka: str | None, redis: str | None) -> Settings:
+    """Return the settings, after setting those that were given where a process that takes over finds them too."""
+    given = {"CQ_DATA": data, "CQ_KAFKA_BOOTSTRAP": kafka, "CQ_REDIS_URL": redis}
+    os.environ.update({name: str(value) for name, value in given.items() if value is not None})
+    return Settings()

@@ -1,0 +1,122 @@
+"""The results of statements about CQs (contract §4): what CREATE answers, and DESCRIBE and SHOW."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from gateway.state.records import Cq, Destination, TriggerSpec, instant
+from gateway.topics.positions import topic_of
+from grouping.compiler.explain import shown_constants
+from grouping.compiler.reader_sql import filter_sql, select_sql
+from grouping.model.catalog import Stream
+from grouping.model.group import GroupPlan, SelectList
+from grouping.settings import Settings
+from grouping.values.times import format_interval
+
+__all__ = ["CqResult", "NextTick", "Parts", "cq_result", "trigger_result"]
+
+_CHANGE: dict[str, object] = {"kind": "change"}
+
+NextTick = Callable[[TriggerSpec, Cq], int | None]
+"""When a CQ fires next, epoch milliseconds."""
+
+
+class Parts(NamedTuple):
+    """What a destination's CQs have in common with others."""
+
+    stream: Stream
+    plan: GroupPlan
+    select: SelectList
+
+
+class DestinationResult(msgspec.Struct, frozen=True):
+    """Where a reader finds a CQ's results."""
+
+    id: str
+    mode: str
+    topic: str
+    partition: int | None
+    key: str
+    offset: int | tuple[int, ...]
+    member: str
+    """The token of the CQ here, by which its reader knows its own `cq.leave`."""
+    since: str | UnsetType = UNSET
+    """When the CQ came here, where that is not when it was created: a `cq.end` before it is another life's."""
+    filter: str | UnsetType = UNSET
+    """From here on of a virtual destination."""
+    select: str | UnsetType = UNSET
+    columns: list[dict[str, str]] | UnsetType = UNSET
+
+
+class CqResult(msgspec.Struct, frozen=True):
+    """What an accepted CREATE CQ answers."""
+
+    cq: str
+    group: str
+    signature: str
+    constants: list[Any]
+    trigger: dict[str, object]
+    starts_at: str | None
+    expires_at: str | None
+    destination: DestinationResult
+    pauses: list[dict[str, str | None]] | UnsetType = UNSET
+    """Of a virtual destination."""
+
+
+def cq_result(
+    settings: Settings, cq: Cq, member: str, destination: Destination, parts: Parts, next_tick: NextTick
+) -> CqResult:
+    """Return what an accepted CREATE CQ answers."""
+    return CqResult(
+        cq.name,
+        destination.group_id,
+        parts.plan.signature,
+        shown_constants(destination.row),
+        trigger_result(destination.trigger, cq, next_tick),
+        None if cq.start_ms is None else instant(cq.start_ms),
+        None if cq.expire_ms is None else instant(cq.expire_ms),
+        _destination_result(settings, cq, member, destination, parts),
+        _pauses(cq) if destination.mode == "virtual" else UNSET,
+    )
+
+
+def _destination_result(
+    settings: Settings, cq: Cq, member: str, destination: Destination, parts: Parts
+) -> DestinationResult:
+    name, mode, topic = destination.destination_id, destination.mode, topic_of(settings, destination)
+    since = instant(cq.joined_ms) if cq.joined_ms else UNSET
+    if mode != "virtual":
+        return DestinationResult(name, mode, topic, destination.partition, name, cq.offset, member, since)
+    return DestinationResult(
+        name,
+        mode,
+        topic,
+        None,
+        destination.group_id,
+        cq.offset,
+        member,
+        since,
+        filter_sql(parts.plan, destination.row),
+        select_sql(parts.select),
+        [{"name": column.name, "type": column.type} for column in parts.stream.columns],
+    )
+
+
+def _pauses(cq: Cq) -> list[dict[str, str | None]]:
+    return [{"from": instant(since), "to": None if until is None else instant(until)} for since, until in cq.pauses]
+
+
+def trigger_result(trigger: TriggerSpec, cq: Cq, next_tick: NextTick) -> dict[str, object]:
+    """Return when a CQ's results leave."""
+    if not trigger.timed:
+        return _CHANGE
+    at = next_tick(trigger, cq)
+    found: dict[str, object] = {"kind": "timer", "next_at": None if at is None else instant(at)}
+    if trigger.cron:
+        return found | {"cron": trigger.cron, "zone": trigger.zone}
+    return found | {"every": format_interval(timedelta(milliseconds=trigger.every_ms))}

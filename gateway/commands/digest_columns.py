@@ -1,0 +1,63 @@
+"""BY of a digest clause: its names are those of the SELECT list, and TOP needs an order and an end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+
+from grouping.digests.digest import column_type, is_ordered
+from grouping.model.errors import InputError, near_name
+from grouping.model.group import CompiledQuery
+from grouping.model.query import CreateCq, DigestClause
+
+__all__ = ["with_digest_columns"]
+
+
+def with_digest_columns(statement: CreateCq, query: CompiledQuery, top_rows: int) -> CreateCq:
+    """Return the statement with BY's columns spelt as the SELECT list has them.
+
+    Args:
+        statement: As it was parsed.
+        query: Its SELECT, compiled.
+        top_rows: That TOP may show.
+
+    Raises:
+        InputError: ``unknown-column``; ``type-mismatch`` and ``quota-exceeded`` for TOP.
+    """
+    digest = statement.publish.digest
+    if digest is None or not digest.columns:
+        return statement
+    names = {item.name.casefold(): item.name for item in query.select.items}
+    columns = []
+    for column in digest.columns:
+        name = names.get(column.casefold())
+        if name is None:
+            raise InputError(
+                f'column "{column}" is not in the SELECT list',
+                code="unknown-column",
+                detail=f"BY names columns of the SELECT list, which are {', '.join(names.values())}.",
+                hint=near_name(column, list(names.values())),
+            )
+        columns.append(name)
+    digest = replace(digest, columns=tuple(dict.fromkeys(columns)))
+    if digest.kind == "top":
+        _check_top(digest, column_type(digest, query.select), top_rows)
+    publish = replace(statement.publish, digest=digest)
+    return msgspec.structs.replace(statement, publish=publish)
+
+
+def _check_top(digest: DigestClause, kind: str, most: int) -> None:
+    if not is_ordered(kind):
+        raise InputError(
+            f'DIGEST TOP cannot compare "{digest.columns[0]}"',
+            code="type-mismatch",
+            detail=f"It is {kind}, whose values have no order.",
+        )
+    if digest.rows > most:
+        raise InputError(
+            f"DIGEST TOP {digest.rows} is too large",
+            code="quota-exceeded",
+            detail=f"A digest shows {most} rows with TOP, at most.",
+            hint="DIGEST ALL shows every match.",
+        )

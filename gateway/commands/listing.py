@@ -1,0 +1,155 @@
+"""SHOW: pages of names in order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from typing import TypeVar
+
+import msgspec
+
+from gateway.commands.answers import NextTick, trigger_result
+from gateway.registry.streams import describe_stream
+from gateway.state.records import instant
+from gateway.state.table_upkeep import TableUpkeep
+from gateway.state.unit import CqKey
+from gateway.state.working_copy import WorkingCopy
+from grouping.compiler.access_path import AccessPath
+from grouping.model.catalog import Catalog
+from grouping.model.group import GroupPlan
+from grouping.model.query import Show
+from grouping.statements.tokens import NAME_LENGTH
+
+__all__ = ["show"]
+
+_MOST = 1000
+_PAGE_BYTES = 4 << 20
+"""A page that has so many ends there: a thousand items of any size would not fit one reply."""
+_LONGEST_PATTERN = 6 * NAME_LENGTH + 1
+"""Characters of a LIKE pattern that any name can match: folded, one becomes three at most, and % stands before each."""
+_JSON = msgspec.json.Encoder()
+
+_T = TypeVar("_T")
+
+
+def show(
+    statement: Show,
+    subscriber: str,
+    working: WorkingCopy,
+    catalog: Catalog,
+    upkeep: TableUpkeep,
+    next_tick: NextTick,
+    index: Callable[[GroupPlan], AccessPath],
+    quarantined: Callable[[str, str], dict[str, str] | None],
+) -> dict[str, object]:
+    """Return one page of what SHOW asks for; `next` is the name to go on AFTER."""
+    match statement.what:
+        case "streams":
+            streams = {stream.name: stream for stream in catalog}
+            return _listed(statement, "streams", streams, lambda name: describe_stream(streams[name]))
+        case "groups":
+            groups = {
+                name: stream_id for stream_id, parts in working.parts.items() for name in parts if name.startswith("g_")
+            }
+
+            def item(name: str) -> dict[str, object]:
+                told = _group(working, upkeep, groups[name], name, index)
+                return told | {"quarantined": quarantined(groups[name], name)}
+
+            return _listed(statement, "groups", groups, item)
+        case "cqs":
+            return _cqs(statement, subscriber, working, _wanted(statement, working.names(subscriber).after), next_tick)
+        case "timers":
+            names = _wanted(statement, partial(working.timed_names, subscriber))
+            return _cqs(statement, subscriber, working, names, next_tick)
+
+
+def _wanted(statement: Show, names_after: Callable[[str], Iterator[str]]) -> Iterator[str]:
+    """Yield the folded names behind AFTER that LIKE selects, in order."""
+    behind = names_after("" if statement.after is None else statement.after.casefold())
+    return behind if statement.like is None else filter(_like(statement.like), behind)
+
+
+def _cqs(
+    statement: Show, subscriber: str, working: WorkingCopy, names: Iterator[str], next_tick: NextTick
+) -> dict[str, object]:
+    limit = _limit(statement)
+    chosen = [CqKey(subscriber, name) for name in islice(names, limit + 1)]
+    working.load(chosen)
+    return _page(statement.what, "cq", chosen, limit, lambda key: _cq(working, key, next_tick))
+
+
+def _limit(statement: Show) -> int:
+    return _MOST if statement.limit is None else min(statement.limit, _MOST)
+
+
+def _listed(
+    statement: Show, what: str, names: Iterable[str], item: Callable[[str], dict[str, object]]
+) -> dict[str, object]:
+    wanted = sorted(names, key=str.casefold)
+    if statement.like is not None:
+        matches = _like(statement.like)
+        wanted = [name for name in wanted if matches(name)]
+    if statement.after is not None:
+        after = statement.after.casefold()
+        wanted = [name for name in wanted if name.casefold() > after]
+    return _page(what, what[:-1], wanted, _limit(statement), item)
+
+
+def _page(
+    what: str, name: str, wanted: Sequence[_T], limit: int, item: Callable[[_T], dict[str, object]]
+) -> dict[str, object]:
+    """Return the first items of what is wanted, at least one of them, and the name of the last where there are more."""
+    page: list[dict[str, object]] = []
+    size = 0
+    for one in wanted[:limit]:
+        if size >= _PAGE_BYTES:
+            break
+        page.append(item(one))
+        size += len(_JSON.encode(page[-1]))
+    return {what: page, "next": page[-1][name] if len(wanted) > len(page) else None}
+
+
+def _like(pattern: str) -> Callable[[str], bool]:
+    pattern = re.sub("%+", "%", pattern.casefold())
+    if len(pattern) > _LONGEST_PATTERN:
+        return lambda name: False
+    first, *rest = ["".join("." if mark == "_" else re.escape(mark) for mark in part) for part in pattern.split("%")]
+    if rest:
+        # What stands between two % is taken where it first fits and, being atomic, not sought again further on: a few
+        # of them would otherwise keep the gateway busy for hours.
+        first += "".join(f"(?>.*?{part})" for part in rest[:-1]) + ".*" + rest[-1]
+    compiled = re.compile(first, re.DOTALL)
+    return lambda name: compiled.fullmatch(name.casefold()) is not None
+
+
+def _cq(working: WorkingCopy, key: CqKey, next_tick: NextTick) -> dict[str, object]:
+    cq = working.cq(key)
+    assert cq is not None, "its name was listed"
+    holder = working.holder(cq.destination_id)
+    assert holder is not None, "a CQ has a destination"
+    destination = holder.destination
+    return {
+        "cq": cq.name,
+        "group": destination.group_id,
+        "status": "paused" if cq.paused else "active",
+        "trigger": trigger_result(destination.trigger, cq, next_tick),
+        "destination": destination.destination_id,
+        "created_at": instant(cq.created_ms),
+    }
+
+
+def _group(
+    working: WorkingCopy, upkeep: TableUpkeep, stream_id: str, group_id: str, index: Callable[[GroupPlan], AccessPath]
+) -> dict[str, object]:
+    plan = working.plan(stream_id, group_id)
+    return {
+        "group": group_id,
+        "signature": plan.signature,
+        "stream": working.streams[stream_id].name,
+        "cqs": working.parts[stream_id][group_id],
+        "constants": upkeep.distinct_rows(stream_id).get(group_id, 0),
+        "index": index(plan).kind,
+    }

@@ -1,0 +1,71 @@
+"""What the evaluator leaves out of a stream's queries, as statements, `cq status` and metrics show it."""
+
+from __future__ import annotations
+
+from gateway.metrics import EVALUATOR_DEAD_LETTERS, QUARANTINED
+from gateway.state.records import instant
+from gateway.state.working_copy import WorkingCopy
+from grouping.settings import Settings
+from grouping.store.quarantine import Quarantine, QuarantineStore, group_of, share_of
+from grouping.store.redis_store import mapped
+
+__all__ = ["Quarantines"]
+
+Shown = dict[str, str]
+
+
+class Quarantines:
+    """The quarantined shares (`grouping.store.quarantine`) of all streams, as of the last look."""
+
+    def __init__(self, settings: Settings, working: WorkingCopy) -> None:
+        self._store = QuarantineStore(settings)
+        self._working = working
+        self._known: dict[str, dict[str, Quarantine]] = {}
+
+    def look(self, now_ms: int) -> None:
+        """Read what the evaluator told, forget what is over, and count.
+
+        Raises:
+            OperationalError: Redis does not answer.
+        """
+        self._known = {}
+        for stream_id, known in self._store.quarantined_in(self._working.streams).items():
+            parts = self._working.parts[stream_id]
+            live = {share: state for share, state in known.items() if all(part in parts for part in share.split("/"))}
+            over = [share for share, state in live.items() if state.is_over(now_ms)]
+            over += self._gone(stream_id, [share for share in known if share not in live])
+            if over:
+                self._store.forget(stream_id, over)
+            self._known[stream_id] = {share: state for share, state in live.items() if state.holds(now_ms)}
+            groups = {group_of(share) for share in self._known[stream_id]}
+            QUARANTINED.labels(self._working.streams[stream_id].name).set(len(groups))
+        for code, count in self._store.dead_letters().items():
+            EVALUATOR_DEAD_LETTERS.labels(code).set(count)
+
+    def _gone(self, stream_id: str, dropped: list[str]) -> list[str]:
+        """Return those of which no batch under way has the group any more: until then workers must know of them."""
+        if not dropped:
+            return []
+        with mapped():
+            plans = self._working.redis.hmget(self._working.key("groups", stream_id), list(map(group_of, dropped)))
+        return [share for share, plan in zip(dropped, plans, strict=True) if plan is None]
+
+    def of_stream(self, stream_id: str) -> dict[str, Shown]:
+        """Return a stream's quarantined shares."""
+        return {share: _shown(state) for share, state in self._known.get(stream_id, {}).items()}
+
+    def of_cq(self, stream_id: str, group_id: str, select_id: str) -> Shown | None:
+        """Return why a CQ is not evaluated, None when it is."""
+        known = self._known.get(stream_id, {})
+        state = known.get(group_id) or known.get(share_of(group_id, select_id))
+        return None if state is None else _shown(state)
+
+    def of_group(self, stream_id: str, group_id: str) -> Shown | None:
+        """Return why a group, or a SELECT list of it, is not evaluated, None when all of it is."""
+        known = self._known.get(stream_id, {})
+        states = (state for share, state in sorted(known.items()) if group_of(share) == group_id)
+        return next(map(_shown, states), None)
+
+
+def _shown(state: Quarantine) -> Shown:
+    return {"since": instant(state.since_ms), "until": instant(state.until_ms), "reason": state.reason}

@@ -1,0 +1,53 @@
+"""How many commands a subscriber may send: those beyond are refused before they cost anything to speak of."""
+
+from __future__ import annotations
+
+import math
+
+from grouping.model.errors import InputError
+
+__all__ = ["CommandRates"]
+
+_SECONDS = 10
+"""A subscriber that was silent for so long may send as many seconds' commands at once."""
+_KNOWN = 100_000
+"""So many buckets are kept; beyond that all are full again, for memory counts more."""
+
+
+class CommandRates:
+    """A bucket for each subscriber: it holds ten seconds' commands at most, and fills as time goes."""
+
+    def __init__(self, per_second: int) -> None:
+        """Begin with full buckets.
+
+        Args:
+            per_second: How many commands a subscriber may send; 0 for any number.
+        """
+        self._rate = per_second / 1000
+        self._most = per_second * _SECONDS
+        self._left: dict[bytes, tuple[float, int]] = {}
+        """By subscriber: what a bucket held, and when, epoch milliseconds."""
+
+    def refusal(self, subscriber: bytes, now_ms: int) -> InputError | None:
+        """Count a command, and return why it is refused, None where it may be carried out."""
+        if not self._most:
+            return None
+        left, since_ms = self._left.get(subscriber, (self._most, now_ms))
+        left = self._filled(left, since_ms, now_ms)
+        if left >= 1:
+            self._keep(subscriber, left - 1, now_ms)
+            return None
+        return InputError(
+            "you send too many commands",
+            code="quota-exceeded",
+            detail=f"A subscriber may send {self._most // _SECONDS} a second, on the average of {_SECONDS} seconds.",
+            hint=f"Send it again in {math.ceil((1 - left) / self._rate / 1000)} s, under another command_id.",
+        )
+
+    def _filled(self, left: float, since_ms: int, now_ms: int) -> float:
+        return min(left + self._rate * max(now_ms - since_ms, 0), self._most)
+
+    def _keep(self, subscriber: bytes, left: float, now_ms: int) -> None:
+        if len(self._left) >= _KNOWN:
+            self._left.clear()
+        self._left[subscriber] = (left, now_ms)

@@ -1,0 +1,84 @@
+"""Commands that come again: their first replies, looked up together for all of a unit of work.
+
+A client that heard nothing for a while sends thousands again at once. Reading is bounded in time and bytes, since the
+commands of others wait meanwhile: what is not reached is `unavailable`, which nobody remembers, and is asked for again.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+
+from gateway.kafka import Place, PlaceReader
+from grouping.model.errors import InputError
+from schemas.codec import Reply, decode_reply
+
+__all__ = ["Repeats"]
+
+_SECONDS = 2.0
+"""How long the replies of one unit of work are read."""
+
+
+class Repeats:
+    """The commands of one unit of work that were answered by earlier ones, by the keys of their ids."""
+
+    def __init__(self, reader: PlaceReader, looked_up: Future[dict[bytes, Place]], most_bytes: int) -> None:
+        """Begin before anything is known.
+
+        Args:
+            reader: Of the topic of replies.
+            looked_up: Where the first replies lie, by key, once that is looked up.
+            most_bytes: Replies of more bytes than that are not read on.
+        """
+        self._reader = reader
+        self._looked_up = looked_up
+        self._most_bytes = most_bytes
+        self._places: dict[bytes, Place] | None = None
+        self._values: dict[Place, bytes] = {}
+        self.size = 0
+        """Bytes of the replies that were read."""
+
+    def read(self) -> None:
+        """Read the replies, once; what is looked up, and where replies lie, must be on Kafka by now.
+
+        Raises:
+            OperationalError: Kafka failed.
+        """
+        if self._places is not None:
+            return
+        self._places = dict(self._looked_up.result())
+        gone: set[Place] = set()
+        if self._places:
+            for place, message in self._reader.read(self._places.values(), _SECONDS):
+                value = None if message is None else message.value()
+                if isinstance(value, bytes):
+                    self._values[place] = value
+                    self.size += len(value)
+                    if self.size > self._most_bytes:
+                        break
+                else:
+                    gone.add(place)
+        self._places = {key: place for key, place in self._places.items() if place not in gone}
+
+    def __contains__(self, key: bytes) -> bool:
+        """Whether a command came before; one whose first reply is no longer to be had counts as new."""
+        assert self._places is not None, "the caller has read"
+        return key in self._places
+
+    def reply(self, key: bytes) -> Reply | None:
+        """Return the first reply to a command, None to one that is new.
+
+        Raises:
+            InputError: ``unavailable``; it was not reached in time.
+        """
+        if key not in self:
+            return None
+        assert self._places is not None, "the caller has read"
+        value = self._values.get(self._places[key])
+        if value is None:
+            raise InputError(
+                "the command's first reply could not be looked up in time",
+                code="unavailable",
+                detail=f"{len(self._places)} commands came again at once; this one is not carried out twice.",
+                hint="Send it again with the same command_id.",
+            )
+        return decode_reply(value)

@@ -1,0 +1,125 @@
+"""The replies of one unit of work: one for each command, in their order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from functools import lru_cache
+
+from gateway.kafka import Outgoing
+from gateway.metrics import COMMANDS
+from gateway.state.remembered import NOT_REMEMBERED
+from grouping.model.errors import InputError
+from schemas.codec import Encoding, Reply, decode_reply, encode_reply
+from schemas.partition import partition_of
+
+__all__ = ["Replies"]
+
+_TRIED_ANEW = ("unavailable", "malformed-command", "not-allowed")
+"""Codes of replies that do not count as the first one to their command's id, where they are not remembered."""
+
+
+class Replies:
+    """Gathers the records of a unit of work that are not the catalog's: replies, and letters about dead commands."""
+
+    def __init__(self, topic: str, partitions: int, now_ms: int) -> None:
+        """Begin without any.
+
+        Args:
+            topic: The topic of replies.
+            partitions: How many it has.
+            now_ms: When the commands are answered, epoch milliseconds.
+        """
+        self._topic = topic
+        self._partitions = partitions
+        self._places: dict[bytes, int] = {}
+        self._now_ms = now_ms
+        self._codes: Counter[str] = Counter()
+        self.records: list[Outgoing] = []
+        self.size = 0
+        """Bytes of the replies and letters so far."""
+        self.to_remember: dict[int, bytes] = {}
+        """Number of a record to the key of the command id that it is the first reply to."""
+        self._first: dict[bytes, int] = {}
+        """The same numbers, by that key."""
+
+    def first(self, remember: bytes) -> Reply | None:
+        """Return the first reply to a command id, by its key; None when there is none in this unit."""
+        number = self._first.get(remember)
+        if number is None:
+            return None
+        value = self.records[number].value
+        assert value is not None, "a reply is no tombstone"
+        return decode_reply(value)
+
+    def accept(self, command_id: str, subscriber: str, message: str, result: object, at_ms: int) -> Reply:
+        """Return the reply to a command that was carried out at an instant, epoch milliseconds."""
+        return Reply(
+            command_id=command_id,
+            subscriber=subscriber,
+            status="accepted",
+            code="ok",
+            message=message,
+            result=result,
+            replied_at=_time(at_ms),
+        )
+
+    def reject(self, command_id: str | None, subscriber: str, error: InputError) -> Reply:
+        """Return the reply to a command that cannot be carried out."""
+        return Reply(
+            command_id=command_id,
+            subscriber=subscriber,
+            status="rejected",
+            code=error.code,
+            message=error.message,
+            detail=error.detail,
+            hint=error.hint,
+            replied_at=_time(self._now_ms),
+        )
+
+    def add(self, key: bytes, encoding: Encoding, reply: Reply, remember: bytes | None = None) -> None:
+        """Answer a command.
+
+        Args:
+            key: The key of its record.
+            encoding: Of the command, and hence of the reply.
+            reply: The answer.
+            remember: The key of its id, where this is the first reply to it; `unavailable` is not remembered.
+        """
+        headers: tuple[tuple[str, bytes], ...] = ()
+        if reply.command_id:
+            headers = (("command_id", reply.command_id.encode("utf-8", "surrogatepass")),)
+        if remember is not None and reply.code != "unavailable":
+            self._first[remember] = len(self.records)
+            self.to_remember[len(self.records)] = remember
+        elif reply.code in _TRIED_ANEW:
+            headers = (*headers, NOT_REMEMBERED)
+        self._codes[reply.code] += 1
+        partition = self._places.get(key)
+        if partition is None:
+            partition = self._places[key] = partition_of(key, self._partitions)
+        value = encode_reply(reply, encoding)
+        self.size += len(value)
+        self.records.append(Outgoing(self._topic, key, value, headers, partition))
+
+    def add_letter(self, letter: Outgoing) -> None:
+        """Take in the dead letter of a command's record."""
+        self.size += len(letter.key or b"") + len(letter.value or b"")
+        self.records.append(letter)
+
+    def cut_back(self, count: int) -> None:
+        """Take back all records but the first ones: what they answer is carried out anew."""
+        del self.records[count:]
+        self.size = sum(len(record.value or b"") for record in self.records)
+        self.to_remember.clear()
+        self._first.clear()
+
+    def count(self) -> None:
+        """Tell the metrics, once the unit is written."""
+        for code, number in self._codes.items():
+            COMMANDS.labels(code).inc(number)
+
+
+@lru_cache(maxsize=64)
+def _time(at_ms: int) -> datetime:
+    return datetime.fromtimestamp(at_ms / 1000, UTC)

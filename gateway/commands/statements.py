@@ -1,0 +1,270 @@
+"""One statement after another: what each asks for is handed to the part that does it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from gateway.commands.answers import CqResult, NextTick, Parts, cq_result
+from gateway.commands.digest_columns import with_digest_columns
+from gateway.commands.listing import show
+from gateway.commands.quarantines import Quarantines
+from gateway.kafka import Topics
+from gateway.registry.grid import next_tick
+from gateway.registry.placing import Asked
+from gateway.registry.registry import Registry
+from gateway.registry.streams import create_stream, describe_stream, drop_stream
+from gateway.state.match_counts import MatchCounts
+from gateway.state.records import Cq, Destination, TriggerSpec, instant
+from gateway.state.table_upkeep import TableUpkeep
+from gateway.state.unit import CqKey
+from gateway.state.working_copy import WorkingCopy
+from gateway.topics.positions import Positions
+from grouping.compiler.compiler import compile_select
+from grouping.compiler.explain import explain
+from grouping.compiler.prepared import Preparer
+from grouping.compiler.reader_sql import check_virtual
+from grouping.model.catalog import Catalog
+from grouping.model.errors import InputError
+from grouping.model.group import CompiledQuery
+from grouping.model.query import (
+    AlterCq,
+    CreateCq,
+    CreateStream,
+    DescribeCq,
+    DescribeStream,
+    DropCq,
+    DropStream,
+    ExplainCq,
+    ExplainSelect,
+    PauseCq,
+    ResumeCq,
+    Show,
+    Statement,
+)
+from grouping.settings import Settings
+from grouping.statements.command import parse
+from grouping.statements.cq_text import CqText
+
+__all__ = ["Prepared", "Statements"]
+
+Result = dict[str, object]
+
+_KNOWN_PARTS = 10_000
+
+_CREATE_CQ = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?CQ\s", re.IGNORECASE)
+"""The command that comes in thousands: it need not be parsed to be known."""
+
+
+_ABOUT_CQ = DropCq | PauseCq | ResumeCq | AlterCq | DescribeCq | ExplainCq
+"""Statements about a CQ that there is."""
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """A command after parsing and compiling, before anything was looked up for it."""
+
+    statement: Statement
+    key: CqKey
+    """The CQ that it is about; of a statement about none, without a name."""
+    create: Create | None = None
+    """What a CREATE CQ has besides."""
+    on_streams: bool = False
+    """Whether later commands compile differently once this one is carried out."""
+
+
+class Create(msgspec.Struct, frozen=True):
+    """A CREATE CQ, compiled."""
+
+    text: CqText
+    query: CompiledQuery
+    asked: Asked
+
+
+class Answer(NamedTuple):
+    """What came of a statement."""
+
+    result: Result | CqResult
+    at_ms: int
+    """When it was carried out, epoch milliseconds: later than the present where it had to follow something."""
+
+
+class Statements:
+    """Carries out statements within the working copy's unit."""
+
+    def __init__(
+        self, settings: Settings, working: WorkingCopy, topics: Topics, positions: Positions, upkeep: TableUpkeep
+    ) -> None:
+        self._settings = settings
+        self._working = working
+        self._topics = topics
+        self._upkeep = upkeep
+        self.counts = MatchCounts(working)
+        self.registry = Registry(settings, working, positions)
+        self.quarantines = Quarantines(settings, working)
+        self.reload()
+
+    def reload(self) -> None:
+        """Take the streams from the working copy anew."""
+        self.counts.open()
+        self.registry.finish(0)
+        self._known_parts: dict[tuple[str, str], Parts] = {}
+        self.catalog = Catalog(self._working.streams.values())
+        self._preparer = Preparer(self.catalog)
+
+    def prepare(self, subscriber: str, text: str, now_ms: int) -> Prepared:
+        """Parse and compile a subscriber's text.
+
+        Raises:
+            InputError: What is wrong with it.
+        """
+        limit = self._settings.commands.text_bytes
+        if len(text) * 4 > limit and (size := len(text.encode("utf-8", "surrogatepass"))) > limit:
+            raise InputError(
+                "the command is too large",
+                code="command-too-large",
+                detail=f"Its text has {size} bytes, and the limit is {limit}.",
+            )
+        cut = CqText.cut(text)
+        if not (cut.is_cut or _CREATE_CQ.match(text)) and not isinstance(statement := parse(text), CreateCq):
+            name = statement.name if isinstance(statement, _ABOUT_CQ) else ""
+            on_streams = isinstance(statement, CreateStream | DropStream)
+            return Prepared(statement, CqKey.of(subscriber, name), on_streams=on_streams)
+        create, query = self._preparer.create(cut)
+        create = with_digest_columns(create, query, self._settings.limits.top_rows)
+        if create.publish.mode == "virtual":
+            check_virtual(query)
+        asked = self.registry.placing.asked(create, query, now_ms)
+        return Prepared(create, CqKey.of(subscriber, create.name), Create(cut, query, asked))
+
+    def load(self, run: Iterable[Prepared]) -> None:
+        """Look up what commands need that were compiled against the same streams, all at once."""
+        keys, asked = [], []
+        for prepared in run:
+            if prepared.key.name:
+                keys.append(prepared.key)
+            if prepared.create is not None:
+                asked.append(prepared.create.asked)
+        self.registry.load(keys, asked)
+
+    def carry_out(self, prepared: Prepared, position: str, now_ms: int) -> Answer:
+        """Carry out a statement and return its result, and when it was carried out.
+
+        Args:
+            prepared: What; loaded.
+            position: The command's own place on its topic; only CREATE STREAM asks for it.
+            now_ms: The time of acceptance.
+
+        Raises:
+            InputError: Why it cannot be done; nothing was changed.
+        """
+        statement, key, registry = prepared.statement, prepared.key, self.registry
+        match statement:
+            case CreateCq():
+                create = prepared.create
+                assert create is not None, "a CREATE was compiled"
+                cq = registry.create(key, create.text, statement, create.query, create.asked.destination_id, now_ms)
+            case DropCq(name):
+                cq = registry.drop(key, name, now_ms)
+                return Answer({"cq": cq.name}, max(now_ms, cq.latest_ms))
+            case PauseCq(name):
+                cq = registry.pause(key, name, True, now_ms)
+            case ResumeCq(name):
+                cq = registry.pause(key, name, False, now_ms)
+            case AlterCq():
+                cq = registry.alter(key, statement, now_ms)
+            case _:
+                return Answer(self._other(prepared, position, now_ms), now_ms)
+        return Answer(self._cq(key, cq, now_ms), max(now_ms, cq.latest_ms))
+
+    def _other(self, prepared: Prepared, position: str, now_ms: int) -> Result:
+        """Carry out a statement that changes no CQ and return its result."""
+        statement, key, registry = prepared.statement, prepared.key, self.registry
+        match statement:
+            case CreateStream():
+                stream = create_stream(
+                    self._settings,
+                    self._working,
+                    self.catalog,
+                    self._topics,
+                    statement,
+                    key.subscriber,
+                    position,
+                    now_ms,
+                )
+                registry.note_stream(stream)
+                self._preparer = Preparer(self.catalog)
+                return describe_stream(stream)
+            case DropStream():
+                stream = drop_stream(self._working, self.catalog, statement)
+                registry.note_stream(stream, gone=True)
+                self._preparer = Preparer(self.catalog)
+                return {"stream": stream.name}
+            case DescribeStream(name):
+                return describe_stream(self.catalog.stream(name))
+            case DescribeCq(name):
+                return self._describe(key, registry.find(key, name), now_ms)
+            case Show():
+                tick, index = self._next_tick(now_ms), partial(registry.admission.index, now_ms=now_ms)
+                quarantined, working = self.quarantines.of_group, self._working
+                return show(statement, key.subscriber, working, self.catalog, self._upkeep, tick, index, quarantined)
+            case ExplainSelect(select):
+                query = compile_select(select, self.catalog)
+                stream = self._working.streams[query.plan.stream_id]
+                return explain(query, stream, registry.admission.statistics(stream.stream_id, now_ms))
+            case ExplainCq(name):
+                return self._explain(registry.find(key, name), now_ms)
+            case _:
+                raise AssertionError("the caller has carried out what changes CQs")
+
+    @staticmethod
+    def _next_tick(now_ms: int) -> NextTick:
+        def tick(trigger: TriggerSpec, cq: Cq) -> int | None:
+            return next_tick(trigger, now_ms, cq.start_ms)
+
+        return tick
+
+    def _cq(self, key: CqKey, cq: Cq, now_ms: int) -> CqResult:
+        destination, member = self.registry.destination_of(cq), self.registry.stays.token(key, cq)
+        return cq_result(self._settings, cq, member, destination, self._parts(destination), self._next_tick(now_ms))
+
+    def _parts(self, destination: Destination) -> Parts:
+        stream_id, group_id, select_id = destination.stream_id, destination.group_id, destination.select_id
+        parts = self._known_parts.get((group_id, select_id))
+        if parts is None:
+            if len(self._known_parts) >= _KNOWN_PARTS:
+                self._known_parts.clear()
+            working = self._working
+            parts = Parts(
+                working.streams[stream_id], working.plan(stream_id, group_id), working.select(stream_id, select_id)
+            )
+            self._known_parts[group_id, select_id] = parts
+        return parts
+
+    def _describe(self, key: CqKey, cq: Cq, now_ms: int) -> Result:
+        holder = self._working.holder(cq.destination_id)
+        assert holder is not None, "a CQ has a destination"
+        destination = holder.destination
+        matches: int | None
+        if holder.destination.mode == "virtual":
+            matches, last_ms = None, None  # who sees a record of the group's is each reader's to tell
+        else:
+            matches, last_ms = self.counts.of(holder.destination.stream_id, holder.number)
+        described: Result = msgspec.to_builtins(self._cq(key, cq, now_ms))
+        return described | {
+            "text": str(cq.text),
+            "status": "paused" if cq.paused else "active",
+            "quarantined": self.quarantines.of_cq(destination.stream_id, destination.group_id, destination.select_id),
+            "created_at": instant(cq.created_ms),
+            "matches": matches,
+            "last_match_at": None if last_ms is None else instant(last_ms),
+        }
+
+    def _explain(self, cq: Cq, now_ms: int) -> Result:
+        destination = self.registry.destination_of(cq)
+        stream, plan, select = self._parts(destination)
+        known = self.registry.admission.statistics(stream.stream_id, now_ms)
+        return explain(CompiledQuery(plan, destination.row, select), stream, known)

@@ -1,0 +1,128 @@
+"""Notices of ends that are under way, kept in sheaves: those of one unit of work are one record, however many.
+
+A sheaf lies on `cq.catalog` (key ``end/<sheaf>``) and in Redis until all its notices are done with; it is written anew
+when some of them are, and gone with the last. So a million ends at one EXPIRE cost hundreds of records, not millions.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+import msgspec
+
+from gateway.registry.registry import CatalogChange
+from gateway.state.records import EndNotice, end_key
+from gateway.state.working_copy import WorkingCopy
+from grouping.store.redis_store import mapped
+
+__all__ = ["EndNotices"]
+
+_SHEAF = 8000
+"""Notices in one record, at most: a few megabytes."""
+
+_encode = msgspec.json.encode
+_decode = msgspec.json.Decoder(list[EndNotice]).decode
+
+
+class EndNotices:
+    """All notices; what changes is written with the unit of work."""
+
+    def __init__(self, working: WorkingCopy) -> None:
+        self._working = working
+        self.open: dict[str, EndNotice] = {}
+        """Those whose records are still to be written; those that were looked at longest ago come first."""
+        self.lingering: dict[str, EndNotice] = {}
+        """Those whose `cq.end` is out, so that only the topic is left to delete."""
+        self._sheaves: dict[str, set[str]] = {}
+        self._sheaf_of: dict[str, str] = {}
+        self._changed: set[str] = set()
+
+    def reload(self) -> None:
+        """Read the notices from the working copy."""
+        self.open, self.lingering, self._sheaves, self._sheaf_of, self._changed = {}, {}, {}, {}, set()
+        self._working.ending = {}
+        with mapped():
+            bodies = self._working.redis.hgetall(self._working.key("ends"))
+        for sheaf, body in bodies.items():
+            notices = _decode(body)
+            self._bind(sheaf.decode(), notices)
+            for notice in notices:
+                self._note_end(notice)
+        self._changed.clear()
+
+    def add(self, notices: Iterable[EndNotice]) -> list[CatalogChange]:
+        """Take up the ends that a unit of work brings, and return what the catalog is told."""
+        left = map(self._behind, notices)
+        while some := list(islice(left, _SHEAF)):
+            self._bind(secrets.token_hex(8), some)
+        return self.changes()
+
+    def _behind(self, notice: EndNotice) -> EndNotice:
+        """Return an end with the one that comes before it: a destination's lives end in their order."""
+        name = notice.destination.destination_id
+        before_ms = 0 if notice.members else self._working.ending.get(name, 0)
+        self._note_end(notice)
+        return msgspec.structs.replace(notice, after_ms=before_ms) if before_ms else notice
+
+    def _note_end(self, notice: EndNotice) -> None:
+        if not (notice.members or notice.written):
+            ending, name = self._working.ending, notice.destination.destination_id
+            ending[name] = max(notice.ended_ms, ending.get(name, 0))
+
+    def held_up(self, notice: EndNotice) -> bool:
+        """Tell whether the end of the life before is still to be written."""
+        return bool(notice.after_ms) and end_key(notice.destination.destination_id, notice.after_ms) in self.open
+
+    def _bind(self, sheaf: str, notices: list[EndNotice]) -> None:
+        keys = self._sheaves[sheaf] = set()
+        for notice in notices:
+            key = notice.key
+            (self.lingering if notice.written else self.open)[key] = notice
+            self._sheaf_of[key] = sheaf
+            keys.add(key)
+        self._changed.add(sheaf)
+
+    def next(self, most: int) -> Iterator[EndNotice]:
+        """Return open notices to look at; they come last the next time, so that those that wait hold up no others."""
+        for key in list(islice(self.open, most)):
+            notice = self.open[key] = self.open.pop(key)
+            yield notice
+
+    def replace(self, notice: EndNotice) -> None:
+        """Change what is known of an end."""
+        key = notice.key
+        self._take(key)
+        (self.lingering if notice.written else self.open)[key] = notice
+        self._note_end(notice)
+        self._changed.add(self._sheaf_of[key])
+
+    def remove(self, notice: EndNotice) -> None:
+        """Forget an end that is done with; nothing happens where there is none."""
+        key = notice.key
+        sheaf = self._sheaf_of.pop(key, None)
+        if sheaf is not None:
+            self._take(key)
+            self._sheaves[sheaf].discard(key)
+            self._changed.add(sheaf)
+
+    def _take(self, key: str) -> None:
+        notice = self.open.pop(key, None)
+        if notice is None:
+            self.lingering.pop(key, None)
+        elif not notice.members and self._working.ending.get(notice.destination.destination_id) == notice.ended_ms:
+            del self._working.ending[notice.destination.destination_id]
+
+    def changes(self) -> list[CatalogChange]:
+        """Put the sheaves that changed into the unit of work, and return what the catalog is told."""
+        changes: list[CatalogChange] = []
+        for sheaf in self._changed:
+            keys = self._sheaves[sheaf]
+            body = _encode([self.open.get(key) or self.lingering[key] for key in keys]) if keys else None
+            if not keys:
+                del self._sheaves[sheaf]
+            self._working.set_field("ends", sheaf, body)
+            changes.append((f"end/{sheaf}".encode(), body))
+        self._changed.clear()
+        return changes

@@ -1,0 +1,217 @@
+"""The end of a destination: `cq.end` after its last result, and a dedicated topic's deletion some time later.
+
+What was published before a DROP still counts: a destination leaves the constant table when that is evaluated. A batch
+that was pinned before may still write results, so the notice of the end waits until no such batch is under way; and the
+topic stays for readers who are late, and because a task that meets a deleted topic fails its stream.
+A destination that was taken up again has ended all the same: its first readers are told. In the same way `cq.leave`
+tells those who left a destination to others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+
+import msgspec
+
+from gateway.ends.end_notices import EndNotices
+from gateway.ends.last_digests import LastDigests
+from gateway.kafka import Outgoing
+from gateway.registry.registry import CatalogChange
+from gateway.state.commit import Commits
+from gateway.state.records import Destination, EndNotice, instant
+from gateway.state.table_upkeep import oldest_pin
+from gateway.state.unit import virtual_groups, virtual_part
+from gateway.state.working_copy import WorkingCopy
+from gateway.timers.frontier import covers
+from gateway.topics.positions import dedicated_topic, topic_of
+from gateway.topics.result_topics import ResultTopics
+from grouping.settings import Settings
+from grouping.store.redis_store import committed_positions, mapped
+
+__all__ = ["Ends", "end_record", "leave_records"]
+
+_AT_ONCE = 8000
+"""Notices looked at in one unit of work."""
+_UNIT_BYTES = 32 << 20
+"""Of last digests in one unit of work, about."""
+
+
+class Ends:
+    """Carries out the ends of destinations, some thousands in a unit of work."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        working: WorkingCopy,
+        topics: ResultTopics,
+        commits: Commits,
+        last_digests: LastDigests,
+    ) -> None:
+        self._settings = settings
+        self._working = working
+        self._topics = topics
+        self._commits = commits
+        self._last_digests = last_digests
+        self._notices = EndNotices(working)
+        self.busy = False
+        """Whether there were more ends than one step looks at; a few more can wait, for each commit has its costs."""
+
+    def reload(self) -> None:
+        """Read the notices from the working copy."""
+        self._notices.reload()
+        self._last_digests.reload(self._notices.open.values())
+        self._topics.reload()
+        self._topics.sweep(self._wanted_topics())
+
+    def _wanted_topics(self) -> Iterator[str]:
+        """Yield the topics of destinations that live, or whose readers may not be done."""
+        settings = self._settings
+        yield from (topic_of(settings, each.destination) for each in self._notices.open.values())
+        yield from (topic_of(settings, each.destination) for each in self._notices.lingering.values())
+        yield from (dedicated_topic(settings, name) for name in self._working.dedicated)
+        for parts in self._working.parts.values():
+            yield from (settings.topic(f"results.{group_id}") for group_id in virtual_groups(parts))
+
+    def note(self, notices: list[EndNotice]) -> list[CatalogChange]:
+        """Take up ends that the unit of work brings, and return what the catalog is told."""
+        self._last_digests.hold(notices)
+        return self._notices.add(notices)
+
+    def step(self, now_ms: int, epoch: int) -> tuple[list[Outgoing], list[CatalogChange]]:
+        """Return what is to be written now, as part of the unit of work: last digests, ends, and changed notices."""
+        waiting = len(self._notices.open)
+        some = list(self._notices.next(_AT_ONCE))
+        self._load(some)
+        records: list[Outgoing] = []
+        over: list[EndNotice] = []
+        size = 0
+        for notice, last in self._last_digests.of(self._due(some, epoch)):
+            over.append(notice)
+            told = [*last, *_told(self._settings, notice)]
+            records += told
+            size += sum(len(record.value or b"") for record in told)
+            if size > _UNIT_BYTES:
+                break
+        records += self._last_digests.forget(over)
+        self._delete_topics(now_ms)  # those of ends that are out: what is written now comes to its topic first
+        for notice in over:
+            if notice.members or notice.destination.mode == "shared" or self._lives(notice):
+                self._notices.remove(notice)
+            else:
+                self._notices.replace(msgspec.structs.replace(notice, written=True, written_ms=now_ms))
+        changes = self._notices.changes()
+        self.busy = bool(changes) and (waiting > _AT_ONCE or size > _UNIT_BYTES)
+        return records, changes
+
+    def _load(self, notices: Iterable[EndNotice]) -> None:
+        self._working.load_holders(notice.destination.destination_id for notice in notices)
+
+    def _lives(self, notice: EndNotice) -> bool:
+        """Tell whether somebody is, or is again, where a CQ went; loaded."""
+        return self._working.holder(notice.destination.destination_id) is not None
+
+    def _due(self, notices: Iterable[EndNotice], epoch: int) -> Iterator[EndNotice]:
+        """Yield those to whose destinations nothing is written any more that is theirs."""
+        pins: dict[str, tuple[int, int] | None] = {}
+        committed: dict[str, Mapping[str, int] | None] = {}
+        for notice in notices:
+            stream_id = notice.destination.stream_id
+            if notice.members and not self._lives(notice):
+                self._last_digests.forget([notice])
+                self._notices.remove(notice)  # nobody stayed for long: `cq.end` tells all
+                continue
+            if notice.until:
+                if stream_id not in committed:
+                    committed[stream_id] = self._committed(stream_id)
+                reached = committed[stream_id]
+                if reached is None or covers(reached, {str(part): end for part, end in enumerate(notice.until)}):
+                    version = self._working.retire(notice.destination, notice.until)
+                    self._notices.replace(msgspec.structs.replace(notice, until=(), version=version))
+                continue
+            if self._notices.held_up(notice) or self._others_follow(notice):
+                continue
+            if stream_id not in pins:
+                pins[stream_id] = oldest_pin(self._working, stream_id)
+            pin = pins[stream_id]
+            # A version that nobody has made stands for the one before it.
+            version = min(notice.version, self._working.versions.get(stream_id, notice.version))
+            if pin is None or pin >= (epoch, version):
+                yield notice
+
+    def _others_follow(self, notice: EndNotice) -> bool:
+        """Tell whether all who share a destination expire with those who left it, so that its end may tell them all."""
+        if not notice.members or notice.reason != "expired":
+            return False
+        holder = self._working.holder(notice.destination.destination_id)
+        return holder is not None and not holder.outlives(notice.ended_ms)
+
+    def _committed(self, stream_id: str) -> Mapping[str, int] | None:
+        """Return by source partition how far a stream is evaluated; None for one that is gone, and holds up nothing."""
+        stream = self._working.streams.get(stream_id)
+        if stream is None:
+            return None
+        with mapped():
+            body = self._working.redis.get(self._working.key("committed", stream_id))
+        return stream.evaluated(committed_positions(body))
+
+    def _delete_topics(self, now_ms: int) -> None:
+        """Delete the topics that have stayed long enough, unless somebody took them over or still writes to them."""
+        since_ms = now_ms - round(self._settings.results.linger_seconds * 1000)
+        due = [notice for notice in self._notices.lingering.values() if notice.lingers_since_ms <= since_ms]
+        if not due:
+            return
+        later = [notice for notice in self._notices.lingering.values() if notice.lingers_since_ms > since_ms]
+        others = [*self._notices.open.values(), *later]
+        in_use = {topic_of(self._settings, notice.destination) for notice in others}
+        self._load(due)
+        topics = set()
+        for notice in due:
+            destination, topic = notice.destination, topic_of(self._settings, notice.destination)
+            parts = self._working.parts.get(destination.stream_id, {})
+            if destination.mode == "virtual" and (topic in in_use or virtual_part(destination.group_id) in parts):
+                continue
+            if topic not in in_use and not self._lives(notice):
+                topics.add(topic)
+            self._notices.remove(notice)
+        if topics:
+            self._commits.finish()  # the unit before may be writing their `cq.end` still
+            self._topics.delete(topics)
+
+
+def end_record(settings: Settings, notice: EndNotice) -> Outgoing:
+    """Return the record that tells readers that nothing follows."""
+    body, headers, time = _of_ends("cq.end", notice.ended_ms, notice.reason, notice.source)
+    return _record(settings, notice.destination, b"%b}" % body, headers, b"end/%d" % notice.ended_ms, time)
+
+
+def _told(settings: Settings, notice: EndNotice) -> list[Outgoing]:
+    return leave_records(settings, notice) if notice.members else [end_record(settings, notice)]
+
+
+def leave_records(settings: Settings, notice: EndNotice) -> list[Outgoing]:
+    """Return the records that tell readers that nothing follows for their members."""
+    body, headers, time = _of_ends("cq.leave", notice.ended_ms, notice.reason, notice.source)
+    return [
+        _record(settings, notice.destination, b'%b,"member":"%b"}' % (body, name), headers, b"leave/%b" % name, time)
+        for name in map(str.encode, notice.members)
+    ]
+
+
+_Header = tuple[str, bytes]
+
+
+def _record(
+    settings: Settings, destination: Destination, body: bytes, headers: tuple[_Header, ...], own: bytes, time: _Header
+) -> Outgoing:
+    name = destination.destination_id.encode()
+    own_id = ("ce_id", b"%b/%b" % (name, own))
+    return Outgoing(topic_of(settings, destination), name, body, (*headers, own_id, time), destination.partition)
+
+
+@lru_cache(maxsize=1024)
+def _of_ends(kind: str, ended_ms: int, reason: str, source: str) -> tuple[bytes, tuple[_Header, ...], _Header]:
+    """Return what all ends of one instant and stream have in common: how bodies begin, and headers."""
+    at = instant(ended_ms).encode()
+    headers = (("ce_specversion", b"1.0"), ("ce_type", kind.encode()), ("ce_source", source.encode()))
+    return b'{"ended_at":"%b","reason":"%b"' % (at, reason.encode()), headers, ("ce_time", at)

@@ -1,0 +1,59 @@
+"""EXPIRE: a CQ goes when its time has come and all that was published before it is evaluated."""
+
+from __future__ import annotations
+
+from gateway.kafka import Topics
+from gateway.registry.registry import Registry
+from gateway.state.stored import unpack_key
+from gateway.state.working_copy import WorkingCopy
+from gateway.timers.timers import Timers
+from grouping.store.redis_store import mapped
+
+__all__ = ["Lifetimes"]
+
+_CHUNK = 8000
+
+
+class Lifetimes:
+    """Removes CQs at their EXPIRE, some thousands in a unit of work."""
+
+    def __init__(self, working: WorkingCopy, registry: Registry, timers: Timers, topics: Topics) -> None:
+        self._working = working
+        self._topics = topics
+        self._registry = registry
+        self._timers = timers
+        self._skip = 0
+        self.busy = False
+        """Whether there are more than one step looks at."""
+
+    def step(self, now_ms: int) -> bool:
+        """Remove CQs within the unit of work, and return whether there were any."""
+        with mapped():
+            found = self._working.redis.zrangebyscore(
+                self._working.key("expiries"), "-inf", now_ms, start=self._skip, num=_CHUNK
+            )
+        if not found:
+            self._skip, self.busy = 0, False
+            return False
+        due = [unpack_key(member) for member in found]
+        self._working.load(due)
+        evaluated = self._evaluated()
+        removed = self._registry.expire(due, evaluated)
+        # Those of a stream that lags stay in front: the next look goes past them.
+        self._skip = self._skip + len(due) - removed if len(found) == _CHUNK else 0
+        self.busy = removed > 0 and len(found) == _CHUNK
+        return removed > 0
+
+    def _evaluated(self) -> dict[str, int]:
+        """Return by stream up to when everything published is evaluated.
+
+        Of one whose topic has got partitions nothing is certain, until these are known and probed too.
+        """
+        streams = self._working.streams
+        forms = self._topics.forms(stream.topic for stream in streams.values())
+        evaluated = dict.fromkeys(streams, 0)
+        for stream_id, stream in streams.items():
+            form = forms.get(stream.topic)
+            if form is None or form.partitions <= len(stream.start_offsets):
+                evaluated[stream_id] = self._timers.evaluated_ms(stream_id)
+        return evaluated

@@ -1,0 +1,160 @@
+"""What `cq up` runs: which servers are given and which are embedded, on which ports, and the roles' environment."""
+
+from __future__ import annotations
+
+import re
+import socket
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+from gateway.local.jars import KAFKA, SPARK, ensure_jars, show_progress
+from gateway.local.java import Java, find_java
+from gateway.local.kafka import kafka_program
+from gateway.local.program import LOOPBACK, Program, free_port, port_is_free
+from gateway.local.run_folder import RunFolder, write_json
+from gateway.local.status_file import StatusWatch
+from gateway.local.valkey import valkey_program
+from grouping.model.errors import OperationalError
+from grouping.settings import Settings
+
+__all__ = ["Launch", "masked", "role_environment", "role_program"]
+
+_PASSWORD_OPTION = re.compile(r"((?:^|&)password=)[^&]*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A request to start everything that is not given."""
+
+    settings: Settings
+
+    kafka: str | None = None
+    """Bootstrap servers, where Kafka is given."""
+
+    redis: str | None = None
+    """URL, where Redis is given; it may hold a password."""
+
+    kafka_port: int = 0
+    """Port of the embedded Kafka; 0 for the one of the last time, or any."""
+
+    redis_port: int = 0
+    """Port of the embedded Valkey; likewise."""
+
+    def __repr__(self) -> str:
+        """Leave the password out."""
+        return f"Launch(data={self.settings.data}, kafka={self.kafka}, redis={masked(self.redis or '')})"
+
+    def fetch(self) -> tuple[Java, Path | None, Path]:
+        """Return Java, the folder of the broker's jars (None where Kafka is given) and that of Spark's, all there.
+
+        Raises:
+            OperationalError: Something is not to be had.
+        """
+        java = find_java()
+        broker = None if self.kafka else ensure_jars(KAFKA, self.settings.jars, show_progress)
+        return java, broker, ensure_jars(SPARK, self.settings.jars, show_progress)
+
+    def stages(self, run: RunFolder) -> tuple[list[list[Program]], dict[str, str]]:
+        """Return the programs in the order of their start, and the addresses of the servers.
+
+        Raises:
+            OperationalError: A port is taken, a given server does not answer, or a server cannot be prepared.
+        """
+        java, broker_jars, spark_jars = self.fetch()
+        ports = _Ports(run)
+        servers = []
+        bootstrap, redis_url = self.kafka, self.redis
+        if bootstrap is None:
+            assert broker_jars is not None
+            kafka_ports = ports.take("kafka", self.kafka_port), ports.take("controller", 0)
+            servers.append(kafka_program(run.data / "kafka", run.log("kafka"), kafka_ports, java, broker_jars))
+            bootstrap = f"{LOOPBACK}:{kafka_ports[0]}"
+        else:
+            _require(bootstrap.split(","), f'no Kafka answers at "{bootstrap}"', "--kafka HOST:PORT")
+        if redis_url is None:
+            port = ports.take("redis", self.redis_port)
+            servers.append(valkey_program(run.data / "redis", run.log("redis"), port))
+            redis_url = f"redis://{LOOPBACK}:{port}/0"
+        else:
+            where = urlsplit(redis_url)
+            _require(
+                [f"{where.hostname}:{where.port or 6379}"], f'no Redis answers at "{masked(redis_url)}"', "--redis URL"
+            )
+        ports.keep()
+        environment = role_environment(bootstrap, redis_url, run.data)
+        environment |= {"JAVA_HOME": str(java.home), "CQ_EVALUATOR_JARS": str(spark_jars)}
+        roles = [role_program(name, run, environment) for name in ("gateway", "evaluator")]
+        return [servers, roles], {"bootstrap": bootstrap, "redis_url": masked(redis_url)}
+
+
+def role_environment(bootstrap: str, redis_url: str, data: Path | str) -> dict[str, str]:
+    """Return what gateway and evaluator are told; `docker/compose.yaml` tells them the same."""
+    return {"CQ_KAFKA_BOOTSTRAP": bootstrap, "CQ_REDIS_URL": redis_url, "CQ_DATA": str(data)}
+
+
+def role_program(name: str, run: RunFolder, environment: Mapping[str, str]) -> Program:
+    """Return how to run the gateway or the evaluator: as its own command, which writes its status file when ready."""
+    status = run.status(name)
+
+    def ready(since: int) -> bool:
+        return run.read(status).get("state") == "ready"
+
+    command = (sys.executable, "-m", "gateway.cli", name)
+    told = {**environment, "CQ_STATUS_FILE": str(status)}
+    heard = StatusWatch(status).heard
+    return Program(name, command, run.data, run.log(name), ready, environment=told, heard=heard, status=status)
+
+
+def masked(url: str) -> str:
+    """Return a URL without its password.
+
+    Example:
+        >>> masked("redis://default:hush@cache:6379/0")
+        'redis://default:***@cache:6379/0'
+        >>> masked("redis://cache:6379/0?password=hush&timeout=5")
+        'redis://cache:6379/0?password=***&timeout=5'
+    """
+    parts = urlsplit(url)
+    query = _PASSWORD_OPTION.sub(r"\1***", parts.query)
+    if parts.password is None:
+        return urlunsplit(parts._replace(query=query))
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=f"{parts.username or ''}:***@{host}", query=query))
+
+
+class _Ports:
+    """Ports that are free; the same as the last time where that can be, so that clients may keep the addresses."""
+
+    def __init__(self, run: RunFolder) -> None:
+        self._path = run.data / "run" / "ports.json"
+        self._ports: dict[str, int] = {
+            name: port for name, port in run.read(self._path).items() if isinstance(port, int) and 0 < port < 1 << 16
+        }
+
+    def take(self, name: str, wanted: int) -> int:
+        if wanted and not port_is_free(wanted):
+            raise OperationalError(
+                f"port {wanted} for {name} is taken",
+                hint=f"Stop what listens there, or give another: --{name}-port N (0 for any).",
+            )
+        before = self._ports.get(name, 0)
+        self._ports[name] = wanted or (before if before and port_is_free(before) else free_port())
+        return self._ports[name]
+
+    def keep(self) -> None:
+        write_json(self._path, dict(self._ports))
+
+
+def _require(addresses: list[str], message: str, option: str) -> None:
+    """Raise unless something listens at one of the addresses."""
+    for address in addresses:
+        host, _, port = address.strip().rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=5.0).close()
+        except (OSError, ValueError):
+            continue
+        return
+    raise OperationalError(message, hint=f"Start it, or give another address: {option}.")

@@ -1,0 +1,212 @@
+"""One role under the supervisor: its process, whether it is ready, and when it is started again."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import subprocess
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from gateway.local.program import Program
+from gateway.local.sessions import die_with, kill_sessions
+from grouping.model.errors import OperationalError
+
+__all__ = ["Role", "RoleState"]
+
+log = logging.getLogger(__name__)
+
+RoleState = Literal["stopped", "starting", "ready", "waiting", "silent", "restarting"]
+"""``waiting``: it was ready, and says that a server does not answer now; ``silent``: it says nothing any more."""
+
+DELAYS = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
+"""Seconds before the first, second, … restart in a row."""
+
+STEADY = 60.0
+"""Seconds after which a role that is ready has recovered: its next restart is a first one again."""
+
+SILENT_SECONDS = 10.0
+"""How long a role that was ready may give no sign of life: several times what a loaded machine takes for one."""
+
+START_SECONDS = 180.0
+"""How long one that was not ready yet may give none."""
+
+LOOK_SECONDS = 2.0
+"""What one look at a role counts at most: a supervisor that was stopped itself has not heard, nor missed, anything."""
+
+OURS = re.compile(r"cq( \w+)?: ")
+"""How a line begins with which a role refuses to start."""
+
+TRIES = 3
+"""Starts without getting ready once, before the whole start is given up."""
+
+
+class Role:
+    """A role's life. Driven by calls of `step`; the clock is the caller's, in seconds, monotonic."""
+
+    def __init__(
+        self, program: Program, environment: Mapping[str, str], clock: Callable[[], float], hang_seconds: float
+    ) -> None:
+        """Prepare to run.
+
+        Args:
+            program: What to run.
+            environment: Its own, to which the program's is added.
+            clock: Seconds, monotonic.
+            hang_seconds: How long it may give no sign of life, once it was ready, before it is killed.
+        """
+        self.program = program
+        self.state: RoleState = "stopped"
+        self.restarts = 0
+        self._environment = environment
+        self._clock = clock
+        self._process: subprocess.Popen[bytes] | None = None
+        self._since = 0
+        self._hang_seconds = hang_seconds
+        self._was_ready = False
+        self._up = False
+        """Whether this process, not only an earlier one, was ready."""
+        self._ready_at = 0.0
+        self._looked_at = 0.0
+        self._quiet = 0.0
+        """Seconds without a sign of life."""
+        self._row = 0
+        self._due_at = 0.0
+
+    @property
+    def name(self) -> str:
+        """The role's name."""
+        return self.program.role
+
+    @property
+    def pid(self) -> int | None:
+        """The process's id, which is its session's too; None while there is none."""
+        return self._process.pid if self._process else None
+
+    def start(self) -> None:
+        """Start the process, in a session of its own that ends with the supervisor.
+
+        Raises:
+            OperationalError: What it needs cannot be made.
+        """
+        self.program.prepare()
+        if self.program.status:
+            self.program.status.unlink(missing_ok=True)
+        self._up, self._quiet, self._looked_at = False, 0.0, self._clock()
+        with self.program.log.open("ab") as output:
+            self._since = output.tell()
+            self._process = subprocess.Popen(
+                self.program.command,
+                cwd=self.program.folder,
+                env={**self._environment, **self.program.environment},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=die_with(os.getpid()),  # noqa: PLW1509 (the supervisor has one thread)
+            )
+        self.state = "restarting" if self._was_ready else "starting"
+        log.info("role started", extra={"role": self.name, "pid": self.pid})
+
+    def step(self) -> bool:
+        """Look after the process: note how it is; when it hangs or is dead, start it again in its time.
+
+        Returns:
+            Whether something changed.
+
+        Raises:
+            OperationalError: It does not get ready even once, or something of it cannot be killed.
+        """
+        if self._process is None:
+            if self._clock() < self._due_at:
+                return False
+            self._restart()
+            return True
+        if self._process.poll() is not None:
+            self._bury(self._process)
+            return True
+        self._listen()
+        if self._quiet >= (self._hang_seconds if self._up else START_SECONDS):
+            log.error("role hangs, killed", extra={"role": self.name, "pid": self.pid, "seconds": self._quiet})
+            self._bury(self._process)
+            return True
+        before, self.state = self.state, self._seen()
+        if before == self.state:
+            return False
+        level = logging.INFO if self.state == "ready" else logging.WARNING
+        log.log(level, f"role {self.state}", extra={"role": self.name, "pid": self.pid, "before": before})
+        return True
+
+    def _listen(self) -> None:
+        """Count how long the process has given no sign of life."""
+        now = self._clock()
+        passed, self._looked_at = min(now - self._looked_at, LOOK_SECONDS), now
+        self._quiet = 0.0 if self.program.heard() else self._quiet + passed
+
+    def _seen(self) -> RoleState:
+        """Return the state of the process, which is alive."""
+        if self._up and self._quiet >= SILENT_SECONDS:
+            return "silent"
+        # A server doesn't wait for others: one that was ready is, as long as it answers.
+        if not (self._up and self.program.status is None) and not self.program.ready(self._since):
+            return "waiting" if self._up else self.state
+        if not self._up:
+            self._up, self._was_ready, self._ready_at = True, True, self._clock()
+        return "ready"
+
+    def terminate(self) -> None:
+        """Ask the process to stop."""
+        if self._process and self._process.poll() is None:
+            self._process.terminate()
+
+    def end(self) -> None:
+        """Wait until the process has stopped, kill it when that takes too long, and all of its session in any case."""
+        if self._process:
+            try:
+                self._process.wait(self.program.stop_seconds)
+            except subprocess.TimeoutExpired:
+                log.warning("role killed, it did not stop in time", extra={"role": self.name, "pid": self.pid})
+            kill_sessions({self._process.pid})
+            self._process.wait()
+        self._process, self.state = None, "stopped"
+
+    def last_words(self) -> str:
+        """Return the last line that the process printed: where it is one of ours, what was wrong."""
+        with self.program.log.open("rb") as output:
+            output.seek(self._since)
+            lines = [line for line in output.read().decode("utf-8", "replace").splitlines() if line.strip()]
+        ours = [line for line in lines if OURS.match(line)]
+        return (ours or lines or ["it printed nothing"])[-1].strip()
+
+    def _bury(self, process: subprocess.Popen[bytes]) -> None:
+        """Note the death, or see to it; nothing of the old session may be alive when a new process starts."""
+        if not kill_sessions({process.pid}, timeout=60.0):
+            raise OperationalError(f"processes of the {self.name} that died cannot be killed (session {process.pid})")
+        code = process.wait()
+        log.warning("role died", extra={"role": self.name, "pid": process.pid, "code": code})
+        words = self.last_words()
+        if not self._was_ready and (OURS.match(words) or self.restarts + 1 >= TRIES):
+            raise OperationalError(
+                f"the {self.name} does not start: {OURS.sub('', words).rstrip('.')}",
+                hint=f"Its log is {self.program.log}.",
+            )
+        if self._up and self._clock() - self._ready_at > STEADY:
+            self._row = 0
+        self._process, self.state = None, "restarting"
+        self._delay()
+
+    def _restart(self) -> None:
+        self.restarts += 1
+        try:
+            self.start()
+        except OSError as error:  # a full disk, mostly
+            if not self._was_ready:
+                raise
+            log.warning("role not started", extra={"role": self.name, "reason": str(error)})
+            self._delay()
+
+    def _delay(self) -> None:
+        """Have the next start wait, the longer the more there were in a row."""
+        self._due_at = self._clock() + DELAYS[min(self._row, len(DELAYS) - 1)]
+        self._row += 1

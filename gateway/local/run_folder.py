@@ -1,0 +1,119 @@
+"""The data folder as `cq up`, `cq down` and `cq status` share it: who runs on it, and what it says of itself."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from grouping.model.errors import OperationalError
+
+__all__ = ["RunFolder", "write_json"]
+
+ROOM = 512 << 20
+"""Bytes that must be free to start: what Kafka and Valkey need before there are any events."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """A data folder and the files in it that tell what runs."""
+
+    data: Path
+
+    @property
+    def endpoints(self) -> Path:
+        """Addresses and pids (contract §7)."""
+        return self.data / "endpoints.json"
+
+    @property
+    def state(self) -> Path:
+        """What the supervisor knows of its roles."""
+        return self.data / "run" / "supervisor.json"
+
+    def status(self, role: str) -> Path:
+        """Return where a role says that it is ready, and what it knows of its work."""
+        return self.data / "run" / f"{role}.json"
+
+    def log(self, role: str) -> Path:
+        """Return where a role's output goes."""
+        return self.data / "logs" / f"{role}.log"
+
+    def prepare(self) -> None:
+        """Make the folder.
+
+        Raises:
+            OperationalError: It cannot be made, or there is no room.
+        """
+        try:
+            for name in ("run", "logs"):
+                (self.data / name).mkdir(parents=True, exist_ok=True)
+            free = shutil.disk_usage(self.data).free
+        except OSError as error:
+            raise OperationalError(
+                f'the data folder "{self.data}" cannot be used: {(error.strerror or str(error)).lower()}',
+                hint="Give another one: --data DIR.",
+            ) from error
+        if free < ROOM:
+            raise OperationalError(
+                f'there is too little room for the data folder "{self.data}": {free >> 20} MiB are free',
+                hint=f"Make room ({ROOM >> 20} MiB) or give a folder on another disk: --data DIR.",
+            )
+
+    @contextlib.contextmanager
+    def taken(self) -> Iterator[None]:
+        """Hold the folder; the kernel lets go of it when the holder dies.
+
+        Raises:
+            OperationalError: Another supervisor holds it.
+        """
+        with (self.data / "run" / "lock").open("a+") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise OperationalError(
+                    f'the gateway runs already on "{self.data}" (pid {self.holder()})',
+                    hint=f"Use it, or stop it first: cq down --data {self.data}.",
+                ) from None
+            lock.truncate(0)
+            lock.write(str(os.getpid()))
+            lock.flush()
+            try:
+                yield
+            finally:
+                lock.truncate(0)
+
+    def holder(self) -> int | None:
+        """Return the pid of the supervisor that runs on this folder, or None."""
+        try:
+            with (self.data / "run" / "lock").open("r") as lock:
+                pid = int(lock.read() or 0)
+                try:
+                    if pid:
+                        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return pid
+                return None  # nobody, or it was killed and left its number
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def read(self, path: Path) -> dict[str, Any]:
+        """Return what a file of this folder says; nothing while there is none that can be read."""
+        try:
+            answer = json.loads(path.read_text("utf-8"))
+        except (FileNotFoundError, ValueError):
+            return {}
+        return answer if isinstance(answer, dict) else {}
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """Replace a file in one move, readable by its owner alone: a reader sees the old value or the new one."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        json.dump(value, file, indent=1)
+    aside.replace(path)

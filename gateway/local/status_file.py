@@ -1,0 +1,75 @@
+"""How a role tells its state, again and again, and how the supervisor hears that it still does."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from gateway.local.run_folder import write_json
+
+__all__ = ["StatusFile", "StatusWatch"]
+
+log = logging.getLogger(__name__)
+
+_EVERY_SECONDS = 1.0
+
+
+class StatusFile:
+    """Where a role tells its state. Each word has its time, for people; `StatusWatch` goes by no clock."""
+
+    def __init__(self, path: Path | None) -> None:
+        """Tell it in that file; to nobody if there is none."""
+        self._path = path
+
+    def write(self, state: str, **more: Any) -> None:
+        """Replace what the file says; where the disk is full, at least show that somebody would have."""
+        if self._path is None:
+            return
+        told_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        try:
+            write_json(self._path, {"pid": os.getpid(), "state": state, "told_at": told_at, **more})
+        except OSError as error:
+            log.warning("status not written", extra={"reason": str(error)})
+            with contextlib.suppress(OSError):
+                os.utime(self._path)
+
+    @contextlib.contextmanager
+    def repeated(self, state: str, **more: Any) -> Iterator[None]:
+        """Tell a state every second while the block lasts, which is busy with one long thing."""
+        done = threading.Event()
+
+        def tell() -> None:
+            while not done.is_set():
+                self.write(state, **more)
+                done.wait(_EVERY_SECONDS)
+
+        teller = threading.Thread(target=tell, name="status", daemon=True)
+        teller.start()
+        try:
+            yield
+        finally:
+            done.set()
+            teller.join()
+
+
+class StatusWatch:
+    """Notices each new word in a status file, whatever any clock says."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._last: tuple[int, int] | None = None
+
+    def heard(self) -> bool:
+        """Return whether there is a word that was not there at the last call."""
+        try:
+            found = self._path.stat()
+        except OSError:
+            return False
+        before, self._last = self._last, (found.st_ino, found.st_mtime_ns)
+        return before != self._last

@@ -1,0 +1,179 @@
+"""Starts the roles in their order, keeps them running, tells in the data folder how they are, and stops them.
+
+One process with one thread. It may die in any way: the kernel and the watchdog then end what it has started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gateway.local.program import Program
+from gateway.local.role import SILENT_SECONDS, START_SECONDS, Role
+from gateway.local.run_folder import RunFolder, write_json
+from gateway.local.sessions import MARK, supervised
+from gateway.local.signals import Signals
+from gateway.local.watchdog import Watchdog
+from grouping.model.errors import OperationalError
+
+__all__ = ["Supervisor", "told_state"]
+
+log = logging.getLogger(__name__)
+
+TELL_SECONDS = 2.0
+"""How often the state is told, changed or not: an old word is no word."""
+
+
+class Supervisor:
+    """Runs stages of programs: the next stage starts when all of the one before are ready."""
+
+    def __init__(
+        self,
+        run: RunFolder,
+        stages: Sequence[Sequence[Program]],
+        addresses: Mapping[str, str],
+        tell: Callable[[str], None],
+        hang_seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Prepare to run.
+
+        Args:
+            run: The data folder, held by the caller.
+            stages: What to start.
+            addresses: ``bootstrap`` and ``redis_url``, for ``endpoints.json``.
+            tell: Is given one line for a person now and then, and ``ready …`` with the addresses.
+            hang_seconds: How long a role that was ready may hang before it is killed and started again.
+            clock: Seconds, monotonic; of the machine, for what is told is compared with it by other processes.
+        """
+        environment = {**os.environ, MARK: str(run.data), "PYTHONUNBUFFERED": "1"}
+        self._run = run
+        self._stages = [[Role(program, environment, clock, hang_seconds) for program in stage] for stage in stages]
+        self._roles = [role for stage in self._stages for role in stage]
+        self._addresses = dict(addresses)
+        self._tell = tell
+        self._clock = clock
+        self._announced = False
+        self._told_at = 0.0
+        self._endpoints: dict[str, Any] = {}
+
+    def run(self) -> None:
+        """Run until a signal to stop comes; all is stopped on return, however it comes about.
+
+        Raises:
+            OperationalError: A role does not get ready.
+        """
+        self._run.endpoints.unlink(missing_ok=True)
+        self._kill_strays()
+        self._watchdog = Watchdog()
+        with Signals() as signals:
+            try:
+                for stage in self._stages:
+                    self._start(stage, signals)
+                if not signals.stop:
+                    self._announce()
+                while not signals.stop:
+                    signals.wait(0.2 if self._unready() else 1.0)
+                    self._step()
+            finally:
+                self._stop()
+
+    def _start(self, stage: list[Role], signals: Signals) -> None:
+        """Start a stage and return when all of it is ready."""
+        begun_at = self._clock()
+        if not signals.stop:
+            for role in stage:
+                role.start()
+            self._publish()
+        while not signals.stop and any(role.state != "ready" for role in stage):
+            before = {role.name for role in stage if role.state == "ready"}
+            self._step()
+            for role in stage:
+                if role.state == "ready" and role.name not in before:
+                    self._tell(f"{role.name} is up after {self._clock() - begun_at:.1f} s")
+            if self._clock() - begun_at > START_SECONDS:
+                late = next(role for role in stage if role.state != "ready")
+                raise OperationalError(
+                    f"the {late.name} is not ready after {START_SECONDS:.0f} s", hint=f"Its log is {late.program.log}."
+                )
+            signals.wait(0.05)
+
+    def _step(self) -> None:
+        """Look after every role that was started; tell what changed."""
+        started = [role for role in self._roles if role.state != "stopped"]
+        changed = any([role.step() for role in started])
+        if changed or self._clock() - self._told_at >= TELL_SECONDS:
+            self._publish()
+
+    def _announce(self) -> None:
+        self._announced = True
+        self._publish()
+        shown = ("bootstrap", "redis_url", "metrics_url")
+        told = [f"{name} {self._endpoints[name]}" for name in shown if self._endpoints.get(name)]
+        self._tell("ready " + " ".join(told))
+
+    def _unready(self) -> list[Role]:
+        return [role for role in self._roles if role.state != "ready"]
+
+    def _publish(self) -> None:
+        """Tell the watchdog which sessions there are, and the data folder's readers how everything is."""
+        self._watchdog.tell([role.pid for role in self._roles if role.pid])
+        self._told_at = self._clock()
+        state = "starting" if not self._announced else "degraded" if self._unready() else "ready"
+        roles = {role.name: {"state": role.state, "pid": role.pid, "restarts": role.restarts} for role in self._roles}
+        try:
+            write_json(self._run.state, {"state": state, "told_at": self._told_at, "roles": roles})
+            if self._announced:
+                self._publish_endpoints()
+        except OSError as error:  # a full disk must not end what runs
+            log.warning("state not told", extra={"reason": str(error)})
+
+    def _publish_endpoints(self) -> None:
+        pids = {"supervisor": os.getpid(), **{role.name: role.pid for role in self._roles}}
+        metrics = self._run.read(self._run.status("gateway")).get("metrics_url")
+        endpoints = {**self._addresses, "metrics_url": metrics, "pids": pids}
+        if endpoints != self._endpoints:
+            write_json(self._run.endpoints, endpoints)
+            self._endpoints = endpoints
+
+    def _kill_strays(self) -> None:
+        """Kill what an earlier supervisor of this folder has left, or what has left its role's session."""
+        for process in supervised(self._run.data):
+            log.warning("stray process killed", extra={"pid": process.pid})
+            process.kill()
+            process.wait(10)
+
+    def _stop(self) -> None:
+        """Stop the roles, the last stage first; what can stop side by side does."""
+        for stage in reversed(self._stages):
+            for role in stage:
+                role.terminate()
+            for role in stage:
+                role.end()
+        self._kill_strays()
+        self._watchdog.tell([])
+        self._watchdog.close()
+        self._run.endpoints.unlink(missing_ok=True)
+        roles = {role.name: {"state": "stopped", "pid": None, "restarts": role.restarts} for role in self._roles}
+        with contextlib.suppress(OSError):  # without it, that nobody holds the folder tells the same
+            write_json(self._run.state, {"state": "stopped", "roles": roles})
+
+
+def told_state(told: dict[str, Any], supervisor: int, now: float) -> dict[str, Any]:
+    """Return what a supervisor has told as it is to be taken now: nothing is ready for it that hangs itself.
+
+    Args:
+        told: What it wrote.
+        supervisor: Its pid.
+        now: Seconds of the same clock, monotonic: that of the machine.
+    """
+    roles: dict[str, dict[str, Any]] = told.get("roles", {})
+    state = told.get("state", "starting")
+    if now - told.get("told_at", now) < SILENT_SECONDS:
+        return {"state": state, "roles": roles}
+    itself = {"state": "silent", "pid": supervisor, "restarts": 0}
+    return {"state": "degraded", "roles": {**roles, "supervisor": itself}}

@@ -1,0 +1,54 @@
+"""Outlives the supervisor by a moment: when the supervisor is gone, by whatever death, its roles' sessions are killed.
+
+It reads the sessions that run from its standard input, a line of pids each time they change; the end of the input
+is the supervisor's end, and an empty last line means that it had stopped everything itself.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from gateway.local.sessions import kill_sessions
+
+__all__ = ["Watchdog", "main"]
+
+
+class Watchdog:
+    """The supervisor's side: it keeps the watchdog informed."""
+
+    def __init__(self) -> None:
+        self._process = self._start()
+
+    def tell(self, sessions: list[int]) -> None:
+        """Tell which sessions run now; a watchdog that was killed is replaced."""
+        if self._process.poll() is not None:
+            self._process = self._start()
+        assert self._process.stdin is not None
+        self._process.stdin.write(" ".join(map(str, sessions)) + "\n")
+        self._process.stdin.flush()
+
+    @staticmethod
+    def _start() -> subprocess.Popen[str]:
+        # In a session of its own, so that a Ctrl-C on the terminal doesn't end it first.
+        command = [sys.executable, "-m", "gateway.local.watchdog"]
+        return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, text=True)
+
+    def close(self) -> None:
+        """Let it end: nothing runs any more."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(timeout=20)
+
+
+def main() -> None:
+    """Follow the supervisor until it is gone."""
+    sessions: list[int] = []
+    for line in sys.stdin:
+        sessions = [int(word) for word in line.split()]
+    if sessions:
+        kill_sessions(sessions, timeout=30.0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,227 @@
+"""Whether a group bears one more destination, by what workers saw of its stream (contract §6).
+
+The workers' figures lag behind the commands, so what was admitted since counts with its expectation. Nothing is
+refused for want of knowledge: without statistics a group is as small as it was observed to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+import msgspec
+
+from gateway.registry.admitted import Admitted
+from gateway.registry.table_memory import TableMemory
+from gateway.state.records import Destination
+from gateway.state.working_copy import WorkingCopy
+from grouping.compiler.access_path import AccessPath, choose_index
+from grouping.compiler.stream_statistics import PartitionStatistics, StreamStatistics
+from grouping.model.errors import InputError
+from grouping.model.expression import Call, Expression, Slot, walk
+from grouping.model.group import CompiledQuery, ConstantRow, GroupPlan
+from grouping.settings import Settings
+from grouping.store.redis_store import mapped
+from grouping.values.like_pattern import like_prefix
+
+__all__ = ["Admission"]
+
+_FRESH_MS = 1_000
+"""How long statistics are used before they are read again."""
+_NODE_MICROS = 0.02
+"""Time to check one operator, column or constant of what an index leaves of a predicate, for one candidate.
+
+Measured by the benchmark ``residual``: 0.04 to 0.18 for predicates of 3 to 9 of these, strings among the columns.
+"""
+_KNOWN_SHAPES = 10_000
+
+_decode = msgspec.msgpack.Decoder(PartitionStatistics).decode
+
+
+class Admission:
+    """Reads the statistics of streams and refuses what would cost too much."""
+
+    def __init__(self, settings: Settings, working: WorkingCopy) -> None:
+        self._limits = settings.limits
+        self._working = working
+        self._known: dict[str, tuple[int, StreamStatistics]] = {}
+        self._admitted: dict[tuple[str, str], Admitted] = {}
+        self._groups: dict[str, _Group] = {}
+        """What the statistics say of groups, as long as they are used."""
+        self._shapes: dict[str, _Shape] = {}
+        self._memory = TableMemory(settings, working)
+
+    def statistics(self, stream_id: str, now_ms: int) -> StreamStatistics:
+        """Return what workers saw of a stream lately."""
+        known = self._known.get(stream_id)
+        if known is None or not 0 <= now_ms - known[0] < _FRESH_MS:
+            with mapped():
+                bodies = self._working.redis.hvals(self._working.key("statistics", stream_id))
+            known = self._known[stream_id] = (now_ms, StreamStatistics(_readable(bodies)))
+            self._memory.observe(stream_id, known[1])
+            self._forget()
+        return known[1]
+
+    def _forget(self) -> None:
+        """Let go what is known of streams and groups that are gone."""
+        parts = self._working.parts
+        self._groups.clear()
+        for stream_id in self._known.keys() - parts.keys() - self._working.streams.keys():
+            del self._known[stream_id]
+        for stream_id, group_id in [key for key in self._admitted if key[1] not in parts.get(key[0], {})]:
+            del self._admitted[stream_id, group_id]
+
+    def index(self, plan: GroupPlan, now_ms: int) -> AccessPath:
+        """Return how a group is looked up: the index in use, or the one that it is given at first."""
+        load = self.statistics(plan.stream_id, now_ms).group(plan.group_id)
+        return self._shape(plan).path if load is None else load.path
+
+    def check(self, query: CompiledQuery, destination: Destination, now_ms: int) -> None:
+        """Check that a group and its workers bear a new destination, and count it as admitted.
+
+        Args:
+            query: What is to be created.
+            destination: Its destination; a virtual one may match whatever it likes.
+            now_ms: The time.
+
+        Raises:
+            InputError: quota-exceeded, with the figure and the limit.
+        """
+        plan, working = query.plan, self._working
+        known = self.statistics(plan.stream_id, now_ms)
+        group = self._groups.get(plan.group_id)
+        if group is None or group.known is not known:
+            group = self._groups[plan.group_id] = self._look_at(plan, known)
+        self._check_size(group.shape.nodes)
+        if group.shape.residual_nodes:
+            rows = working.parts.get(plan.stream_id, {}).get(plan.group_id, 0)
+            pairs = _candidates(group, query, rows) + 1
+            self._check_residual(plan, pairs * group.shape.residual_nodes * _NODE_MICROS)
+        self._memory.check(destination)
+        if destination.mode == "virtual":
+            return
+        admitted = group.admitted
+        if admitted is None:
+            self._check_matches(plan, group.observed)
+            return
+        own = 0.0
+        if weight := admitted.weight():
+            own = known.matches(plan.conjuncts, query.row) or 0.0
+        self._check_matches(plan, group.observed + admitted.since(known.version) + own)
+        admitted.add((working.epoch, working.versions.get(plan.stream_id, 0) + 1), own * weight)
+
+    def _look_at(self, plan: GroupPlan, known: StreamStatistics) -> _Group:
+        load, shape = known.group(plan.group_id), self._shape(plan)
+        rows, candidates, observed = 0, 0.0, 0.0
+        if load is not None:
+            rows, candidates, observed = load.rows, load.per_event(load.candidates), load.per_event(load.matches)
+        admitted = None
+        # Where keys alone decide, a few hot values in a sample say little of all others: what was observed does.
+        if shape.path.kind != "hash" or shape.path.residual:
+            admitted = self._admitted.setdefault((plan.stream_id, plan.group_id), Admitted())
+        return _Group(known, shape, rows, candidates, observed, admitted)
+
+    def _shape(self, plan: GroupPlan) -> _Shape:
+        shape = self._shapes.get(plan.group_id)
+        if shape is None:
+            if len(self._shapes) >= _KNOWN_SHAPES:
+                self._shapes.clear()
+            shape = self._shapes[plan.group_id] = _Shape.of(plan.conjuncts)
+        return shape
+
+    def ended(self, destination: Destination) -> None:
+        """Count a destination as admitted no more."""
+        self._memory.ended(destination)
+        admitted = self._admitted.get((destination.stream_id, destination.group_id))
+        if admitted is not None and destination.mode != "virtual":
+            admitted.remove()
+
+    def _check_matches(self, plan: GroupPlan, figure: float) -> None:
+        limit = self._limits.matches_per_event
+        if figure > limit:
+            raise InputError(
+                "too many matches per event are expected",
+                code="quota-exceeded",
+                detail=f'Those of the group "{plan.group_id}" would be {figure:,.1f}, and the limit is {limit:,.1f}.',
+                hint="Publish VIRTUAL: an event is then written once, and each reader applies its own filter.",
+            )
+
+    def _check_size(self, nodes: int) -> None:
+        limit = self._limits.normal_form
+        if nodes > limit:
+            raise InputError(
+                "the predicate is too large",
+                code="quota-exceeded",
+                detail=f"Its normal form has {nodes:,} operators, columns and constants, and the limit is {limit:,}.",
+                hint="Write an OR of equalities as IN, or divide the query into several.",
+            )
+
+    def _check_residual(self, plan: GroupPlan, micros: float) -> None:
+        limit = self._limits.residual_micros
+        if micros > limit:
+            raise InputError(
+                "the predicate is too expensive to check",
+                code="quota-exceeded",
+                detail=f'What no index decides would take {micros:,.1f} µs per event in the group "{plan.group_id}", '
+                f"and the limit is {limit:,.1f} µs.",
+                hint="Add a comparison with =, IN or a bound that leaves few events.",
+            )
+
+
+class _Shape(NamedTuple):
+    """What a group's predicate says of it."""
+
+    path: AccessPath
+    """The index that it is given at first."""
+    nodes: int
+    """Operators, columns and constants of the predicate."""
+    residual_nodes: int
+    """Those of the conjuncts that are checked on what the index leaves."""
+
+    @classmethod
+    def of(cls, conjuncts: Sequence[Expression]) -> _Shape:
+        path, nodes = choose_index(conjuncts), [sum(1 for _ in walk(conjunct)) for conjunct in conjuncts]
+        return cls(path, sum(nodes), sum(nodes[position] for position in path.residual))
+
+
+class _Group(NamedTuple):
+    """What statistics say of a group."""
+
+    known: StreamStatistics
+    shape: _Shape
+    rows: int
+    """That the index had."""
+    candidates: float
+    """Rows that its index leaves, per event."""
+    observed: float
+    """Matches per event."""
+    admitted: Admitted | None
+    """None where only what was observed counts."""
+
+
+def _candidates(group: _Group, query: CompiledQuery, rows: int) -> float:
+    """Return how many of a group's rows an event is expected to be checked against, those of an index being few."""
+    path = group.shape.path
+    if path.kind == "scan":
+        return rows
+    if path.prefix is not None and _met_by_all(query.plan.conjuncts[path.prefix], query.row):
+        # It is checked for every event, and of the rows that are not observed yet any may be like it.
+        return group.candidates + max(0, rows - group.rows)
+    return group.candidates
+
+
+def _readable(bodies: Iterable[bytes]) -> Iterator[PartitionStatistics]:
+    """Yield statistics but those of a worker of another version: they inform, and are told anew in a moment."""
+    for body in bodies:
+        with suppress(msgspec.MsgspecError):
+            yield _decode(body)
+
+
+def _met_by_all(conjunct: Expression, row: ConstantRow) -> bool:
+    """Tell whether a LIKE begins with a wildcard."""
+    match conjunct:
+        case Call("like", (_, Slot(index))) if isinstance(pattern := row.values[index], str):
+            prefix = like_prefix(pattern)
+            return prefix is not None and not prefix[0]
+    return False

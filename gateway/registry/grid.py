@@ -1,0 +1,56 @@
+"""When a trigger fires: START + k × EVERY, or the times of a cron expression."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim
+
+from gateway.state.records import TriggerSpec, millis
+
+__all__ = ["next_tick", "previous_tick"]
+
+_LAST_MS = millis(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC))
+
+
+def next_tick(trigger: TriggerSpec, after_ms: int, start_ms: int | None = None) -> int | None:
+    """Return the first tick later than an instant, None when there is none up to the year 9999.
+
+    Args:
+        trigger: An interval with its phase, or a cron expression.
+        after_ms: Epoch milliseconds.
+        start_ms: START, before or at which nothing fires.
+
+    Example:
+        >>> next_tick(TriggerSpec(every_ms=10_000, phase_ms=3_000), 13_000)
+        23000
+        >>> next_tick(TriggerSpec(cron="0 8 * * MON", zone="Europe/Madrid"), 0)
+        370800000
+    """
+    after_ms = after_ms if start_ms is None else max(after_ms, start_ms)
+    if trigger.every_ms:
+        tick = after_ms - (after_ms - trigger.phase_ms) % trigger.every_ms + trigger.every_ms
+        return tick if tick <= _LAST_MS else None
+    return _cron(trigger, after_ms, reverse=False)
+
+
+def previous_tick(trigger: TriggerSpec, before_ms: int) -> int | None:
+    """Return the last tick earlier than an instant, None when there is none.
+
+    Example:
+        >>> previous_tick(TriggerSpec(every_ms=10_000, phase_ms=3_000), 13_000)
+        3000
+    """
+    if trigger.every_ms:
+        return before_ms - 1 - (before_ms - 1 - trigger.phase_ms) % trigger.every_ms
+    return _cron(trigger, before_ms, reverse=True)
+
+
+def _cron(trigger: TriggerSpec, at_ms: int, *, reverse: bool) -> int | None:
+    try:
+        local = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone(ZoneInfo(trigger.zone))
+        found = next(CronSim(trigger.cron, local, reverse=reverse), None)
+        return None if found is None else millis(found.astimezone(UTC))
+    except OverflowError:  # beyond the years 1 to 9999
+        return None

@@ -1,0 +1,157 @@
+"""Where results go: the destination that a CQ asks for, and which one it gets.
+
+What a CREATE asks for is known before anything is looked up; where that lies is worked out for all commands of a run at
+once, and whether there may be one more destination of its kind when the command's turn comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from gateway.registry.partitions import partitions_of
+from gateway.state.records import Destination, TriggerSpec, millis
+from gateway.state.working_copy import WorkingCopy
+from gateway.topics.positions import Positions, dedicated_topic
+from grouping.model.errors import InputError
+from grouping.model.group import CompiledQuery, DestinationIds, canonical_constants
+from grouping.model.query import CreateCq, DigestClause, PackedDigest
+from grouping.settings import Settings
+
+__all__ = ["Asked", "Kind", "Placing"]
+
+_KNOWN_KINDS = 10_000
+_ALL = ("all", (), 0, False)
+"""The digest clause where there is none."""
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """What destinations have in common that differ in their constants only."""
+
+    stream_id: str
+    group_id: str
+    select_id: str
+    trigger: TriggerSpec
+    digest: PackedDigest
+    word: str
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A destination that is asked for: all that its id stands for."""
+
+    destination_id: str
+    kind: Kind
+    constants: str
+
+
+class Placing:
+    """Gives CQs their destinations, within the working copy's unit."""
+
+    def __init__(self, settings: Settings, working: WorkingCopy, positions: Positions) -> None:
+        self._settings = settings
+        self._working = working
+        self._positions = positions
+        self._topics = positions.result_topics
+        self._shared_partitions = positions.shared_partitions
+        self._ids: dict[Kind, DestinationIds] = {}
+
+    def asked(self, statement: CreateCq, query: CompiledQuery, now_ms: int) -> Asked:
+        """Return what a CREATE asks for."""
+        anchor_ms = millis(statement.start) if statement.start is not None else now_ms
+        trigger = TriggerSpec.of(statement.trigger, anchor_ms)
+        clause, word = statement.publish.digest, statement.publish.mode or ""
+        digest = _ALL if clause is None else (clause.kind, clause.columns, clause.rows, clause.even_if_empty)
+        plan = query.plan
+        kind = Kind(plan.stream_id, plan.group_id, query.select.select_id, trigger, digest, word)
+        return self._ask(kind, canonical_constants(query.row))
+
+    def asked_anew(self, old: Destination, trigger: TriggerSpec) -> Asked:
+        """Return what a CQ of a destination asks for when its trigger is another one."""
+        kind = Kind(old.stream_id, old.group_id, old.select_id, trigger, old.digest, old.word)
+        return self._ask(kind, old.constants)
+
+    def _ask(self, kind: Kind, constants: str) -> Asked:
+        ids = self._ids.get(kind)
+        if ids is None:
+            if len(self._ids) >= _KNOWN_KINDS:
+                self._ids.clear()
+            trigger = kind.trigger
+            phase_ms = trigger.phase_ms if trigger.every_ms else None
+            clause = DigestClause.of(kind.digest)
+            ids = DestinationIds(kind.group_id, kind.select_id, trigger.trigger, phase_ms, clause, kind.word or None)
+            self._ids[kind] = ids
+        return Asked(ids.of(constants), kind, constants)
+
+    def place(self, asked: Iterable[Asked]) -> dict[str, Destination]:
+        """Return by id the destinations that are asked for, as they are to be where there is none yet."""
+        wanted = {each.destination_id: each for each in asked}
+        partitions = partitions_of([name.encode() for name in wanted], self._shared_partitions) if wanted else ()
+        found = {}
+        for each, partition in zip(wanted.values(), partitions, strict=True):
+            name, kind = each.destination_id, each.kind
+            mode = self._mode(name, kind.word)
+            place = partition if mode == "shared" else 0
+            found[name] = Destination(
+                name,
+                kind.stream_id,
+                kind.group_id,
+                kind.select_id,
+                each.constants,
+                mode,
+                place,
+                kind.trigger,
+                kind.digest,
+                kind.word,
+            )
+        return found
+
+    def room(self) -> int:
+        """Return for how many dedicated destinations new topics may be made."""
+        return self._topics.room(len(self._working.dedicated))
+
+    def _may_dedicate(self, name: str) -> bool:
+        return self._topics.may_dedicate(dedicated_topic(self._settings, name), len(self._working.dedicated))
+
+    def _mode(self, name: str, word: str) -> str:
+        """Return the mode of a new destination: the word's, or dedicated while there is room, then shared."""
+        if word:
+            return word
+        refused = self._topics.is_refused(dedicated_topic(self._settings, name))
+        return "dedicated" if self._may_dedicate(name) and not refused else "shared"
+
+    def new(self, wanted: Destination) -> Destination:
+        """Return the destination that a CQ gets where nobody has it yet; its topic is there.
+
+        Raises:
+            InputError: ``quota-exceeded``; there may be no more of its kind. Or what Kafka's refusal of the topic is.
+        """
+        if (leaving := self._working.leaving.get(wanted.destination_id)) is not None:
+            # What its last life has yet to get comes with the new one's: where the readers of both are.
+            return leaving.destination
+        if wanted.word == "dedicated" and not self._may_dedicate(wanted.destination_id):
+            raise self._too_many()
+        placed = self._in_mode(wanted, self._mode(wanted.destination_id, wanted.word))
+        try:
+            self._positions.require(placed)
+        except InputError:
+            if wanted.word:
+                raise
+            return self._in_mode(wanted, "shared")
+        return placed
+
+    def _too_many(self) -> InputError:
+        live, limit = len(self._working.dedicated), self._settings.results.dedicated_limit
+        ended = "" if live >= limit else ", and as many topics of ended ones are kept for their readers"
+        return InputError(
+            "there are too many dedicated destinations",
+            code="quota-exceeded",
+            detail=f"There are {live}{ended}, and the limit is {limit}.",
+            hint="Publish SHARED, or leave the word out.",
+        )
+
+    def _in_mode(self, wanted: Destination, mode: str) -> Destination:
+        if mode == wanted.mode:
+            return wanted
+        (partition,) = partitions_of([wanted.destination_id.encode()], self._shared_partitions)
+        return msgspec.structs.replace(wanted, mode=mode, partition=partition if mode == "shared" else 0)

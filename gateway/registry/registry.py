@@ -1,0 +1,344 @@
+"""The life of a CQ: created, replaced, altered, paused, dropped.
+
+Every change is checked first and carried out in the working copy afterwards, so that a refused command leaves nothing
+behind. What changed is also noted for `cq.catalog`, from which a lost Redis is filled anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+
+import msgspec
+
+from gateway.registry.admission import Admission
+from gateway.registry.grid import next_tick
+from gateway.registry.placing import Asked, Placing
+from gateway.registry.stays import Stays
+from gateway.state.records import CatalogCq, Cq, Destination, EndNotice, TriggerSpec, instant, millis
+from gateway.state.unit import CqKey
+from gateway.state.working_copy import WorkingCopy
+from gateway.topics.positions import Positions
+from grouping.digests.cursor import sights_since
+from grouping.model.catalog import Stream
+from grouping.model.errors import InputError, near_name
+from grouping.model.group import CompiledQuery, GroupPlan, SelectList
+from grouping.model.query import AlterCq, CreateCq
+from grouping.settings import Settings
+from grouping.statements.cq_text import CqText
+
+__all__ = ["CatalogChange", "Registry", "catalog_key"]
+
+CatalogChange = tuple[bytes, bytes | None]
+"""Key and value of a record of `cq.catalog`; None is a tombstone."""
+
+_PAUSES = 99
+"""So many earlier pauses of a virtual CQ are remembered: readers that lag further behind see what they hid."""
+
+
+_encode = msgspec.json.Encoder().encode
+_NEAR = 1_000
+"""So many names before and behind a misspelt one are compared with it."""
+
+
+def catalog_key(key: CqKey) -> bytes:
+    """Return the key of a CQ's record on `cq.catalog`; JSON, since both names may hold any character."""
+    return b"cq/" + _encode(key)
+
+
+class Registry:
+    """Carries out what commands say about CQs, within the working copy's unit."""
+
+    def __init__(self, settings: Settings, working: WorkingCopy, positions: Positions) -> None:
+        self._settings = settings
+        self._working = working
+        self._positions = positions
+        self.admission = Admission(settings, working)
+        """What the streams' statistics say; refuses what would cost too much."""
+        self.placing = Placing(settings, working, positions)
+        self._wanted: dict[str, Destination] = {}
+        """What this unit's commands ask for, by id."""
+        self.changes: list[CatalogChange] = []
+        """What is to be written to the catalog with this unit."""
+        self.stays = Stays(working)
+        """Where CQs came and went in this unit."""
+
+    def load(self, keys: Iterable[CqKey], asked: Iterable[Asked]) -> None:
+        """Look up CQs, the destinations that are asked for, and where readers of these will begin."""
+        wanted, working = self.placing.place(asked), self._working
+        self._wanted |= wanted
+        working.load(keys, wanted.values())
+        names = [name for name, each in wanted.items() if each.mode == "dedicated" and working.holder(name) is None]
+        self._positions.prepare(names[: self.placing.room()], wanted.keys() & working.dedicated)
+
+    def create(
+        self, key: CqKey, text: CqText, statement: CreateCq, query: CompiledQuery, destination_id: str, now_ms: int
+    ) -> Cq:
+        """Create or replace a CQ and return it.
+
+        Args:
+            key: Whose it is; loaded.
+            text: The command's text, kept for DESCRIBE.
+            statement: What was asked.
+            query: Its SELECT, compiled.
+            destination_id: The destination that it asks for; loaded.
+            now_ms: The time of acceptance.
+
+        Raises:
+            InputError: cq-exists, bad-time, already-expired, quota-exceeded; not-allowed or unavailable where Kafka
+                refuses its topic.
+        """
+        old = self._working.cq(key)
+        if old is not None and statement.or_replace and old.text == text:
+            return old
+        now_ms = self.stays.moment(key, destination_id, now_ms)
+        if old is not None and not statement.or_replace:
+            raise InputError(
+                f'CQ "{old.name}" exists already',
+                code="cq-exists",
+                detail=f"It was created at {instant(old.created_ms)}.",
+                hint="CREATE OR REPLACE CQ replaces it; DROP CQ removes it.",
+            )
+        start_ms = millis(statement.start) if statement.start is not None else None
+        expire_ms = _expiry(statement.expire, now_ms) if statement.expire is not None else None
+        _check_window(start_ms, expire_ms, now_ms)
+        limit = self._settings.limits.cqs_per_subscriber
+        if old is None and self._working.subscribed(key.subscriber) >= limit:
+            raise InputError(
+                f'subscriber "{key.subscriber}" has too many CQs',
+                code="quota-exceeded",
+                detail=f"There are {limit}, and the limit is {limit}.",
+                hint="Drop those that are not needed any more.",
+            )
+        destination = self._destination(destination_id)
+        _check_ticks(destination.trigger, start_ms, now_ms)
+        if self._working.holder(destination_id) is None:
+            self.admission.check(query, destination, now_ms)
+        cq = Cq(statement.name, text, destination.destination_id, now_ms, self._begin(destination), start_ms, expire_ms)
+        if old is not None and old.destination_id == cq.destination_id:
+            cq = msgspec.structs.replace(cq, joined_ms=old.since_ms)
+        self._put(key, cq, destination, now_ms, query)
+        return cq
+
+    def _destination(self, destination_id: str) -> Destination:
+        """Return a destination that is loaded: as it is, or a new one if there may be one more."""
+        holder = self._working.holder(destination_id)
+        return self.placing.new(self._wanted[destination_id]) if holder is None else holder.destination
+
+    def _begin(self, destination: Destination) -> int | tuple[int, ...]:
+        if destination.mode == "virtual":
+            return self._positions.virtual_ends(destination)
+        return self._positions.end(destination)
+
+    def _put(
+        self, key: CqKey, cq: Cq, destination: Destination, now_ms: int, query: CompiledQuery | None = None
+    ) -> None:
+        parts: tuple[GroupPlan | SelectList, ...] = ()
+        if query is not None:
+            known = self._working.parts.get(destination.stream_id, {})
+            if destination.group_id not in known or destination.select_id not in known:
+                parts = (query.plan, query.select)
+                for part in parts:
+                    self._note_part(destination.stream_id, part)
+        old = self._working.cq(key)
+        home = None if old is None else self.destination_of(old)
+        ended = self._working.put(key, cq, destination, *parts)
+        if ended is not None:
+            self._end(key, ended, now_ms, "replaced")
+        elif old is not None and home is not None and home.destination_id != destination.destination_id:
+            self.stays.leave(key, old, home, now_ms, "replaced")
+        self.changes.append((catalog_key(key), _encode(CatalogCq(key.subscriber, cq, destination))))
+
+    def _note_part(self, stream_id: str, part: GroupPlan | SelectList) -> None:
+        name = part.group_id if isinstance(part, GroupPlan) else part.select_id
+        if name not in self._working.parts.get(stream_id, {}):
+            self.changes.append((f"part/{stream_id}/{name}".encode(), _encode(part)))
+
+    # -- afterwards ----------------------------------------------------------------------------------------------------
+
+    def find(self, key: CqKey, name: str) -> Cq:
+        """Return the subscriber's own CQ of that name.
+
+        Raises:
+            InputError: ``unknown-cq``; another subscriber's is not disclosed.
+        """
+        cq = self._working.cq(key)
+        if cq is None:
+            names = self._working.names(key.subscriber)
+            raise InputError(
+                f'CQ "{name}" does not exist',
+                code="unknown-cq",
+                detail=f'Subscriber "{key.subscriber}" has {len(names)} CQs, none of that name.',
+                hint=near_name(name, names.near(key.name, _NEAR)) or "SHOW CQS lists your own.",
+            )
+        return cq
+
+    def drop(self, key: CqKey, name: str, now_ms: int) -> Cq:
+        """Remove a CQ and return it as it was; it still sees what is published by now."""
+        cq = self.find(key, name)
+        destination = self.destination_of(cq)
+        lasting = destination.mode != "virtual" and not destination.trigger.timed
+        at_ms = max(now_ms, cq.latest_ms)
+        self._remove(key, at_ms, "dropped", self._positions.source_ends(destination.stream_id) if lasting else ())
+        return cq
+
+    def expire(self, keys: Iterable[CqKey], evaluated: Mapping[str, int]) -> int:
+        """Remove CQs whose EXPIRE has come, and return how many went.
+
+        Args:
+            keys: Whose they are; loaded.
+            evaluated: By stream, up to when all that was published is evaluated: a CQ stays until its EXPIRE is.
+        """
+        count = 0
+        for key in keys:
+            cq = self._working.cq(key)
+            if cq is None or cq.expire_ms is None:
+                continue
+            destination = self.destination_of(cq)
+            if evaluated[destination.stream_id] >= cq.expire_ms:
+                self._remove(key, cq.expire_ms, "expired")
+                if destination.trigger.timed:
+                    self._working.owe(destination.destination_id, cq.expire_ms)
+                count += 1
+        return count
+
+    def _remove(self, key: CqKey, at_ms: int, reason: str, until: tuple[int, ...] = ()) -> None:
+        cq = self._working.cq(key)
+        assert cq is not None, "the caller has looked"
+        destination = self.destination_of(cq)
+        ended = self._working.remove(key, until)
+        self.changes.append((catalog_key(key), None))
+        if ended is not None:
+            self._end(key, ended, at_ms, reason, until)
+        else:
+            self.stays.leave(key, cq, destination, at_ms, reason, until)
+
+    def _end(self, key: CqKey, destination: Destination, at_ms: int, reason: str, until: tuple[int, ...] = ()) -> None:
+        self.stays.end(key, destination, at_ms, reason, until)
+        self.admission.ended(destination)
+
+    def pause(self, key: CqKey, name: str, paused: bool, now_ms: int) -> Cq:
+        """Pause or resume a CQ; doing so twice changes nothing."""
+        cq = self.find(key, name)
+        if cq.paused == paused:
+            return cq
+        destination = self.destination_of(cq)
+        pauses = cq.pauses
+        if destination.mode == "virtual":
+            ended = tuple((since, now_ms if until is None else until) for since, until in pauses[-_PAUSES:])
+            pauses = (*ended, (now_ms, None)) if paused else ended
+        changed = msgspec.structs.replace(cq, paused=paused, pauses=pauses)
+        self._put(key, changed, destination, now_ms)
+        return changed
+
+    def alter(self, key: CqKey, statement: AlterCq, now_ms: int) -> Cq:
+        """Change a CQ's trigger or times.
+
+        Raises:
+            InputError: unknown-cq, bad-time, already-expired, bad-interval, unsupported-query.
+        """
+        cq = self.find(key, statement.name)
+        old = self.destination_of(cq)
+        start_ms, expire_ms = cq.start_ms, cq.expire_ms
+        if statement.start is not None:
+            start_ms = millis(statement.start)
+        if statement.expire is not None:
+            expire_ms = _expiry(statement.expire, now_ms)
+        _check_window(start_ms, expire_ms, now_ms)
+        trigger = old.trigger
+        if statement.trigger is not None or (statement.start is not None and trigger.every_ms):
+            trigger = TriggerSpec.of(statement.trigger or trigger.trigger, now_ms if start_ms is None else start_ms)
+        _check_ticks(trigger, start_ms, now_ms)
+        destination, offset = old, cq.offset
+        if trigger != old.trigger:
+            self._check_digest(old, trigger)
+            asked = self.placing.asked_anew(old, trigger)
+            self.load((), [asked])
+            destination = self._destination(asked.destination_id)
+            offset = self._begin(destination)
+            now_ms = self.stays.moment(key, destination.destination_id, now_ms)
+        changed = msgspec.structs.replace(
+            cq,
+            destination_id=destination.destination_id,
+            start_ms=start_ms,
+            expire_ms=expire_ms,
+            offset=offset,
+            joined_ms=cq.joined_ms if destination is old else now_ms,
+        )
+        self._put(key, changed, destination, now_ms)
+        return changed
+
+    @staticmethod
+    def _check_digest(old: Destination, trigger: TriggerSpec) -> None:
+        if trigger.timed and old.mode == "virtual":
+            raise InputError(
+                "a virtual destination has no digests",
+                code="unsupported-query",
+                detail="VIRTUAL and EVERY cannot be combined.",
+                hint="Create the CQ anew without VIRTUAL.",
+            )
+
+    def shorten(self, needed: Mapping[str, tuple[int, int]]) -> None:
+        """Forget what timer-based destinations saw before the epochs and versions of the tables that still matter."""
+        self._working.load_holders(needed)
+        for name, table in needed.items():
+            holder = self._working.holder(name)
+            if holder is not None:
+                history = sights_since(holder.timed.history, table)
+                note = msgspec.structs.replace(holder.timed, history=history)
+                self._working.set_timed(name, note)
+                self.changes.append((f"timed/{name}".encode(), msgspec.json.encode(note)))
+
+    def destination_of(self, cq: Cq) -> Destination:
+        """Return where a CQ's results go."""
+        holder = self._working.holder(cq.destination_id)
+        assert holder is not None, "a CQ has a destination"
+        return holder.destination
+
+    def note_stream(self, stream: Stream, *, gone: bool = False) -> None:
+        """Note a stream that was created or dropped for the catalog."""
+        self.changes.append((f"stream/{stream.stream_id}".encode(), None if gone else _encode(stream)))
+
+    def finish(self, now_ms: int) -> tuple[list[CatalogChange], list[EndNotice]]:
+        """Return what the unit is to write to the catalog and which destinations it ended, and begin the next one."""
+        unused = ((f"part/{stream_id}/{name}".encode(), None) for stream_id, name in self._working.unused_parts())
+        sights = (
+            (f"timed/{name}".encode(), None if note is None else _encode(note))
+            for name, note in self._working.note_sights(now_ms).items()
+        )
+        changes, notices = [*self.changes, *sights, *unused], self.stays.finish()
+        self.changes, self._wanted = [], {}
+        return changes, notices
+
+
+def _expiry(expire: datetime | timedelta, now_ms: int) -> int:
+    return now_ms + round(expire.total_seconds() * 1000) if isinstance(expire, timedelta) else millis(expire)
+
+
+def _check_window(start_ms: int | None, expire_ms: int | None, now_ms: int) -> None:
+    if expire_ms is None:
+        return
+    if start_ms is not None and expire_ms <= start_ms:
+        raise InputError(
+            "EXPIRE is not after START",
+            code="bad-time",
+            detail=f"START is {instant(start_ms)} and EXPIRE {instant(expire_ms)}.",
+            hint="Give an EXPIRE that is later than START.",
+        )
+    if expire_ms <= now_ms:
+        raise InputError(
+            "EXPIRE is past",
+            code="already-expired",
+            detail=f"EXPIRE is {instant(expire_ms)}, and it is {instant(now_ms)} now.",
+            hint="Give an EXPIRE in the future, or leave it out.",
+        )
+
+
+def _check_ticks(trigger: TriggerSpec, start_ms: int | None, now_ms: int) -> None:
+    if start_ms is not None and trigger.timed and next_tick(trigger, now_ms, start_ms) is None:
+        raise InputError(
+            f'START "{instant(start_ms)}" is too late',
+            code="bad-time",
+            detail="The first tick after it is beyond the year 9999.",
+            hint="Give an earlier START.",
+        )

@@ -1,0 +1,160 @@
+"""CREATE STREAM and DROP STREAM: a topic that is read as a table."""
+
+from __future__ import annotations
+
+import hashlib
+
+from gateway.kafka import TopicForm, TopicRefused, Topics
+from gateway.state.records import instant
+from gateway.state.working_copy import WorkingCopy
+from gateway.topics.source_policy import check_source
+from grouping.model.catalog import Catalog, Stream, StreamColumn
+from grouping.model.errors import InputError, near_name
+from grouping.model.query import CreateStream, DropStream
+from grouping.settings import Settings
+from schemas.avro_columns import AvroMismatch, check_avro_columns
+
+__all__ = ["create_stream", "describe_stream", "drop_stream"]
+
+
+def create_stream(
+    settings: Settings,
+    working: WorkingCopy,
+    catalog: Catalog,
+    topics: Topics,
+    statement: CreateStream,
+    owner: str,
+    position: str,
+    now_ms: int,
+) -> Stream:
+    """Declare a stream; where it starts is fixed here, before the reply (design notes in README.md).
+
+    Args:
+        settings: The settings.
+        working: The unit of work that it becomes part of.
+        catalog: The live streams; the new one is added.
+        topics: Kafka's topics.
+        statement: What was asked.
+        owner: The subscriber that asks, against whose limits it counts.
+        position: The command's own place, which makes the stream's id unique and the same at every try.
+        now_ms: The time of acceptance.
+
+    Raises:
+        InputError: stream-exists, stream-mismatch, not-allowed, quota-exceeded.
+    """
+    if (existing := catalog.find(statement.name)) is not None:
+        raise InputError(
+            f'stream "{existing.name}" exists already',
+            code="stream-exists",
+            detail=f'It reads topic "{existing.topic}" since {existing.created_at}.',
+            hint="DROP STREAM removes it once no CQ uses it.",
+        )
+    check_source(settings, topics, statement.topic)
+    if statement.schema is not None:
+        try:
+            check_avro_columns(statement.schema, statement.columns)
+        except AvroMismatch as error:
+            raise InputError(error.message, code="stream-mismatch", detail=error.detail) from error
+    found = topics.forms([statement.topic]).get(statement.topic)
+    _check_quota(settings, catalog, owner, statement.partitions or 0 if found is None else found.partitions)
+    form = _form(topics, statement, found)
+    places = [(statement.topic, number) for number in range(form.partitions)]
+    offsets = topics.beginnings(places) if statement.start == "earliest" else topics.ends(places)
+    stream = Stream(
+        stream_id="s_" + hashlib.blake2b(f"{position}/{statement.name}".encode(), digest_size=6).hexdigest(),
+        name=statement.name,
+        columns=tuple(StreamColumn(name, kind) for name, kind in statement.columns),
+        topic=statement.topic,
+        format=statement.format,
+        start_offsets={str(number): offset for (_, number), offset in sorted(offsets.items())},
+        created_at=instant(now_ms),
+        avro_schema=statement.schema,
+        framing=statement.framing,
+        topic_id=form.topic_id,
+        owner=owner,
+    )
+    working.add_stream(stream)
+    catalog.add(stream)
+    return stream
+
+
+def _check_quota(settings: Settings, catalog: Catalog, owner: str, partitions: int) -> None:
+    """Raise the ``quota-exceeded`` of a subscriber that has enough streams; each costs the evaluator a query."""
+    own = [stream for stream in catalog if stream.owner == owner]
+    limits = settings.limits
+    have = sum(len(stream.start_offsets) for stream in own)
+    if len(own) >= limits.streams_per_subscriber:
+        what, there, limit = "streams", f"There are {len(own)}", limits.streams_per_subscriber
+    elif have + partitions > limits.partitions_per_subscriber:
+        what, limit = "partitions", limits.partitions_per_subscriber
+        there = f"Its streams have {have}, and this one would have {partitions}"
+    else:
+        return
+    raise InputError(
+        f'subscriber "{owner}" has too many {what}',
+        code="quota-exceeded",
+        detail=f"{there}; the limit is {limit}.",
+        hint="Drop streams that are not needed any more.",
+    )
+
+
+def _form(topics: Topics, statement: CreateStream, found: TopicForm | None) -> TopicForm:
+    if found is not None:
+        if statement.partitions not in (None, found.partitions):
+            raise InputError(
+                f'topic "{statement.topic}" has another number of partitions',
+                code="stream-mismatch",
+                detail=f"It has {found.partitions}, and the statement says {statement.partitions}.",
+                hint=f"Say partitions = {found.partitions}, or leave it out.",
+            )
+        return found
+    if statement.partitions is None:
+        raise InputError(
+            f'topic "{statement.topic}" does not exist',
+            code="stream-mismatch",
+            detail="A missing topic is made only when its partitions are given.",
+            hint=near_name(statement.topic, topics.names()) or "Add partitions = 2 to the WITH clause.",
+        )
+    try:
+        topics.create({statement.topic: statement.partitions})
+    except TopicRefused as error:
+        # Kafka takes "a.b" and "a_b" for one name, and may have policies of its own.
+        raise InputError(
+            error.message, code="stream-mismatch", detail=error.detail, hint="Choose another topic."
+        ) from error
+    return topics.forms([statement.topic])[statement.topic]
+
+
+def drop_stream(working: WorkingCopy, catalog: Catalog, statement: DropStream) -> Stream:
+    """Forget a stream that no CQ uses.
+
+    Raises:
+        InputError: unknown-stream, stream-in-use.
+    """
+    stream = catalog.stream(statement.name)
+    groups = [count for name, count in working.parts[stream.stream_id].items() if name.startswith("g_")]
+    if groups:
+        raise InputError(
+            f'stream "{stream.name}" is in use',
+            code="stream-in-use",
+            detail=f"It has {sum(groups)} CQs in {len(groups)} groups.",
+            hint="Drop those CQs first.",
+        )
+    working.remove_stream(stream.stream_id)
+    catalog.remove(stream)
+    return stream
+
+
+def describe_stream(stream: Stream) -> dict[str, object]:
+    """Return a stream as CREATE STREAM, DESCRIBE STREAM and SHOW STREAMS answer it."""
+    return {
+        "stream": stream.name,
+        "id": stream.stream_id,
+        "topic": stream.topic,
+        "format": stream.format,
+        "framing": stream.framing if stream.format == "avro" else None,
+        "columns": [{"name": column.name, "type": column.type} for column in stream.columns],
+        "start_offsets": stream.start_offsets,
+        "generation": stream.generation,
+        "created_at": stream.created_at,
+    }

@@ -1,0 +1,84 @@
+"""Whether the constant tables still fit into each worker, which holds all of them.
+
+A worker tells how much it holds; what was admitted since is reckoned by the size of its constants.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gateway.registry.admitted import Admitted
+from gateway.state.records import Destination
+from gateway.state.working_copy import WorkingCopy
+from grouping.compiler.stream_statistics import StreamStatistics
+from grouping.model.errors import InputError
+from grouping.settings import Settings
+
+__all__ = ["TableMemory"]
+
+_ROW_BYTES = 100
+"""Of a row of which no worker told: 52 to 98 were measured (benchmark ``footprint``)."""
+_CHARACTER_BYTES = 3
+"""Memory for each character of a row's constants: the row, its index and, for a moment, the part that replaces it."""
+
+
+@dataclass(slots=True)
+class _Stream:
+    base: float
+    """Bytes that workers hold, or that the rows there were at first are reckoned to take."""
+    told: tuple[int, int] = (0, 0)
+    """The version of the tables that `base` is of."""
+    admitted: Admitted = field(default_factory=Admitted)
+
+
+class TableMemory:
+    """The memory of the constant tables of all streams, in a worker."""
+
+    def __init__(self, settings: Settings, working: WorkingCopy) -> None:
+        """Begin with what the rows that there are may take."""
+        self._limit = settings.limits.table_megabytes * 1e6
+        self._working = working
+        self._streams: dict[str, _Stream] = {}
+        self._figure = 0.0
+        """Bytes of all streams together."""
+
+    def observe(self, stream_id: str, known: StreamStatistics) -> None:
+        """Take what workers told of a stream; streams that are gone count no more."""
+        stream = self._of(stream_id)
+        if known.table_bytes is not None:
+            stream.base, stream.told = known.table_bytes, known.version
+        self._streams = {name: self._of(name) for name in (*self._working.streams, stream_id)}
+        self._figure = sum(each.base + each.admitted.since(each.told) for each in self._streams.values())
+
+    def check(self, destination: Destination) -> None:
+        """Check that a new destination's row fits as well, and count it.
+
+        Raises:
+            InputError: quota-exceeded, with the figure and the limit.
+        """
+        working, own = self._working, _CHARACTER_BYTES * len(destination.constants)
+        figure = self._figure + own
+        if figure > self._limit:
+            raise InputError(
+                "the constant tables are too large",
+                code="quota-exceeded",
+                detail=f"They would take {figure / 1e6:,.1f} MB in each worker, "
+                f"and the limit is {self._limit / 1e6:,.1f} MB.",
+                hint="Drop CQs that are not needed any more, or ask for a higher limit.",
+            )
+        self._figure = figure
+        version = (working.epoch, working.versions.get(destination.stream_id, 0) + 1)
+        self._of(destination.stream_id).admitted.add(version, own)
+
+    def ended(self, destination: Destination) -> None:
+        """Count a destination no more."""
+        if (stream := self._streams.get(destination.stream_id)) is not None:
+            stream.admitted.remove()
+
+    def _of(self, stream_id: str) -> _Stream:
+        stream = self._streams.get(stream_id)
+        if stream is None:
+            parts = self._working.parts.get(stream_id, {})
+            rows = sum(count for name, count in parts.items() if name.startswith("g_"))
+            stream = self._streams[stream_id] = _Stream(_ROW_BYTES * rows)
+        return stream

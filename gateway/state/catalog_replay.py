@@ -1,0 +1,160 @@
+"""Records of `cq.catalog` brought into the working copy, in their order; what it has already changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TypeVar
+
+import msgspec
+
+from gateway.kafka import Message
+from gateway.state.commit_mark import MARK_KEY, CatalogUnreadable, CommitMark
+from gateway.state.records import CatalogCq, TimedNote
+from gateway.state.unit import CqKey
+from gateway.state.working_copy import WorkingCopy
+from grouping.model.catalog import Stream
+from grouping.model.group import GroupPlan, SelectList
+
+__all__ = ["CatalogReplay", "last_mark"]
+
+_AT_ONCE = 5000
+_Any = TypeVar("_Any")
+
+
+class CatalogReplay:
+    """One pass over what the catalog has and a working copy lacks."""
+
+    def __init__(self, working: WorkingCopy) -> None:
+        self._working = working
+        self._parts: dict[str, GroupPlan | SelectList] = {}
+        self._timed: dict[str, TimedNote] = {}
+        self.mark: CommitMark | None = None
+        """Of the last commit that was met."""
+        self.following = 0
+        """The offset behind the last record that was met."""
+
+    def run(self, messages: Iterable[Message]) -> bool:
+        """Apply records, and return whether anything was new.
+
+        Raises:
+            CatalogUnreadable: One of them is not as this version knows them.
+            OperationalError: A server does not answer.
+        """
+        new = False
+        for chunk in _chunks(messages):
+            try:
+                new |= self._apply(chunk)
+            except msgspec.MsgspecError as error:
+                raise CatalogUnreadable(
+                    "the catalog holds a record that this version cannot read",
+                    detail=f"It lies at offset {chunk[0].offset()} or up to {len(chunk)} behind: {error}.",
+                    hint="Start the version that wrote it, or a later one.",
+                ) from error
+            self.mark = last_mark(chunk) or self.mark
+            self.following = (chunk[-1].offset() or 0) + 1
+        self._apply_timed()
+        return new
+
+    def _apply(self, chunk: list[Message]) -> bool:
+        working, new = self._working, False
+        records = [_split(message) for message in chunk]
+        cqs = [_decode_cq(rest, value) for kind, rest, value in records if kind == b"cq"]
+        working.load((key for key, _ in cqs), [record.destination for _, record in cqs if record is not None])
+        next_cq = iter(cqs)
+        for kind, rest, value in records:
+            if kind == b"cq":
+                new |= self._apply_cq(*next(next_cq))
+            else:
+                new |= self._apply_other(kind.decode(), rest.decode(), value)
+        working.commit({})
+        return new
+
+    def _apply_other(self, kind: str, name: str, value: bytes | None) -> bool:
+        """Apply a record that is no CQ's, and return whether a stream came or went."""
+        working = self._working
+        match kind:
+            case "stream" if value is None and name in working.streams:
+                working.remove_stream(name)
+                return True
+            case "stream" if value is not None:
+                return self._apply_stream(msgspec.json.decode(value, type=Stream))
+            case "part" if value is not None:
+                part_id = name.partition("/")[2]
+                part: type[GroupPlan] | type[SelectList] = GroupPlan if part_id.startswith("g_") else SelectList
+                self._parts[part_id] = msgspec.json.decode(value, type=part)
+            case "end":
+                working.set_field("ends", name, value)
+            case "secret":
+                working.set_field("secrets", name, value)
+            case "timed" if value is None:
+                self._timed.pop(name, None)
+            case "timed" if value is not None:
+                self._timed[name] = msgspec.json.decode(value, type=TimedNote)
+        return False
+
+    def _apply_stream(self, stream: Stream) -> bool:
+        have = self._working.streams.get(stream.stream_id)
+        if have == stream:
+            return False
+        if have is None:
+            self._working.add_stream(stream)
+        else:
+            self._working.replace_stream(stream)
+        return True
+
+    def _apply_timed(self) -> None:
+        """Give timer-based destinations back what they have seen, at versions that are not replayed."""
+        for chunk in _chunks(self._timed):
+            self._working.load_holders(chunk)
+            for name in chunk:
+                self._working.set_timed(name, self._timed[name])
+            self._working.commit({})
+
+    def _apply_cq(self, key: CqKey, record: CatalogCq | None) -> bool:
+        have = self._working.cq(key)
+        if have == (record.cq if record is not None else None):
+            return False
+        if record is None:
+            self._working.remove(key)
+        else:
+            destination = record.destination
+            names = (destination.group_id, destination.select_id)
+            needed = [self._parts[name] for name in names if name in self._parts]
+            self._working.put(key, record.cq, destination, *needed)
+        return True
+
+
+def last_mark(messages: Iterable[Message]) -> CommitMark | None:
+    """Return the mark of the last commit among records of the catalog.
+
+    Raises:
+        CatalogUnreadable: A later version wrote it.
+    """
+    bodies = [message.value() for message in messages if message.key() == MARK_KEY]
+    return CommitMark.decode(_bytes(bodies[-1])) if bodies and bodies[-1] is not None else None
+
+
+def _chunks(items: Iterable[_Any]) -> Iterator[list[_Any]]:
+    left = iter(items)
+    while chunk := list(islice(left, _AT_ONCE)):
+        yield chunk
+
+
+def _split(message: Message) -> tuple[bytes, bytes, bytes | None]:
+    """Return what a catalog record is about: its kind, the rest of its key, its value."""
+    kind, _, rest = _bytes(message.key() or b"").partition(b"/")
+    value = message.value()
+    return kind, rest, None if value is None else _bytes(value)
+
+
+def _decode_cq(rest: bytes, value: bytes | None) -> tuple[CqKey, CatalogCq | None]:
+    return _KEY.decode(rest), None if value is None else _RECORD.decode(value)
+
+
+_KEY = msgspec.json.Decoder(CqKey)
+_RECORD = msgspec.json.Decoder(CatalogCq)
+
+
+def _bytes(text: bytes | str) -> bytes:
+    return text.encode() if isinstance(text, str) else text

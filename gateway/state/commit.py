@@ -1,0 +1,176 @@
+"""A commit: Redis first, then Kafka, and what happens when something dies in between.
+
+Kafka's half is carried out by a thread: the commands that come next are read and compiled meanwhile, and nothing of
+theirs is carried out before it is done, so that there is one journal at a time.
+
+The working copy takes the unit together with a *journal*, which is all that is then written to Kafka in one
+transaction: catalog records, replies, dead letters, the offsets of the commands, and a mark (commit_mark.py). A gateway
+that finds a journal that Kafka does not have writes it once more. A Redis that lost a unit lies behind `cq.catalog`;
+both are mended on start (recovery.py).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from gateway.kafka import CommandConsumer, Outgoing, TransactionalWriter
+from gateway.state.commit_mark import MARK_KEY, CommitMark
+from gateway.state.journal import Journal, Position
+from gateway.state.remembered import Remembered
+from gateway.state.working_copy import WorkingCopy
+from grouping.model.errors import OperationalError
+from grouping.settings import Settings
+from grouping.store.redis_store import StoreLost, mapped
+
+__all__ = ["Commits"]
+
+
+class Commits:
+    """Writes units of work, each of them once."""
+
+    def __init__(self, settings: Settings, working: WorkingCopy, consumer: CommandConsumer) -> None:
+        self._settings = settings
+        self._working = working
+        self._consumer = consumer
+        self.remembered = Remembered(settings, working)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
+        self._published: Future[None] | None = None
+        """Kafka's half of the last commit, until it is known to be done."""
+        self._number = 0
+        self._reached: dict[int, int] = {}
+        self.run_id = ""
+        """The run of the Redis server that the working copy was read from."""
+
+    def open(self) -> None:
+        """Take a new producer: the old one may be beyond use, and whatever it left open is aborted."""
+        self._thread.submit(int).result()  # whatever the thread had to do is over then
+        self._published = None
+        self._writer = TransactionalWriter(self._settings)
+
+    def resume(self, number: int, reached: Mapping[int, int]) -> None:
+        """Go on behind a commit.
+
+        Args:
+            number: That of its journal.
+            reached: By partition of `cq.commands`, the offset after the last command that was carried out.
+        """
+        self._number, self._reached = number, dict(reached)
+
+    def begin(
+        self,
+        offsets: Mapping[int, int],
+        records: Iterable[Outgoing],
+        replies: Mapping[int, bytes],
+        now_ms: int,
+    ) -> None:
+        """Write the working copy's unit to Redis, and have its records written to Kafka; `finish` waits for that.
+
+        Raises:
+            StoreLost: Redis is another run; the unit may have fallen on an older state.
+            OperationalError: A server failed; recovery finds out how far it came.
+        """
+        self.finish()
+        self._number += 1
+        self._reached |= offsets
+        journal = Journal(self._number, dict(self._reached if offsets else {}), list(records), dict(replies))
+        catalog = self._settings.topic("catalog")
+        if not offsets or any(record.topic == catalog for record in journal.records):
+            # What changes nothing but offsets is known by them.
+            journal.records.append(self._mark())
+        run_id = self._working.commit({"journal": journal.pack()})
+        if run_id != self.run_id:
+            raise StoreLost("redis was restarted during a commit")
+        self._published = self._thread.submit(self.publish, journal, now_ms)
+
+    def _mark(self) -> Outgoing:
+        mark = CommitMark(self._working.epoch, self._number, self._reached)
+        return Outgoing(self._settings.topic("catalog"), MARK_KEY, mark.encode(), (), 0)
+
+    def refresh(self, now_ms: int) -> None:
+        """Write the mark and the offsets of all partitions anew, and note the time: Kafka forgets old offsets.
+
+        Raises:
+            OperationalError: A server failed.
+        """
+        self.finish()
+        self.publish(Journal(self._number, dict(self._reached), [self._mark()], {}), now_ms)
+
+    def finish(self) -> None:
+        """Wait until the last unit is on Kafka, and it is remembered where its replies lie.
+
+        Raises:
+            OperationalError: A server failed; recovery finds out how far it came.
+        """
+        published, self._published = self._published, None
+        if published is not None:
+            published.result()
+
+    def check(self) -> None:
+        """Find out whether the last unit failed, without waiting for it.
+
+        Raises:
+            OperationalError: A server failed; recovery finds out how far it came.
+        """
+        if self._published is not None and self._published.done():
+            self.finish()
+
+    def look_up(self, keys: list[bytes], now_ms: int) -> Future[dict[bytes, tuple[int, int]]]:
+        """Have it looked up where the replies to commands lie that were seen before; the last unit's count once done.
+
+        Args:
+            keys: Of the commands' ids, as `Remembered.key` makes them.
+            now_ms: The present.
+        """
+        return self._thread.submit(self.remembered.find, keys, now_ms)
+
+    def write_records(self, records: Iterable[Outgoing], watched: Collection[int] = ()) -> dict[int, int]:
+        """Write records that change nothing in Redis, in one transaction; return the offsets of those numbers.
+
+        Raises:
+            OperationalError: Nothing was written, as far as committed records are concerned.
+        """
+        self.finish()
+        return self._writer.write(records, watched=watched)
+
+    def pending(self) -> tuple[int, Journal | None]:
+        """Return the number of the last unit, and its journal where it is not known to be on Kafka."""
+        with mapped():
+            body = self._working.redis.get(self._working.key("journal"))
+            settled = int(self._working.redis.get(self._working.key("settled")) or 0)
+        journal = None if body is None else Journal.unpack(body)
+        number = max(settled, journal.number if journal else 0)
+        return number, None if journal is None or journal.number == settled else journal
+
+    def publish(self, journal: Journal, now_ms: int) -> None:
+        """Write a journal to Kafka and remember where its replies came to lie."""
+        catalog, replies = self._settings.topic("catalog"), self._settings.topic("replies")
+        rows: dict[int, list[int]] = {}
+        last = -1
+        for number, record in enumerate(journal.records):
+            if record.topic == replies:
+                rows.setdefault(record.partition, []).append(number)
+            elif record.topic == catalog:
+                last = number  # The catalog has one partition: its last record tells how far it goes.
+        reads = (self._consumer, journal.offsets) if journal.offsets else None
+        offsets: dict[int, int] = {}
+        if journal.records or reads:
+            watched = {row[at] for row in rows.values() for at in (0, -1)} | {last}
+            offsets = self._writer.write(journal.records, reads, watched)
+        places: dict[bytes, tuple[int, int]] = {}
+        also: dict[str, str | bytes] = {"settled": str(journal.number)}
+        for partition, row in rows.items():
+            first = offsets[row[0]]
+            if offsets[row[-1]] != first + len(row) - 1:
+                # Recovery reads where they are.
+                raise OperationalError("somebody else writes to the topic of replies", detail=f"It is {replies}.")
+            also[f"replies-read:{partition}"] = str(first + len(row))
+            for offset, number in enumerate(row, first):
+                if (name := journal.replies.get(number)) is not None:
+                    places[name] = (partition, offset)
+        if last >= 0:
+            also["position"] = Position(offsets[last] + 1, now_ms).pack()
+        if journal.offsets:
+            also["commands-read"] = json.dumps(journal.offsets)
+        self.remembered.settle(places, also, now_ms)

@@ -1,0 +1,62 @@
+"""The mark of a commit: the last of its records on `cq.catalog`, all of one key, so that the latest one stays.
+
+It tells a gateway that starts what neither Redis nor Kafka's own offsets tell for certain: whether the journal that
+Redis has was written, whether Redis is of a life that ended meanwhile, and where the commands are to be read on, when
+Kafka has forgotten (it keeps offsets that are not committed anew for a week).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from grouping.model.errors import OperationalError
+
+__all__ = ["MARK_KEY", "CatalogUnreadable", "CommitMark"]
+
+MARK_KEY = b"commit"
+
+_FORMAT = 1
+"""Of the catalog's records."""
+
+
+class CatalogUnreadable(OperationalError):
+    """The catalog holds what this version cannot read: nothing that is tried again changes that."""
+
+
+class CommitMark(msgspec.Struct, frozen=True):
+    """What a commit says of itself."""
+
+    epoch: int
+    """Of the tables that it fell on: each life of Redis has one of its own."""
+    number: int
+    """Of its journal; they only grow."""
+    offsets: dict[int, int]
+    """By partition of `cq.commands`: the offset after the last command that was carried out."""
+    format: int = _FORMAT
+
+    @classmethod
+    def decode(cls, body: bytes) -> CommitMark:
+        """Read a mark.
+
+        Raises:
+            CatalogUnreadable: A later version wrote it, or nobody knows who.
+        """
+        try:
+            mark = _decode(body)
+        except msgspec.MsgspecError as error:
+            raise CatalogUnreadable(
+                "the catalog has a mark that this version cannot read", detail=str(error)
+            ) from error
+        if mark.format > _FORMAT:
+            raise CatalogUnreadable(
+                f"the catalog has format {mark.format}, and this version reads {_FORMAT}",
+                hint="Start the version that wrote it, or a later one.",
+            )
+        return mark
+
+    def encode(self) -> bytes:
+        """Return the record's value."""
+        return msgspec.json.encode(self)
+
+
+_decode = msgspec.json.Decoder(CommitMark).decode

@@ -1,0 +1,86 @@
+"""What CQs that were dropped have yet to get: their last events, those published before the DROP, are not evaluated.
+
+The constant table keeps an entry for them, bounded by the offsets that the source partitions had. It stays whatever
+becomes of the destination meanwhile, be it taken up again, paused, or ended at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from gateway.state.records import Destination, Window, union
+
+__all__ = ["Departure", "Leaving", "without"]
+
+
+class Departure(msgspec.Struct, array_like=True, frozen=True):
+    """Record times of events that still count below some offsets."""
+
+    until: tuple[int, ...]
+    """By source partition."""
+    windows: tuple[Window, ...]
+
+
+class Leaving(msgspec.Struct, array_like=True, frozen=True):
+    """A destination that members have left whose last events are not evaluated yet."""
+
+    destination: Destination
+    number: int
+    """Where its matches are counted."""
+    departures: tuple[Departure, ...] = ()
+    """The earliest first. Their windows are disjoint: what left later counts for longer."""
+
+    def joined(self, window: Window, until: tuple[int, ...]) -> Leaving:
+        """Return the same with one more departure."""
+        latest = [window]
+        others = []
+        for each in self.departures:
+            if each.until == until:
+                latest = union([*each.windows, window])
+            elif left := without(each.windows, [window]):
+                others.append(Departure(each.until, tuple(left)))
+        return msgspec.structs.replace(self, departures=(*others, Departure(until, tuple(latest))))
+
+    def passed(self, until: tuple[int, ...]) -> Leaving | None:
+        """Return what is left when events up to those offsets are evaluated, None when that is nothing."""
+        left = tuple(each for each in self.departures if not _within(each.until, until))
+        return msgspec.structs.replace(self, departures=left) if left else None
+
+    def entries(self, living: Sequence[Window]) -> list[tuple[tuple[int, ...], list[Window]]]:
+        """Return the windows to keep in the constant table, by their bounds, beside those of live members."""
+        kept = ((each.until, without(each.windows, living)) for each in self.departures)
+        return [(until, windows) for until, windows in kept if windows]
+
+
+def _within(until: tuple[int, ...], reached: tuple[int, ...]) -> bool:
+    return len(until) <= len(reached) and all(end <= at for end, at in zip(until, reached, strict=False))
+
+
+def without(windows: Iterable[Window], others: Iterable[Window]) -> list[Window]:
+    """Return the times of some windows that others lack.
+
+    Example:
+        >>> without([(None, 10), (20, None)], [(5, 25)])
+        [(None, 5), (25, None)]
+    """
+    left = list(windows)
+    for other in others:
+        left = [part for window in left for part in _cut(window, other)]
+    return left
+
+
+def _cut(window: Window, other: Window) -> list[Window]:
+    """Return what is left of a window, before and behind another one."""
+    (start, expire), (begin, end) = window, other
+    behind = end is not None and start is not None and end <= start
+    before = begin is not None and expire is not None and begin >= expire
+    if behind or before:
+        return [window]
+    parts: list[Window] = []
+    if begin is not None and (start is None or start < begin):
+        parts.append((start, begin))
+    if end is not None and (expire is None or end < expire):
+        parts.append((end, expire))
+    return parts

@@ -1,0 +1,117 @@
+"""How often each destination was met, and when last: for DESCRIBE.
+
+Workers push a tally per task, by the destination's dense number, and sum up what waits while no gateway takes it; here
+tallies become arrays. After a crash some tasks may count twice or not at all: the figures inform, nothing is decided by
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from gateway.state.working_copy import WorkingCopy
+from grouping.store.match_tally import MatchTally
+from grouping.store.redis_store import mapped
+
+__all__ = ["MatchCounts"]
+
+_BLOCK = 1 << 16
+"""Numbers that are saved together: a megabyte, which holds up neither the gateway nor Redis."""
+_AT_ONCE = 200
+"""So many values of workers are taken in at once, each of a megabyte at most."""
+
+
+class MatchCounts:
+    """Matches by stream and destination number."""
+
+    def __init__(self, working: WorkingCopy) -> None:
+        self._working = working
+        self._counts: dict[str, np.ndarray] = {}
+        self._last_ms: dict[str, np.ndarray] = {}
+        self._changed: dict[str, set[int]] = {}
+        """By stream: the blocks that are to be saved."""
+        self._saved: dict[str, int] = {}
+        """By stream: the block that was saved last."""
+
+    def open(self) -> None:
+        """Read what was saved."""
+        self._counts, self._last_ms, self._changed = {}, {}, {}
+        for stream_id in self._working.streams:
+            with mapped():
+                bodies = self._working.redis.hgetall(self._key(stream_id))
+            for block, body in bodies.items():
+                counts, last_ms = np.frombuffer(body, np.int64).reshape(2, -1)
+                begin = int(block) * _BLOCK
+                end = begin + len(counts)
+                self._grow(stream_id, end)
+                self._counts[stream_id][begin:end], self._last_ms[stream_id][begin:end] = counts, last_ms
+
+    def _key(self, stream_id: str) -> str:
+        return self._working.key("match-totals", stream_id)
+
+    def save(self, *, all_of_it: bool = False) -> None:
+        """Write what has changed where the next gateway finds it.
+
+        Args:
+            all_of_it: Whether to write all of it now. Otherwise it is a block of each stream, those that have waited
+                longest first: with a million CQs there are 16 MB, which go into the append-only file too.
+        """
+        for stream_id in self._changed.keys() & self._working.streams.keys():
+            changed, last = self._changed[stream_id], self._saved.get(stream_id, -1)
+            blocks = sorted(changed, key=lambda block: (block <= last, block))[: None if all_of_it else 1]
+            for block in blocks:
+                part = slice(block * _BLOCK, (block + 1) * _BLOCK)
+                body = self._counts[stream_id][part].tobytes() + self._last_ms[stream_id][part].tobytes()
+                with self._working.writing() as pipeline:
+                    pipeline.hset(self._key(stream_id), str(block), body)
+                changed.discard(block)
+                self._saved[stream_id] = block
+
+    def step(self) -> None:
+        """Take in what the workers have pushed."""
+        for stream_id in list(self._working.streams):
+            self._drain(stream_id)
+
+    def of(self, stream_id: str, number: int) -> tuple[int, int | None]:
+        """Return a destination's matches and the time of the last one, epoch milliseconds."""
+        self._drain(stream_id)
+        counts = self._counts.get(stream_id)
+        if counts is None or number >= len(counts) or not counts[number]:
+            return 0, None
+        return int(counts[number]), int(self._last_ms[stream_id][number])
+
+    def forget(self, freed: Iterable[tuple[str, int]]) -> None:
+        """Let numbers, each of a stream, start from nothing when they are given anew."""
+        for stream_id, number in freed:
+            counts = self._counts.get(stream_id)
+            if counts is not None and number < len(counts):
+                counts[number] = 0
+                self._note(stream_id, {number // _BLOCK})
+
+    def _drain(self, stream_id: str) -> None:
+        with mapped():
+            bodies = self._working.redis.lpop(self._working.key("matches", stream_id), _AT_ONCE) or []
+        for body in bodies:
+            numbers, counts, last_ms = MatchTally.decode(body)
+            self._grow(stream_id, int(numbers.max()) + 1)
+            self._counts[stream_id][numbers] += counts
+            last = self._last_ms[stream_id]
+            last[numbers] = np.maximum(last[numbers], last_ms)
+            self._note(stream_id, np.flatnonzero(np.bincount(numbers // _BLOCK)).tolist())
+
+    def _note(self, stream_id: str, blocks: Iterable[int]) -> None:
+        self._changed.setdefault(stream_id, set()).update(blocks)
+
+    def _grow(self, stream_id: str, size: int) -> None:
+        old = self._counts.get(stream_id)
+        have = 0 if old is None else len(old)
+        if size <= have:
+            return
+        size = max(size, 2 * have, 1024)
+        for arrays in (self._counts, self._last_ms):
+            grown = np.zeros(size, np.int64)
+            if have:
+                grown[:have] = arrays[stream_id]
+            arrays[stream_id] = grown

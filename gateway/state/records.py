@@ -1,0 +1,320 @@
+"""What the gateway remembers of a CQ and of a destination: the records of `cq.catalog` and of Redis."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+import msgspec
+
+from grouping.digests.cursor import Sight, Window
+from grouping.model.group import ConstantRow, SelectList, parse_constants, pending_id
+from grouping.model.query import ChangeBased, CronBased, DigestClause, PackedDigest, TimerBased, Trigger
+from grouping.statements.cq_text import CqText
+from grouping.values.times import instant
+from schemas.partition import partition_of
+
+__all__ = [
+    "ALWAYS",
+    "CatalogCq",
+    "Cq",
+    "Destination",
+    "EndNotice",
+    "Holder",
+    "PENDING_PARTITIONS",
+    "Sight",
+    "TimedNote",
+    "TriggerSpec",
+    "Window",
+    "end_key",
+    "feed_of",
+    "instant",
+    "joined_with",
+    "millis",
+    "union",
+]
+
+
+def millis(at: datetime) -> int:
+    """Return an instant as epoch milliseconds."""
+    return round((at - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(milliseconds=1))
+
+
+class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+    """A trigger with its phase: what makes two CQs fire at the same instants."""
+
+    every_ms: int = 0
+    """0 for change-based and cron."""
+    phase_ms: int = 0
+    """Of the grid START + k × EVERY: START, or acceptance, modulo the interval."""
+    cron: str = ""
+    zone: str = ""
+
+    @classmethod
+    def of(cls, trigger: Trigger, anchor_ms: int) -> TriggerSpec:
+        """Make the spec of a trigger whose grid begins at an instant."""
+        match trigger:
+            case ChangeBased():
+                return _CHANGE_BASED
+            case TimerBased(every):
+                every_ms = round(every.total_seconds() * 1000)
+                return cls(every_ms, anchor_ms % every_ms)
+            case CronBased(cron, zone):
+                return cls(cron=" ".join(cron.split()), zone=zone)
+
+    @property
+    def trigger(self) -> Trigger:
+        """The trigger without its phase."""
+        if self.every_ms:
+            return TimerBased(timedelta(milliseconds=self.every_ms))
+        return CronBased(self.cron, self.zone) if self.cron else ChangeBased()
+
+    @property
+    def timed(self) -> bool:
+        """Whether results gather until a tick."""
+        return bool(self.every_ms or self.cron)
+
+
+_CHANGE_BASED = TriggerSpec()
+
+
+class Destination(msgspec.Struct, frozen=True, array_like=True):
+    """Where the results of equal CQs go, and all that its id stands for. Never changes."""
+
+    destination_id: str
+    stream_id: str
+    group_id: str
+    select_id: str
+    constants: str
+    """As `canonical_constants` writes them."""
+    mode: str
+    """``shared``, ``dedicated`` or ``virtual``; ``pending`` for a store of matches (id `p_…`)."""
+    partition: int
+    trigger: TriggerSpec = TriggerSpec()
+    digest: PackedDigest = ("all", (), 0, False)
+    word: str = ""
+    """The word after PUBLISH, if there was one."""
+
+    @property
+    def row(self) -> ConstantRow:
+        """The constants, typed."""
+        return parse_constants(self.constants)
+
+    @property
+    def clause(self) -> DigestClause:
+        """The digest clause."""
+        return DigestClause.of(self.digest)
+
+
+ALWAYS = ","
+"""The window without bounds, as a holder's key."""
+
+PENDING_PARTITIONS = 16
+"""Of `cq.pending`; fixed, since the place of stored matches follows from it."""
+
+
+def joined_with(destination: Destination) -> tuple[Destination, ...]:
+    """Return the destinations that a CQ of one is a member of: that one, and the store that its ticks read."""
+    return (destination, _store_of(destination)) if destination.trigger.timed else (destination,)
+
+
+def feed_of(destination: Destination) -> Destination:
+    """Return what the constant table feeds for a destination: itself, or the store of matches that its ticks read.
+
+    All timer-based destinations of one constant row and SELECT list read one store, whatever their ticks and digest
+    clauses, so that a match is stored once (NiagaraCQ §3.6.2).
+    """
+    return _store_of(destination) if destination.trigger.timed else destination
+
+
+@lru_cache(maxsize=20_000)
+def _store_of(destination: Destination) -> Destination:
+    name = pending_id(destination.group_id, destination.constants, destination.select_id)
+    return Destination(
+        name,
+        destination.stream_id,
+        destination.group_id,
+        destination.select_id,
+        destination.constants,
+        "pending",
+        partition_of(name.encode(), PENDING_PARTITIONS),
+    )
+
+
+class Cq(msgspec.Struct, frozen=True, array_like=True):
+    """A live CQ of one subscriber."""
+
+    name: str
+    text: CqText
+    destination_id: str
+    created_ms: int
+    offset: int | tuple[int, ...]
+    """Where its reader begins (a list over partitions for a virtual destination)."""
+    start_ms: int | None = None
+    expire_ms: int | None = None
+    paused: bool = False
+    pauses: tuple[tuple[int, int | None], ...] = ()
+    """When it was paused and resumed, of a virtual destination the latest: its reader keeps them (contract §6)."""
+    joined_ms: int = 0
+    """When it came to its destination, where it was created elsewhere or replaced there since; else 0."""
+
+    @property
+    def since_ms(self) -> int:
+        """When it came to its destination."""
+        return self.joined_ms or self.created_ms
+
+    @property
+    def latest_ms(self) -> int:
+        """When it was created, or came to its destination, whichever is later."""
+        return max(self.created_ms, self.joined_ms)
+
+    @property
+    def window(self) -> Window:
+        """The record times that it sees."""
+        return (self.start_ms, self.expire_ms)
+
+
+class CatalogCq(msgspec.Struct, frozen=True):
+    """One record of `cq.catalog`, key `cq/<subscriber>/<name>`; a tombstone removes it."""
+
+    subscriber: str
+    cq: Cq
+    destination: Destination
+
+
+class TimedNote(msgspec.Struct, array_like=True, frozen=True):
+    """What a timer-based destination has seen and when it began, key `timed/<destination>` on `cq.catalog`."""
+
+    history: tuple[Sight, ...] = ()
+    """Oldest first. A stored match is the destination's if it saw its time at the version that met the event."""
+    born_ms: int = 0
+    """When its first CQ was accepted."""
+    from_ms: int = 0
+    """START of that CQ, else the same: where the first digest begins."""
+    changed_ms: int = 0
+    """When the last of the history began: the time of a PAUSE or RESUME."""
+    store: str = ""
+    """Where its matches are stored, and the partition of `cq.pending` that this is in: as `feed_of` gives them."""
+    partition: int = 0
+    owed_ms: int = 0
+    """EXPIRE of the last CQ that was not paused, while paused ones share the destination; 0 when there was none."""
+
+
+class Holder(msgspec.Struct, array_like=True):
+    """A destination with its members."""
+
+    destination: Destination
+    number: int
+    """Where its matches are counted, dense within the stream."""
+    windows: dict[str, int] = {}
+    """Live, unpaused members by window (``start,expire`` as text)."""
+    paused: int = 0
+    """Paused members."""
+    timed: TimedNote = TimedNote()
+
+    def count(self, cq: Cq, by: int) -> None:
+        """Add (or with -1 remove) a member."""
+        if cq.paused:
+            self.paused += by
+            return
+        key = _window_key(*cq.window)
+        left = self.windows.get(key, 0) + by
+        if left:
+            self.windows[key] = left
+        else:
+            self.windows.pop(key, None)
+
+    @property
+    def members(self) -> int:
+        """All CQs that share the destination, paused ones included."""
+        return self.paused + sum(self.windows.values())
+
+    @property
+    def seen(self) -> list[Window]:
+        """The record times that at least one live, unpaused member sees, as disjoint windows."""
+        if ALWAYS in self.windows:
+            return [(None, None)]
+        windows = [_window(key) for key in self.windows]
+        return union(windows) if len(windows) > 1 else windows
+
+    def outlives(self, at_ms: int) -> bool:
+        """Tell whether a member stays when all have gone that expire by an instant."""
+        return bool(self.paused) or any(end is None or end > at_ms for _, end in map(_window, self.windows))
+
+
+@lru_cache(maxsize=4096)
+def _window(key: str) -> Window:
+    start, expire = key.split(",")
+    return (int(start) if start else None, int(expire) if expire else None)
+
+
+@lru_cache(maxsize=4096)
+def _window_key(start: int | None, expire: int | None) -> str:
+    return f"{'' if start is None else start},{'' if expire is None else expire}"
+
+
+class EndNotice(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The end of one life of a destination, or members that left it to others, until all of it is done.
+
+    A life begins with the first member and ends with the last; the destination may be taken up again at once.
+    """
+
+    destination: Destination
+    ended_ms: int
+    reason: str
+    """``expired``, ``dropped`` or ``replaced``."""
+    version: int
+    """No batch that was pinned before this version may still be under way when `cq.end` or `cq.leave` is written."""
+    source: str
+    """The stream's name, which may be gone by then."""
+    written: bool = False
+    """Whether `cq.end` is out, so that only the topic is left to delete."""
+    timed: TimedNote = TimedNote()
+    """Of a timer-based destination, which may have a last digest to come."""
+    select: SelectList | None = None
+    """For a last digest that needs the columns' types: the stream's own may be gone by then."""
+    until: tuple[int, ...] = ()
+    """By source partition, the offset up to which events still count; none once they are evaluated."""
+    members: tuple[str, ...] = ()
+    """The tokens of members that left it to others; none where it ended."""
+    after_ms: int = 0
+    """When the life before ended whose `cq.end` was still to be written, and comes first; else 0."""
+    written_ms: int = 0
+    """When `cq.end` was written; 0 where an earlier version noted only that it was."""
+
+    @property
+    def lingers_since_ms(self) -> int:
+        """Since when its readers may read that nothing follows: a notice may wait long for the evaluator."""
+        return self.written_ms or self.ended_ms
+
+    @property
+    def key(self) -> str:
+        """What it is known by: one life of a destination ends later than the one before, and a member leaves once."""
+        name = self.destination.destination_id
+        return f"{name}/leave/{self.members[0]}" if self.members else end_key(name, self.ended_ms)
+
+
+def end_key(destination_id: str, ended_ms: int) -> str:
+    """Return the key of the notice of an end."""
+    return f"{destination_id}/{ended_ms}"
+
+
+def union(windows: list[Window]) -> list[Window]:
+    """Return the same times as disjoint, ordered windows.
+
+    Example:
+        >>> union([(None, 10), (20, 30), (5, 12)])
+        [(None, 12), (20, 30)]
+    """
+    merged: list[Window] = []
+    for start, expire in sorted(windows, key=lambda window: (window[0] is not None, window[0] or 0)):
+        if merged:
+            last_start, last_expire = merged[-1]
+            if last_expire is None:
+                break
+            if start is None or start <= last_expire:
+                longest = None if expire is None else max(expire, last_expire)
+                merged[-1] = (last_start, longest)
+                continue
+        merged.append((start, expire))
+    return merged

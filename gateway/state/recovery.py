@@ -1,0 +1,261 @@
+"""Making Redis and Kafka agree again: on start, and whenever a server failed in the middle of something.
+
+Kafka holds the record. Redis may lack what `cq.catalog` has (it was killed, fell back to an earlier state, or was
+lost), Kafka may lack the journal that Redis has (the gateway died between the two halves of a commit), and the places
+of replies may be behind `cq.replies`. They are mended in this order: what is written to Kafka moves the position that
+Redis has reached, so all that lies before it has to be there.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import islice
+
+import msgspec
+
+from gateway.kafka import CommandConsumer, LogReader, Message, Outgoing, Topics
+from gateway.state.catalog_replay import CatalogReplay, last_mark
+from gateway.state.commit import Commits
+from gateway.state.commit_mark import CatalogUnreadable, CommitMark
+from gateway.state.journal import FORMAT, Journal, Position
+from gateway.state.members import SECRET_BYTES
+from gateway.state.remembered import Remembered, is_remembered
+from gateway.state.working_copy import WorkingCopy
+from grouping.settings import Settings
+from grouping.store.redis_store import mapped
+
+__all__ = ["Recovery"]
+
+log = logging.getLogger(__name__)
+
+_CHUNK = 5000
+_FEW = 50_000
+"""Records of the catalog that a Redis that fell back may lack: it is filled anew where there are more."""
+_TOMBSTONES_MS = 12 * 3_600_000
+"""The catalog keeps what tells of a removal for a day: a Redis that is older may never learn of it."""
+
+
+class _Confirmed(msgspec.Struct, frozen=True):
+    """What Redis says of its tables."""
+
+    epoch: int = 0
+    run_id: str | None = None
+    """The run of the server for which they were confirmed; None in a Redis that says nothing."""
+
+
+class Recovery:
+    """Brings a working copy up to what Kafka has."""
+
+    def __init__(
+        self, settings: Settings, working: WorkingCopy, topics: Topics, consumer: CommandConsumer, commits: Commits
+    ) -> None:
+        self._settings = settings
+        self._working = working
+        self._topics = topics
+        self._consumer = consumer
+        self._commits = commits
+
+    def run(self, now_ms: int, *, rebuild: bool = False) -> int:
+        """Recover, and return the epoch that is confirmed afterwards.
+
+        Args:
+            now_ms: The present; a new epoch is never below it in seconds, so that it is new even if Redis forgot all.
+            rebuild: Whether what Redis holds may not fit together and must go.
+
+        Raises:
+            CatalogUnreadable: A later version wrote the catalog, or Redis.
+            OperationalError: A server does not answer; nothing is confirmed.
+        """
+        working = self._working
+        with mapped():
+            run_id = str(working.redis.info("server")["run_id"])
+            body, doubted = working.redis.mget(working.key("epoch"), working.key("doubted"))
+        old = _confirmed(body)
+        rebuild = rebuild or doubted is not None
+        self._commits.open()
+        # Without an epoch it was wiped: a position there would be of a commit that was under way.
+        missing = self._missing(old.epoch, now_ms) if old.run_id is not None and not rebuild else None
+        if missing is None:
+            working.wipe()
+        elif missing or old.run_id != run_id:
+            self._suspend(old.epoch)
+        working.open()
+        mark, replayed = self._replay_catalog(missing, now_ms)
+        self._finish_commit(mark, now_ms)
+        self._keep_secret()
+        self._replay_replies(now_ms)
+        self._commits.run_id = run_id
+        epoch = old.epoch
+        if old.run_id != run_id or replayed or missing is None:
+            epoch = max(epoch + 1, mark.epoch + 1 if mark else 0, now_ms // 1000)
+        working.confirm(epoch, run_id)
+        self._commits.refresh(now_ms)
+        log.info("recovered", extra={"epoch": epoch, "replayed": replayed})
+        return epoch
+
+    def doubt(self) -> None:
+        """Have Redis filled anew by the next recovery, whoever makes it.
+
+        Raises:
+            OperationalError: Redis does not answer, or is another gateway's by now.
+        """
+        with self._working.writing() as pipeline:
+            pipeline.set(self._working.key("doubted"), 1)
+
+    def _suspend(self, epoch: int) -> None:
+        """Confirm the tables for no run of the server, since they are not complete: no batch may meet them."""
+        with self._working.writing() as pipeline:
+            pipeline.set(self._working.key("epoch"), json.dumps({"epoch": epoch, "run_id": ""}))
+
+    # -- the catalog ---------------------------------------------------------------------------------------------------
+
+    def _missing(self, epoch: int, now_ms: int) -> list[Message] | None:
+        """Return what the catalog has and Redis lacks, None when Redis must be filled anew.
+
+        Args:
+            epoch: The one that Redis has.
+            now_ms: The present.
+        """
+        with mapped():
+            body = self._working.redis.get(self._working.key("position"))
+        position = Position.unpack(body) if body else None
+        catalog = self._settings.topic("catalog")
+        end = self._topics.ends([(catalog, 0)], committed=True)[catalog, 0]
+        if position is not None and position.format > FORMAT:
+            raise CatalogUnreadable(
+                f"redis holds a working copy of format {position.format}, and this version reads {FORMAT}",
+                hint="Start the version that wrote it, or a later one.",
+            )
+        if position is None or position.format != FORMAT or position.next > end:
+            return None
+        with self._reader() as reader:
+            found = list(islice(reader.since(catalog, {0: position.next}), _FEW + 1))
+        mark = last_mark(found)
+        if mark is not None and mark.epoch > epoch:
+            log.warning("redis is of an earlier life", extra={"epoch": epoch, "last": mark.epoch})
+            return None
+        if len(found) > _FEW or (found and now_ms > position.at_ms + _TOMBSTONES_MS):
+            log.warning("redis is of another time", extra={"records": len(found), "since_ms": position.at_ms})
+            return None
+        return found
+
+    def _replay_catalog(self, missing: list[Message] | None, now_ms: int) -> tuple[CommitMark | None, bool]:
+        """Apply what Redis lacks (None: all), and return the last mark in it, and whether anything was new."""
+        replay = CatalogReplay(self._working)
+        if missing is not None:
+            new = replay.run(missing)
+        else:
+            with self._reader() as reader:
+                new = replay.run(reader.since(self._settings.topic("catalog"), {0: 0}))
+        if missing is None or missing:
+            with self._working.writing() as pipeline:
+                pipeline.set(self._working.key("position"), Position(replay.following, now_ms).pack())
+        return replay.mark, new
+
+    def _keep_secret(self) -> None:
+        """Have what the tokens of members are keyed with: made once, on the catalog before anything follows from it."""
+        key, name = self._working.key("secrets"), "members"
+        with mapped():
+            secret = self._working.redis.hget(key, name)
+        if secret is None:
+            secret = secrets.token_bytes(SECRET_BYTES)
+            record = Outgoing(self._settings.topic("catalog"), f"secret/{name}".encode(), secret, (), 0)
+            self._commits.write_records([record])
+            with self._working.writing() as pipeline:
+                pipeline.hset(key, name, secret)
+        self._working.secret = secret
+
+    # -- the last commit -----------------------------------------------------------------------------------------------
+
+    def _finish_commit(self, mark: CommitMark | None, now_ms: int) -> None:
+        """Write the last unit's records to Kafka if it lacks them, and go on behind it.
+
+        Args:
+            mark: Of the last commit that Redis lacked.
+            now_ms: The present.
+        """
+        number, journal = self._commits.pending()
+        reached = self._consumer.rewind(self._noted(mark))
+        if journal is not None and not _is_written(journal, mark, reached):
+            log.info("finishing the last commit", extra={"records": len(journal.records)})
+            self._commits.publish(self._possible(journal), now_ms)
+            reached = self._consumer.rewind({**reached, **journal.offsets})
+        self._commits.resume(max(number, mark.number if mark else 0), reached)
+
+    def _noted(self, mark: CommitMark | None) -> dict[int, int]:
+        """Return by partition the offset after the last command, as far as Redis and the catalog know."""
+        with mapped():
+            body = self._working.redis.get(self._working.key("commands-read"))
+        noted = msgspec.json.decode(body, type=dict[int, int]) if body else {}
+        for partition, offset in (mark.offsets if mark else {}).items():
+            noted[partition] = max(offset, noted.get(partition, 0))
+        return noted
+
+    def _possible(self, journal: Journal) -> Journal:
+        """Leave out records for result topics that somebody has deleted: they would hold up everything for ever."""
+        topics = self._topics.names()
+        kept = [number for number, record in enumerate(journal.records) if record.topic in topics]
+        replies = {at: journal.replies[number] for at, number in enumerate(kept) if number in journal.replies}
+        return msgspec.structs.replace(journal, records=[journal.records[number] for number in kept], replies=replies)
+
+    # -- replies -------------------------------------------------------------------------------------------------------
+
+    def _replay_replies(self, now_ms: int) -> None:
+        """Remember the places of replies that were written since they were last noted."""
+        topic = self._settings.topic("replies")
+        partitions = self._topics.partitions(topic) or 0
+        with mapped():
+            notes = self._working.redis.mget(
+                [self._working.key(f"replies-read:{number}") for number in range(partitions)]
+            )
+        beginnings = self._topics.beginnings([(topic, number) for number in range(partitions)])
+        offsets = {number: max(int(note or 0), beginnings[topic, number]) for number, note in enumerate(notes)}
+        with self._reader() as reader:
+            messages = reader.since(topic, offsets)
+            while chunk := list(islice(messages, _CHUNK)):
+                self._note_replies(chunk, now_ms)
+
+    def _note_replies(self, chunk: list[Message], now_ms: int) -> None:
+        """Remember the places of replies, except for ids whose first reply is known."""
+        places: dict[bytes, tuple[int, int]] = {}
+        ends: dict[str, str] = {}
+        for message in chunk:
+            partition, offset = message.partition() or 0, message.offset() or 0
+            ends[f"replies-read:{partition}"] = str(offset + 1)
+            headers, key = message.headers(), message.key()
+            if headers and key and is_remembered(headers):
+                name = Remembered.key(_bytes(key), _bytes(headers[0][1]).decode("utf-8", "surrogatepass"))
+                places.setdefault(name, (partition, offset))
+        known = self._commits.remembered.find(list(places), now_ms)
+        fresh = {name: place for name, place in places.items() if name not in known}
+        self._commits.remembered.settle(fresh, ends, now_ms)
+
+    @contextmanager
+    def _reader(self) -> Iterator[LogReader]:
+        reader = LogReader(self._settings)
+        try:
+            yield reader
+        finally:
+            reader.close()
+
+
+def _confirmed(body: bytes | None) -> _Confirmed:
+    try:
+        return msgspec.json.decode(body or b"{}", type=_Confirmed)
+    except msgspec.MsgspecError:
+        return _Confirmed()
+
+
+def _is_written(journal: Journal, mark: CommitMark | None, reached: Mapping[int, int]) -> bool:
+    """Tell whether Kafka has a journal: its own mark, or a later one, or the offsets of its commands."""
+    if mark is not None and mark.number >= journal.number:
+        return True
+    return bool(journal.offsets) and all(reached.get(number, -1) >= end for number, end in journal.offsets.items())
+
+
+def _bytes(text: bytes | str) -> bytes:
+    return text.encode() if isinstance(text, str) else text

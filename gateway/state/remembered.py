@@ -1,0 +1,65 @@
+"""Commands that were answered before, and which replies count as the first ones to their commands."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+
+from gateway.state.working_copy import WorkingCopy
+from grouping.settings import Settings
+from grouping.store.redis_store import connect, mapped
+
+__all__ = ["NOT_REMEMBERED", "Remembered", "is_remembered"]
+
+NOT_REMEMBERED = ("remembered", b"no")
+"""The header of those, for a gateway that finds out from the topic alone which replies were first ones."""
+
+
+def is_remembered(headers: Iterable[tuple[str, str | bytes | None]]) -> bool:
+    """Tell by its headers whether a reply may be the first one to its command's id."""
+    return NOT_REMEMBERED not in headers
+
+
+class Remembered:
+    """Command ids and where their first replies lie on `cq.replies` (design notes in README.md).
+
+    Ids are kept in two generations of the setting's length each, so that every one is kept at least that long.
+    On a connection of its own, used by one thread at a time.
+    """
+
+    def __init__(self, settings: Settings, working: WorkingCopy) -> None:
+        self._redis = connect(settings)
+        self._working = working
+        self._key = settings.key
+        self._period_ms = round(settings.commands.remember_days * 86_400_000)
+
+    @staticmethod
+    def key(subscriber: bytes, command_id: str) -> bytes:
+        """Return the key under which a subscriber's command id is remembered."""
+        text = subscriber + b"\x00" + command_id.encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(text, digest_size=12).digest()
+
+    def find(self, keys: list[bytes], now_ms: int) -> dict[bytes, tuple[int, int]]:
+        """Return partition and offset of the replies to those that were seen before."""
+        found: dict[bytes, tuple[int, int]] = {}
+        if not keys:
+            return found
+        period = now_ms // self._period_ms
+        for generation in (period - 1, period):
+            with mapped():
+                places = self._redis.hmget(self._key("ids", str(generation)), keys)
+            for key, place in zip(keys, places, strict=True):
+                if place is not None:
+                    partition, offset = place.split(b"/")
+                    found[key] = (int(partition), int(offset))
+        return found
+
+    def settle(self, places: Mapping[bytes, tuple[int, int]], also: Mapping[str, str | bytes], now_ms: int) -> None:
+        """Remember where replies lie, and note further keys, once they are on Kafka."""
+        with self._working.writing(self._redis) as pipeline:
+            if places:
+                name = self._key("ids", str(now_ms // self._period_ms))
+                pipeline.hset(name, mapping={key: b"%d/%d" % (part, offset) for key, (part, offset) in places.items()})
+                pipeline.pexpire(name, 2 * self._period_ms)
+            for key, value in also.items():
+                pipeline.set(self._key(key), value)

@@ -1,0 +1,208 @@
+"""How CQs and destinations lie in Redis: as few bytes as say it, since there are millions.
+
+Two hashes hold them, ``cqs:<subscriber>`` by folded name and ``destinations`` by id. What follows from the key, or is
+the same for nearly all, is left out; ids are raw bytes; of a CQ's text only the literals are kept, its template being a
+part that is stored once (unit.py). This module alone knows the forms.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from gateway.state.records import ALWAYS, Cq, Destination, Holder, TimedNote, TriggerSpec
+from gateway.state.unit import CqKey
+from grouping.model.query import PackedDigest
+from grouping.statements.cq_text import WHOLE, CqText, TextTemplate
+from grouping.store.constant_table import MODES
+
+__all__ = [
+    "StoredCq",
+    "decode_cq",
+    "pack_cq",
+    "pack_holder",
+    "pack_key",
+    "raw_id",
+    "unpack_cq",
+    "unpack_holder",
+    "unpack_key",
+]
+
+_encode = msgspec.msgpack.encode
+
+
+class StoredCq(msgspec.Struct, array_like=True, frozen=True):
+    """A CQ's value; the fields from `start_ms` on only where one of them is set."""
+
+    template: bytes
+    """Empty: the text is the one literal."""
+    literals: tuple[str, ...]
+    """Of the text; "" for the first one where that is the name."""
+    name: str
+    """As it was written; "" where that is the key."""
+    destination: bytes
+    created_ms: int
+    offset: int | tuple[int, ...]
+    start_ms: int | None = None
+    expire_ms: int | None = None
+    paused: bool = False
+    pauses: tuple[tuple[int, int | None], ...] = ()
+    joined_ms: int = 0
+
+    @property
+    def destination_id(self) -> str:
+        """Where its results go."""
+        return f"d_{self.destination.hex()}"
+
+
+class _StoredHolder(msgspec.Struct, array_like=True, frozen=True):
+    """A destination's value; the fields from `windows` on only where one of them is set."""
+
+    ids: bytes
+    """Those of stream, group and SELECT list in a row, see `_joined`."""
+    constants: str
+    mode: int
+    """Its place in `MODES`."""
+    partition: int
+    number: int
+    always: int
+    """Members that see all times."""
+    windows: dict[str, int] = {}
+    """The other members."""
+    paused: int = 0
+    trigger: TriggerSpec = TriggerSpec()
+    digest: PackedDigest = ("all", (), 0, False)
+    word: str = ""
+    timed: TimedNote = TimedNote()
+
+
+decode_cq = msgspec.msgpack.Decoder(StoredCq).decode
+_decode_holder = msgspec.msgpack.Decoder(_StoredHolder).decode
+
+
+def raw_id(destination_id: str) -> bytes:
+    """Return the field of a destination (or store of matches) in its hash."""
+    return bytes.fromhex(destination_id[2:])
+
+
+def pack_key(key: CqKey) -> bytes:
+    """Return a CQ's identity as the member of a sorted set: lengths stand before the names, whatever these hold.
+
+    Example:
+        >>> unpack_key(pack_key(CqKey("alice", "intel")))
+        CqKey(subscriber='alice', name='intel')
+    """
+    return _encode(key)
+
+
+unpack_key = msgspec.msgpack.Decoder(CqKey).decode
+
+
+def pack_cq(folded: str, cq: Cq) -> bytes:
+    """Return the value of a CQ, its key being the folded name."""
+    first, *literals = cq.text.literals
+    template = _raw_template(cq.text.template.template_id)
+    fields: tuple[Any, ...] = (
+        template,
+        ("" if first == cq.name and template else first, *literals),
+        "" if cq.name == folded else cq.name,
+        raw_id(cq.destination_id),
+        cq.created_ms,
+        cq.offset,
+    )
+    rest = (cq.start_ms, cq.expire_ms, cq.paused, cq.pauses)
+    if cq.joined_ms:
+        fields += (*rest, cq.joined_ms)
+    elif rest != _PLAIN:
+        fields += rest
+    return _encode(fields)
+
+
+_PLAIN: tuple[object, ...] = (None, None, False, ())
+
+
+@lru_cache(maxsize=10_000)
+def _raw_template(template_id: str) -> bytes:
+    return bytes.fromhex(template_id[2:])
+
+
+def unpack_cq(folded: str, stored: StoredCq, template: TextTemplate, home: str) -> Cq:
+    """Return the CQ of a value that was decoded, with the template and the id of the destination that it names."""
+    name, literals = stored.name or folded, stored.literals
+    if template is not WHOLE and not literals[0]:
+        literals = (name, *literals[1:])
+    text = CqText(template, literals)
+    return Cq(
+        name,
+        text,
+        home,
+        stored.created_ms,
+        stored.offset,
+        stored.start_ms,
+        stored.expire_ms,
+        stored.paused,
+        stored.pauses,
+        stored.joined_ms,
+    )
+
+
+def pack_holder(holder: Holder) -> bytes:
+    """Return the value of a destination."""
+    destination = holder.destination
+    windows = holder.windows.copy()
+    always = windows.pop(ALWAYS, 0)
+    fields: tuple[Any, ...] = (
+        _joined(destination.stream_id, destination.group_id, destination.select_id),
+        destination.constants,
+        MODES.index(destination.mode),
+        destination.partition,
+        holder.number,
+        always,
+    )
+    rest = (windows, holder.paused, destination.trigger, destination.digest, destination.word, holder.timed)
+    return _encode(fields if rest == _USUAL else fields + rest)
+
+
+_USUAL: tuple[object, ...] = ({}, 0, TriggerSpec(), ("all", (), 0, False), "", TimedNote())
+
+
+def unpack_holder(destination_id: str, body: bytes) -> Holder:
+    """Return the destination of a value."""
+    stored = _decode_holder(body)
+    destination = Destination(
+        destination_id,
+        *_split(stored.ids),
+        stored.constants,
+        MODES[stored.mode],
+        stored.partition,
+        stored.trigger,
+        stored.digest,
+        stored.word,
+    )
+    windows = stored.windows | {ALWAYS: stored.always} if stored.always else stored.windows
+    return Holder(destination, stored.number, windows, stored.paused, stored.timed)
+
+
+_IDS = re.compile(r"s_([0-9a-f]{12}) g_([0-9a-f]{24}) s([0-9a-f]{24})")
+_DIGITS = 30
+"""Bytes that the digits of such ids are."""
+
+
+@lru_cache(maxsize=10_000)
+def _joined(*ids: str) -> bytes:
+    """Return ids as bytes: their digits where all are of the usual form, else their text, made longer than that."""
+    text = " ".join(ids)
+    usual = _IDS.fullmatch(text)
+    return bytes.fromhex("".join(usual.groups())) if usual else text.encode().ljust(_DIGITS + 1)
+
+
+@lru_cache(maxsize=10_000)
+def _split(joined: bytes) -> tuple[str, str, str]:
+    if len(joined) > _DIGITS:
+        stream_id, group_id, select_id = joined.decode().split()
+        return stream_id, group_id, select_id
+    digits = joined.hex()
+    return f"s_{digits[:12]}", f"g_{digits[12:36]}", f"s{digits[36:]}"

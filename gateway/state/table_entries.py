@@ -1,0 +1,37 @@
+"""What the constant table is to have of a destination: the windows of its members, and of those who have left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gateway.state.leaving import Leaving
+from gateway.state.records import Destination, Holder, Window
+from grouping.store.constant_table import Block, Entry
+
+__all__ = ["TableEntries", "rows_of", "table_entries"]
+
+TableEntries = tuple[int, list[tuple[tuple[int, ...], list[Window]]]]
+"""Where the matches are counted, and the windows by the source offsets that bound them (none of live members)."""
+_NONE: TableEntries = (0, [])
+
+
+def table_entries(holder: Holder | None, leaving: Leaving | None) -> TableEntries:
+    """Return the entries of a destination; each record time is in one of them, so that it gets an event once."""
+    seen = [] if holder is None else holder.seen
+    entries: list[tuple[tuple[int, ...], list[Window]]] = [((), seen)] if seen else []
+    if leaving is not None:
+        entries += leaving.entries(seen)
+        return (leaving.number, entries) if entries else _NONE
+    return (holder.number, entries) if holder is not None and entries else _NONE
+
+
+def rows_of(destination: Destination, entries: TableEntries) -> Iterator[Entry]:
+    """Yield the entries as the rows that they are in the table."""
+    number, bounded = entries
+    if not bounded:
+        return
+    row = destination.row
+    for until, windows in bounded:
+        block = Block(destination.group_id, row.types, destination.select_id, destination.mode, until)
+        for start, expire in windows:
+            yield Entry(block, destination.destination_id, row, number, destination.partition, start, expire)

@@ -1,0 +1,239 @@
+"""Upkeep of the constant tables: neighbouring segments are merged, unused parts go.
+
+Segments form a log-structured merge: each commit adds a small one, and a segment is merged with all newer ones once
+those are together half its size, so that an entry is rewritten O(log n) times, and O(log n) segments are left. Nothing
+above the oldest pinned version is merged, since a batch that is under way, or replayed, still loads up to exactly
+there. A merge of a million rows takes a second: it is made in a thread, while commands are carried out. The thread
+writes the pieces, which count for nothing until the gateway's own thread puts the merged segment in the place of those
+that it was made of; wherever that ends midway, the older ones are all there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Event
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gateway.state.unit_writing import SHELVES
+from gateway.state.working_copy import WorkingCopy
+from grouping.settings import Settings
+from grouping.store.constant_table import net
+from grouping.store.redis_store import StoreLost, connect, mapped
+from grouping.store.segment_log import SegmentLog, SegmentLost, Span, chain, segment_fields
+
+__all__ = ["TableUpkeep", "oldest_pin", "oldest_to_merge"]
+
+_FEW = 8
+"""So many segments may stand in a stream's log as they came."""
+
+_MANY = 256
+"""So many versions may lie between what workers have loaded and the newest, before these are merged as well."""
+
+
+class _Merge(NamedTuple):
+    """Neighbouring segments of a stream that are being merged."""
+
+    stream_id: str
+    fields: list[bytes]
+    """Of the segments and of all of their pieces."""
+    stale: Event
+    """Set when the tables are not those any more that it began with."""
+    own: Future[tuple[str, bytes]]
+    """What is left to write: the merged segment's own field."""
+
+
+class TableUpkeep:
+    """Looks after the constant tables of all streams, on connections of its own."""
+
+    def __init__(self, settings: Settings, working: WorkingCopy) -> None:
+        self._redis = connect(settings)
+        self._thread_redis = connect(settings)
+        self._working = working
+        self._distinct: dict[str, tuple[int, dict[str, int]]] = {}
+        self._thread = ThreadPoolExecutor(1, "merge")
+        self._merge: _Merge | None = None
+
+    def forget(self) -> None:
+        """Let go of a merge under way: the tables are not those that it began with."""
+        if self._merge is not None:
+            self._merge.stale.set()
+
+    @property
+    def merging(self) -> bool:
+        """Whether a merge is under way."""
+        return self._merge is not None
+
+    def step(self) -> None:
+        """Merge what is worth merging, one thing at a time, and remove parts that no batch can ask for any more.
+
+        Raises:
+            StoreLost: Segments are missing.
+        """
+        if self._merge is not None and self._merge.own.done():
+            merge, self._merge = self._merge, None
+            self._replace(merge)
+        for stream_id in list(self._working.streams):
+            version = self._working.versions[stream_id]
+            pinned = oldest_pin(self._working, stream_id)
+            loaded = self._loaded(stream_id) if pinned is None else min(version, pinned[1])
+            segments = self._segments(stream_id)
+            if self._merge is None:
+                self._merge = self._begin(stream_id, segments, 0, loaded)
+            floor = loaded
+            if pinned is None and version - loaded >= _MANY:
+                # Nothing flows but commands. What workers have ends where a segment does, so that none loads all anew.
+                floor = version
+                if self._merge is None:
+                    self._merge = self._begin(stream_id, segments, loaded, version)
+            self._remove_unused(stream_id, floor)
+
+    def _loaded(self, stream_id: str) -> int:
+        """Return the version that workers have, while no batch is under way."""
+        version = self._working.versions[stream_id]
+        with mapped():
+            body = self._redis.get(self._working.key("committed", stream_id))
+        last = json.loads(body).get("pinned") if body else None
+        return min(version, int(last.split(":")[1])) if last else version
+
+    def _log(self, stream_id: str) -> SegmentLog:
+        return SegmentLog(self._redis, self._working.key("segments", stream_id))
+
+    def _segments(self, stream_id: str) -> dict[Span, list[bytes]]:
+        """Return the fields of a stream's segments, and sweep what merges left that did not come to their end."""
+        with mapped():
+            fields = self._log(stream_id).fields()
+        whole = {span: each for span, each in fields.items() if span.field.encode() in each}
+        if chain(list(whole), 0, self._working.versions[stream_id]) is None:
+            raise StoreLost(
+                "the constant tables are not complete", detail=f'Redis lacks segments of stream "{stream_id}".'
+            )
+        if self._merge is None and (left := [field for span in fields.keys() - whole for field in fields[span]]):
+            with self._working.writing(self._redis) as pipeline:
+                pipeline.hdel(self._working.key("segments", stream_id), *left)
+        return whole
+
+    def _begin(self, stream_id: str, segments: dict[Span, list[bytes]], since: int, until: int) -> _Merge | None:
+        """Begin to merge a stream's segments between two versions, where there is anything to merge."""
+        spans = [span for span in segments if since <= span.since and span.until <= until]
+        if len(spans) < _FEW:
+            return None
+        key = self._working.key("segments", stream_id)
+        with mapped():
+            pipeline = self._redis.pipeline(transaction=False)
+            for span in spans:
+                for field in segments[span]:
+                    pipeline.hstrlen(key, field)
+            sizes = iter(pipeline.execute())
+        first = oldest_to_merge([sum(next(sizes) for _ in segments[span]) for span in spans])
+        if first is None:
+            return None
+        chosen, stale = spans[first:], Event()
+        fields = [field for span in chosen for field in segments[span]]
+        return _Merge(stream_id, fields, stale, self._thread.submit(self._merged, key, chosen, stale))
+
+    def _merged(self, key: str, spans: list[Span], stale: Event) -> tuple[str, bytes]:
+        """Write the pieces of some segments as one, and return its own field; in the thread."""
+        log, whole = SegmentLog(self._thread_redis, key), Span(spans[0].since, spans[-1].until)
+        with mapped():
+            for field, body in segment_fields(whole, net(map(log.pieces, reversed(spans)), oldest=not whole.since)):
+                if field == whole.field or stale.is_set():
+                    break
+                with self._working.writing(self._thread_redis) as pipeline:
+                    pipeline.hset(key, field, body)
+        return field, body
+
+    def _replace(self, merge: _Merge) -> None:
+        """Put the merged segment in the place of those that it was made of."""
+        if merge.stale.is_set() or merge.stream_id not in self._working.streams:
+            return
+        try:
+            field, body = merge.own.result()
+        except SegmentLost as error:
+            raise StoreLost("the constant tables are not complete", detail=error.detail) from error
+        key = self._working.key("segments", merge.stream_id)
+        with self._working.writing(self._redis) as pipeline:
+            pipeline.hdel(key, *merge.fields)
+            pipeline.hset(key, field, body)
+
+    def _remove_unused(self, stream_id: str, floor: int) -> None:
+        key = self._working.key("unused", stream_id)
+        with mapped():
+            doomed = [name.decode() for name in self._redis.zrangebyscore(key, 0, floor)]
+            leaving = [each.destination for each in self._working.leaving.values()]
+            needed = {name for each in leaving for name in (each.group_id, each.select_id)}
+            gone = [name for name in doomed if name not in self._working.parts[stream_id] and name not in needed]
+        if gone:
+            with self._working.writing(self._redis) as pipeline:
+                for name in SHELVES:
+                    pipeline.hdel(self._working.key(name, stream_id), *gone)
+                pipeline.zrem(key, *gone)
+
+    def distinct_rows(self, stream_id: str) -> dict[str, int]:
+        """Return how many distinct rows of constants each group of a stream has."""
+        version = self._working.versions[stream_id]
+        known = self._distinct.get(stream_id)
+        if known is None or known[0] != version:
+            known = self._distinct[stream_id] = (version, self._count_rows(stream_id))
+        return known[1]
+
+    def _count_rows(self, stream_id: str) -> dict[str, int]:
+        log, alike = self._log(stream_id), defaultdict[tuple[str, tuple[str, ...]], list[pa.Table]](list)
+        with mapped():
+            for piece in net(map(log.pieces, reversed(log.spans())), oldest=True):
+                for block, table in piece.added.items():
+                    if not block.until:  # else its last member has left
+                        alike[block.group_id, block.types].append(_constants(table))
+        found: dict[str, int] = {}
+        for (group_id, _), tables in alike.items():
+            rows = pa.concat_tables(tables)
+            distinct = rows.group_by(rows.column_names).aggregate([]).num_rows if rows.column_names else 1
+            found[group_id] = found.get(group_id, 0) + distinct
+        return found
+
+
+def oldest_to_merge(sizes: Sequence[int]) -> int | None:
+    """Return the place of the first segment that all newer ones are together half of, None where there is none.
+
+    Args:
+        sizes: Of the segments, from the oldest to the newest.
+
+    Example:
+        >>> oldest_to_merge([54_000, 300, 300, 10]), oldest_to_merge([54_000, 300, 10])
+        (1, None)
+    """
+    found, newer = None, 0
+    for place in reversed(range(len(sizes))):
+        if sizes[place] <= 2 * newer:
+            found = place
+        newer += sizes[place]
+    return found
+
+
+def _constants(table: pa.Table) -> pa.Table:
+    """Return the constants alone, sets as texts: lists are no keys to group by."""
+    names = [name for name in table.column_names if name.startswith("c")]
+    columns = [
+        pc.binary_join(pc.cast(table[name], pa.list_(pa.string())), "\x00")
+        if str(table[name].type).startswith("list")
+        else table[name]
+        for name in names
+    ]
+    return pa.table(columns, names)
+
+
+def oldest_pin(working: WorkingCopy, stream_id: str) -> tuple[int, int] | None:
+    """Return the oldest (epoch, version) that a micro-batch under way is pinned to, None when none is under way."""
+    with mapped():
+        pins = working.redis.hvals(working.key("pins", stream_id))
+    return min((_pin(pin) for pin in pins), default=None)
+
+
+def _pin(text: bytes) -> tuple[int, int]:
+    epoch, version = text.split(b":")
+    return int(epoch), int(version)

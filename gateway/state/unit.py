@@ -1,0 +1,418 @@
+"""A unit of work on the registry, in memory: which CQs come and go, and what follows from it. No I/O.
+
+What a unit needs is loaded before, and what it changed is written after, by `WorkingCopy`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from gateway.state.leaving import Leaving
+from gateway.state.names import Names
+from gateway.state.records import Cq, Destination, Holder, Sight, TimedNote, Window, feed_of, joined_with
+from gateway.state.table_entries import TableEntries, rows_of, table_entries
+from grouping.model.catalog import Stream
+from grouping.model.group import GroupPlan, SelectList
+from grouping.statements.cq_text import TextTemplate
+from grouping.store.constant_table import Entry, Segment
+
+__all__ = ["CqKey", "Part", "Unit", "virtual_groups", "virtual_part"]
+
+Part = GroupPlan | SelectList | TextTemplate
+"""What many CQs have in common, kept once for each stream as long as one of them lives."""
+
+
+class CqKey(NamedTuple):
+    """A CQ's identity."""
+
+    subscriber: str
+    name: str
+    """Folded, since names are not case-sensitive."""
+
+    @classmethod
+    def of(cls, subscriber: str, name: str) -> CqKey:
+        """Make the key of a name as it was written."""
+        return cls(subscriber, name.casefold())
+
+
+class Unit:
+    """The registry as one unit of work sees it: what was there, and its own changes."""
+
+    def __init__(self) -> None:
+        self.streams: dict[str, Stream] = {}
+        """Live streams by id."""
+        self.versions: dict[str, int] = {}
+        """Current version of each stream's constant tables."""
+        self.parts: dict[str, dict[str, int]] = {}
+        """By stream: how many CQs use a group (`g_…`), a SELECT list (`s…`) or a template of their text (`t_…`).
+
+        Virtual CQs also use their group's topic (`v_…`, see `virtual_part`).
+        """
+        self.dedicated: set[str] = set()
+        """Live dedicated destinations."""
+        self.leaving: dict[str, Leaving] = {}
+        """What members that left have yet to get, by destination."""
+        self.vacant: Counter[str] = Counter()
+        """By stream: how many of these have no members, and keep their numbers."""
+        self.ending: dict[str, int] = {}
+        """By destination: when the last of its lives ended whose `cq.end` is still to be written."""
+        self.epoch = 0
+        """The confirmed epoch of the tables."""
+        self.joined: list[tuple[str, str]] = []
+        """Stores of matches and timer-based destinations that began to read them, for the timers to take up."""
+        self.next_numbers: dict[str, int] = {}
+        """By stream: the first number that no destination ever had."""
+        self.free_numbers: dict[str, list[int]] = {}
+        """By stream: numbers of destinations that are gone."""
+        self.listed: dict[str, Names] = {}
+        """Names of the subscribers that asked for them lately, kept up to date."""
+        self.begin()
+
+    def begin(self) -> None:
+        """Start a unit of work, forgetting what was loaded for the one before."""
+        self.cqs: dict[CqKey, Cq | None] = {}
+        self.stored_cqs: set[CqKey] = set()
+        self.subscribed_counts: dict[str, int] = {}
+        self.changed_cqs: set[CqKey] = set()
+        self.timed: dict[CqKey, bool] = {}
+        """CQs that begin or cease to be timer-based ones, which SHOW TIMERS lists."""
+        self.holders: dict[str, Holder | None] = {}
+        self.touched: dict[str, tuple[Destination, list[Window]]] = {}
+        self.touched_timed: list[str] = []
+        """Those of them that are timer-based."""
+        self.stream_changes: dict[str, bool] = {}
+        self.fields: dict[tuple[str, str], bytes | None] = {}
+        self.new_parts: dict[tuple[str, str], Part] = {}
+        self.changed_parts: set[tuple[str, str]] = set()
+        self._entries_before: dict[str, TableEntries] = {}
+        self.taken_numbers: list[tuple[str, int]] = []
+        self.cleared_numbers: list[tuple[str, int]] = []
+        """Where matches were counted of destinations that this unit ends, with their streams."""
+        self.freed_numbers: list[tuple[str, int]] = []
+        """Those of them that may be given anew."""
+        self._ended_notes: dict[str, TimedNote] = {}
+        self._owed: dict[str, int] = {}
+        self._bumped: set[str] = set()
+        self.new_readers: set[str] = set()
+
+    def cq(self, key: CqKey) -> Cq | None:
+        """Return a CQ; it must have been loaded."""
+        return self.cqs[key]
+
+    def holder(self, destination_id: str) -> Holder | None:
+        """Return a destination with its members; it must have been loaded."""
+        return self.holders[destination_id]
+
+    def put(self, key: CqKey, cq: Cq, destination: Destination, *parts: GroupPlan | SelectList) -> Destination | None:
+        """Let a CQ join its destination, which is made when it is the first; one of the same name leaves its own.
+
+        Args:
+            key: The CQ's identity; it must have been loaded, and its destination too.
+            cq: The CQ.
+            destination: Where its results go.
+            parts: Its group's plan and its SELECT list; not needed when another CQ has them already.
+
+        Returns:
+            The destination of the one that was replaced, when nobody is left there.
+        """
+        stream_id = destination.stream_id
+        for joined in joined_with(destination):
+            holder = self._touch(joined)
+            if holder is None:
+                leaving = self.leaving.get(joined.destination_id)
+                if leaving is None:
+                    number = self._take_number(stream_id)
+                else:
+                    number = leaving.number
+                    self.vacant[stream_id] -= 1
+                holder = self.holders[joined.destination_id] = Holder(joined, number)
+                if joined.trigger.timed:
+                    self.new_readers.add(joined.destination_id)
+                    begin = cq.since_ms if cq.start_ms is None else cq.start_ms
+                    store = feed_of(joined)
+                    holder.timed = TimedNote(
+                        born_ms=cq.since_ms, from_ms=begin, store=store.destination_id, partition=store.partition
+                    )
+                if joined.mode == "dedicated":
+                    self.dedicated.add(joined.destination_id)
+            holder.count(cq, 1)
+        counts, changed = self.parts.setdefault(stream_id, {}), self.changed_parts
+        for part_id in _used_parts(cq, destination):
+            if part_id in counts:
+                counts[part_id] += 1
+            else:
+                counts[part_id] = 1
+                found = {_part_id(part): part for part in (*parts, cq.text.template)}
+                if part_id in found:
+                    self.new_parts[stream_id, part_id] = found[part_id]
+            changed.add((stream_id, part_id))
+        old = self.cqs[key]
+        ended = self._leave(key, old) if old is not None else None
+        if destination.trigger.timed:
+            self.timed[key] = True
+        self._set(key, cq)
+        return ended
+
+    def remove(self, key: CqKey, until: tuple[int, ...] = ()) -> Destination | None:
+        """Let a CQ go.
+
+        Args:
+            key: The CQ's identity.
+            until: By source partition, the offset up to which events still count for it; none when it goes at once.
+
+        Returns:
+            Its destination, when nobody is left there.
+        """
+        cq = self.cqs[key]
+        assert cq is not None, "the caller has looked"
+        ended = self._leave(key, cq, until)
+        self._set(key, None)
+        return ended
+
+    def owe(self, destination_id: str, expire_ms: int) -> None:
+        """Have a destination send what is pending once more, should the CQ that expires leave paused ones only."""
+        self._owed[destination_id] = expire_ms
+
+    def retire(self, destination: Destination, until: tuple[int, ...]) -> int:
+        """Let go of what members had yet to get, as events up to those offsets are evaluated.
+
+        Args:
+            destination: The one that they left; loaded.
+            until: By source partition.
+
+        Returns:
+            The first version whose batches are without it.
+        """
+        name, stream_id = destination.destination_id, destination.stream_id
+        self._touch(destination)
+        if (leaving := self.leaving.get(name)) is not None:
+            self._keep_leaving(name, leaving.passed(until))
+            if name not in self.leaving and self.holders[name] is None and stream_id in self.streams:
+                self._free(stream_id, leaving.number)
+                self.vacant[stream_id] -= 1
+            # Until then a batch may have asked for its plan, whoever has dropped it.
+            self.changed_parts |= {(stream_id, destination.group_id), (stream_id, destination.select_id)}
+        changed = self._entries(name) != self._entries_before[name]
+        return self.versions.get(stream_id, 0) + changed
+
+    def awaited(self, destination_id: str) -> tuple[int, ...]:
+        """Return by source partition up to where events are to be evaluated before a destination has ended."""
+        leaving = self.leaving.get(destination_id)
+        return () if leaving is None else leaving.departures[-1].until
+
+    def _keep_leaving(self, name: str, leaving: Leaving | None) -> None:
+        if leaving is None:
+            self.leaving.pop(name, None)
+        else:
+            self.leaving[name] = leaving
+        self.set_field("leaving", name, None if leaving is None else msgspec.msgpack.encode(leaving))
+
+    def _free(self, stream_id: str, number: int) -> None:
+        self.cleared_numbers.append((stream_id, number))
+        self.freed_numbers.append((stream_id, number))
+
+    def _set(self, key: CqKey, cq: Cq | None) -> None:
+        if self.subscribed_counts or self.listed:
+            change = (cq is not None) - (self.cqs[key] is not None)
+            if change and key.subscriber in self.subscribed_counts:
+                self.subscribed_counts[key.subscriber] += change
+            if change and (names := self.listed.get(key.subscriber)) is not None:
+                (names.add if change > 0 else names.discard)(key.name)
+        self.cqs[key] = cq
+        self.changed_cqs.add(key)
+
+    def _leave(self, key: CqKey, cq: Cq, until: tuple[int, ...] = ()) -> Destination | None:
+        own = self.holders[cq.destination_id]
+        assert own is not None, "a CQ has a destination"
+        destination = own.destination
+        if destination.trigger.timed:
+            self.timed[key] = False
+        for left in joined_with(destination):
+            holder, name = self._touch(left), left.destination_id
+            assert holder is not None, "a destination stays as long as it has members"
+            holder.count(cq, -1)
+            if until and not cq.paused:
+                leaving = self.leaving.get(name) or Leaving(left, holder.number)
+                self._keep_leaving(name, leaving.joined(cq.window, until))
+            if not (holder.windows or holder.paused):
+                self._ended_notes[name] = holder.timed
+                self.holders[name] = None
+                if name in self.leaving:
+                    self.cleared_numbers.append((left.stream_id, holder.number))
+                    self.vacant[left.stream_id] += 1
+                else:
+                    self._free(left.stream_id, holder.number)
+                self.dedicated.discard(name)
+        stream_id = destination.stream_id
+        counts, changed = self.parts[stream_id], self.changed_parts
+        for part_id in _used_parts(cq, destination):
+            left_over = counts[part_id] = counts[part_id] - 1
+            if not left_over:
+                del counts[part_id]
+            changed.add((stream_id, part_id))
+        return None if self.holders[cq.destination_id] is not None else destination
+
+    def _touch(self, destination: Destination) -> Holder | None:
+        """Return the holder, and remember what it saw before the unit."""
+        name = destination.destination_id
+        holder = self.holders[name]
+        if name not in self.touched:
+            self.touched[name] = (destination, holder.seen if holder is not None else [])
+            if destination.trigger.timed:
+                self.touched_timed.append(name)
+            self._entries_before[name] = self._entries(name)
+        return holder
+
+    def _entries(self, name: str) -> TableEntries:
+        return table_entries(self.holders[name], self.leaving.get(name))
+
+    def _take_number(self, stream_id: str) -> int:
+        if free := self.free_numbers.get(stream_id):
+            self.taken_numbers.append((stream_id, free[-1]))
+            return free.pop()
+        number = self.next_numbers.get(stream_id, 0)
+        self.next_numbers[stream_id] = number + 1
+        return number
+
+    def add_stream(self, stream: Stream) -> None:
+        """Make a stream live."""
+        self.streams[stream.stream_id] = stream
+        self.versions[stream.stream_id] = 0
+        self.parts[stream.stream_id] = {}
+        self.stream_changes[stream.stream_id] = True
+
+    def replace_stream(self, stream: Stream) -> None:
+        """Take over what changed of a live stream."""
+        self.streams[stream.stream_id] = stream
+        self.stream_changes[stream.stream_id] = True
+
+    def remove_stream(self, stream_id: str) -> None:
+        """Let a stream go, that no CQ uses."""
+        by_stream: tuple[dict[str, Any], ...] = (
+            self.streams,
+            self.versions,
+            self.parts,
+            self.next_numbers,
+            self.free_numbers,
+            self.vacant,
+        )
+        for each in by_stream:
+            each.pop(stream_id, None)
+        self.stream_changes[stream_id] = False
+
+    def set_field(self, name: str, field: str, value: bytes | None) -> None:
+        """Write (or with None remove) a field of a plain hash with the unit."""
+        self.fields[name, field] = value
+
+    def segments(self) -> dict[str, Segment]:
+        """Return what the unit changes in the constant tables, by stream."""
+        removed: dict[str, list[str]] = {}
+        added: dict[str, list[Entry]] = {}
+        for name, (destination, _) in self.touched.items():
+            if destination.trigger.timed:
+                continue
+            before, after = self._entries_before[name], self._entries(name)
+            if before == after:
+                continue
+            if before[1]:
+                removed.setdefault(destination.stream_id, []).append(name)
+            added.setdefault(destination.stream_id, []).extend(rows_of(destination, after))
+        touched = (removed.keys() | added.keys() | self._bumped) & self.streams.keys()
+        return {name: Segment.of(removed.get(name, ()), added.get(name, ())) for name in touched}
+
+    def ended_version(self, destination: Destination) -> int:
+        """Return the first version whose batches cannot write to a destination that this unit ends."""
+        seen = self.touched[destination.destination_id][1] or self.touched[feed_of(destination).destination_id][1]
+        return self.versions[destination.stream_id] + bool(seen)
+
+    def ended_note(self, destination: Destination) -> TimedNote:
+        """Return what a timer-based destination that this unit ends has seen, up to its end."""
+        note = self._ended_notes[destination.destination_id]
+        if not note.history:
+            return note
+        last: Sight = (self.epoch, self.ended_version(destination), [])
+        return msgspec.structs.replace(note, history=(*note.history, last))
+
+    def note_sights(self, now_ms: int) -> dict[str, TimedNote | None]:
+        """Bring what timer-based destinations see up to the unit's version, and return what changed (None: ended).
+
+        A stored match is shared by all ticks that read it; which of them saw it follows from the version that met the
+        event. So a change of that makes a version even where the store of matches itself stays as it is.
+
+        Args:
+            now_ms: The present, epoch milliseconds.
+        """
+        changed: dict[str, TimedNote | None] = {}
+        for name in self.touched_timed:
+            destination, before = self.touched[name]
+            holder = self.holders[name]
+            after = holder.seen if holder is not None else []
+            if before == after and (holder is None or holder.timed.history or not after):
+                continue
+            self._bumped.add(destination.stream_id)
+            changed[name] = None
+            if holder is not None:
+                sight = (self.epoch, self.versions[destination.stream_id] + 1, after)
+                history = (*holder.timed.history, sight)
+                owed_ms = 0 if after else self._owed.get(name, 0)
+                holder.timed = msgspec.structs.replace(
+                    holder.timed, history=history, changed_ms=now_ms, owed_ms=owed_ms
+                )
+                changed[name] = holder.timed
+        return changed
+
+    def set_timed(self, name: str, note: TimedNote) -> None:
+        """Give a destination back what the catalog says that it has seen; it must have been loaded."""
+        holder = self.holders[name]
+        if holder is not None and holder.timed != note:
+            self._touch(holder.destination)
+            holder.timed = note
+
+    def unused_parts(self) -> list[tuple[str, str]]:
+        """Return the plans and SELECT lists, with their streams, that this unit leaves without a CQ."""
+        return [
+            (stream_id, name)
+            for stream_id, name in self.changed_parts
+            if name not in self.parts.get(stream_id, {}) and not name.startswith(("t_", "v_"))
+        ]
+
+
+def virtual_part(group_id: str) -> str:
+    """Return what the virtual CQs of a group have in common beside the group: its topic, which is no one else's.
+
+    Example:
+        >>> virtual_part("g_1")
+        'v_1'
+    """
+    return f"v_{group_id.removeprefix('g_')}"
+
+
+def virtual_groups(parts: Iterable[str]) -> list[str]:
+    """Return the groups that have virtual CQs, of the parts that CQs use.
+
+    Example:
+        >>> virtual_groups(["g_1", "g_2", "s_3", "v_2"])
+        ['g_2']
+    """
+    return [f"g_{name.removeprefix('v_')}" for name in parts if name.startswith("v_")]
+
+
+def _part_id(part: Part) -> str:
+    match part:
+        case GroupPlan():
+            return part.group_id
+        case SelectList():
+            return part.select_id
+        case TextTemplate():
+            return part.template_id
+
+
+def _used_parts(cq: Cq, destination: Destination) -> tuple[str, ...]:
+    used: tuple[str, ...] = (destination.group_id, destination.select_id)
+    if destination.mode == "virtual":
+        used = (*used, virtual_part(destination.group_id))
+    return (*used, cq.text.template.template_id) if cq.text.is_cut else used

@@ -1,0 +1,108 @@
+"""The gateway's own topics: made where they are missing, and brought into the form that they must have.
+
+A topic may be there already in another form: a producer of commands may have been first at a broker that makes topics
+on its own, or somebody made it by hand. A catalog that ages would lose CQs, so its form is checked at each start.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from gateway.kafka import LARGEST_RECORD, Topics
+from gateway.state.records import PENDING_PARTITIONS
+from gateway.topics.result_topics import result_config
+from grouping.model.errors import OperationalError
+from grouping.settings import Settings
+
+__all__ = ["ensure_own_topics"]
+
+log = logging.getLogger(__name__)
+
+
+class _Wanted(NamedTuple):
+    """The form of one of the gateway's topics."""
+
+    partitions: int
+    config: Mapping[str, str]
+    """What it is made with."""
+    fixed: bool = True
+    """Whether it must have just so many partitions; else a topic that is there may have any number."""
+    free: frozenset[str] = frozenset({"segment.bytes", "min.cleanable.dirty.ratio"})
+    """Names of options that an operator may have set otherwise."""
+
+
+def _wanted(settings: Settings) -> dict[str, _Wanted]:
+    large = {"max.message.bytes": str(LARGEST_RECORD)}
+    keep = {"retention.ms": "-1", "retention.bytes": "-1", **large}
+    compact = {"cleanup.policy": "compact", **keep}
+    often = {"segment.bytes": str(64 << 20), "min.cleanable.dirty.ratio": "0.2"}  # both are read whole on start
+    remembered = {"retention.ms": str(round(settings.commands.remember_days * 86_400_000)), **large}
+    retention = frozenset({"retention.ms"})
+    return {
+        "commands": _Wanted(settings.commands.partitions, remembered, fixed=False, free=retention),
+        "replies": _Wanted(settings.commands.partitions, remembered, fixed=False, free=retention),
+        "results": _Wanted(settings.results.partitions, result_config(settings), fixed=False, free=retention),
+        "deadletters": _Wanted(1, remembered, fixed=False, free=retention),
+        "catalog": _Wanted(1, compact | {"delete.retention.ms": str(24 * 3_600_000)}),  # recovery.py counts on it
+        "pending": _Wanted(PENDING_PARTITIONS, keep),
+        "ticks": _Wanted(1, compact | often),
+        "orders": _Wanted(2, keep),
+        "positions": _Wanted(1, compact | often),
+    }
+
+
+def ensure_own_topics(settings: Settings, topics: Topics) -> dict[str, int]:
+    """Make the gateway's topics, or bring them into form, and return how many partitions each has.
+
+    Raises:
+        OperationalError: Kafka is away, or a topic cannot be brought into form.
+    """
+    wanted = {settings.topic(name): form for name, form in _wanted(settings).items()}
+    made: set[str] = set()
+    for topic in wanted.keys() - topics.forms(wanted).keys():
+        made |= topics.create({topic: wanted[topic].partitions}, wanted[topic].config)
+    there = topics.forms(wanted.keys() - made)
+    configs = topics.configs(there)
+    for topic, form in there.items():
+        _bring_into_form(topics, topic, form.partitions, configs[topic], wanted[topic])
+    found = topics.forms(wanted)
+    _warn_of_single_copies(topics, {topic: form.replicas for topic, form in found.items()})
+    return {topic: found[topic].partitions if topic in found else form.partitions for topic, form in wanted.items()}
+
+
+def _bring_into_form(topics: Topics, topic: str, partitions: int, config: Mapping[str, str], wanted: _Wanted) -> None:
+    differing = {
+        name: value
+        for name, value in wanted.config.items()
+        if name not in wanted.free and not _suffices(name, config.get(name, ""), value)
+    }
+    if differing:
+        log.warning("topic brought into form", extra={"topic": topic, "options": sorted(differing)})
+        topics.configure(topic, differing)
+    if not wanted.fixed or partitions == wanted.partitions:
+        return
+    if partitions > wanted.partitions:
+        raise OperationalError(
+            f'topic "{topic}" has {partitions} partitions, and the gateway needs {wanted.partitions}',
+            hint="Delete it if no gateway has used it, or choose another prefix.",
+        )
+    log.warning("partitions added", extra={"topic": topic, "partitions": wanted.partitions})
+    topics.grow(topic, wanted.partitions)
+
+
+def _suffices(name: str, found: str, wanted: str) -> bool:
+    """Tell whether an option is as wanted; a topic may take larger records than it has to."""
+    if name == "max.message.bytes":
+        return found.isdigit() and int(found) >= int(wanted)
+    return found == wanted
+
+
+def _warn_of_single_copies(topics: Topics, replicas: Mapping[str, int]) -> None:
+    single = sorted(topic for topic, count in replicas.items() if count < 2)
+    if single and topics.brokers() > 1:
+        log.warning(
+            "topics are kept by one broker alone: what it loses is lost",
+            extra={"topics": single, "setting": "CQ_KAFKA_REPLICATION"},
+        )

@@ -1,0 +1,137 @@
+"""Where readers begin: the ends of result partitions, asked for once per unit of work, and topics made in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gateway.kafka import Topics
+from gateway.state.records import Destination
+from gateway.state.unit import virtual_part
+from gateway.state.working_copy import WorkingCopy
+from gateway.topics.result_topics import ResultTopics
+from grouping.settings import Settings
+
+__all__ = ["Positions", "dedicated_topic", "topic_of"]
+
+
+def dedicated_topic(settings: Settings, destination_id: str) -> str:
+    """Return the name of a destination's own topic."""
+    return settings.topic(f"results.{destination_id}")
+
+
+def topic_of(settings: Settings, destination: Destination) -> str:
+    """Return the topic that a destination's results are on."""
+    match destination.mode:
+        case "dedicated":
+            return dedicated_topic(settings, destination.destination_id)
+        case "virtual":
+            return settings.topic(f"results.{destination.group_id}")
+        case _:
+            return settings.topic("results")
+
+
+class Positions:
+    """Ends of the result topics as they were when a unit of work began to ask.
+
+    They are read before the unit is committed. No result of a CQ is written before that, so none lies below.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        topics: Topics,
+        result_topics: ResultTopics,
+        working: WorkingCopy,
+        shared_partitions: int,
+    ) -> None:
+        self._settings = settings
+        self._topics = topics
+        self.result_topics = result_topics
+        self._working = working
+        self.shared_partitions = shared_partitions
+        self._made: set[str] = set()
+        """Topics that were made for what this unit asks for, or one that was given up."""
+        self.begin()
+
+    def begin(self) -> None:
+        """Start a unit of work."""
+        self.result_topics.begin()
+        self._ends: dict[tuple[str, int], int] = {}
+        self._source_ends: dict[str, tuple[int, ...]] = {}
+        self._used: set[str] = set()
+
+    def prepare(self, new: Iterable[str], existing: Iterable[str]) -> None:
+        """Create the topics of new dedicated destinations, and ask for the ends of all, at once."""
+        topics = self.result_topics
+        wanted = [dedicated_topic(self._settings, name) for name in new]
+        # One that is there already may be that of a destination whose end is still to be written, or read.
+        self._made |= topics.make(dict.fromkeys(wanted, 1))
+        self._ends |= self._topics.ends([(topic, 0) for topic in wanted if topic in topics])
+        there = [(dedicated_topic(self._settings, name), 0) for name in existing]
+        found = self._topics.known_ends([place for place in there if place not in self._ends])
+        self._ends |= found
+        topics.lose(topic for topic, _ in there if (topic, 0) not in self._ends)
+
+    def require(self, destination: Destination) -> None:
+        """See to it that a destination's own topic is there, if it has one.
+
+        Raises:
+            InputError: quota-exceeded, not-allowed or unavailable; there are too many, or Kafka refuses it.
+        """
+        if destination.mode in ("dedicated", "virtual"):
+            topic = topic_of(self._settings, destination)
+            virtual = destination.mode == "virtual"
+            partitions = self._width(destination.stream_id) if virtual else 1
+            if self.result_topics.require(topic, partitions):
+                self._made.add(topic)
+            elif virtual and self._lingers(destination):
+                self._widen(topic, partitions)
+
+    def _lingers(self, destination: Destination) -> bool:
+        """Tell whether nobody has a group's topic, so that partitions that were added to the source passed it by."""
+        return virtual_part(destination.group_id) not in self._working.parts.get(destination.stream_id, {})
+
+    def _widen(self, topic: str, partitions: int) -> None:
+        form = self._topics.forms([topic]).get(topic)
+        if form is not None and form.partitions < partitions:
+            self._topics.grow(topic, partitions)
+
+    def _width(self, stream_id: str) -> int:
+        return len(self._working.streams[stream_id].start_offsets)
+
+    def delete_unneeded(self) -> None:
+        """Delete the topics made for destinations that did not come to be."""
+        self.result_topics.delete(self._made - self._used)
+        self._made = set()
+
+    def end(self, destination: Destination) -> int:
+        """Return where a reader of a shared or dedicated destination begins."""
+        topic = topic_of(self._settings, destination)
+        if destination.mode == "shared":
+            if (topic, 0) not in self._ends:
+                self._ends |= self._topics.ends([(topic, number) for number in range(self.shared_partitions)])
+            return self._ends[topic, destination.partition]
+        self._used.add(topic)
+        if (topic, 0) not in self._ends:
+            self.require(destination)
+            self._ends |= self._topics.ends([(topic, 0)])
+        return self._ends[topic, 0]
+
+    def source_ends(self, stream_id: str) -> tuple[int, ...]:
+        """Return by partition where a stream's topic ends: what is published from now on lies there or above."""
+        if stream_id not in self._source_ends:
+            stream = self._working.streams[stream_id]
+            partitions = self._topics.partitions(stream.topic) or 0
+            places = [(stream.topic, number) for number in range(partitions)]
+            ends = self._topics.known_ends(places)
+            self._source_ends[stream_id] = tuple(ends.get(place, 0) + stream.base for place in places)
+        return self._source_ends[stream_id]
+
+    def virtual_ends(self, destination: Destination) -> tuple[int, ...]:
+        """Return where a reader of a group's virtual results begins, by partition."""
+        topic, partitions = topic_of(self._settings, destination), self._width(destination.stream_id)
+        self._used.add(topic)
+        if (topic, 0) not in self._ends:
+            self.require(destination)
+            self._ends |= self._topics.ends([(topic, number) for number in range(partitions)])
+        return tuple(self._ends[topic, number] for number in range(partitions))

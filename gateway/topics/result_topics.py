@@ -1,0 +1,134 @@
+"""The topics of dedicated and virtual destinations: which there are, and how many there may be.
+
+A topic stays for late readers when its destination has ended, and a CQ may be created and dropped fifty times a second:
+so all topics count, not only those of destinations that live.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from gateway.kafka import TopicRefused, Topics
+from grouping.model.errors import InputError
+from grouping.settings import Settings
+
+__all__ = ["ResultTopics", "result_config"]
+
+_REFUSALS = 50
+"""After so many in one unit of work no more topics are asked for one by one: each takes some milliseconds."""
+_LARGEST_BATCH = 2 << 20
+"""Bytes of the largest batch of results: one record of a megabyte with its headers."""
+
+
+class ResultTopics:
+    """The topics that a destination, or a group's virtual ones, have for themselves (`cq.results.…`)."""
+
+    def __init__(self, settings: Settings, topics: Topics) -> None:
+        self._settings = settings
+        self._topics = topics
+        self._beginnings = (settings.topic("results.d_"), settings.topic("results.g_"))
+        self._dedicated: set[str] = set()
+        self._virtual: set[str] = set()
+        self.begin()
+
+    def begin(self) -> None:
+        """Start a unit of work: what Kafka refused before may be had now."""
+        self._refused: dict[str, TopicRefused] = {}
+
+    def reload(self) -> None:
+        """Ask Kafka which there are."""
+        there = self._topics.names()
+        self._dedicated, self._virtual = ({name for name in there if name.startswith(of)} for of in self._beginnings)
+
+    def __contains__(self, topic: object) -> bool:
+        return topic in self._dedicated or topic in self._virtual
+
+    def _like(self, topic: str) -> set[str]:
+        """Return those of the kind of a topic."""
+        return self._virtual if topic.startswith(self._beginnings[1]) else self._dedicated
+
+    def room(self, live: int) -> int:
+        """Return how many more dedicated destinations may have a new topic.
+
+        Args:
+            live: How many there are; as many topics again may stay of destinations that have ended.
+        """
+        limit = self._settings.results.dedicated_limit
+        return max(min(limit - live, 2 * limit - len(self._dedicated)), 0)
+
+    def may_dedicate(self, topic: str, live: int) -> bool:
+        """Tell whether one more destination may have this topic; one that is still there is taken over."""
+        return live < self._settings.results.dedicated_limit and (topic in self._dedicated or self.room(live) > 0)
+
+    def is_refused(self, topic: str) -> bool:
+        """Tell whether Kafka would hardly make a topic, having refused others in this unit of work."""
+        return bool(self._refused) and topic not in self
+
+    def make(self, wanted: Mapping[str, int]) -> set[str]:
+        """Make topics of so many partitions, and return which were not there; what Kafka refuses is noted.
+
+        Raises:
+            KafkaUnavailable: Some may have been made.
+        """
+        made, refused = self._topics.create_each(wanted, result_config(self._settings))
+        self._refused |= refused
+        for topic in wanted.keys() - refused.keys():
+            self._like(topic).add(topic)
+        return made
+
+    def require(self, topic: str, partitions: int) -> bool:
+        """See to it that a topic is there, and return whether it is new.
+
+        Raises:
+            InputError: quota-exceeded, not-allowed or unavailable; there are too many, or Kafka refuses it.
+        """
+        if topic in self:
+            return False
+        if self._like(topic) is self._virtual:
+            self._check_groups()
+        if topic not in self._refused and len(self._refused) < _REFUSALS:
+            self.make({topic: partitions})
+        if topic not in self:
+            refused = self._refused.get(topic) or _not_tried(topic)
+            hint = "Send it again later, or publish SHARED." if refused.code == "unavailable" else "Publish SHARED."
+            raise InputError(refused.message, code=refused.code, detail=refused.detail, hint=hint) from refused
+        return True
+
+    def _check_groups(self) -> None:
+        limit, groups = self._settings.results.virtual_limit, len(self._virtual)
+        if groups >= limit:
+            raise InputError(
+                "there are too many groups with virtual destinations",
+                code="quota-exceeded",
+                detail=f"There are topics of {groups}, some of which may have ended, and the limit is {limit}.",
+                hint="Publish SHARED, or leave the word out.",
+            )
+
+    def lose(self, topics: Iterable[str]) -> None:
+        """Take note that topics are not there, whoever has deleted them."""
+        for topic in topics:
+            self._like(topic).discard(topic)
+
+    def delete(self, topics: Iterable[str]) -> None:
+        """Delete topics; what Kafka does not delete stays, and counts."""
+        doomed = set(topics)
+        self.lose(doomed - self._topics.delete(doomed))
+
+    def sweep(self, wanted: Iterable[str]) -> None:
+        """Delete all topics but those: a gateway that died may have made some for CQs that did not come to be."""
+        self.delete((self._dedicated | self._virtual).difference(wanted))
+
+
+def _not_tried(topic: str) -> TopicRefused:
+    return TopicRefused(
+        f'topic "{topic}" cannot be made now', code="unavailable", detail="Kafka has just refused many others."
+    )
+
+
+def result_config(settings: Settings) -> dict[str, str]:
+    """Return the configuration of result topics: retention counts from when a result was written."""
+    return {
+        "message.timestamp.type": "LogAppendTime",
+        "max.message.bytes": str(_LARGEST_BATCH),  # whatever the broker's default: results are of up to a megabyte
+        "retention.ms": str(round(settings.results.retention_hours * 3_600_000)),
+    }

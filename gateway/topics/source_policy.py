@@ -1,0 +1,58 @@
+"""Which topics a stream may read.
+
+The gateway reads with its own rights, so without a policy CREATE STREAM would show any subscriber any topic: Kafka's
+own, and those of a gateway of another prefix, which hold its subscribers' commands and results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from fnmatch import fnmatchcase
+
+from gateway.kafka import Topics
+from grouping.model.errors import InputError
+from grouping.settings import Settings
+
+__all__ = ["check_source"]
+
+_SIGNS = ("commands", "replies", "catalog", "pending")
+"""Topics that every gateway has: where all of them stand under a prefix, that prefix is a gateway's."""
+
+
+def check_source(settings: Settings, topics: Topics, topic: str) -> None:
+    """Check that a stream may read a topic.
+
+    Raises:
+        InputError: not-allowed.
+    """
+    if topic.startswith(settings.prefix):
+        raise _refusal(
+            f'topic "{topic}" belongs to the gateway', f'Topics that begin with "{settings.prefix}" are its own.'
+        )
+    if topic.startswith("__"):
+        raise _refusal(f'topic "{topic}" belongs to Kafka', 'Topics that begin with "__" are its own.')
+    patterns = [pattern.strip() for pattern in settings.streams.topics.split(",")]
+    if not any(fnmatchcase(topic, pattern) for pattern in patterns):
+        raise _refusal(f'topic "{topic}" may not be read', f"Streams may read topics like {', '.join(patterns)}.")
+    for other in _gateways(topics.names()):
+        if topic.startswith(other):
+            raise _refusal(
+                f'topic "{topic}" belongs to another gateway', f'Topics that begin with "{other}" are a gateway\'s own.'
+            )
+
+
+def _gateways(topics: Set[str]) -> Iterator[str]:
+    """Yield the prefixes of the gateways of a cluster.
+
+    Example:
+        >>> list(_gateways({"a.commands", "a.replies", "a.catalog", "a.pending", "shop.commands", "shop.catalog"}))
+        ['a.']
+    """
+    for topic in topics:
+        prefix = topic.removesuffix(_SIGNS[0])
+        if prefix and prefix != topic and topics >= {prefix + sign for sign in _SIGNS}:
+            yield prefix
+
+
+def _refusal(message: str, detail: str) -> InputError:
+    return InputError(message, code="not-allowed", detail=detail, hint="Publish the events to a topic of another name.")

@@ -1,0 +1,99 @@
+"""What happens to source topics under their streams: partitions are added, a topic is deleted and made again.
+
+Kafka's id of a topic tells a new one of the same name, whose offsets begin anew. Its events get positions above those
+of all before (`Stream.base`), so ids of results, cursors and cuts are never met twice. What the old topic still held
+and was not evaluated is lost; a dead letter for each partition says so.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import msgspec
+
+from gateway.kafka import Outgoing, TopicForm, Topics
+from gateway.state.unit import virtual_groups
+from gateway.state.working_copy import WorkingCopy
+from grouping.model.catalog import Stream
+from grouping.settings import Settings
+from grouping.store.redis_store import committed_positions, mapped
+
+__all__ = ["SourceWatch", "seen"]
+
+log = logging.getLogger(__name__)
+
+_EVERY_MS = 1_000
+
+
+class SourceWatch:
+    """Looks at the source topics of all streams, once a second."""
+
+    def __init__(self, settings: Settings, working: WorkingCopy, topics: Topics) -> None:
+        self._settings = settings
+        self._working = working
+        self._topics = topics
+        self._looked_ms = 0
+
+    def step(self, now_ms: int) -> tuple[list[Stream], list[Outgoing]]:
+        """Return the streams that have changed, and dead letters; virtual topics have their sources' partitions then.
+
+        Raises:
+            OperationalError: A server does not answer.
+        """
+        streams = list(self._working.streams.values())
+        if not streams or 0 <= now_ms - self._looked_ms < _EVERY_MS:
+            return [], []
+        self._looked_ms = now_ms
+        forms = self._topics.forms(stream.topic for stream in streams)
+        found = ((stream, seen(stream, forms[stream.topic])) for stream in streams if stream.topic in forms)
+        changed = [(old, new) for old, new in found if old != new]
+        letters: list[Outgoing] = []
+        for old, new in changed:
+            log.info("source changed", extra={"stream": new.name, "topic": new.topic, "generation": new.generation})
+            if len(new.start_offsets) > len(old.start_offsets):
+                self._grow_virtual(new)
+            if new.generation != old.generation:
+                letters += self._events_deleted(old)
+        return [new for _, new in changed], letters
+
+    def _grow_virtual(self, stream: Stream) -> None:
+        """Give the groups' topics the partitions of the source: a virtual result lies in that of its event."""
+        groups = virtual_groups(self._working.parts.get(stream.stream_id, {}))
+        topics = [self._settings.topic(f"results.{group_id}") for group_id in groups]
+        wanted = len(stream.start_offsets)
+        for topic, form in self._topics.forms(topics).items():
+            if form.partitions < wanted:
+                self._topics.grow(topic, wanted)
+
+    def _events_deleted(self, old: Stream) -> Iterator[Outgoing]:
+        """Yield a dead letter for each partition of a topic that is gone, from where it was not evaluated."""
+        with mapped():
+            body = self._working.redis.get(self._working.key("committed", old.stream_id))
+        reached = old.evaluated(committed_positions(body))
+        for partition, position in reached.items():
+            first = position - old.base
+            detail = f"The topic was deleted and made again: its events from offset {first} on, if any, are lost."
+            source = f"{old.topic}/{partition}/{first}"
+            headers = (("code", b"events-deleted"), ("detail", detail.encode()), ("source", source.encode()))
+            yield Outgoing(self._settings.topic("deadletters"), None, None, headers)
+
+
+def seen(stream: Stream, form: TopicForm) -> Stream:
+    """Return a stream as it is after a look at its topic.
+
+    Example:
+        >>> stream = Stream("s_1", "quotes", (), "quotes", "json", {"0": 4}, "", topic_id="a")
+        >>> seen(stream, TopicForm("a", 2, 1)).start_offsets
+        {'0': 4, '1': 0}
+        >>> anew = seen(stream, TopicForm("b", 1, 1))
+        >>> (anew.generation, anew.start_offsets)
+        (2, {'0': 10000000000000})
+    """
+    if stream.topic_id not in ("", form.topic_id):
+        anew = msgspec.structs.replace(stream, generation=stream.generation + 1, topic_id=form.topic_id)
+        # Partitions that the topic has no more keep a start: nothing waits for what they had.
+        count = max(form.partitions, len(stream.start_offsets))
+        return msgspec.structs.replace(anew, start_offsets={str(number): anew.base for number in range(count)})
+    starts = {str(number): stream.base for number in range(form.partitions)} | stream.start_offsets
+    return msgspec.structs.replace(stream, topic_id=form.topic_id, start_offsets=starts)

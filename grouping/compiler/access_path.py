@@ -1,0 +1,172 @@
+"""Which conjuncts of a group are looked up in an index, and which are checked afterwards.
+
+The evaluator and EXPLAIN call the same function, so that what is shown is what runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from grouping.model.expression import Call, Column, Expression, Slot, walk
+
+__all__ = ["AccessPath", "access_paths", "branches_of", "choose_index"]
+
+Kind = Literal["hash", "ordered", "composite", "interval", "prefix", "union", "scan"]
+
+_MOST_PATHS = 12
+"""Ways to look a group up that are weighed against each other."""
+_MOST_BRANCHES = 8
+"""Branches of an OR that are looked up one by one."""
+
+_LOWER = frozenset((">", ">="))
+_UPPER = frozenset(("<", "<="))
+
+
+class AccessPath(msgspec.Struct, frozen=True):
+    """How candidates of a group are found; numbers are positions in the plan's conjuncts."""
+
+    kind: Kind
+    """``hash``: the keys in `equal`, or those of the set in `set_member`. ``composite``: `equal`, then one bound or
+    both within them. ``ordered``: one bound. ``interval``: both bounds. ``prefix``: what the texts that a LIKE
+    matches begin with. ``union``: each branch of an OR by a path of its own. ``scan``: every row is a candidate."""
+    equal: tuple[int, ...] = ()
+    """``column = :c`` conjuncts."""
+    set_member: int | None = None
+    """The ``column IN :c`` conjunct."""
+    lower: int | None = None
+    """The ``column > :c`` or ``column >= :c`` conjunct."""
+    upper: int | None = None
+    """The ``column < :c`` or ``column <= :c`` conjunct, on the column of `lower` if there is one."""
+    prefix: int | None = None
+    """The ``column LIKE :c`` or ``startswith(column, :c)`` conjunct, which is checked as well."""
+    filters: tuple[int, ...] = ()
+    """Conjuncts without constants: they select events before any lookup."""
+    residual: tuple[int, ...] = ()
+    """What is left, checked on candidate pairs."""
+    union_of: int | None = None
+    """``union``: the OR conjunct."""
+    branches: tuple[AccessPath, ...] = ()
+    """``union``: the paths of its branches, whose numbers are positions in a branch's own conjuncts (`branches_of`)."""
+
+    @property
+    def keys(self) -> tuple[int, ...]:
+        """The conjuncts that are looked up."""
+        found = (*self.equal, self.set_member, self.lower, self.upper, self.prefix, self.union_of)
+        return tuple(position for position in found if position is not None)
+
+
+def choose_index(conjuncts: Sequence[Expression], cost: Callable[[AccessPath], float] | None = None) -> AccessPath:
+    """Choose how to look a group's constants up.
+
+    Args:
+        conjuncts: The group's.
+        cost: How many candidates a path is expected to leave; without it the predicate's shape alone decides.
+
+    Example:
+        >>> price = Column("price", "DOUBLE")
+        >>> choose_index([Call(">", (price, Slot(0)), "BOOLEAN")]).kind
+        'ordered'
+    """
+    paths = access_paths(conjuncts)
+    return paths[0] if cost is None or len(paths) == 1 else min(paths, key=cost)
+
+
+def access_paths(conjuncts: Sequence[Expression]) -> list[AccessPath]:
+    """Return the ways to look a group up, by their shape the best first; never none.
+
+    Every ``=`` is a key, with the bounds on one further column beside them; or one IN, alone or with such bounds; or an
+    OR all of whose branches can be looked up; or the two bounds of a column; or one bound; or the beginning of a text.
+    """
+    filters = tuple(i for i, conjunct in enumerate(conjuncts) if not _slotted(conjunct))
+    plain = {i: found for i, conjunct in enumerate(conjuncts) if (found := _plain_comparison(conjunct))}
+    return [_completed(path, filters, len(conjuncts)) for path in _ranked(conjuncts, plain)][:_MOST_PATHS]
+
+
+def branches_of(disjunction: Expression) -> list[tuple[Expression, ...]]:
+    """Return the conjuncts of each branch of an OR."""
+    assert isinstance(disjunction, Call), "an OR"
+    return [part.args if isinstance(part, Call) and part.op == "and" else (part,) for part in disjunction.args]
+
+
+def _ranked(conjuncts: Sequence[Expression], plain: dict[int, tuple[str, str]]) -> Iterator[AccessPath]:
+    equal = tuple(i for i, (op, _) in plain.items() if op == "=")
+    bounds = _bounds(plain, {plain[i][1] for i in equal})
+    if equal:
+        yield from (AccessPath("composite", equal, lower=lower, upper=upper) for lower, upper in bounds)
+        if not bounds:
+            yield AccessPath("hash", equal)
+    members = [i for i, (op, _) in plain.items() if op == "in"]
+    yield from (AccessPath("hash", set_member=i) for i in members)
+    for i in members:
+        others = ((lower, upper) for lower, upper in bounds if plain[i][1] not in _columns(plain, lower, upper))
+        yield from (AccessPath("composite", set_member=i, lower=lower, upper=upper) for lower, upper in others)
+    unions = list(_unions(conjuncts))
+    exact = [path for path in unions if all(branch.kind in ("hash", "composite") for branch in path.branches)]
+    yield from exact
+    if not equal:
+        for lower, upper in bounds:
+            yield AccessPath("ordered" if lower is None or upper is None else "interval", lower=lower, upper=upper)
+    yield from (path for path in unions if path not in exact)
+    prefixes = [i for i, conjunct in enumerate(conjuncts) if _on_prefix(conjunct)]
+    yield from (AccessPath("prefix", prefix=i) for i in prefixes)
+    if not (equal or members or bounds or unions or prefixes):
+        yield AccessPath("scan")
+
+
+def _unions(conjuncts: Sequence[Expression]) -> Iterator[AccessPath]:
+    """Yield a path for each OR all of whose branches can be looked up."""
+    for i, conjunct in enumerate(conjuncts):
+        if not isinstance(conjunct, Call) or conjunct.op != "or" or len(conjunct.args) > _MOST_BRANCHES:
+            continue
+        branches = tuple(access_paths(branch)[0] for branch in branches_of(conjunct))
+        if all(branch.kind not in ("scan", "union") for branch in branches):
+            yield AccessPath("union", union_of=i, branches=branches)
+
+
+def _completed(path: AccessPath, filters: tuple[int, ...], count: int) -> AccessPath:
+    """Say what becomes of the other conjuncts; an OR is left to check where an index does not cover its branches.
+
+    So is a LIKE, of which an index knows the beginning only.
+    """
+    covered = path.prefix is None and all(not branch.residual and not branch.filters for branch in path.branches)
+    taken = {*filters, *(path.keys if covered else ())}
+    residual = tuple(i for i in range(count) if i not in taken)
+    return msgspec.structs.replace(path, filters=filters, residual=residual)
+
+
+def _slotted(conjunct: Expression) -> bool:
+    return any(isinstance(node, Slot) for node in walk(conjunct))
+
+
+def _plain_comparison(conjunct: Expression) -> tuple[str, str] | None:
+    """Return the operator and the column of ``column op :c``, or None for anything else."""
+    match conjunct:
+        case Call(op, (Column(name), Slot())) if op in {"=", "in"} | _LOWER | _UPPER:
+            return op, name
+    return None
+
+
+def _on_prefix(conjunct: Expression) -> bool:
+    match conjunct:
+        case Call("like" | "startswith", (Column(), Slot())):
+            return True
+    return False
+
+
+def _columns(plain: dict[int, tuple[str, str]], *positions: int | None) -> set[str]:
+    return {plain[i][1] for i in positions if i is not None}
+
+
+def _bounds(plain: dict[int, tuple[str, str]], keyed: set[str]) -> list[tuple[int | None, int | None]]:
+    """Return the bounds of each column that is no key: those with both first, then those with a lower one."""
+    lowers: dict[str, int] = {}
+    uppers: dict[str, int] = {}
+    for i, (op, column) in plain.items():
+        if column not in keyed and op in _LOWER | _UPPER:
+            (lowers if op in _LOWER else uppers).setdefault(column, i)
+    found = [(i, uppers.get(column)) for column, i in lowers.items()]
+    found.sort(key=lambda bounds: bounds[1] is None)
+    return [*found, *((None, i) for column, i in uppers.items() if column not in lowers)]

@@ -1,0 +1,296 @@
+"""From sqlglot's expressions to bound trees: what each kind of node means, and which are refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import ClassVar
+
+from sqlglot import exp
+
+from grouping.compiler.bound import Bound, Constant, Term, check_size, too_large
+from grouping.compiler.call import call, cast_type, function_name
+from grouping.compiler.constants import number, read_again, string
+from grouping.compiler.operands import apply, arithmetic, boolean, cases, cast, comparable, negative, text, unsupported
+from grouping.compiler.select_text import FUNCTION_MARK, MAX_DEPTH
+from grouping.model.catalog import Stream
+from grouping.model.errors import InputError, near_name
+from grouping.model.expression import Column
+
+__all__ = ["Binder"]
+
+_COMPARISONS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "<=>",
+    exp.NullSafeNEQ: "<=>",
+}
+_ARITHMETIC: dict[type[exp.Expr], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.IntDiv: "div",
+    exp.Mod: "%",
+}
+_PREDICATES = (*_COMPARISONS, exp.Is, exp.In, exp.Between, exp.Like, exp.RegexpLike, exp.Not, exp.Connector)
+_REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
+    exp.Subquery: ("a subquery", "A query is over one stream."),
+    exp.Select: ("a subquery", "A query is over one stream."),
+    exp.Exists: ("a subquery", "EXISTS is over one."),
+    exp.Window: ("a window function", "A query is evaluated for each event alone."),
+    exp.Bracket: ("a nested column", "Columns have scalar types."),
+    exp.Dot: ("a nested column", "Columns have scalar types."),
+    exp.CurrentDate: ("the present time", "The record's own time is there as _time."),
+    exp.CurrentTimestamp: ("the present time", "The record's own time is there as _time."),
+    exp.CurrentTime: ("the present time", "The record's own time is there as _time."),
+    exp.Localtimestamp: ("the present time", "The record's own time is there as _time."),
+    exp.Interval: ("INTERVAL", "There are date_add, date_sub and datediff."),
+    exp.Star: ("* within an expression", "It stands for all columns of the SELECT list."),
+    exp.Distinct: ("DISTINCT", "Aggregates are not kept running."),
+}
+
+
+class Binder:
+    """Binds the expressions of one query over one stream."""
+
+    def __init__(self, stream: Stream, qualifiers: frozenset[str]) -> None:
+        self.stream = stream
+        self._qualifiers = qualifiers
+        self._depth = 0
+        self._copied = 0
+        self._columns: dict[str, Column] = {}
+
+    def bind(self, node: exp.Expr) -> Bound:
+        """Return the bound tree of an expression.
+
+        Raises:
+            InputError: With the code that says what is wrong with it.
+        """
+        node = node.unnest()
+        self._depth += 1
+        try:
+            if self._depth > MAX_DEPTH:
+                raise too_large(f"it is nested deeper than {MAX_DEPTH} levels")
+            return self._bind(node)
+        finally:
+            self._depth -= 1
+
+    def _bind(self, node: exp.Expr) -> Bound:
+        kind = type(node)
+        if kind in _COMPARISONS:
+            return self._comparison(node)
+        if kind in _ARITHMETIC:
+            return arithmetic(_ARITHMETIC[kind], self.bind(node.this), self.bind(node.expression))
+        method = self._METHODS.get(kind)
+        if method is None:
+            name = kind.__name__ if kind.__name__.isupper() else re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__)
+            raise unsupported(*_REFUSED.get(kind, (f'"{name.upper()}"', "It is no operator that a query may use.")))
+        return method(self, node)
+
+    def _column(self, node: exp.Column) -> Column:
+        self.check_qualifier(node)
+        if not isinstance(node.this, exp.Identifier):
+            raise unsupported(*_REFUSED[exp.Star])
+        name = node.name
+        column = self._columns.get(name)
+        if column is None:
+            found = self.stream.column(name)
+            column = self._columns[name] = Column(found.name, found.type)
+        return column
+
+    def check_qualifier(self, node: exp.Column) -> None:
+        """Refuse a column whose qualifier is not the stream's name or alias."""
+        qualifier = ".".join(part.name for part in node.parts[:-1])
+        if not qualifier or qualifier.casefold() in self._qualifiers:
+            return
+        first = node.parts[0].name.casefold()
+        if first in self._qualifiers or any(column.name.casefold() == first for column in self.stream.columns):
+            raise unsupported("a nested column", f'"{qualifier}" is no stream, and columns have scalar types.')
+        raise InputError(
+            f'column "{qualifier}.{node.name}" does not exist',
+            code="unknown-column",
+            detail=f'The query is over "{self.stream.name}" only.',
+            hint=near_name(qualifier, self._qualifiers),
+        )
+
+    def _literal(self, node: exp.Expr) -> Constant:
+        position = node.meta.get("start")
+        return string(node.this, position) if node.is_string else number(node.this, position)
+
+    def _boolean(self, node: exp.Expr) -> Constant:
+        return Constant(bool(node.this), "BOOLEAN")
+
+    def _null(self, node: exp.Expr) -> Constant:
+        return Constant(None, "STRING")
+
+    def _negative(self, node: exp.Expr) -> Bound:
+        inner, signs = node.this, 1
+        while isinstance(inner, exp.Paren | exp.Neg):
+            signs += isinstance(inner, exp.Neg)
+            inner = inner.this
+        if isinstance(inner, exp.Literal) and not inner.is_string:
+            sign = "-" if signs % 2 else ""
+            return number(sign + inner.this, inner.meta.get("start"))
+        return negative(self.bind(node.this))
+
+    def _connector(self, node: exp.Expr) -> Term:
+        """Bind AND or OR; the chain is walked, not recursed into, for it may be of any length."""
+        kind = type(node)
+        operands: list[Bound] = []
+        stack = [node]
+        while stack:
+            part = stack.pop()
+            if type(part) is kind:
+                stack += (part.expression, part.this)
+            else:
+                operands.append(boolean(self.bind(part), f"an operand of {kind.__name__.upper()}"))
+        return Term(kind.__name__.lower(), tuple(operands), "BOOLEAN")
+
+    def _not(self, node: exp.Expr) -> Term:
+        return Term("not", (boolean(self.bind(node.this), "what NOT stands before"),), "BOOLEAN")
+
+    def _comparison(self, node: exp.Expr) -> Term:
+        for side in (node.this, node.expression):
+            # Spark chains comparisons from left to right and sqlglot does not; it hides which parentheses were written.
+            if isinstance(side.unnest(), _PREDICATES):
+                raise unsupported("a comparison of comparisons", "Dialects read it differently.", "Use AND, OR, CASE.")
+        term = Term(_COMPARISONS[type(node)], comparable((self.bind(node.this), self.bind(node.expression))), "BOOLEAN")
+        return Term("not", (term,), "BOOLEAN") if isinstance(node, exp.NullSafeNEQ) else term
+
+    def _between(self, node: exp.Expr) -> Term:
+        if node.args.get("symmetric"):
+            raise unsupported("BETWEEN SYMMETRIC", "Spark has only the plain one.")
+        needle, low, high = (self.bind(part) for part in (node.this, node.args["low"], node.args["high"]))
+        self._copied = check_size(needle, 1, self._copied)
+        # As Spark has it: each bound meets the operand in a type of their own, whatever the other bound is.
+        sides = (Term(op, comparable((needle, bound)), "BOOLEAN") for op, bound in ((">=", low), ("<=", high)))
+        return Term("and", tuple(sides), "BOOLEAN")
+
+    def _in(self, node: exp.Expr) -> Term:
+        if node.args.get("query") or node.args.get("unnest"):
+            raise unsupported("a subquery", "IN takes a list of values.")
+        if not node.expressions:
+            raise InputError("the list after IN is empty", code="syntax-error", detail="It needs a value at least.")
+        parts = (node.this, *node.expressions)
+        return Term("in", comparable(tuple(self.bind(part) for part in parts), among=True), "BOOLEAN")
+
+    def _is(self, node: exp.Expr) -> Term:
+        operand = self.bind(node.this)
+        if isinstance(node.expression, exp.Null):
+            return Term("is_null", (operand,), "BOOLEAN")
+        if isinstance(node.expression, exp.Boolean):
+            truth = Constant(bool(node.expression.this), "BOOLEAN")
+            return Term("<=>", (boolean(operand, "what IS stands behind"), truth), "BOOLEAN")
+        raise unsupported("IS with anything but NULL, TRUE and FALSE", "It is no predicate of Spark's.")
+
+    def _like(self, node: exp.Expr, escape: tuple[Bound, ...] = ()) -> Term:
+        if isinstance(node.expression.unnest(), exp.Any | exp.All):
+            raise unsupported("LIKE ANY and LIKE ALL", "LIKE takes one pattern.", "Use OR or AND.")
+        pattern = text(self.bind(node.expression), "LIKE")
+        if isinstance(pattern, Constant) and pattern.reader:
+            pattern = read_again(pattern, "like")
+        term = Term("like", (text(self.bind(node.this), "LIKE"), pattern, *escape), "BOOLEAN")
+        return Term("not", (term,), "BOOLEAN") if node.args.get("negate") else term
+
+    def _rlike(self, node: exp.Expr) -> Bound:
+        if isinstance(node.expression.unnest(), exp.Any | exp.All):
+            raise unsupported("RLIKE ANY and RLIKE ALL", "RLIKE takes one pattern.", "Use OR or AND.")
+        term = apply("rlike", [self.bind(node.this), self.bind(node.expression)])
+        return Term("not", (term,), "BOOLEAN") if node.args.get("negate") else term
+
+    def _escape(self, node: exp.Expr) -> Term:
+        inner = node.this
+        if not isinstance(inner, exp.Like):
+            raise unsupported("ESCAPE", "It belongs to LIKE.")
+        character = self.bind(node.expression)
+        if not (isinstance(character, Constant) and isinstance(character.value, str) and len(character.value) == 1):
+            raise InputError(
+                "ESCAPE is not one character", code="type-mismatch", detail="It takes a string of one character."
+            )
+        return self._like(inner, (Constant(character.value, "STRING"),))
+
+    def _concat(self, node: exp.Expr) -> Bound:
+        parts: list[exp.Expr] = []
+        while isinstance(node, exp.DPipe):
+            parts.append(node.expression)
+            node = node.this
+        return apply("concat", [self.bind(part) for part in (node, *reversed(parts))])
+
+    def _side_by_side(self, node: exp.Expr) -> Bound:
+        raise InputError(
+            "two strings stand side by side",
+            code="syntax-error",
+            detail="An operator is missing.",
+            hint="Use || or ''.",
+        )
+
+    def _case(self, node: exp.Expr) -> Term:
+        subject = self.bind(node.this) if node.args.get("this") else None
+        conditions: list[Bound] = []
+        results: list[Bound] = []
+        for branch in node.args["ifs"]:
+            condition = self.bind(branch.this)
+            if subject is not None:
+                conditions.append(Term("=", comparable((subject, condition)), "BOOLEAN"))
+            else:
+                conditions.append(boolean(condition, "a condition of CASE"))
+            results.append(self.bind(branch.args["true"]))
+        default = node.args.get("default")
+        if default is not None:
+            results.append(self.bind(default))
+        return cases(conditions, results)
+
+    def _cast(self, node: exp.Expr) -> Bound:
+        if node.args.get("format") or node.args.get("default"):
+            raise unsupported("CAST with a format", "CAST takes a type only.")
+        operand = self.bind(node.this)
+        return cast(operand, cast_type(node.args["to"]))
+
+    def _trim(self, node: exp.Expr) -> Bound:
+        side = (node.args.get("position") or "").upper()
+        name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(side, "trim")
+        characters = node.args.get("expression")
+        return apply(name, [self.bind(part) for part in (node.this, characters) if part is not None])
+
+    def _substring(self, node: exp.Expr) -> Bound:
+        parts = (node.this, node.args.get("start"), node.args.get("length"))
+        return apply("substring", [self.bind(part) for part in parts if part is not None])
+
+    def _position(self, node: exp.Expr) -> Bound:
+        return apply("locate", [self.bind(part) for part in (node.args["substr"], node.this)])
+
+    def _function(self, node: exp.Expr) -> Bound:
+        name = function_name(str(node.this).removeprefix(FUNCTION_MARK))
+        return call(name, [self.bind(argument) for argument in node.expressions])
+
+    _METHODS: ClassVar[dict[type[exp.Expr], Callable[..., Bound]]] = {
+        exp.Column: _column,
+        exp.Literal: _literal,
+        exp.Boolean: _boolean,
+        exp.Null: _null,
+        exp.Neg: _negative,
+        exp.And: _connector,
+        exp.Or: _connector,
+        exp.Not: _not,
+        exp.Between: _between,
+        exp.In: _in,
+        exp.Is: _is,
+        exp.Like: _like,
+        exp.RegexpLike: _rlike,
+        exp.Escape: _escape,
+        exp.DPipe: _concat,
+        exp.Concat: _side_by_side,
+        exp.Case: _case,
+        exp.Cast: _cast,
+        exp.TryCast: _cast,
+        exp.Trim: _trim,
+        exp.Substring: _substring,
+        exp.StrPosition: _position,
+        exp.Anonymous: _function,
+    }
+    """How each kind of node is bound, besides comparisons and arithmetic."""

@@ -1,0 +1,80 @@
+"""Bound trees: what the stages between plan and signature pass on.
+
+Unlike an `Expression` they hold constants in place, each with the text that it was read from, so that the fast path
+can read other constants into the same places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from grouping.model.errors import InputError
+from grouping.model.expression import Column
+from grouping.model.group import ConstantValue
+
+__all__ = ["Bound", "Constant", "Term", "check_size", "nodes", "too_large"]
+
+MAX_COPIED_NODES = 20_000
+"""Nodes that BETWEEN and IN may add, which repeat an operand, so that nesting cannot make them explode."""
+
+
+class Constant(msgspec.Struct, frozen=True):
+    """A constant, read for the place where it stands."""
+
+    value: ConstantValue
+    type: str
+    """A column type, ``NUMERIC`` or ``SET<…>``, as in a `ConstantRow`; Spark's literal type until it is coerced."""
+    reader: str | None = None
+    """How `text` was read (`literals.READERS`); None for TRUE, FALSE, NULL and sets."""
+    text: str = ""
+    """The literal's text, a number's with its sign."""
+    position: int | None = None
+    """Where the literal begins in the SELECT's text; None when no other literal may take its place."""
+    members: tuple[Constant, ...] = ()
+    """What a set was made of."""
+
+
+class Term(msgspec.Struct, frozen=True):
+    """An operator or function over bound arguments; operators as in `expression.Call`."""
+
+    op: str
+    args: tuple[Bound, ...]
+    type: str
+
+
+Bound = Column | Constant | Term
+
+
+def nodes(bound: Bound) -> Iterator[Bound]:
+    """Yield the tree's nodes, outermost first."""
+    stack = [bound]
+    while stack:
+        node = stack.pop()
+        yield node
+        if isinstance(node, Term):
+            stack.extend(reversed(node.args))
+
+
+def check_size(bound: Bound, copies: int, spent: int = 0) -> int:
+    """Return the nodes spent once that many copies of a tree are made as well.
+
+    Raises:
+        InputError: ``unsupported-query``, above the limit.
+    """
+    for _ in nodes(bound):
+        spent += copies
+        if spent > MAX_COPIED_NODES:
+            raise too_large("its operands are repeated too often")
+    return spent
+
+
+def too_large(why: str) -> InputError:
+    """Return the refusal of an expression that is too large to be planned."""
+    return InputError(
+        "the expression is too large",
+        code="unsupported-query",
+        detail=f"{why[0].upper()}{why[1:]}.",
+        hint="Simplify it.",
+    )

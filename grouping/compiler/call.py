@@ -1,0 +1,104 @@
+"""What a query calls by name: a function, under any of its names, and the type that a CAST is to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from grouping.compiler.bound import Bound
+from grouping.compiler.operands import apply, unsupported
+from grouping.compiler.rewritten import rewritten
+from grouping.functions.functions import ALIASES, FUNCTIONS, REWRITTEN
+from grouping.functions.spark_functions import REASONS
+from grouping.model.decimal_types import WIDEST
+from grouping.model.errors import InputError, near_name
+
+__all__ = ["call", "cast_type", "function_name"]
+
+_TYPES = {
+    "TEXT": "STRING",
+    "BOOLEAN": "BOOLEAN",
+    "INT": "INT",
+    "BIGINT": "BIGINT",
+    "DOUBLE": "DOUBLE",
+    "DATE": "DATE",
+    "TIMESTAMP": "TIMESTAMP",
+}
+"""By sqlglot's name; DECIMAL has sizes."""
+
+
+def function_name(written: str) -> str:
+    """Return the name that a query calls a function by, in lower case.
+
+    Raises:
+        InputError: ``unknown-function``, or ``unsupported-query`` for one of Spark's that cannot be kept running.
+    """
+    name = written.lower()
+    if ALIASES.get(name, name) not in FUNCTIONS and name not in REWRITTEN:
+        raise _no_function(written)
+    return name
+
+
+def call(name: str, args: Sequence[Bound]) -> Bound:
+    """Return a function applied to its arguments.
+
+    Args:
+        name: As `function_name` returns it.
+        args: In the query's order.
+
+    Raises:
+        InputError: unsupported-query, type-mismatch.
+    """
+    canonical = ALIASES.get(name, name)
+    wanted = 2 if name in ("nvl", "ifnull") else REWRITTEN.get(name, len(args))  # coalesce takes any number
+    if len(args) != wanted:
+        raise InputError(
+            f'function "{name}" takes {wanted} argument{"s" * (wanted > 1)}',
+            code="unsupported-query" if name in REWRITTEN else "type-mismatch",
+            detail=f"There are {len(args)}.",
+        )
+    if name in REWRITTEN:
+        return rewritten(name, args)
+    if canonical in ("trim", "ltrim", "rtrim") and name != "btrim":
+        args = args[::-1]  # Spark has the characters first
+    return apply(canonical, args)
+
+
+def _no_function(written: str) -> InputError:
+    name = written.lower()
+    if name in REASONS:
+        part, why = REASONS[name]
+        return InputError(f'function "{written}" is not supported', code="unsupported-query", detail=f"{part}: {why}")
+    known = [*FUNCTIONS, *ALIASES, *REWRITTEN]
+    return InputError(
+        f'function "{written}" does not exist',
+        code="unknown-function",
+        detail="It is neither one that a query may use nor one of Spark's.",
+        hint=near_name(written, known),
+    )
+
+
+def cast_type(target: exp.Expr) -> str:
+    """Return the type that a CAST names.
+
+    Raises:
+        InputError: ``unsupported-query``; there is no CAST to it.
+    """
+    kind = _type(target)
+    if kind is None:
+        known = f"There are CASTs to {', '.join(_TYPES.values())} and DECIMAL(p,s)."
+        raise unsupported(f"CAST to {target.sql()[:60]}", known)
+    return kind
+
+
+def _type(target: exp.Expr) -> str | None:
+    if not isinstance(target.this, exp.DataType.Type):
+        return None
+    sizes = [size.name for size in target.expressions]
+    if target.this.name != "DECIMAL":
+        return None if sizes else _TYPES.get(target.this.name)
+    if len(sizes) > 2 or not all(size.isdecimal() for size in sizes):
+        return None
+    precision, scale = [*map(int, sizes), *(10, 0)[len(sizes) :]]
+    return f"DECIMAL({precision},{scale})" if 1 <= precision <= WIDEST and scale <= precision else None

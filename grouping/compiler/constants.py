@@ -1,0 +1,172 @@
+"""Constants: as they compare with what stands beside them, and lifted into a row's slots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+from grouping.compiler.bound import Bound, Constant
+from grouping.functions.functions import common_type, family, result_type
+from grouping.model.errors import InputError
+from grouping.model.expression import Call, Column, Expression, Scalar, Slot, Value
+from grouping.model.group import ConstantRow, ConstantValue
+from grouping.values.literals import EXACT, READERS, exact_or_decimal
+
+__all__ = ["as_decimal", "as_set", "coerce", "lift", "number", "read_again", "set_of", "settle", "string"]
+
+_COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"))
+
+
+def number(text: str, position: int | None) -> Constant:
+    """Return the constant of a number's text, its sign included."""
+    kind, value = READERS["literal"](text)
+    return Constant(value, kind, "literal", text, position)
+
+
+def string(text: str, position: int | None) -> Constant:
+    """Return the constant of a string."""
+    return Constant(text, "STRING", "string", text, position)
+
+
+def read_again(constant: Constant, reader: str) -> Constant:
+    """Return the constant with its text read in another way."""
+    kind, value = READERS[reader](constant.text)
+    return Constant(value, kind, reader, constant.text, constant.position)
+
+
+def coerce(constant: Constant, kind: str, exact: str = "exact") -> Constant:
+    """Return the constant as it compares with an expression of that type.
+
+    Args:
+        constant: As it was read from the text.
+        kind: The type of what it stands beside.
+        exact: The reader of numbers beside whole numbers and DECIMALs.
+
+    Raises:
+        InputError: ``type-mismatch`` when the two are of different kinds, or the text is no date.
+    """
+    wanted = family(kind)
+    if constant.value is None and not constant.members:
+        return Constant(None, _null_type(kind))
+    if wanted == "number" and family(constant.type) == "number":
+        if constant.reader is None:
+            return constant
+        return read_again(constant, "double" if kind == "DOUBLE" else exact)
+    if constant.type == kind:
+        return constant
+    if constant.type == "STRING" and kind in ("DATE", "TIMESTAMP"):
+        return read_again(constant, kind.lower())
+    if constant.type == "DATE" and kind == "TIMESTAMP" and isinstance(constant.value, date):
+        return Constant(datetime(constant.value.year, constant.value.month, constant.value.day, tzinfo=UTC), kind)
+    shown = "a number" if family(constant.type) == "number" else f"a {constant.type}"
+    raise InputError(
+        f'"{constant.text or constant.value}" does not compare with {kind}',
+        code="type-mismatch",
+        detail=f"The constant is {shown}, and what it stands beside is {kind}.",
+        hint="Write a constant of that type, or CAST one side.",
+    )
+
+
+def _null_type(kind: str) -> str:
+    if family(kind) == "number" and kind != "DOUBLE":
+        return "BIGINT"
+    return kind or "STRING"
+
+
+def set_of(members: Iterable[Constant]) -> Constant:
+    """Return the one constant that an IN list is: a set, or for a single value that value.
+
+    The members are coerced already. Order and repetitions are gone; NULL comes last.
+    """
+    flat = tuple(leaf for member in members for leaf in (member.members or (member,)))
+    kind, values = as_set([(member.type, member.value) for member in flat])
+    if len(values) == 1:
+        first = next(member for member in flat if member.value == values[0])
+        # Another literal in the place of one of several could make it a set: nothing may take its place.
+        return first if len(flat) == 1 else Constant(values[0], kind)
+    return Constant(values, f"SET<{kind}>", members=flat)
+
+
+def as_decimal(constant: Constant) -> Constant:
+    """Return an exact number as the DECIMAL that it is where no column stands beside it."""
+    if constant.reader is not None:
+        return read_again(constant, "decimal")
+    kind, value = ("BIGINT", None) if constant.value is None else exact_or_decimal(str(constant.value))
+    return Constant(value, kind)
+
+
+def as_set(typed: Iterable[tuple[str, ConstantValue]]) -> tuple[str, tuple[Any, ...]]:
+    """Return the element type and the sorted values of a set."""
+    typed = list(typed)
+    kinds = {kind for kind, value in typed if value is not None} or {kind for kind, _ in typed}
+    kind = "NUMERIC" if "NUMERIC" in kinds else min(kinds)
+    values: set[Any] = {value for _, value in typed}
+    null: tuple[Any, ...] = (None,) if None in values else ()
+    values.discard(None)
+    ordered = sorted(values)
+    if kind == "NUMERIC":
+        ordered = [EXACT.normalize(Decimal(value)) for value in ordered]
+    return kind, (*ordered, *null)
+
+
+def lift(conjuncts: Iterable[Bound]) -> tuple[tuple[Expression, ...], ConstantRow, tuple[Constant, ...]]:
+    """Cut the constants out of canonical conjuncts, numbering the slots in the order in which they stand.
+
+    Returns:
+        The conjuncts over slots, the row, and the constants that it was made from.
+    """
+    lifted: list[Constant] = []
+    expressions = tuple(_lift(conjunct, lifted) for conjunct in conjuncts)
+    values = tuple(constant.value for constant in lifted)
+    return expressions, ConstantRow(tuple(constant.type for constant in lifted), values), tuple(lifted)
+
+
+def _lift(bound: Bound, lifted: list[Constant]) -> Expression:
+    if isinstance(bound, Constant):
+        lifted.append(bound)
+        return Slot(len(lifted) - 1)
+    if isinstance(bound, Column):
+        return bound
+    args = tuple(_lift(argument, lifted) for argument in bound.args)
+    # The type must not betray the constants: `i + 1` and `i + 3000000000` are one signature.
+    kinds = ["" if isinstance(argument, Slot) else argument.type for argument in args]
+    return Call(bound.op, args, bound.type if bound.op == "cast" else result_type(bound.op, kinds))
+
+
+def settle(bound: Bound) -> Expression:
+    """Return an expression of a SELECT list, its constants left in place."""
+    if isinstance(bound, Column):
+        return bound
+    if isinstance(bound, Constant):
+        return _settled(bound.value, bound.type)
+    args: list[Expression] = []
+    for argument in bound.args:
+        if isinstance(argument, Constant) and argument.members:
+            args += (_settled(value, argument.type[4:-1]) for value in argument.value)  # type: ignore[union-attr]
+        else:
+            args.append(settle(argument))
+    if bound.op in _COMPARING and common_type([argument.type for argument in args]) is None:  # type: ignore[union-attr]
+        raise InputError(
+            "a comparison of such wide numbers is not supported",
+            code="unsupported-query",
+            detail="No DECIMAL holds both sides.",
+            hint="CAST one to DOUBLE.",
+        )
+    return Call(bound.op, tuple(args), bound.type)
+
+
+def _settled(value: ConstantValue, kind: str) -> Value:
+    """Return a value whose type is a column's: where nothing is lifted there is no ``NUMERIC``."""
+    if kind == "NUMERIC":
+        kind, value = ("BIGINT", None) if value is None else exact_or_decimal(str(value))
+    return Value(_scalar(value), kind)
+
+
+def _scalar(value: ConstantValue) -> Scalar:
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, date):
+        return value.isoformat()
+    return value  # type: ignore[return-value]  # sets are spread by the caller

@@ -1,0 +1,108 @@
+"""What a query was compiled to, for people and for programs."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+from grouping.compiler.access_path import AccessPath, choose_index
+from grouping.compiler.signature import render_part
+from grouping.compiler.stream_statistics import StreamStatistics
+from grouping.model.catalog import Stream
+from grouping.model.group import CompiledQuery, ConstantRow, ConstantValue
+
+__all__ = ["explain", "shown_constants"]
+
+
+def explain(query: CompiledQuery, stream: Stream, statistics: StreamStatistics | None = None) -> dict[str, Any]:
+    """Return EXPLAIN's answer: the plan as data, and the same as text.
+
+    Args:
+        query: What is explained.
+        stream: Its stream.
+        statistics: What workers saw of it. The index shown is the one in use, where there is one.
+    """
+    statistics = statistics or StreamStatistics()
+    conjuncts = query.plan.conjuncts
+    load = statistics.group(query.plan.group_id)
+    path = load.path if load is not None else _expected_index(query, statistics)
+    texts = [render_part(conjunct) for conjunct in conjuncts]
+    plan: dict[str, Any] = {
+        "stream": stream.name,
+        "signature": query.plan.signature,
+        "group": query.plan.group_id,
+        "constants": shown_constants(query.row),
+        "index": path.kind,
+        "keys": [texts[i] for i in path.keys],
+        "filters": [texts[i] for i in path.filters],
+        "residual": [texts[i] for i in path.residual],
+        "select": [item.name for item in query.select.items],
+        "expected": {
+            "candidates_per_event": _shown_figure(statistics.candidates(path, conjuncts, query.row)),
+            "matches_per_event": _shown_figure(statistics.matches(conjuncts, query.row)),
+        },
+        "observed": None
+        if load is None
+        else {
+            "rows": load.rows,
+            "candidates_per_event": _shown_figure(load.per_event(load.candidates)),
+            "matches_per_event": _shown_figure(load.per_event(load.matches)),
+            "cost_per_event_us": _shown_figure(load.per_event(load.micros)),
+        },
+    }
+    return {"plan": plan, "text": _text(plan)}
+
+
+def _expected_index(query: CompiledQuery, statistics: StreamStatistics) -> AccessPath:
+    """Return the index that a group is given at first, or by statistics the one that leaves this query's row least."""
+
+    def cost(path: AccessPath) -> float:
+        found = statistics.candidates(path, query.plan.conjuncts, query.row)
+        return 1.0 if found is None else found
+
+    return choose_index(query.plan.conjuncts, cost)
+
+
+def _shown_figure(figure: float | None) -> float | None:
+    """Return a figure with four digits that count."""
+    return None if figure is None else float(f"{figure:.4g}")
+
+
+def shown_constants(row: ConstantRow) -> list[Any]:
+    """Return the constants by slot as replies show them: JSON scalars, a list for a set, dates and decimals as text."""
+    return [value if type(value) in _AS_THEY_ARE else _shown(value) for value in row.values]
+
+
+_AS_THEY_ARE = frozenset((str, float, int, bool))
+
+
+def _shown(value: ConstantValue) -> Any:
+    if isinstance(value, tuple):
+        return [_shown(member) for member in value]
+    if isinstance(value, date):
+        return value.isoformat().replace("+00:00", "Z")
+    return format(value, "f") if isinstance(value, Decimal) else value
+
+
+def _text(plan: dict[str, Any]) -> str:
+    lines = [plan["signature"], f"  group {plan['group']}, constants {plan['constants']}"]
+    if plan["filters"]:
+        lines.append(f"  1. events where {' AND '.join(plan['filters'])}")
+    looked_up = f" on {' AND '.join(plan['keys'])}" if plan["keys"] else " of all rows"
+    lines.append(f"  {len(lines) - 1}. {plan['index']}{looked_up}")
+    if plan["residual"]:
+        lines.append(f"  {len(lines) - 1}. of the candidates those where {' AND '.join(plan['residual'])}")
+    lines.append(f"  {len(lines) - 1}. {', '.join(plan['select'])} to the destinations")
+    expected, observed = plan["expected"], plan["observed"]
+    if expected["matches_per_event"] is not None:
+        lines.append(
+            f"  expected of this query: {expected['candidates_per_event']:g} candidates and "
+            f"{expected['matches_per_event']:g} matches per event"
+        )
+    if observed is not None:
+        lines.append(
+            f"  observed of its group ({observed['rows']:,} rows): {observed['candidates_per_event']:g} candidates and "
+            f"{observed['matches_per_event']:g} matches per event, {observed['cost_per_event_us']:g} µs per event"
+        )
+    return "\n".join(lines)

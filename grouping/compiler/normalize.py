@@ -1,0 +1,155 @@
+"""One form for every spelling of a predicate: NOT pushed inwards, columns left, ORs of equalities made sets.
+
+Each step is exact in three-valued logic. An OR is never multiplied out, so that the result is no larger than the
+predicate, but for the operand that IN repeats; its copies are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from grouping.compiler.bound import Bound, Constant, Term, check_size
+from grouping.compiler.constants import as_decimal, set_of
+from grouping.compiler.operands import unsupported
+from grouping.functions.functions import common_type
+from grouping.model.expression import Column
+
+__all__ = ["normalize", "normalize_value"]
+
+_OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+_TURNED = {"=": "=", "<>": "<>", "<=>": "<=>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+_LOGIC = frozenset((*_TURNED, "and", "or", "not", "in", "is_null", "like"))
+
+
+def normalize(where: Bound | None) -> tuple[Bound, ...]:
+    """Return the conjuncts of a WHERE, in no particular order; none where there is no WHERE."""
+    if where is None:
+        return ()
+    predicate = _Normalizer().predicate(where, negated=False)
+    if isinstance(predicate, Term) and predicate.op == "and":
+        return predicate.args
+    return (predicate,)
+
+
+def normalize_value(value: Bound) -> Bound:
+    """Return an expression of a SELECT list in the same form, a bare column as it is."""
+    return _Normalizer().value(value)
+
+
+class _Normalizer:
+    def __init__(self) -> None:
+        self._spent = 0
+
+    def predicate(self, bound: Bound, *, negated: bool) -> Bound:
+        """Return what holds where the predicate does, or where it does not."""
+        if isinstance(bound, Constant):
+            # NOT of a constant is another constant: folded, so that it takes the same slot.
+            return Constant(not bound.value, "BOOLEAN") if negated and bound.value is not None else bound
+        if isinstance(bound, Column):
+            return Term("=", (bound, Constant(not negated, "BOOLEAN")), "BOOLEAN")
+        match bound:
+            case Term("not", (inner,)):
+                return self.predicate(inner, negated=not negated)
+            case Term("and" | "or", parts):
+                op = bound.op if not negated else "or" if bound.op == "and" else "and"
+                return _joined(op, [self.predicate(part, negated=negated) for part in parts])
+            case Term("in", (needle, *members)):
+                return self._in(self.value(needle), [self.value(member) for member in members], negated=negated)
+            case Term(op, (left, right)) if op in _OPPOSITE:
+                op = _OPPOSITE[op] if negated else op
+                return _turned(op, self.value(left), self.value(right))
+            case Term("<=>", (left, right)):
+                return _negated(_turned("<=>", self.value(left), self.value(right)), negated)
+        return _negated(self.value(bound), negated)
+
+    def value(self, bound: Bound) -> Bound:
+        """Return an expression whose parts are in the one form."""
+        match bound:
+            case Term("case", parts):
+                last = len(parts) - 1
+                return Term(
+                    "case",
+                    tuple(
+                        self.value(part) if i % 2 or i == last else self.predicate(part, negated=False)
+                        for i, part in enumerate(parts)
+                    ),
+                    bound.type,
+                )
+            case Term("is_null" | "like"):
+                pass
+            case Term(op) if op in _LOGIC:
+                return self.predicate(bound, negated=False)
+        if not isinstance(bound, Term):
+            return bound
+        return Term(bound.op, tuple(self.value(part) for part in bound.args), bound.type)
+
+    def _in(self, needle: Bound, members: list[Bound], *, negated: bool) -> Bound:
+        """Return IN as a set of its constants, and comparisons with its other members."""
+        constants = [member for member in members if isinstance(member, Constant)]
+        others = [member for member in members if not isinstance(member, Constant)]
+        self._spent = check_size(needle, len(others), self._spent)
+        for member in others:
+            _check_common(needle, member)
+        parts = [_turned("<>" if negated else "=", needle, member) for member in others]
+        if constants:
+            parts.append(_member(needle, set_of(constants), negated=negated))
+        return _joined("and" if negated else "or", parts)
+
+
+def _negated(bound: Bound, negated: bool) -> Bound:
+    return Term("not", (bound,), "BOOLEAN") if negated else bound
+
+
+def _member(needle: Bound, constants: Constant, *, negated: bool) -> Bound:
+    if not constants.type.startswith("SET<"):
+        if constants.type in ("NUMERIC", "BIGINT") and not isinstance(needle, Column):
+            # A BIGINT too: another number in its place has to be read as a DECIMAL (prepared.py).
+            constants = as_decimal(constants)
+            _check_common(needle, constants)
+        return _turned("<>" if negated else "=", needle, constants)
+    return _negated(Term("in", (needle, constants), "BOOLEAN"), negated)
+
+
+def _check_common(one: Bound, other: Bound) -> None:
+    if common_type((one.type, other.type)) is None:
+        raise unsupported("a comparison of such wide numbers", "No DECIMAL holds both sides.", "CAST one to DOUBLE.")
+
+
+def _turned(op: str, left: Bound, right: Bound) -> Bound:
+    """Return a comparison with its constant on the right; how two expressions stand is `signature`'s choice."""
+    if isinstance(left, Constant) and not isinstance(right, Constant):
+        op, left, right = _TURNED[op], right, left
+    if op == "<>" and isinstance(left, Column) and left.type == "BOOLEAN" and isinstance(right, Constant):
+        # `flag <> TRUE` is `NOT flag`, which is `flag = FALSE`.
+        value = None if right.value is None else not right.value
+        return Term("=", (left, Constant(value, "BOOLEAN")), "BOOLEAN")
+    return Term(op, (left, right), "BOOLEAN")
+
+
+def _joined(op: str, parts: Iterable[Bound]) -> Bound:
+    """Return AND or OR of parts, with no part that is the same operator."""
+    flat: list[Bound] = []
+    for part in parts:
+        if isinstance(part, Term) and part.op == op:
+            flat += part.args
+        else:
+            flat.append(part)
+    if op == "or":
+        flat = _sets(flat)
+    return flat[0] if len(flat) == 1 else Term(op, tuple(flat), "BOOLEAN")
+
+
+def _sets(branches: list[Bound]) -> list[Bound]:
+    """Return the branches of an OR with the equalities and INs of each column as one set."""
+    others: list[Bound] = []
+    by_column: dict[Column, list[Constant]] = {}
+    for branch in branches:
+        match branch:
+            case Term("=" | "in", (Column() as column, Constant() as constant)):
+                by_column.setdefault(column, []).append(constant)
+            case _:
+                others.append(branch)
+    for column, constants in by_column.items():
+        kind = constants if len(constants) == 1 else [set_of(constants)]
+        others.append(_member(column, kind[0], negated=False))
+    return others

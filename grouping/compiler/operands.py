@@ -1,0 +1,240 @@
+"""Operators and functions applied to bound operands: kinds checked, constants read for their place, results typed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grouping.compiler.bound import Bound, Constant, Term
+from grouping.compiler.constants import coerce, read_again
+from grouping.functions.functions import CASTS, FUNCTIONS, common_type, family, result_type
+from grouping.model.decimal_types import decimal_size, is_decimal
+from grouping.model.errors import InputError
+from grouping.model.expression import Column
+
+__all__ = ["apply", "arithmetic", "boolean", "cases", "cast", "comparable", "negative", "text", "unify", "unsupported"]
+
+
+_TURNED_DIGITS = 34
+
+
+def unsupported(what: str, detail: str, hint: str | None = None) -> InputError:
+    """Return the refusal of a part of a query."""
+    return InputError(f"{what} is not supported", code="unsupported-query", detail=detail, hint=hint)
+
+
+def mismatch(message: str, detail: str, hint: str | None = None) -> InputError:
+    """Return the refusal of an operand of the wrong kind."""
+    return InputError(message, code="type-mismatch", detail=detail, hint=hint)
+
+
+def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool = False) -> tuple[Bound, ...]:
+    """Return operands that are compared with one another, constants read as the others' type.
+
+    Beside columns, and among the values of IN, an exact number of any size has a place; beside anything else it is a
+    BIGINT or a DECIMAL.
+    """
+    others = [operand for operand in operands if not isinstance(operand, Constant)]
+    kinds = [operand.type for operand in others]
+    kind = "DOUBLE" if "DOUBLE" in kinds else kinds[0] if kinds else _constants_type(operands)
+    for other in kinds:
+        if family(other) != family(kind):
+            raise mismatch(f"{kinds[0]} does not compare with {other}", "Both sides must be of one kind.", "CAST one.")
+    needle = operands[0]
+    plain = len(others) == 1 and isinstance(others[0], Column) and (len(operands) == 2 or needle is others[0])
+    exact = "exact" if (looked_up and plain) or (among and not isinstance(needle, Constant)) else "decimal"
+    read = tuple(coerce(operand, kind, exact) if isinstance(operand, Constant) else operand for operand in operands)
+    if exact == "decimal" and common_type([operand.type for operand in read]) is None:
+        raise unsupported("a comparison of such wide numbers", "No DECIMAL holds both sides.", "CAST one to DOUBLE.")
+    return read
+
+
+def _constants_type(operands: Sequence[Bound]) -> str:
+    """Return the type that constants compare in; numbers among themselves exactly."""
+    kinds = [operand.type for operand in operands if not (isinstance(operand, Constant) and operand.value is None)]
+    if not kinds:
+        return "STRING"
+    if family(kinds[0]) == "number":
+        return "DOUBLE" if "DOUBLE" in kinds else "BIGINT"
+    return next((kind for kind in ("TIMESTAMP", "DATE") if kind in kinds), kinds[0])
+
+
+def unify(operands: Sequence[Bound], what: str) -> tuple[Bound, ...]:
+    """Return operands that have one common type, as the results of CASE have."""
+    known = [operand.type for operand in operands if not (_null(operand) and operand.type == "STRING")]
+    times = [operand.type for operand in operands if operand.type in ("DATE", "TIMESTAMP")]
+    kind = times[0] if times and set(known) <= {times[0], "STRING"} else common_type(known) if known else "STRING"
+    if kind is None:
+        if all(family(one) == "number" for one in known):
+            raise unsupported(what, f"{' and '.join(dict.fromkeys(known))} have no common DECIMAL type.")
+        raise mismatch(f"{what} mixes kinds", f"Its operands are {', '.join(dict.fromkeys(known))}.", "CAST them.")
+    unified: list[Bound] = []
+    for operand in operands:
+        if isinstance(operand, Constant) and (_null(operand) or kind == "DOUBLE" or times):
+            unified.append(coerce(operand, kind) if not _null(operand) else Constant(None, kind))
+        elif times and operand.type != kind:
+            raise mismatch(f"{what} mixes kinds", f"Its operands are {', '.join(dict.fromkeys(known))}.", "CAST them.")
+        else:
+            unified.append(operand)
+    return tuple(unified)
+
+
+def _null(operand: Bound) -> bool:
+    return isinstance(operand, Constant) and operand.value is None
+
+
+def cases(conditions: Sequence[Bound], results: Sequence[Bound]) -> Term:
+    """Return CASE over BOOLEAN conditions; one result more than these is ELSE."""
+    unified = unify(results, "CASE")
+    args: list[Bound] = []
+    for condition, result in zip(conditions, unified, strict=False):
+        args += (condition, result)
+    args += unified[len(conditions) :]
+    return Term("case", tuple(args), common_type([result.type for result in unified]) or "")
+
+
+def boolean(operand: Bound, where: str) -> Bound:
+    """Return an operand that must be BOOLEAN."""
+    if _null(operand):
+        return Constant(None, "BOOLEAN")
+    if operand.type != "BOOLEAN":
+        raise mismatch(f"{where} is not BOOLEAN", f"It is {operand.type}.", "Compare it with something.")
+    return operand
+
+
+def text(operand: Bound, what: str) -> Bound:
+    """Return an operand that must be STRING."""
+    return _fit(operand, "STRING", what)
+
+
+def arithmetic(op: str, left: Bound, right: Bound) -> Term:
+    """Return an arithmetic operation; `op` is one of ``+ - * / div % pmod``."""
+    operands = [left, right]
+    kinds = [operand.type for operand in operands if not _null(operand)]
+    for kind in kinds:
+        _check_number(kind, f'"{op}"')
+    if op == "div" and "DOUBLE" in kinds:
+        raise mismatch('"div" is of whole numbers', "One operand is DOUBLE.", 'Use "/".')
+    wide, decimal = "DOUBLE" in kinds, any(map(is_decimal, kinds))
+    if decimal and not wide and op in ("div", "pmod"):
+        raise unsupported(f'"{op}" of DECIMALs', "It is computed for INT and BIGINT.", "CAST the operands.")
+    for i, operand in enumerate(operands):
+        if _null(operand) and family(operand.type) != "number":
+            operands[i] = Constant(None, kinds[0] if kinds else "INT")
+        elif isinstance(operand, Constant) and wide:
+            operands[i] = read_again(operand, "double") if operand.reader else operand
+        elif isinstance(operand, Constant) and decimal and operand.reader:
+            operands[i] = read_again(operand, "precise")
+    return Term(op, tuple(operands), result_type(op, [operand.type for operand in operands]))
+
+
+def negative(operand: Bound) -> Bound:
+    """Return the negation of a number that is no literal."""
+    if _null(operand):
+        return Constant(None, "INT")
+    if family(operand.type) != "number":
+        _check_number(operand.type, '"-"')
+    _check_turned(operand, '"-"')
+    return Term("neg", (operand,), operand.type)
+
+
+def _check_turned(operand: Bound, what: str) -> None:
+    """Refuse to turn the sign of what Spark rounds to 34 digits when it does."""
+    if is_decimal(operand.type) and decimal_size(operand.type)[0] > _TURNED_DIGITS:
+        raise unsupported(
+            f"{what} of {operand.type}", f"Spark rounds it to {_TURNED_DIGITS} digits.", "Subtract from 0."
+        )
+
+
+def _check_number(kind: str, what: str) -> None:
+    if kind in ("DATE", "TIMESTAMP"):
+        raise unsupported(
+            "arithmetic with dates", f"An operand of {what} is {kind}.", "There are date_add and datediff."
+        )
+    if family(kind) != "number":
+        raise mismatch(f"{what} is of numbers", f"One operand is {kind}.")
+
+
+def apply(name: str, args: Sequence[Bound]) -> Bound:
+    """Return a function of `functions.FUNCTIONS` applied to arguments.
+
+    Raises:
+        InputError: ``type-mismatch`` for too few, too many or the wrong arguments.
+    """
+    function = FUNCTIONS[name]
+    least, most = len(function.params) - function.optional, len(function.params)
+    if len(args) < least or (len(args) > most and not function.variadic):
+        takes = f"{least} or more" if function.variadic else f"{least} to {most}" if function.optional else str(most)
+        raise mismatch(f'function "{name}" takes {takes} arguments', f"There are {len(args)}.")
+    what = f'an argument of "{name}"'
+    if "COMMON" in function.params:
+        fitted = _null_if(args) if name == "nullif" else unify(args, f'"{name}"')
+    else:
+        params = function.params + function.params[-1:] * (len(args) - most)
+        fitted = tuple(_fit(argument, kind, what) for argument, kind in zip(args, params, strict=False))
+    if name == "abs":
+        _check_turned(fitted[0], '"abs"')
+    if name in ("round", "bround") and len(fitted) == 2 and is_decimal(fitted[0].type):
+        raise unsupported(f'"{name}" of a DECIMAL to a scale', "The result's type would depend on it.", "CAST it.")
+    if name in ("concat", "coalesce") and len(fitted) == 1:
+        return fitted[0]
+    return Term(name, fitted, result_type(name, [argument.type for argument in fitted]))
+
+
+def _null_if(args: Sequence[Bound]) -> tuple[Bound, ...]:
+    """Return the operands of nullif: the first one is the result, and keeps its type."""
+    first, other = comparable(args, looked_up=False)
+    if not isinstance(args[0], Constant) or args[0].type == first.type:
+        return first, other
+    if family(first.type) != "number":
+        raise unsupported('"nullif" of a text beside a date', "The result would be a STRING.", "CAST it.")
+    return args[0], other
+
+
+_CONSTANT_PARAMS = {"SCALE": ("INT", "literal"), "COUNT": ("INT", "count"), "PATTERN": ("STRING", "pattern")}
+"""Of a parameter that takes a constant only: its type, and how it is read."""
+_NULL_PARAMS = {"NUMBER": "INT", "WHOLE": "INT", "DAY": "DATE", "SCALE": "INT", "COUNT": "INT", "PATTERN": "STRING"}
+
+
+def _fit(argument: Bound, kind: str, what: str) -> Bound:
+    """Return an argument that suits a parameter."""
+    if _null(argument):
+        typed = kind in ("NUMBER", "WHOLE") and family(argument.type) == "number"
+        return argument if typed else Constant(None, _NULL_PARAMS.get(kind, kind))
+    if kind in _CONSTANT_PARAMS:
+        wanted, reader = _CONSTANT_PARAMS[kind]
+        if not isinstance(argument, Constant):
+            raise unsupported(f"{what} that is no constant", f"It must be one of type {wanted}.")
+        if argument.type != wanted:
+            raise mismatch(f"{what} is {argument.type}", f"It must be {wanted}.")
+        return read_again(argument, reader)
+    if isinstance(argument, Constant) and argument.reader and family(argument.type) == "number" and kind == "DOUBLE":
+        return coerce(argument, kind)
+    if isinstance(argument, Constant) and argument.type == "STRING" and kind in ("DATE", "TIMESTAMP"):
+        return coerce(argument, kind)
+    accepted = {
+        "WHOLE": ("INT", "BIGINT"),
+        "DAY": ("DATE", "TIMESTAMP"),
+    }.get(kind, (kind,))
+    if argument.type in accepted or (kind in ("NUMBER", "DOUBLE") and family(argument.type) == "number"):
+        return argument
+    wanted = {"NUMBER": "a number", "WHOLE": "INT or BIGINT", "DAY": "DATE or TIMESTAMP"}.get(kind, kind)
+    raise mismatch(f"{what} is {argument.type}", f"It must be {wanted}.", "CAST it.")
+
+
+def cast(operand: Bound, kind: str) -> Bound:
+    """Return the operand as another type; a constant DATE, TIMESTAMP or DOUBLE is a constant of that type."""
+    if isinstance(operand, Constant) and operand.reader:
+        if operand.type == "STRING" and kind in ("DATE", "TIMESTAMP"):
+            return coerce(operand, kind)
+        if family(operand.type) == "number" and kind == "DOUBLE":
+            return coerce(operand, kind)
+    castable = CASTS["DECIMAL" if is_decimal(operand.type) else operand.type]
+    target = "DECIMAL" if is_decimal(kind) else kind
+    # NULL is cast where a string would be, since it may stand for one in a signature.
+    if _null(operand) and (operand.type != "STRING" or target not in castable or kind in ("DATE", "TIMESTAMP")):
+        return Constant(None, kind)
+    if operand.type == kind:
+        return operand
+    if target not in castable:
+        raise unsupported(f"CAST of {operand.type} to {kind}", "The result would not be exactly Spark's.")
+    return Term("cast", (operand,), kind)

@@ -1,0 +1,266 @@
+"""The fast path: a CREATE CQ of a shape that was seen before is compiled by reading its literals only.
+
+The template is the text with its string and number literals, and the CQ's name, cut out (cq_text.py). What the first
+text of a template was compiled to tells which literal goes into which slot, and how it is read there. Whatever could
+come out differently from the whole path (a literal that is no lifted constant, a set that shrinks to one value, a
+number of another type where types matter, anything refused) takes the whole path instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from grouping.compiler.bound import Bound, Constant, Term
+from grouping.compiler.compiler import Draft, compile_draft, finish
+from grouping.compiler.constants import as_set, lift
+from grouping.compiler.signature import order
+from grouping.functions.functions import common_type
+from grouping.functions.text_size import check_growth, grows
+from grouping.model.catalog import Catalog, Stream
+from grouping.model.errors import InputError
+from grouping.model.expression import Column
+from grouping.model.group import CompiledQuery, ConstantRow, ConstantValue, SelectList
+from grouping.model.query import CreateCq
+from grouping.statements.command import parse
+from grouping.statements.cq_text import LITERAL, CqText
+from grouping.values.literals import READERS
+
+__all__ = ["Preparer"]
+
+_OPAQUE = re.compile(r"""["`\[{$#]|--|/\*""")
+"""What may hide a quote from the scan for literals: such a text is never a template."""
+_COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"))
+_SHAPES = 10_000
+_VARIANTS = 100
+
+Typed = tuple[str, ConstantValue]
+
+
+class _Fallback(Exception):  # noqa: N818 - no error: it never leaves this module
+    """The whole path must be taken."""
+
+
+class _Place(NamedTuple):
+    """Where a constant comes from: a literal, read in some way, or always the same."""
+
+    ordinal: int
+    """Which literal of the text, the first being the name; -1 for a constant that is always the same."""
+    read_text: Callable[[str], Typed]
+    """Of its kind of literal."""
+    of_string: bool
+    sign: str
+    literal_type: str
+    """The type that Spark gives the literal must be this; "" where it does not matter."""
+    beside: str
+    """The type that the constant must have one in common with; "" where any number will do."""
+    fixed: Typed
+
+    def read(self, literals: Sequence[str]) -> Typed:
+        """Return the constant's type and value in another text."""
+        ordinal, read_text, of_string, sign, literal_type, beside, fixed = self
+        if ordinal < 0:
+            return fixed
+        text = literals[ordinal]
+        if (text[0] == "'") != of_string:
+            raise _Fallback
+        if of_string:
+            text = text[1:-1]
+            return read_text(text.replace("''", "'") if "'" in text else text)
+        if sign:
+            text = sign + text
+        if literal_type and READERS["literal"](text)[0] != literal_type:
+            raise _Fallback
+        typed = read_text(text)
+        if beside and typed[0] != fixed[0] and common_type((beside, typed[0])) is None:
+            raise _Fallback
+        return typed
+
+
+_OF_STRINGS = frozenset(("string", "date", "timestamp", "pattern", "like"))
+
+
+class _Variant(NamedTuple):
+    """What depends on the literals that are no constants of the predicate: clauses and SELECT list."""
+
+    command: CreateCq
+    select: SelectList
+
+
+class _Shape(NamedTuple):
+    """A template, prepared."""
+
+    stream: Stream
+    query: CompiledQuery
+    places: tuple[tuple[_Place, ...] | _Place, ...]
+    """By slot; several for a set."""
+    kept: tuple[int, ...]
+    """The literals that must be those of a variant."""
+    variants: dict[tuple[str, ...], _Variant]
+    ordered: tuple[Bound, ...]
+    """The conjuncts when constants decide their order, else empty."""
+    grows: bool
+    """Whether constants decide how long a text becomes."""
+
+
+class Preparer:
+    """Compiles CREATE CQ statements, quickly where the shape is known; for one thread."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._shapes: dict[tuple[str, ...], _Shape] = {}
+
+    def create(self, text: CqText) -> tuple[CreateCq, CompiledQuery]:
+        """Return the command that a CREATE CQ is, and its SELECT, which is empty there, compiled.
+
+        Raises:
+            InputError: As `command.parse` and `compiler.compile_select` do; ``unknown-statement`` for another one.
+        """
+        if not text.is_cut:
+            command, draft = self._compile(str(text))
+            return _without_select(command), finish(draft)
+        shape = self._shapes.get(text.template.pieces)
+        if shape is not None:
+            # A stream that was dropped, or made anew, takes its shapes with it.
+            if self._catalog.find(shape.stream.name) is shape.stream:
+                try:
+                    return _read(shape, text)
+                except (_Fallback, InputError):
+                    pass
+            else:
+                del self._shapes[text.template.pieces]
+        return self._prepare(text)
+
+    def _compile(self, text: str) -> tuple[CreateCq, Draft]:
+        command = parse(text)
+        if not isinstance(command, CreateCq):
+            raise InputError("this is no CREATE CQ", code="unknown-statement", detail="A CREATE CQ is wanted here.")
+        return command, compile_draft(command.select, self._catalog)
+
+    def _prepare(self, text: CqText) -> tuple[CreateCq, CompiledQuery]:
+        """Take the whole path, and keep what it made of the template."""
+        whole, template = str(text), text.template.pieces
+        parsed, draft = self._compile(whole)
+        command, query = _without_select(parsed), finish(draft)
+        begin = len(template[0]) + len(text.literals[0])
+        start = whole.find(parsed.select, begin)
+        # The quote that may follow the name is none to hide behind.
+        if start < 0 or any(_OPAQUE.search(piece) for piece in (template[1].removeprefix('"'), *template[2:])):
+            return command, query
+        shape = self._shapes.get(template)
+        if shape is None:
+            shape = _shape(draft, query, _positions(whole, begin, start))
+        elif len(shape.variants) >= _VARIANTS:
+            shape.variants.clear()
+        kept = tuple(text.literals[ordinal] for ordinal in shape.kept)
+        shape.variants[kept] = _Variant(command, query.select)
+        try:
+            same = _read(shape, text) == (command, query)
+        except (_Fallback, InputError):
+            same = False
+        if not same:
+            self._shapes.pop(template, None)  # the next text of this template may suit it better
+        elif template not in self._shapes:
+            if len(self._shapes) >= _SHAPES:
+                del self._shapes[next(iter(self._shapes))]
+            self._shapes[template] = shape
+        return command, query
+
+
+def _without_select(command: CreateCq) -> CreateCq:
+    return msgspec.structs.replace(command, select="")
+
+
+def _positions(text: str, offset: int, start: int) -> dict[int, int]:
+    """Return which literal begins at each position of the SELECT; the first of all is the name."""
+    return {match.start() - start: i for i, match in enumerate(LITERAL.finditer(text, offset), 1)}
+
+
+def _shape(draft: Draft, query: CompiledQuery, positions: dict[int, int]) -> _Shape:
+    loose = _compared(draft.conjuncts)
+    places: list[tuple[_Place, ...] | _Place] = []
+    for constant in draft.constants:
+        beside = loose.get(id(constant))
+        if constant.members:
+            places.append(tuple(_place(member, positions, beside) for member in constant.members))
+        else:
+            places.append(_place(constant, positions, beside))
+    used = {place.ordinal for slot in places for place in (slot if isinstance(slot[0], _Place) else (slot,))}
+    kept = tuple(ordinal for ordinal in positions.values() if ordinal not in used)
+    ordered = draft.conjuncts if draft.ties else ()
+    return _Shape(draft.stream, query, tuple(places), kept, {}, ordered, grows(query.plan.conjuncts))
+
+
+def _compared(conjuncts: Sequence[Bound]) -> dict[int, str]:
+    """Return the type of what is compared with each constant, by its id: how it is read is that one's choice."""
+    found = {}
+    stack = list(conjuncts)
+    while stack:
+        node = stack.pop()
+        match node:
+            case Term(op, (Column() | Term() as other, Constant() as constant)) if op in _COMPARING:
+                found[id(constant)] = other.type
+        if isinstance(node, Term):
+            stack += node.args
+    return found
+
+
+def _place(constant: Constant, positions: dict[int, int], beside: str | None) -> _Place:
+    fixed = (constant.type, constant.value)
+    if constant.reader is None or constant.position not in positions:
+        return _Place(-1, READERS["literal"], False, "", "", "", fixed)
+    of_string = constant.reader in _OF_STRINGS
+    sign = "-" if not of_string and constant.text.startswith("-") else ""
+    kind = READERS["literal"](constant.text)[0] if beside is None and not of_string else ""
+    if beside is None or constant.reader != "decimal":  # all other ways of reading suit whatever stands beside
+        beside = ""
+    return _Place(positions[constant.position], READERS[constant.reader], of_string, sign, kind, beside, fixed)
+
+
+def _read(shape: _Shape, text: CqText) -> tuple[CreateCq, CompiledQuery]:
+    """Return what the whole path would.
+
+    Raises:
+        _Fallback: Where that is not sure.
+        InputError: Where a literal cannot be read, or makes a text too long; the whole path says it best.
+    """
+    literals = text.literals
+    variant = shape.variants.get(tuple([literals[ordinal] for ordinal in shape.kept]))
+    if variant is None:
+        raise _Fallback
+    types: list[str] = []
+    values: list[Any] = []
+    for place in shape.places:
+        if type(place) is _Place:
+            kind, value = place.read(literals)
+        else:
+            element, value = as_set([member.read(literals) for member in place])  # type: ignore[union-attr]
+            if len(value) == 1:
+                raise _Fallback
+            kind = f"SET<{element}>"
+        types.append(kind)
+        values.append(value)
+    row = _reordered(shape.ordered, types, values) if shape.ordered else ConstantRow(tuple(types), tuple(values))
+    if shape.grows:
+        check_growth(shape.query.plan.conjuncts, row)
+    like = variant.command
+    command = CreateCq(literals[0], "", like.or_replace, like.publish, like.trigger, like.start, like.expire)
+    return command, CompiledQuery(shape.query.plan, row, variant.select)
+
+
+def _reordered(conjuncts: Sequence[Bound], types: list[str], values: list[Any]) -> ConstantRow:
+    """Return the row of conjuncts with these constants, put in canonical order again."""
+    constants = iter([Constant(value, kind) for kind, value in zip(types, values, strict=True)])
+
+    def filled(bound: Bound) -> Bound:
+        if isinstance(bound, Constant):
+            return next(constants)
+        if isinstance(bound, Term):
+            return Term(bound.op, tuple([filled(argument) for argument in bound.args]), bound.type)
+        return bound
+
+    again, _ = order([filled(conjunct) for conjunct in conjuncts])
+    return lift(again)[1]

@@ -1,0 +1,163 @@
+"""A virtual destination's filter and SELECT list, as SQL that its reader applies (contract §6).
+
+What a reader's engine may compute otherwise than Spark does is refused: most functions, arithmetic and casts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from grouping.compiler.signature import render_part
+from grouping.model.catalog import RECORD_FIELDS
+from grouping.model.errors import InputError
+from grouping.model.expression import Call, Column, Expression, Slot, Value, walk
+from grouping.model.group import CompiledQuery, ConstantRow, ConstantValue, GroupPlan, SelectList
+
+__all__ = ["check_virtual", "filter_sql", "select_sql"]
+
+_EVERYWHERE = frozenset("= <> < <= > >= <=> in and or not is_null like case coalesce nullif".split())
+"""Operators and functions that SQL engines agree upon, operands being of one type."""
+
+
+def check_virtual(query: CompiledQuery) -> None:
+    """Check that a reader can apply a query by itself.
+
+    Raises:
+        InputError: ``unsupported-query``, naming the part that it cannot.
+    """
+    for expression in query.plan.conjuncts:
+        _check(expression, _EVERYWHERE, query.row.types)
+    for item in query.select.items:
+        _check(item.expression, frozenset(), ())
+
+
+def _check(expression: Expression, operators: frozenset[str], types: Sequence[str]) -> None:
+    for part in walk(expression):
+        if isinstance(part, Column) and part.name in RECORD_FIELDS:
+            why = f'The events that its reader gets do not tell "{part.name}".'
+        elif isinstance(part, Call) and part.op not in operators:
+            why = f'Its reader would have to apply "{part.op}" by its own SQL, where that may mean something else.'
+        elif isinstance(part, Call) and len(mixed := _choices(part, types)) > 1:
+            why = f'The values of "{part.op}" are {", ".join(sorted(mixed))}, which engines bring together differently.'
+        else:
+            continue
+        raise InputError(
+            "the query cannot be published VIRTUAL",
+            code="unsupported-query",
+            detail=why,
+            hint="Leave VIRTUAL out, or select and compare plain columns only.",
+        )
+
+
+def _choices(call: Call, types: Sequence[str]) -> set[str]:
+    """Return the types of the values of which one is chosen, those of whole numbers being one."""
+    match call.op:
+        case "case":
+            last = call.args[-1:] if len(call.args) % 2 else ()
+            values = (*call.args[1::2], *last)
+        case "coalesce" | "nullif":
+            values = call.args
+        case _:
+            return set()
+    kinds = (types[value.index] if isinstance(value, Slot) else value.type for value in values)
+    return {"BIGINT" if kind == "INT" else kind for kind in kinds}
+
+
+def filter_sql(plan: GroupPlan, row: ConstantRow) -> str:
+    """Return the predicate with its constants, ``TRUE`` where there is none.
+
+    Example:
+        >>> from grouping.model.expression import Slot
+        >>> above = Call(">", (Column("price", "DOUBLE"), Slot(0)), "BOOLEAN")
+        >>> filter_sql(GroupPlan("g_1", "s_1", "", (above,)), ConstantRow(("DOUBLE",), (5.0,)))
+        '"price" > 5.0e0'
+    """
+    constants = [_literal(kind, value) for kind, value in zip(row.types, row.values, strict=True)]
+    if not plan.conjuncts:
+        return "TRUE"
+    whole = plan.conjuncts[0] if len(plan.conjuncts) == 1 else Call("and", plan.conjuncts, "BOOLEAN")
+    return _rendered(whole, constants)
+
+
+def select_sql(select: SelectList) -> str:
+    """Return the SELECT list, every column under its name."""
+    return ", ".join(f"{_rendered(item.expression, [])} AS {_quoted(item.name)}" for item in select.items)
+
+
+def _rendered(expression: Expression, constants: list[str]) -> str:
+    """Return SQL in which every name is quoted: which words are reserved differs from engine to engine."""
+    texts = list(constants)
+
+    def with_names(part: Expression) -> Expression:
+        if isinstance(part, Column):
+            texts.append(_quoted(part.name))
+            return Slot(len(texts) - 1)
+        if isinstance(part, Value):
+            # Decimals and times are text here as they are in a result.
+            kind = part.type if part.type in ("BOOLEAN", "INT", "BIGINT", "DOUBLE") else "STRING"
+            texts.append(_literal(kind, part.value))
+            return Slot(len(texts) - 1)
+        if isinstance(part, Call) and part.op in _STANDARD:
+            named = list(map(with_names, part.args))
+            # IS binds closer than AND, and than a comparison in some engines.
+            inner = [
+                f"({render_part(one, texts)})" if isinstance(one, Call) else render_part(one, texts) for one in named
+            ]
+            texts.append(_STANDARD[part.op](inner))
+            return Slot(len(texts) - 1)
+        if isinstance(part, Call):
+            return Call(part.op, tuple(map(with_names, part.args)), part.type)
+        return part
+
+    whole = with_names(expression)
+    return render_part(whole, texts)
+
+
+def _case(args: Sequence[str]) -> str:
+    conditions, results = args[0 : len(args) // 2 * 2 : 2], args[1::2]
+    cases = "".join(f" WHEN {condition} THEN {result}" for condition, result in zip(conditions, results, strict=True))
+    return f"(CASE{cases}{f' ELSE {args[-1]}' if len(args) % 2 else ''} END)"
+
+
+def _same(sides: Sequence[str]) -> str:
+    return f"({sides[0]} IS NOT DISTINCT FROM {sides[1]})"
+
+
+_STANDARD = {"case": _case, "<=>": _same}
+"""What standard SQL writes otherwise than a signature does."""
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(kind: str, value: ConstantValue) -> str:
+    if isinstance(value, tuple):
+        return f"({', '.join(_literals(kind[4:-1], value))})"
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if kind == "STRING":
+        return "'" + str(value).replace("'", "''") + "'"
+    if isinstance(value, datetime):
+        return f"TIMESTAMP '{value.replace(tzinfo=None).isoformat(sep=' ')}'"
+    if kind == "DATE":
+        return f"DATE '{value}'"
+    if isinstance(value, float):
+        return _double(value)
+    return format(value, "f") if kind == "NUMERIC" else str(value)
+
+
+def _double(value: float) -> str:
+    """Return a literal of an approximate number, which standard SQL knows by its exponent: engines round no digits."""
+    if math.isinf(value):
+        return f"CAST('{'-' if value < 0 else ''}Infinity' AS DOUBLE PRECISION)"
+    text = repr(value)
+    return text if "e" in text else f"{text}e0"
+
+
+def _literals(kind: str, values: Iterable[ConstantValue]) -> list[str]:
+    return [_literal(kind, value) for value in values]

@@ -1,0 +1,53 @@
+"""Functions that are other spellings of operators and CASTs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grouping.compiler.bound import Bound, Term
+from grouping.compiler.operands import arithmetic, boolean, cases, cast, comparable, negative
+
+__all__ = ["rewritten"]
+
+_ARITHMETIC = {
+    "mod": "%",
+    "pmod": "pmod",
+    "try_add": "+",
+    "try_subtract": "-",
+    "try_multiply": "*",
+    "try_divide": "/",
+    "try_mod": "%",
+}
+
+
+def rewritten(name: str, args: Sequence[Bound]) -> Bound:
+    """Return one of `functions.REWRITTEN`, applied to as many arguments as it takes.
+
+    Raises:
+        InputError: ``type-mismatch`` for arguments of the wrong kind.
+    """
+    first = args[0]
+    match name:
+        case "if":
+            return cases([boolean(first, 'the condition of "if"')], args[1:])
+        case "positive":
+            return negative(negative(first)) if first.type in ("STRING", "BOOLEAN", "DATE", "TIMESTAMP") else first
+        case "negative":
+            return negative(first)
+        case "isnull":
+            return Term("is_null", (first,), "BOOLEAN")
+        case "isnotnull":
+            return _not_null(first)
+        case "nvl2":
+            return cases([_not_null(first)], args[1:])
+        case "equal_null":
+            return Term("<=>", comparable(args), "BOOLEAN")
+        case "to_date":
+            return cast(first, "DATE")
+        case "to_timestamp":
+            return cast(first, "TIMESTAMP")
+    return arithmetic(_ARITHMETIC[name], *args)
+
+
+def _not_null(operand: Bound) -> Term:
+    return Term("not", (Term("is_null", (operand,), "BOOLEAN"),), "BOOLEAN")

@@ -1,0 +1,208 @@
+"""From a SELECT's text to sqlglot's tree, with the names of functions kept as they are written.
+
+sqlglot rewrites the functions that it knows to those of its own dialect, whose meaning is not always Spark's
+(``ltrim('x', a)``, ``log10``). So each is handed over as an unknown function, marked by `FUNCTION_MARK`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from sqlglot import Dialect, exp
+from sqlglot.dialects.sqlite import SQLite
+from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from grouping.compiler.bound import too_large
+from grouping.model.errors import InputError
+
+__all__ = ["FUNCTION_MARK", "MAX_DEPTH", "read_select"]
+
+FUNCTION_MARK = "cq_"
+"""What the names of functions begin with in the tree."""
+
+MAX_DEPTH = 100
+"""Levels of nesting at most; chains of AND and OR of any length are one level."""
+
+_KEYWORDS = frozenset(
+    """all and any as between by case cast distinct div else end escape except exists extract from glob group having
+    ilike in intersect interval is join like limit not null offset on or order over partition regexp rlike select
+    similar some then to try_cast union using values when where window with within""".split()
+)
+"""Words before a parenthesis that are no functions."""
+
+_PREFIXES = frozenset((TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE))
+_NO_CALL_AFTER = frozenset((TokenType.ALIAS, TokenType.DCOLON, TokenType.DOT))
+_WITHIN = {
+    "trim": TokenType.FROM,
+    "substring": TokenType.FROM,
+    "substr": TokenType.FROM,
+    "position": TokenType.IN,
+}
+"""Functions that standard SQL writes with a word between their arguments: then sqlglot knows them best."""
+_GLUED = re.compile(r"([0-9]+\.?[0-9]*[eE][+-]?[0-9]+)([+-])([0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?)")
+"""Two numbers with an operator between them, of which sqlglot takes the first two and more for one."""
+_TOKENIZER = SQLite().tokenizer()
+_DIALECT = Dialect.get_or_raise(None)
+
+
+def read_select(text: str) -> exp.Select:
+    """Return the tree of one SELECT; literals have their place under ``meta["start"]``.
+
+    Raises:
+        InputError: ``syntax-error``, or ``unsupported-query`` for set operations and what is nested too deep.
+    """
+    try:
+        tokens = _parted(_TOKENIZER.tokenize(text), text)
+        _check_brackets(tokens, text)
+        _check_depth(tokens)
+        trees = _DIALECT.parser().parse(_stream_as_one(_marked(tokens), text), text)
+    except ParseError as error:
+        raise _syntax_error(error) from None
+    except SqlglotError:
+        raise InputError(
+            "the SELECT does not end", code="syntax-error", detail="A string or a name is not closed."
+        ) from None
+    except RecursionError:
+        raise too_large(f"it is nested deeper than {MAX_DEPTH} levels") from None
+    if len(trees) != 1 or trees[0] is None:
+        raise InputError(
+            "there should be one SELECT", code="syntax-error", detail=f"There are {len(trees)} statements."
+        )
+    tree = trees[0]
+    if isinstance(tree, exp.SetOperation):
+        raise InputError(
+            "set operations are not supported", code="unsupported-query", detail=f"{tree.key.upper()} is one."
+        )
+    if isinstance(tree, exp.Subquery):
+        raise InputError(
+            "subqueries are not supported", code="unsupported-query", detail="The SELECT is in parentheses."
+        )
+    if not isinstance(tree, exp.Select):
+        raise InputError("there should be a SELECT", code="syntax-error", detail=f"There is {tree.key.upper()}.")
+    return tree
+
+
+def _check_depth(tokens: Sequence[Token]) -> None:
+    depth = run = 0
+    for token in tokens:
+        kind = token.token_type
+        run = run + 1 if kind in _PREFIXES else 0
+        if kind in (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE):
+            depth += 1
+        elif kind in (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END):
+            depth -= 1
+        if depth + run > MAX_DEPTH:
+            raise too_large(f"it is nested deeper than {MAX_DEPTH} levels")
+
+
+def _check_brackets(tokens: Sequence[Token], text: str) -> None:
+    """Refuse what the tokenizer takes for a name in brackets, and Spark for an element of an array."""
+    if "[" in text and any(token.token_type is TokenType.IDENTIFIER and text[token.start] == "[" for token in tokens):
+        raise InputError(
+            "a nested column is not supported", code="unsupported-query", detail="Columns have scalar types."
+        )
+
+
+def _parted(tokens: list[Token], text: str) -> list[Token]:
+    """Return the tokens with ``1e1+1`` as three."""
+    parted: list[Token] = []
+    end = 0
+    for token in tokens:
+        if token.start < end:
+            continue  # of an exponent, which has been taken in
+        glued = _GLUED.match(text, token.start) if token.token_type is TokenType.NUMBER else None
+        if glued is None or glued.end(1) > token.end:
+            parted.append(token)
+            continue
+        kinds = (TokenType.NUMBER, TokenType.DASH if glued[2] == "-" else TokenType.PLUS, TokenType.NUMBER)
+        end = glued.end()
+        for group, kind in enumerate(kinds, 1):
+            first, behind = glued.span(group)
+            column = token.col - token.end - 1 + behind
+            parted.append(Token(kind, glued[group], token.line, column, first, behind - 1))
+    return parted
+
+
+def _marked(tokens: list[Token]) -> list[Token]:
+    """Return the tokens with the names of called functions marked."""
+    marked = []
+    depth = 0
+    for i, token in enumerate(tokens):
+        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+        if (
+            i + 1 < len(tokens)
+            and tokens[i + 1].token_type is TokenType.L_PAREN
+            and token.token_type not in (TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER)
+            and token.text.isidentifier()
+            and token.text.lower() not in _KEYWORDS
+            and not (i and tokens[i - 1].token_type in _NO_CALL_AFTER)
+            and not (i and depth == 0 and _begins_from(tokens, i - 1))
+            and not _has_within(tokens, i + 1, _WITHIN.get(token.text.lower()))
+        ):
+            marked.append(_renamed(token, TokenType.VAR, FUNCTION_MARK + token.text))
+        else:
+            marked.append(token)
+    return marked
+
+
+def _has_within(tokens: Sequence[Token], opening: int, word: TokenType | None) -> bool:
+    """Return whether a word stands directly within the parentheses that open there."""
+    if word is None:
+        return False
+    depth = 0
+    for token in tokens[opening:]:
+        if token.token_type is TokenType.L_PAREN:
+            depth += 1
+        elif token.token_type is TokenType.R_PAREN:
+            depth -= 1
+        if depth == 0:
+            return False
+        if depth == 1 and token.token_type is word:
+            return True
+    return False
+
+
+def _stream_as_one(tokens: list[Token], text: str) -> list[Token]:
+    """Return the tokens with a bare stream name such as ``eu.quotes-1`` made one quoted name."""
+    depth = 0
+    for i, token in enumerate(tokens):
+        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+        if depth == 0 and _begins_from(tokens, i):
+            break
+    else:
+        return tokens
+    first = last = i + 1
+    while last < len(tokens) and _of_name(text[tokens[last].start : tokens[last].end + 1]):
+        last += 1
+        if last < len(tokens) and tokens[last].start != tokens[last - 1].end + 1:
+            break
+    if last - first < 2:
+        return tokens
+    name = text[tokens[first].start : tokens[last - 1].end + 1]
+    return [*tokens[:first], _renamed(tokens[first], TokenType.IDENTIFIER, name), *tokens[last:]]
+
+
+def _begins_from(tokens: Sequence[Token], place: int) -> bool:
+    """Return whether the FROM clause begins there, and not the end of IS DISTINCT FROM."""
+    return tokens[place].token_type is TokenType.FROM and tokens[place - 1].token_type is not TokenType.DISTINCT
+
+
+def _of_name(source: str) -> bool:
+    return source in (".", "-") or source.replace(".", "_").replace("-", "_").isalnum() or source.isidentifier()
+
+
+def _renamed(token: Token, kind: TokenType, text: str) -> Token:
+    return Token(kind, text, token.line, token.col, token.start, token.end)
+
+
+def _syntax_error(error: ParseError) -> InputError:
+    first = error.errors[0] if error.errors else {}
+    place = f"Line {first.get('line')}, column {first.get('col')}"
+    near = str(first.get("highlight") or "").removeprefix(FUNCTION_MARK)[:60]
+    return InputError(
+        f'"{near}" is not expected here' if near else "the SELECT is not complete",
+        code="syntax-error",
+        detail=f"{place}: the SELECT cannot be read.",
+    )

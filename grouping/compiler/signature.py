@@ -1,0 +1,153 @@
+"""The signature of a predicate: its canonical order, and its text without constants."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import date
+from typing import Any
+
+from grouping.compiler.bound import Bound, Constant, Term
+from grouping.model.errors import InternalError
+from grouping.model.expression import Call, Column, Expression, Slot
+
+__all__ = ["order", "render", "render_name", "render_part"]
+
+_RANKS = {"=": 0, "in": 1, "<": 2, "<=": 2, ">": 2, ">=": 2}
+_COMMUTING = frozenset(("=", "<>", "<=>"))
+_TURNED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
+_PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_WORDS = frozenset("and or not in is null like rlike between case when then else end cast as div true false".split())
+_BETWEEN_SIDES = frozenset(("=", "<>", "<=>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "div", "in"))
+_INFIX = _BETWEEN_SIDES | {"and", "or", "not", "like", "rlike", "is_null"}
+
+Key = tuple[int, str, str, tuple[Any, ...]]
+"""Of a part, what it is ordered by: rank, first column, text with ``:c`` for every constant, and the constants."""
+
+
+def order(conjuncts: Iterable[Bound]) -> tuple[tuple[Bound, ...], bool]:
+    """Return conjuncts in canonical order, at every level.
+
+    Returns:
+        The conjuncts, and whether parts of equal shape stood side by side, so that their constants decided the order.
+    """
+    orderer = _Orderer()
+    keyed = orderer.sort([orderer.canonical(conjunct) for conjunct in conjuncts])
+    return tuple(part for part, _ in keyed), orderer.ties
+
+
+class _Orderer:
+    def __init__(self) -> None:
+        self.ties = False
+
+    def sort(self, keyed: list[tuple[Bound, Key]]) -> list[tuple[Bound, Key]]:
+        ordered = sorted(keyed, key=lambda pair: pair[1])
+        for (_, one), (_, other) in zip(ordered, ordered[1:], strict=False):
+            if one[2] == other[2] and one[3]:
+                self.ties = True
+        return ordered
+
+    def canonical(self, bound: Bound) -> tuple[Bound, Key]:
+        """Return a part in canonical order with its key."""
+        if isinstance(bound, Column):
+            return bound, (9, "", render_name(bound.name), ())
+        if isinstance(bound, Constant):
+            return bound, (10, "", ":c", (_constant_key(bound),))
+        parts = [self.canonical(argument) for argument in bound.args]
+        op = bound.op
+        if op in ("and", "or"):
+            parts = self.sort(parts)
+        elif len(parts) == 2 and (op in _COMMUTING or op in _TURNED):
+            op, parts = self._sides(op, parts)
+        term = Term(op, tuple(part for part, _ in parts), bound.type)
+        inner = [part.op if isinstance(part, Term) else "" for part, _ in parts]
+        shape = _shape(op, [key[2] for _, key in parts], inner, bound.type)
+        constants = tuple(constant for _, key in parts for constant in key[3])
+        plain = isinstance(term.args[0], Column) and len(term.args) == 2 and isinstance(term.args[1], Constant)
+        rank = _RANKS.get(op, 3) if plain else 3
+        return term, (rank, parts[0][1][2] if plain else "", shape, constants)
+
+    def _sides(self, op: str, parts: list[tuple[Bound, Key]]) -> tuple[str, list[tuple[Bound, Key]]]:
+        """Return a comparison's sides in order; of two equal shapes the operator decides, so that it is ``<``."""
+        left, right = parts[0][1], parts[1][1]
+        if op in _COMMUTING:
+            return op, self.sort(parts)
+        if (left[0] == 10, left[2]) > (right[0] == 10, right[2]) or (left[2] == right[2] and op in (">", ">=")):
+            return _TURNED[op], [parts[1], parts[0]]
+        return op, parts
+
+
+def _constant_key(constant: Constant) -> tuple[Any, ...]:
+    """Return something that orders any two constants: NULLs last, numbers among numbers, sets by their members."""
+    if constant.type.startswith("SET<"):
+        kind = constant.type[4:-1]
+        return (2, *(_constant_key(Constant(value, kind)) for value in constant.value))  # type: ignore[union-attr]
+    value = constant.value
+    if value is None:
+        return (1, constant.type)
+    if isinstance(value, date):
+        return (0, "time", value.isoformat(), constant.type)
+    return (0, "text" if isinstance(value, str) else "number", value, constant.type)
+
+
+def render_name(name: str) -> str:
+    """Return a name as SQL reads it, in quotes where it needs them."""
+    if _PLAIN_NAME.fullmatch(name) and name.lower() not in _WORDS:
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _shape(op: str, args: list[str], inner: list[str], kind: str) -> str:
+    """Return the text of an operator or function.
+
+    Args:
+        op: The operator.
+        args: The texts of its arguments.
+        inner: Their operators, "" for columns and constants: what is no function goes into parentheses.
+        kind: The type of the result.
+    """
+    if op in ("and", "or"):
+        parts = zip(args, inner, strict=True)
+        return f" {op.upper()} ".join(f"({arg})" if below in ("and", "or") else arg for arg, below in parts)
+    sides = [f"({arg})" if below in _INFIX else arg for arg, below in zip(args, inner, strict=True)]
+    if op in _BETWEEN_SIDES:
+        return f"{sides[0]} {op.upper()} {sides[1]}"
+    if op == "like":
+        return f"{sides[0]} LIKE {sides[1]}" + (f" ESCAPE {sides[2]}" if len(sides) == 3 else "")
+    if op == "rlike":
+        return f"{sides[0]} RLIKE {sides[1]}"
+    if op == "is_null":
+        return f"{sides[0]} IS NULL"
+    if op == "not":
+        return f"NOT {sides[0]}"
+    if op == "cast":
+        return f"cast({args[0]} AS {kind})"
+    return f"{op}({', '.join(args)})"
+
+
+def render(stream: str, conjuncts: Iterable[Expression]) -> str:
+    """Return the signature of canonical conjuncts over a stream.
+
+    Example:
+        >>> price = Column("price", "DOUBLE")
+        >>> render("quotes", [Call("<", (price, Slot(0)), "BOOLEAN")])
+        'SELECT … FROM quotes WHERE price < :c0'
+    """
+    parts = list(conjuncts)
+    head = f"SELECT … FROM {render_name(stream)}"
+    if not parts:
+        return head
+    return f"{head} WHERE {render_part(parts[0] if len(parts) == 1 else Call('and', tuple(parts), 'BOOLEAN'))}"
+
+
+def render_part(expression: Expression, constants: Sequence[str] = ()) -> str:
+    """Return the text of a part of a signature; with the texts of constants, these stand in their slots."""
+    match expression:
+        case Slot(index):
+            return constants[index] if constants else f":c{index}"
+        case Call(op, args, kind):
+            inner = [argument.op if isinstance(argument, Call) else "" for argument in args]
+            return _shape(op, [render_part(argument, constants) for argument in args], inner, kind)
+        case Column(name):
+            return render_name(name)
+    raise InternalError(f"a constant was not lifted: {expression}")

@@ -1,0 +1,235 @@
+"""What workers saw of a stream lately: samples of its columns, and what each group cost; and estimates from these.
+
+Figures for people, for the choice of an index and for admission. No result depends on them: values are rounded to
+doubles, strings are cut, and each conjunct is taken to be independent of the others.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from heapq import merge
+from itertools import takewhile
+from math import inf, prod
+
+import msgspec
+
+from grouping.compiler.access_path import AccessPath
+from grouping.model.expression import Call, Column, Expression, Slot
+from grouping.model.group import ConstantRow
+from grouping.values.like_pattern import like_prefix
+
+__all__ = ["ColumnSample", "GroupLoad", "PartitionStatistics", "Rounded", "StreamStatistics", "rounded"]
+
+_UNKNOWN = 0.1
+"""The part of events that a predicate lets through of which samples tell nothing (System R's guess)."""
+_ENOUGH = 100
+"""Sampled events below which nothing is concluded."""
+_STALE_MS = 60_000
+"""A partition's figures are left out when they are this much older than the newest ones."""
+_TEXT = 64
+
+Rounded = float | str
+"""A value as samples hold it."""
+
+
+def rounded(value: object) -> Rounded | None:
+    """Return a column's value or a constant as samples hold it; None for NULL."""
+    if isinstance(value, str):
+        return value[:_TEXT]
+    if isinstance(value, datetime):
+        return value.timestamp()
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day, tzinfo=UTC).timestamp()
+    if value != value:  # noqa: PLR0124  NaN, which Spark puts above every number
+        return inf
+    return float(value) if isinstance(value, bool | int | float | Decimal) else None
+
+
+class ColumnSample(msgspec.Struct, frozen=True, array_like=True):
+    """A column's values in the sampled events."""
+
+    nulls: int
+    values: list[Rounded]
+    """Those that are not NULL, in order."""
+
+    @property
+    def size(self) -> int:
+        """How many events were sampled."""
+        return self.nulls + len(self.values)
+
+    def below(self, constant: Rounded, *, equal: bool) -> int:
+        """Return how many values are less than a constant, or equal to it."""
+        found = bisect_right if equal else bisect_left
+        return found(self.values, constant)
+
+
+class GroupLoad(msgspec.Struct, frozen=True, array_like=True):
+    """What a group cost lately."""
+
+    path: AccessPath
+    """The index in use."""
+    rows: int
+    """Entries of its constant tables."""
+    events: float
+    candidates: float
+    """Rows that the index left to be checked, over all events."""
+    matches: float
+    """Records for its destinations, over all events; of a virtual group one an event at most."""
+    micros: float
+    """Time spent, µs, over all events."""
+
+    def per_event(self, total: float) -> float:
+        """Return one of the totals per event."""
+        return total / self.events if self.events else 0.0
+
+
+class PartitionStatistics(msgspec.Struct, frozen=True, array_like=True):
+    """What the tasks of one source partition saw lately."""
+
+    at_ms: int
+    """When this was written."""
+    epoch: int
+    version: int
+    """Of the constant tables."""
+    columns: dict[str, ColumnSample]
+    groups: dict[str, GroupLoad]
+    table_bytes: int = 0
+    """Memory of all the stream's constant tables in the worker."""
+
+
+class StreamStatistics:
+    """The statistics of all partitions together."""
+
+    def __init__(self, parts: Iterable[PartitionStatistics] = ()) -> None:
+        """Take what the partitions' tasks wrote; what is much older than the newest is left out."""
+        found = list(parts)
+        newest = max((part.at_ms for part in found), default=0)
+        self._parts = [part for part in found if part.at_ms > newest - _STALE_MS]
+        self._columns: dict[str, ColumnSample | None] = {}
+        self._groups: dict[str, GroupLoad | None] = {}
+        self.version = min(((part.epoch, part.version) for part in self._parts), default=(0, 0))
+        """Epoch and version of the constant tables that all figures include."""
+        self.table_bytes = max((part.table_bytes for part in self._parts), default=None)
+        """Memory of the constant tables in the worker with the largest ones; None when no worker told."""
+
+    def column(self, name: str) -> ColumnSample | None:
+        """Return the sample of a column; None while too few events were seen."""
+        if name not in self._columns:
+            samples = [part.columns[name] for part in self._parts if name in part.columns]
+            values = list(merge(*(sample.values for sample in samples)))
+            whole = ColumnSample(sum(sample.nulls for sample in samples), values)
+            self._columns[name] = whole if whole.size >= _ENOUGH else None
+        return self._columns[name]
+
+    def group(self, group_id: str) -> GroupLoad | None:
+        """Return what a group cost; None when no event was evaluated for it lately."""
+        if group_id not in self._groups:
+            loads = [part.groups[group_id] for part in self._parts if group_id in part.groups]
+            last = max(loads, key=lambda load: load.events, default=None)
+            self._groups[group_id] = last and GroupLoad(
+                last.path,
+                max(load.rows for load in loads),
+                sum(load.events for load in loads),
+                sum(load.candidates for load in loads),
+                sum(load.matches for load in loads),
+                sum(load.micros for load in loads),
+            )
+        return self._groups[group_id]
+
+    def matches(self, conjuncts: Sequence[Expression], row: ConstantRow) -> float | None:
+        """Return what part of the events a query is expected to match; None while too few were seen."""
+        if not conjuncts:
+            return 1.0
+        bounds = self._bounds(conjuncts, row)
+        parts = [self._part(each, row) for each in conjuncts if _bounded(each) not in bounds]
+        parts += bounds.values()
+        known = [part for part in parts if part is not None]
+        # Without any sample there is nothing to say; beside one, what it does not tell of is guessed.
+        return prod(known) * _UNKNOWN ** (len(parts) - len(known)) if known else None
+
+    def candidates(self, path: AccessPath, conjuncts: Sequence[Expression], row: ConstantRow) -> float | None:
+        """Return for what part of the events a query is expected to be a candidate of an index."""
+        return self.matches([conjuncts[position] for position in path.keys], row)
+
+    def _bounds(self, conjuncts: Sequence[Expression], row: ConstantRow) -> dict[str, float]:
+        """Return what part of the events lies within both bounds of a column that has two: they are one condition."""
+        sides: dict[str, tuple[list[float], list[float]]] = {}
+        for conjunct in conjuncts:
+            part, name = self._part(conjunct, row), _bounded(conjunct)
+            if name and part is not None and isinstance(conjunct, Call):
+                sides.setdefault(name, ([], []))[conjunct.op.startswith("<")].append(part)
+        return {
+            name: max(0.0, min(above) + min(below) - (self._part(_present(name), row) or 0.0))
+            for name, (above, below) in sides.items()
+            if above and below
+        }
+
+    def _part(self, conjunct: Expression, row: ConstantRow) -> float | None:
+        match conjunct:
+            case Call("not", (inner,)):
+                part = self._part(inner, row)
+                return None if part is None else 1.0 - part
+            case Call("and", parts):
+                return self.matches(parts, row)
+            case Call("or", parts):
+                found = [self._part(part, row) for part in parts]
+                known = [part for part in found if part is not None]
+                return min(1.0, sum(known)) if len(known) == len(found) else None
+            case Call("is_null", (Column(name),)):
+                sample = self.column(name)
+                return None if sample is None else sample.nulls / sample.size
+            case Call(op, (Column(name), Slot(index))):
+                sample = self.column(name)
+                return None if sample is None else _compared(op, sample, row.values[index])
+        return None
+
+
+def _bounded(conjunct: Expression) -> str:
+    """Return the column of ``column < :c`` and its like, "" for anything else."""
+    match conjunct:
+        case Call("<" | "<=" | ">" | ">=", (Column(name), Slot())):
+            return name
+    return ""
+
+
+def _present(name: str) -> Expression:
+    return Call("not", (Call("is_null", (Column(name, ""),), "BOOLEAN"),), "BOOLEAN")
+
+
+def _compared(op: str, sample: ColumnSample, constant: object) -> float | None:
+    """Return what part of the sampled events a comparison is TRUE for."""
+    if op == "in" and isinstance(constant, tuple):
+        return min(1.0, sum(_compared("=", sample, member) or 0.0 for member in constant))
+    value = rounded(constant)
+    if value is None:
+        return 0.0
+    if op in ("like", "startswith"):
+        return _beginning(sample, (value, True) if op == "startswith" else like_prefix(str(value)))
+    if sample.values and isinstance(value, str) != isinstance(sample.values[0], str):
+        return None
+    less, up_to, count = sample.below(value, equal=False), sample.below(value, equal=True), len(sample.values)
+    counted = {
+        "=": up_to - less,
+        "<>": count - up_to + less,
+        "<": less,
+        "<=": up_to,
+        ">": count - up_to,
+        ">=": count - less,
+    }
+    return counted[op] / sample.size if op in counted else None
+
+
+def _beginning(sample: ColumnSample, prefix: tuple[Rounded, bool] | None) -> float | None:
+    """Return what part of the sampled events begins with a text; None where more than that is asked for."""
+    if prefix is None:
+        return 0.0
+    text, is_all = prefix
+    if not is_all:
+        return None
+    first = sample.below(text, equal=False)
+    return (
+        sum(1 for _ in takewhile(lambda value: str(value).startswith(str(text)), sample.values[first:])) / sample.size
+    )

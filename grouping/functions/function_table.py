@@ -1,0 +1,77 @@
+"""The README's section on what an expression may use: made from the tables that the compiler reads."""
+
+from __future__ import annotations
+
+from grouping.functions.functions import ALIASES, CASTS, FUNCTIONS, REWRITTEN, Function, result_type
+
+__all__ = ["BEGIN", "END", "GROUPS", "function_table"]
+
+BEGIN, END = "<!-- functions -->", "<!-- /functions -->"
+"""The lines in the README between which the section stands."""
+
+GROUPS = {
+    "Strings": """ascii bit_length concat concat_ws contains endswith instr left length locate lower lpad ltrim
+        octet_length repeat replace reverse right rlike rpad rtrim split_part startswith substring translate trim
+        upper""",
+    "Numbers": """abs bround ceil exp floor isnan ln log log10 log2 mod negative pmod positive pow round sign sqrt
+        try_add try_divide try_mod try_multiply try_subtract""",
+    "Dates and times": """add_months date_add date_from_unix_date date_sub date_trunc datediff day dayofweek dayofyear
+        hour last_day make_date minute month next_day quarter second timestamp_micros timestamp_millis
+        timestamp_seconds to_date to_timestamp trunc unix_date unix_micros unix_millis unix_seconds weekday weekofyear
+        year""",
+    "Any type": "coalesce equal_null greatest if isnotnull isnull least nullif nvl2",
+}
+"""Every function that a query may use, where the section shows it."""
+
+_PARAMS = {
+    "COMMON": "any",
+    "COUNT": "count",
+    "DAY": "DATE or TIMESTAMP",
+    "DOUBLE": "number",
+    "NUMBER": "number",
+    "PATTERN": "pattern",
+    "SCALE": "scale",
+    "WHOLE": "INT or BIGINT",
+}
+_EXAMPLES = {"COMMON": "", "COUNT": "INT", "DAY": "DATE", "NUMBER": "", "PATTERN": "STRING", "SCALE": "INT"}
+_OPERATORS = (
+    "`= <> != < <= > >= <=>`, `IS [NOT] DISTINCT FROM`, `BETWEEN`, `IN`, `LIKE … ESCAPE`, `RLIKE`, `IS [NOT] NULL`, "
+    "`IS [NOT] TRUE`, `AND OR NOT`, `+ - * / % div`, `||`, `CASE`, `CAST`"
+)
+_NOTES = (
+    "A *pattern* is a constant of characters, sets, groups, `|`, `^`, a last `$`, `* + ? {n,m}`, `\\d \\w \\s` and a "
+    "first `(?i)`; a *scale* and a *count* (of up to 1000) are constants too.",
+    "DECIMAL arithmetic has Spark's precision and scale, and is rounded half up. Dates are of the years 1 to 9999; "
+    "what would leave these is NULL.",
+    "Refused, because the result depends on the version of Java or would not be exact: CAST of DOUBLE to STRING and "
+    "DECIMAL, of STRING to TIMESTAMP (a constant in ISO 8601 apart), `div` and `pmod` of DECIMALs, `round` of a "
+    "DECIMAL to a scale, `-` and `abs` of one of more than 34 digits.",
+)
+
+
+def function_table() -> str:
+    """Return the section as Markdown, without the lines around it."""
+    lines = [f"**Operators**: {_OPERATORS}.", ""]
+    for title, names in GROUPS.items():
+        lines += [f"**{title}**: {', '.join(_shown(name) for name in names.split())}.", ""]
+    other = ", ".join(f"`{alias}` ({name})" for alias, name in sorted(ALIASES.items()))
+    lines += [f"**Other names**: {other}.", "", "| CAST of | to |", "|---|---|"]
+    lines += [f"| {source} | {', '.join(sorted(targets))} |" for source, targets in sorted(CASTS.items())]
+    for note in _NOTES:
+        lines += ["", note]
+    return "\n".join(lines)
+
+
+def _shown(name: str) -> str:
+    function = FUNCTIONS.get(name)
+    if function is None:
+        return f"`{name}({', '.join(['…'] * REWRITTEN[name])})`"
+    result = result_type(name, [_EXAMPLES.get(param, param) for param in function.params])
+    return f"`{name}({_params(function)})`" + (f" {result}" if result else "")
+
+
+def _params(function: Function) -> str:
+    names = [_PARAMS.get(param, param) for param in function.params]
+    needed = len(names) - function.optional
+    text = ", ".join(names[:needed]) + "".join(f"[, {name}]" for name in names[needed:])
+    return f"{text}, …" if function.variadic else text

@@ -1,0 +1,249 @@
+"""The scalar functions and operators that a query may use, and the types that Spark 4 gives their results.
+
+What stands here is what `spark_jobs` computes exactly as Spark does; anything else of Spark's is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from grouping.model.decimal_types import WIDEST, decimal_result, decimal_size, exact_size, is_decimal
+
+__all__ = ["ALIASES", "CASTS", "FUNCTIONS", "REWRITTEN", "Function", "common_type", "family", "result_type"]
+
+
+class Function(NamedTuple):
+    """What a function takes; its result's type is `result_type`'s business."""
+
+    params: tuple[str, ...]
+    """Of each argument: a type (``DOUBLE`` takes every number); ``WHOLE`` (INT, BIGINT); ``NUMBER`` (any); ``DAY``
+    (DATE or TIMESTAMP); ``SCALE``, ``COUNT`` and ``PATTERN``, which are constants; or ``COMMON``: these arguments have
+    one type that they all widen to."""
+    optional: int = 0
+    """How many of the last parameters may be left out."""
+    variadic: bool = False
+    """Whether the last parameter may be repeated."""
+
+
+_STRINGS = ("STRING", "STRING")
+
+FUNCTIONS: dict[str, Function] = {
+    "upper": Function(("STRING",)),
+    "lower": Function(("STRING",)),
+    "length": Function(("STRING",)),
+    "octet_length": Function(("STRING",)),
+    "bit_length": Function(("STRING",)),
+    "ascii": Function(("STRING",)),
+    "trim": Function(_STRINGS, 1),
+    "ltrim": Function(_STRINGS, 1),
+    "rtrim": Function(_STRINGS, 1),
+    "substring": Function(("STRING", "INT", "INT"), 1),
+    "split_part": Function(("STRING", "STRING", "INT")),
+    "concat": Function(("STRING",), variadic=True),
+    "concat_ws": Function(_STRINGS, 1, variadic=True),
+    "replace": Function(("STRING", "STRING", "STRING"), 1),
+    "translate": Function(("STRING", "STRING", "STRING")),
+    "lpad": Function(("STRING", "COUNT", "STRING"), 1),
+    "rpad": Function(("STRING", "COUNT", "STRING"), 1),
+    "repeat": Function(("STRING", "COUNT")),
+    "left": Function(("STRING", "INT")),
+    "right": Function(("STRING", "INT")),
+    "startswith": Function(_STRINGS),
+    "endswith": Function(_STRINGS),
+    "contains": Function(_STRINGS),
+    "rlike": Function(("STRING", "PATTERN")),
+    "instr": Function(_STRINGS),
+    "locate": Function(_STRINGS),
+    "reverse": Function(("STRING",)),
+    "abs": Function(("NUMBER",)),
+    "ceil": Function(("NUMBER",)),
+    "floor": Function(("NUMBER",)),
+    "round": Function(("NUMBER", "SCALE"), 1),
+    "bround": Function(("NUMBER", "SCALE"), 1),
+    "sign": Function(("DOUBLE",)),
+    "sqrt": Function(("DOUBLE",)),
+    "exp": Function(("DOUBLE",)),
+    "pow": Function(("DOUBLE", "DOUBLE")),
+    "ln": Function(("DOUBLE",)),
+    "log": Function(("DOUBLE", "DOUBLE"), 1),
+    "log2": Function(("DOUBLE",)),
+    "log10": Function(("DOUBLE",)),
+    "isnan": Function(("DOUBLE",)),
+    "greatest": Function(("COMMON", "COMMON"), variadic=True),
+    "least": Function(("COMMON", "COMMON"), variadic=True),
+    "coalesce": Function(("COMMON",), variadic=True),
+    "nullif": Function(("COMMON", "COMMON")),
+    "year": Function(("DAY",)),
+    "month": Function(("DAY",)),
+    "day": Function(("DAY",)),
+    "quarter": Function(("DAY",)),
+    "weekofyear": Function(("DAY",)),
+    "dayofyear": Function(("DAY",)),
+    "dayofweek": Function(("DAY",)),
+    "weekday": Function(("DAY",)),
+    "hour": Function(("TIMESTAMP",)),
+    "minute": Function(("TIMESTAMP",)),
+    "second": Function(("TIMESTAMP",)),
+    "date_add": Function(("DATE", "INT")),
+    "date_sub": Function(("DATE", "INT")),
+    "datediff": Function(("DATE", "DATE")),
+    "add_months": Function(("DATE", "INT")),
+    "last_day": Function(("DATE",)),
+    "next_day": Function(("DATE", "STRING")),
+    "make_date": Function(("INT", "INT", "INT")),
+    "trunc": Function(("DATE", "STRING")),
+    "date_trunc": Function(("STRING", "TIMESTAMP")),
+    "unix_date": Function(("DATE",)),
+    "date_from_unix_date": Function(("INT",)),
+    "unix_seconds": Function(("TIMESTAMP",)),
+    "unix_millis": Function(("TIMESTAMP",)),
+    "unix_micros": Function(("TIMESTAMP",)),
+    "timestamp_seconds": Function(("WHOLE",)),
+    "timestamp_millis": Function(("WHOLE",)),
+    "timestamp_micros": Function(("WHOLE",)),
+}
+"""The functions by the name under which they are compiled; those of `REWRITTEN` are made of operators.
+
+``trim`` and its like have the text first and the characters to trim second, whatever the spelling."""
+
+ALIASES = {
+    "ucase": "upper",
+    "lcase": "lower",
+    "char_length": "length",
+    "character_length": "length",
+    "len": "length",
+    "substr": "substring",
+    "ceiling": "ceil",
+    "signum": "sign",
+    "nvl": "coalesce",
+    "ifnull": "coalesce",
+    "power": "pow",
+    "btrim": "trim",
+    "position": "locate",
+    "charindex": "locate",
+    "regexp": "rlike",
+    "regexp_like": "rlike",
+    "dayofmonth": "day",
+    "dateadd": "date_add",
+    "date_diff": "datediff",
+}
+"""Spark's other names of the same functions."""
+
+REWRITTEN: dict[str, int] = {
+    "if": 3,
+    "mod": 2,
+    "pmod": 2,
+    "try_add": 2,
+    "try_subtract": 2,
+    "try_multiply": 2,
+    "try_divide": 2,
+    "try_mod": 2,
+    "positive": 1,
+    "negative": 1,
+    "isnull": 1,
+    "isnotnull": 1,
+    "equal_null": 2,
+    "nvl2": 3,
+    "to_date": 1,
+    "to_timestamp": 1,
+}
+"""Functions that are compiled as operators and CASTs, with the number of their arguments."""
+
+CASTS: dict[str, frozenset[str]] = {
+    "STRING": frozenset(("BOOLEAN", "INT", "BIGINT", "DOUBLE", "DECIMAL", "DATE")),
+    "BOOLEAN": frozenset(("INT", "BIGINT", "DOUBLE", "STRING")),
+    "INT": frozenset(("BOOLEAN", "INT", "BIGINT", "DOUBLE", "DECIMAL", "STRING", "TIMESTAMP")),
+    "BIGINT": frozenset(("BOOLEAN", "INT", "BIGINT", "DOUBLE", "DECIMAL", "STRING", "TIMESTAMP")),
+    "DOUBLE": frozenset(("BOOLEAN", "INT", "BIGINT")),
+    "DECIMAL": frozenset(("BOOLEAN", "INT", "BIGINT", "DOUBLE", "DECIMAL", "STRING")),
+    "DATE": frozenset(("TIMESTAMP", "STRING")),
+    "TIMESTAMP": frozenset(("INT", "BIGINT", "DATE", "STRING")),
+}
+"""What may be CAST to what."""
+
+_RESULTS = {
+    "BOOLEAN": "= <> < <= > >= <=> and or not in is_null like rlike between startswith endswith contains isnan",
+    "STRING": "upper lower trim ltrim rtrim substring split_part concat concat_ws replace translate "
+    "left right lpad rpad repeat reverse",
+    "INT": "length octet_length bit_length ascii instr locate year quarter month weekofyear day dayofyear dayofweek "
+    "weekday hour minute second datediff unix_date",
+    "BIGINT": "div unix_seconds unix_millis unix_micros",
+    "DOUBLE": "sign sqrt exp pow ln log log2 log10",
+    "DATE": "date_add date_sub add_months last_day next_day make_date trunc date_from_unix_date",
+    "TIMESTAMP": "date_trunc timestamp_seconds timestamp_millis timestamp_micros",
+}
+_FIXED = {op: kind for kind, ops in _RESULTS.items() for op in ops.split()}
+_OF_FIRST = frozenset(("neg", "abs", "nullif"))
+_ARITHMETIC = frozenset(("+", "-", "*", "/", "%"))
+_TO_WHOLE = frozenset(("ceil", "floor", "round", "bround"))
+_NUMBERS = ("INT", "BIGINT", "DOUBLE")
+
+
+def family(kind: str) -> str:
+    """Return ``number`` for every number's type, else the type itself.
+
+    Example:
+        >>> family("DECIMAL(10,2)"), family("DATE")
+        ('number', 'DATE')
+    """
+    return "number" if kind in _NUMBERS or kind == "NUMERIC" or is_decimal(kind) else kind
+
+
+def result_type(op: str, kinds: Sequence[str]) -> str:
+    """Return the type of an operator's or function's result over arguments of these types.
+
+    An argument's type is "" where only the row's constants tell it, and so is the result's where it depends on one.
+    ``cast`` carries its own type.
+
+    Example:
+        >>> result_type("+", ["INT", "BIGINT"]), result_type("*", ["DOUBLE", ""]), result_type("-", ["INT", ""])
+        ('BIGINT', 'DOUBLE', '')
+    """
+    if op in _FIXED:
+        return _FIXED[op]
+    if op in _OF_FIRST:
+        return kinds[0]
+    if op in _ARITHMETIC and "DOUBLE" not in kinds:
+        if "" in kinds:
+            return ""
+        if any(map(is_decimal, kinds)):
+            return decimal_result(op, kinds[0], kinds[1])
+    if op == "/":
+        return "DOUBLE"
+    if op in _TO_WHOLE:
+        return _whole(op, kinds[0])
+    if op == "case":
+        kinds = [kind for i, kind in enumerate(kinds) if i % 2 or (i == len(kinds) - 1)]
+    return common_type(kinds) or ""
+
+
+def _whole(op: str, kind: str) -> str:
+    """Return the type of a rounded number."""
+    if is_decimal(kind):
+        precision, scale = decimal_size(kind)
+        return f"DECIMAL({min(precision - scale + (op in ('round', 'bround') or scale > 0), WIDEST)},0)"
+    return kind if op in ("round", "bround") or not kind else "BIGINT"
+
+
+def common_type(kinds: Sequence[str]) -> str | None:
+    """Return the type that values of these types widen to, as Spark's implicit casts do, or None when there is none."""
+    known = {kind for kind in kinds if kind}
+    if len(known) == 1 and (len(kinds) == len(known) or family(*known) != "number" or known == {"DOUBLE"}):
+        return known.pop()
+    if {family(kind) for kind in known} - {"number"}:
+        return known.pop() if len(known) == 1 else None
+    if "DOUBLE" in known:
+        return "DOUBLE"
+    if "" in kinds:
+        return ""
+    if known <= {"INT", "BIGINT"}:
+        return "BIGINT" if "BIGINT" in known else "INT"
+    return _common_decimal(known)
+
+
+def _common_decimal(kinds: set[str]) -> str | None:
+    sizes = [exact_size(kind) for kind in kinds]
+    scale = max(size[1] for size in sizes)
+    precision = max(size[0] - size[1] for size in sizes) + scale
+    return f"DECIMAL({precision},{scale})" if precision <= WIDEST else None

@@ -1,0 +1,164 @@
+"""How long texts can become within an expression, by what its functions do to the texts that it reads.
+
+The same reckoning serves the gateway, which knows constants only, and the evaluator, which knows the longest text of
+each column, or the texts of each row: sizes are whole numbers, or arrays of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from grouping.model.errors import InputError
+from grouping.model.expression import Call, Column, Expression, Slot, Value, walk
+from grouping.model.group import ConstantRow
+from grouping.values.literals import LARGEST_COUNT
+
+__all__ = ["Size", "TextSizes", "check_growth", "constant_size", "grows"]
+
+Size = Any
+"""Bytes in UTF-8, 0 for what is no text: an int, or a NumPy array with one for each row."""
+
+_GROWING = frozenset(("concat", "concat_ws", "replace", "repeat"))
+_ORDINARY = 100
+"""Bytes of a text in a column, as it is reckoned with before there is any."""
+_MOST_MADE = 1 << 20
+"""Bytes that may be made of such texts. What the evaluator allows is a setting of its own."""
+_MOST_CASED = 3
+"""Bytes that one byte may become in another case: U+0390 is two, and three letters of two bytes in capitals."""
+_WIDEST = 4
+"""Bytes of the longest character."""
+_LONGEST_SCALAR = 64
+"""Bytes, and more than enough, of a number, a date or a time as text."""
+
+
+class TextSizes:
+    """The sizes of the texts that an expression reads and computes.
+
+    Example:
+        >>> s = Column("s", "STRING")
+        >>> sizes = TextSizes(lambda leaf: 100 if leaf == s else constant_size(leaf), limit=1_000)
+        >>> both = Call("concat", (s, Value("é", "STRING")), "STRING")
+        >>> int(sizes.of(Call("repeat", (both, Value(50, "INT")), "STRING")))
+        1000
+        >>> int(sizes.longest), int(sizes.total)
+        (5100, 1204)
+    """
+
+    def __init__(self, leaf: Callable[[Column | Slot | Value], Size], limit: int) -> None:
+        """Take what tells the size of a column, slot or constant, and the most that a computed text may have."""
+        self._leaf = leaf
+        self._limit = limit
+        self.longest: Size = 0
+        """Of the texts that are computed, before any is cut off at the limit."""
+        self.total: Size = 0
+        """Of all texts that are read or computed."""
+
+    def of(self, expression: Expression) -> Size:
+        """Return the most bytes of the expression's value, and add all texts within it up."""
+        if not isinstance(expression, Call):
+            size = self._leaf(expression)
+        else:
+            computed = _computed(expression, [self.of(argument) for argument in expression.args])
+            self.longest = np.maximum(self.longest, computed)
+            size = np.minimum(computed, self._limit)
+        self.total = self.total + size
+        return size
+
+
+def grows(expressions: Iterable[Expression]) -> bool:
+    """Tell whether some function in expressions makes texts longer than its operands."""
+    return any(isinstance(part, Call) and part.op in _GROWING for one in expressions for part in walk(one))
+
+
+def check_growth(expressions: Iterable[Expression], row: ConstantRow) -> None:
+    """Check that ordinary columns do not make texts that are NULL for their length.
+
+    Args:
+        expressions: What is computed.
+        row: Of the slots.
+
+    Raises:
+        InputError: ``unsupported-query``; nothing but NULL could come of most events.
+    """
+    for expression in expressions:
+        sizes = TextSizes(_ordinary_size, _MOST_MADE)
+        sizes.of(_ordinary(expression, row))
+        if sizes.longest > _MOST_MADE:
+            raise InputError(
+                "a text made so long is not supported",
+                code="unsupported-query",
+                detail=f"Of columns of {_ORDINARY} bytes it can make {_MOST_MADE:,}, and a longer text is NULL.",
+                hint="Repeat less, or replace by something shorter.",
+            )
+
+
+def _ordinary_size(leaf: Column | Slot | Value) -> int:
+    return _ORDINARY if isinstance(leaf, Column) and leaf.type == "STRING" else constant_size(leaf)
+
+
+def _ordinary(expression: Expression, row: ConstantRow) -> Expression:
+    """Return an expression with its texts and counts in place of their slots, over letters of one byte."""
+    match expression:
+        case Slot(index) if isinstance(value := row.values[index], str | int):
+            return Value(value, row.types[index])
+        case Call("upper" | "lower" | "translate", args):
+            return _ordinary(args[0], row)
+        case Call(op, args, kind):
+            return Call(op, tuple(_ordinary(argument, row) for argument in args), kind)
+    return expression
+
+
+def constant_size(leaf: Column | Slot | Value) -> int:
+    """Return the size of a constant in its place; 0 for a column or slot."""
+    return len(leaf.value.encode()) if isinstance(leaf, Value) and isinstance(leaf.value, str) else 0
+
+
+def _computed(call: Call, sizes: Sequence[Size]) -> Size:
+    """Return the most bytes that an operator or function yields over operands of these sizes."""
+    match call.op:
+        case "concat":
+            return sum(sizes)
+        case "concat_ws":
+            return sum(sizes[1:]) + sizes[0] * max(len(sizes) - 2, 0)
+        case "replace":
+            return _replaced(call, sizes)
+        case "repeat":
+            return sizes[0] * _count(call.args[1])
+        case "lpad" | "rpad":
+            return _WIDEST * _count(call.args[1])
+        case "translate":
+            return sizes[0] * _widest(call.args[2])
+        case "upper" | "lower":
+            return sizes[0] * _MOST_CASED
+        case "trim" | "ltrim" | "rtrim" | "substring" | "left" | "right" | "reverse" | "split_part" | "nullif":
+            return sizes[0]
+        case "case" | "coalesce" | "greatest" | "least":
+            longest: Size = 0
+            for size in sizes:
+                longest = np.maximum(longest, size)
+            return longest
+        case "cast" if call.type == "STRING":
+            return np.maximum(sizes[0], _LONGEST_SCALAR)
+    return 0
+
+
+def _replaced(call: Call, sizes: Sequence[Size]) -> Size:
+    shortest = max(constant_size(call.args[1]), 1)  # type: ignore[arg-type]  # a Call has no size of its own
+    new = sizes[2] if len(sizes) > 2 else 0
+    return sizes[0] + sizes[0] // shortest * np.maximum(new - shortest, 0)
+
+
+def _count(argument: Expression) -> int:
+    if isinstance(argument, Value):
+        return max(argument.value, 0) if isinstance(argument.value, int) else 0
+    return LARGEST_COUNT
+
+
+def _widest(argument: Expression) -> int:
+    """Return the bytes of the widest character that may replace one of one byte."""
+    if isinstance(argument, Value) and isinstance(argument.value, str):
+        return max((len(character.encode()) for character in argument.value), default=1)
+    return _WIDEST

@@ -1,0 +1,206 @@
+"""Groups and what their members share: plans, SELECT lists, and the ids that are given once and then stored."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from datetime import date, datetime
+from decimal import Decimal
+from itertools import chain
+from typing import Any, cast
+
+import msgspec
+
+from grouping.model.expression import Expression
+from grouping.model.query import ChangeBased, CronBased, DigestClause, TimerBased, Trigger
+
+__all__ = [
+    "CompiledQuery",
+    "ConstantRow",
+    "ConstantValue",
+    "DestinationIds",
+    "GroupPlan",
+    "SelectItem",
+    "SelectList",
+    "canonical_constants",
+    "group_id",
+    "parse_constants",
+    "pending_id",
+]
+
+ConstantValue = str | bool | int | float | Decimal | date | datetime | tuple[Any, ...] | None
+"""A lifted constant; a tuple is the sorted, repetition-free set of an IN (its None, if any, last)."""
+
+
+class GroupPlan(msgspec.Struct, frozen=True):
+    """What Spark runs for a group: the signature's predicate, its constants lifted out."""
+
+    group_id: str
+    stream_id: str
+    signature: str
+    conjuncts: tuple[Expression, ...]
+    """A row matches when every one is TRUE; none for a query without WHERE. In canonical order."""
+
+
+class SelectItem(msgspec.Struct, frozen=True):
+    """One output column."""
+
+    name: str
+    expression: Expression
+
+
+class SelectList(msgspec.Struct, frozen=True):
+    """What of a matching event is published, `*` already written out."""
+
+    select_id: str
+    items: tuple[SelectItem, ...]
+
+
+class ConstantRow(msgspec.Struct, frozen=True):
+    """The constants of one query, by slot.
+
+    The types are the row's own: ``volume < 5`` and ``volume < 5.5`` share a signature, and their rows differ in type.
+    They are the column types, ``NUMERIC`` for an exact number beside an exact column that no BIGINT holds, and
+    ``SET<…>`` around one of these.
+    """
+
+    types: tuple[str, ...]
+    values: tuple[ConstantValue, ...]
+
+
+class CompiledQuery(msgspec.Struct, frozen=True):
+    """A SELECT after compiling: its group, its row and its SELECT list."""
+
+    plan: GroupPlan
+    row: ConstantRow
+    select: SelectList
+
+
+def _digest(prefix: str, *parts: str) -> str:
+    text = "\x00".join(parts).encode("utf-8", "surrogatepass")
+    return prefix + hashlib.blake2b(text, digest_size=12).hexdigest()
+
+
+def group_id(stream_id: str, signature: str) -> str:
+    """Return the id of a signature's group on a stream.
+
+    Example:
+        >>> group_id("s_1", "a = :c0")
+        'g_c7207aa25a4bf9f5ace74aed'
+    """
+    return _digest("g_", stream_id, signature)
+
+
+_encode = msgspec.json.Encoder().encode
+_rows: dict[str, ConstantRow] = {}
+"""Rows by their text: what was written a moment ago is asked for several times in the same unit of work."""
+_MOST_ROWS = 20_000
+
+
+def canonical_constants(row: ConstantRow) -> str:
+    """Return the row's constants as one text: equal exactly when the rows are.
+
+    Example:
+        >>> canonical_constants(ConstantRow(("STRING", "DOUBLE"), ("INTC", 100.0)))
+        '["STRING","INTC","DOUBLE",100.0]'
+    """
+    flat: list[object] = [*chain.from_iterable(zip(row.types, row.values, strict=True))]
+    text = _encode(flat).decode()
+    if "null" in text:
+        # JSON has no infinity (a literal beyond DOUBLE's range): null would make it one with NULL.
+        flat = [repr(part) if isinstance(part, float) and math.isinf(part) else part for part in flat]
+        text = _encode(flat).decode()
+    return _noted(text, row)
+
+
+def _noted(text: str, row: ConstantRow) -> str:
+    if len(_rows) >= _MOST_ROWS:
+        _rows.clear()
+    _rows[text] = row
+    return text
+
+
+_PYTHON_TYPES: dict[str, object] = {
+    "STRING": str | None,
+    "BOOLEAN": bool | None,
+    "INT": int | None,
+    "BIGINT": int | None,
+    "DOUBLE": float | None,
+    "DATE": date | None,
+    "TIMESTAMP": datetime | None,
+}
+
+
+def _parse_value(kind: str, value: object) -> ConstantValue:
+    if kind.startswith("SET<") and isinstance(value, list):
+        return tuple(_parse_value(kind[4:-1], item) for item in value)
+    if kind == "DOUBLE" and isinstance(value, str):
+        return float(value)
+    return cast(ConstantValue, msgspec.convert(value, _PYTHON_TYPES.get(kind, Decimal | None)))
+
+
+def parse_constants(text: str) -> ConstantRow:
+    """Return the row that `canonical_constants` wrote.
+
+    Example:
+        >>> parse_constants('["STRING","INTC","DOUBLE",100.0]').values
+        ('INTC', 100.0)
+    """
+    row = _rows.get(text)
+    if row is None:
+        flat = msgspec.json.decode(text)
+        types = tuple(flat[0::2])
+        row = ConstantRow(types, tuple(map(_parse_value, types, flat[1::2])))
+        _noted(text, row)
+    return row
+
+
+def _trigger_text(trigger: Trigger, phase_ms: int | None) -> str:
+    match trigger:
+        case ChangeBased():
+            return "change"
+        case TimerBased(every):
+            return f"every {round(every.total_seconds() * 1000)} {phase_ms}"
+        case CronBased(cron, zone):
+            return f"cron {' '.join(cron.split())} {zone}"
+
+
+class DestinationIds:
+    """The ids of destinations that differ in their constants only: all CQs equal in the rest share one (contract §5).
+
+    Example:
+        >>> DestinationIds("g_1", "s1", ChangeBased(), None, DigestClause(), None).of('["BIGINT",5]')
+        'd_051df9ed63ea88648f4d9f53'
+    """
+
+    def __init__(
+        self,
+        group: str,
+        select: str,
+        trigger: Trigger,
+        phase_ms: int | None,
+        digest: DigestClause,
+        mode: str | None,
+    ) -> None:
+        """Take what they have in common.
+
+        Args:
+            group: The group's id.
+            select: The id of the SELECT list.
+            trigger: When results leave.
+            phase_ms: Of a TimerBased trigger, START (or acceptance) modulo the interval, epoch milliseconds.
+            digest: The digest clause; the default one when there is none.
+            mode: The word after PUBLISH, None when there is none.
+        """
+        clause = f"{digest.kind} {digest.rows} {digest.even_if_empty} {msgspec.json.encode(digest.columns).decode()}"
+        self._group = group
+        self._rest = "\x00".join((select, _trigger_text(trigger, phase_ms), clause, mode or ""))
+
+    def of(self, constants: str) -> str:
+        """Return the id for constants as `canonical_constants` writes them."""
+        return _digest("d_", self._group, constants, self._rest)
+
+
+def pending_id(group: str, constants: str, select: str) -> str:
+    """Return the id under which matches wait for ticks: one per constant row and SELECT list (NiagaraCQ §3.6.2)."""
+    return _digest("p_", group, constants, select)

@@ -1,0 +1,167 @@
+"""The clauses after a SELECT: DO PUBLISH, START, EVERY and EXPIRE, in any order, each at most once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal, cast
+
+from sqlglot.tokenizer_core import TokenType
+
+from grouping.model.errors import InputError
+from grouping.model.query import CronBased, DigestClause, Publish, TimerBased
+from grouping.statements.tokens import Tokens
+from grouping.values.times import format_instant, parse_cron, parse_every, parse_instant, parse_interval
+
+__all__ = ["Clauses", "begins_clause", "read_clauses", "read_settings"]
+
+_MOST_ROWS = 2**31 - 1
+_CLAUSES = "DO PUBLISH, START, EVERY or EXPIRE"
+
+
+@dataclass(slots=True)
+class Clauses:
+    """What the clauses say; None for one that is not there."""
+
+    publish: Publish | None = None
+    trigger: TimerBased | CronBased | None = None
+    start: datetime | None = None
+    expire: datetime | timedelta | None = None
+
+
+def begins_clause(tokens: Tokens, ahead: int = 0) -> bool:
+    """Return whether a clause begins that many tokens on.
+
+    Its words are no reserved ones, so that columns may be called ``start``: what follows the word decides.
+    """
+    word = tokens.word(ahead)
+    if word not in _READERS:
+        return False
+    following = tokens.word(ahead + 1)
+    if word == "DO":
+        return following == "PUBLISH"
+    if (word == "EXPIRE" and following == "AFTER") or (word == "EVERY" and following == "CRON"):
+        ahead += 1
+    return tokens.type(ahead + 1) is TokenType.STRING
+
+
+def read_clauses(tokens: Tokens) -> Clauses:
+    """Read all clauses that follow a CREATE CQ's SELECT.
+
+    Raises:
+        InputError: ``syntax-error``, ``bad-interval`` or ``bad-time``.
+    """
+    clauses = Clauses()
+    while tokens.type() not in (None, TokenType.SEMICOLON):
+        _read_clause(tokens, clauses, tuple(_READERS), _CLAUSES)
+    _check_times(clauses)
+    return clauses
+
+
+def read_settings(tokens: Tokens) -> Clauses:
+    """Read what follows ALTER CQ … SET, with commas between.
+
+    Raises:
+        InputError: ``syntax-error``, ``bad-interval`` or ``bad-time``.
+    """
+    clauses = Clauses()
+    _read_clause(tokens, clauses, ("EVERY", "START", "EXPIRE"), "EVERY, START or EXPIRE")
+    while tokens.accept_symbol(TokenType.COMMA):
+        _read_clause(tokens, clauses, ("EVERY", "START", "EXPIRE"), "EVERY, START or EXPIRE")
+    _check_times(clauses)
+    return clauses
+
+
+def _read_clause(tokens: Tokens, clauses: Clauses, allowed: tuple[str, ...], shown: str) -> None:
+    word = tokens.word()
+    if word not in allowed:
+        raise tokens.unexpected(shown)
+    field, read = _READERS[word]
+    if getattr(clauses, field) is not None:
+        raise InputError(
+            f'"{word}" is given twice', code="syntax-error", detail="Each clause may be there once, in any order."
+        )
+    tokens.index += 1
+    setattr(clauses, field, read(tokens))
+
+
+def _check_times(clauses: Clauses) -> None:
+    start, expire, trigger = clauses.start, clauses.expire, clauses.trigger
+    if start is None:
+        return
+    if isinstance(expire, datetime) and expire <= start:
+        raise InputError(
+            f'EXPIRE "{format_instant(expire)}" is not after START',
+            code="bad-time",
+            detail=f"START is {format_instant(start)}.",
+        )
+    try:
+        start + (trigger.every if isinstance(trigger, TimerBased) else timedelta(0))
+    except OverflowError:
+        raise InputError(
+            f'START "{format_instant(start)}" is too late',
+            code="bad-time",
+            detail="The first tick, one EVERY after it, is beyond the year 9999.",
+        ) from None
+
+
+def _publish(tokens: Tokens) -> Publish:
+    tokens.expect("PUBLISH")
+    mode: Literal["shared", "dedicated", "virtual"] | None = None
+    if tokens.word() in ("SHARED", "DEDICATED", "VIRTUAL"):
+        mode = cast(Literal["shared", "dedicated", "virtual"], tokens.word().lower())
+        tokens.index += 1
+    digest = _digest(tokens) if tokens.accept("DIGEST") else None
+    if tokens.accept("EVEN"):
+        tokens.expect("IF", "EMPTY")
+        plain = digest or DigestClause()
+        digest = DigestClause(plain.kind, plain.columns, plain.rows, even_if_empty=True)
+    return Publish(mode, digest)
+
+
+def _digest(tokens: Tokens) -> DigestClause:
+    if tokens.accept("ALL"):
+        return DigestClause()
+    if tokens.accept("COUNT"):
+        return DigestClause("count")
+    if tokens.accept("LATEST"):
+        tokens.expect("BY")
+        columns = [tokens.name("a column of the SELECT list")]
+        while tokens.accept_symbol(TokenType.COMMA):
+            columns.append(tokens.name("a column of the SELECT list"))
+        return DigestClause("latest", tuple(columns))
+    if tokens.accept("TOP"):
+        rows = tokens.number("how many rows", highest=_MOST_ROWS)
+        tokens.expect("BY")
+        return DigestClause("top", (tokens.name("a column of the SELECT list"),), rows)
+    raise tokens.unexpected("ALL, LATEST BY, COUNT or TOP")
+
+
+def _start(tokens: Tokens) -> datetime:
+    return parse_instant(tokens.string("a time"))
+
+
+def _every(tokens: Tokens) -> TimerBased | CronBased:
+    if not tokens.accept("CRON"):
+        return parse_every(tokens.string("an interval, or CRON and an expression"))
+    expression = tokens.string("a cron expression")
+    if not tokens.accept("AT"):
+        return parse_cron(expression)
+    tokens.expect("TIME", "ZONE")
+    return parse_cron(expression, tokens.string("the name of a time zone"))
+
+
+def _expire(tokens: Tokens) -> datetime | timedelta:
+    if tokens.accept("AFTER"):
+        return parse_interval(tokens.string("an interval"))
+    return parse_instant(tokens.string("a time, or AFTER and an interval"))
+
+
+_READERS: dict[str, tuple[str, Callable[[Tokens], object]]] = {
+    "DO": ("publish", _publish),
+    "START": ("start", _start),
+    "EVERY": ("trigger", _every),
+    "EXPIRE": ("expire", _expire),
+}
+"""Each clause's first word: the field that it fills, and what reads the rest."""

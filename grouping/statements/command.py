@@ -1,0 +1,202 @@
+"""From the text of a command to the statement that it is; names are not looked up yet.
+
+The SELECT inside a statement stays text, for the compiler: here it is only known where it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from sqlglot.tokenizer_core import TokenType
+
+from grouping.model.errors import InputError, near_name
+from grouping.model.query import (
+    AlterCq,
+    ChangeBased,
+    CreateCq,
+    DescribeCq,
+    DescribeStream,
+    DropCq,
+    DropStream,
+    ExplainCq,
+    ExplainSelect,
+    PauseCq,
+    Publish,
+    ResumeCq,
+    Show,
+    Statement,
+)
+from grouping.statements.clauses import begins_clause, read_clauses, read_settings
+from grouping.statements.stream_declaration import read_stream
+from grouping.statements.tokens import Tokens, clipped
+
+__all__ = ["parse"]
+
+_OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
+_CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
+_HIGHEST_LIMIT = 10**18
+
+
+def parse(text: str) -> Statement:
+    """Return the statement that the text is.
+
+    Raises:
+        InputError: ``syntax-error`` where the text is not one statement, ``unknown-statement``, ``bad-interval``,
+            ``bad-time``, ``stream-mismatch`` or ``unsupported-query`` where it contradicts itself.
+
+    Example:
+        >>> parse("DROP CQ intel;")
+        DropCq(name='intel')
+    """
+    tokens = Tokens(text)
+    for count in _WORDS:
+        words = tuple(tokens.word(ahead) for ahead in range(count))
+        if (read := _STATEMENTS.get(words)) is not None:
+            tokens.index = count
+            statement = read(tokens)
+            tokens.end()
+            return statement
+    raise _unknown_statement(tokens)
+
+
+def _create_cq(tokens: Tokens, *, or_replace: bool = False) -> CreateCq:
+    name = tokens.name("the name of the CQ")
+    tokens.accept("AS")
+    select = _select(tokens)
+    clauses = read_clauses(tokens)
+    publish = clauses.publish or Publish()
+    trigger = clauses.trigger or ChangeBased()
+    if publish.digest and isinstance(trigger, ChangeBased):
+        raise InputError(
+            "DIGEST and EVEN IF EMPTY need EVERY",
+            code="bad-interval",
+            detail="Without EVERY each match is a result of its own.",
+            hint="Add EVERY '10 minutes'.",
+        )
+    if publish.mode == "virtual" and not isinstance(trigger, ChangeBased):
+        raise InputError(
+            f'CQ "{name}" cannot be VIRTUAL and have EVERY',
+            code="unsupported-query",
+            detail="A virtual destination holds events as they match, for all CQs of the group.",
+            hint="Leave VIRTUAL or EVERY out.",
+        )
+    return CreateCq(name, select, or_replace, publish, trigger, clauses.start, clauses.expire)
+
+
+def _create_or_replace_cq(tokens: Tokens) -> CreateCq:
+    return _create_cq(tokens, or_replace=True)
+
+
+def _select(tokens: Tokens) -> str:
+    """Step over a SELECT and return its text, which ends where a clause begins outside parentheses.
+
+    No clause can begin before FROM, so that ``SELECT do publish, …`` is a column and its alias.
+    """
+    first = tokens.index
+    if tokens.word() not in ("SELECT", "WITH") and tokens.type() is not TokenType.L_PAREN:
+        raise tokens.unexpected("a SELECT")
+    depth = 0
+    from_seen = False
+    while (kind := tokens.type()) is not None and kind is not TokenType.SEMICOLON:
+        if kind in _OPENING:
+            depth += 1
+        elif kind in _CLOSING:
+            depth -= 1
+        elif depth == 0 and kind is TokenType.FROM:
+            from_seen = True
+        elif depth == 0 and from_seen and begins_clause(tokens):
+            break
+        tokens.index += 1
+    return tokens.slice(first, tokens.index)
+
+
+def _alter_cq(tokens: Tokens) -> AlterCq:
+    name = tokens.name("the name of the CQ")
+    tokens.expect("SET")
+    settings = read_settings(tokens)
+    return AlterCq(name, settings.trigger, settings.start, settings.expire)
+
+
+def _explain(tokens: Tokens) -> ExplainCq | ExplainSelect:
+    if tokens.accept("CQ"):
+        return ExplainCq(tokens.name("the name of the CQ"))
+    first = tokens.index
+    if tokens.word() not in ("SELECT", "WITH"):
+        raise tokens.unexpected("CQ and a name, or a SELECT")
+    while tokens.type() not in (None, TokenType.SEMICOLON):
+        tokens.index += 1
+    return ExplainSelect(tokens.slice(first, tokens.index))
+
+
+def _show(what: Literal["streams", "cqs", "groups", "timers"]) -> Callable[[Tokens], Show]:
+    def read(tokens: Tokens) -> Show:
+        texts: dict[str, str] = {}
+        limit: int | None = None
+        while tokens.type() not in (None, TokenType.SEMICOLON):
+            word = tokens.word()
+            if word in ("LIKE", "AFTER") and word not in texts:
+                tokens.index += 1
+                texts[word] = tokens.string("a pattern" if word == "LIKE" else "a name")
+            elif limit is None and tokens.accept("LIMIT"):
+                limit = tokens.number("how many", highest=_HIGHEST_LIMIT)
+            else:
+                raise tokens.unexpected("LIKE, AFTER or LIMIT, each at most once")
+        return Show(what, texts.get("LIKE"), texts.get("AFTER"), limit)
+
+    return read
+
+
+def _cq(statement: Callable[[str], Statement]) -> Callable[[Tokens], Statement]:
+    return lambda tokens: statement(tokens.name("the name of the CQ"))
+
+
+def _stream(statement: Callable[[str], Statement]) -> Callable[[Tokens], Statement]:
+    return lambda tokens: statement(tokens.stream_name())
+
+
+_STATEMENTS: dict[tuple[str, ...], Callable[[Tokens], Statement]] = {
+    ("CREATE", "CQ"): _create_cq,
+    ("CREATE", "OR", "REPLACE", "CQ"): _create_or_replace_cq,
+    ("CREATE", "STREAM"): read_stream,
+    ("DROP", "CQ"): _cq(DropCq),
+    ("DELETE", "CQ"): _cq(DropCq),
+    ("DROP", "STREAM"): _stream(DropStream),
+    ("ALTER", "CQ"): _alter_cq,
+    ("PAUSE", "CQ"): _cq(PauseCq),
+    ("RESUME", "CQ"): _cq(ResumeCq),
+    ("SHOW", "STREAMS"): _show("streams"),
+    ("SHOW", "CQS"): _show("cqs"),
+    ("SHOW", "GROUPS"): _show("groups"),
+    ("SHOW", "TIMERS"): _show("timers"),
+    ("DESCRIBE", "CQ"): _cq(DescribeCq),
+    ("DESCRIBE", "STREAM"): _stream(DescribeStream),
+    ("EXPLAIN",): _explain,
+}
+"""Each statement's first words, and what reads the rest."""
+_WORDS = (2, 4, 1)
+"""So many first words a statement has."""
+
+
+def _unknown_statement(tokens: Tokens) -> InputError:
+    verb = tokens.word()
+    if not verb:
+        return tokens.unexpected("a statement")
+    known = [" ".join(words) for words in _STATEMENTS if words[0] == verb]
+    if known and not tokens.source(1):
+        tokens.index += 1
+        return tokens.unexpected(f"the rest of {' or '.join(known)}")
+    verbs = dict.fromkeys(words[0] for words in _STATEMENTS)
+    if known:
+        hint = f"There is {' and '.join(known)}."
+    elif verb in ("SELECT", "WITH"):
+        hint = "CREATE CQ name AS SELECT … keeps a query running."
+    else:
+        hint = near_name(clipped(verb), verbs) or f"A statement begins with {', '.join(verbs)}."
+    shown = f"{tokens.source()} {tokens.source(1)}" if known else tokens.source()
+    return InputError(
+        f'"{clipped(shown)}" is not a statement of the gateway',
+        code="unknown-statement",
+        detail="Only the statements of continuous queries and their streams are known.",
+        hint=hint,
+    )

@@ -1,0 +1,197 @@
+"""A statement as tokens: sqlglot's, read one after another.
+
+The tokens are those of sqlglot's SQLite dialect, the one that reads strings as standard SQL does (``''`` is a quote,
+a backslash is itself) and knows both ``"`` and a backtick around identifiers.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot.dialects.sqlite import SQLite
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from grouping.model.errors import InputError
+
+__all__ = ["NAME_LENGTH", "Tokens", "clipped"]
+
+NAME_LENGTH = 255
+"""Characters in a name at most: a thousand of them have to fit one reply."""
+
+_TOKENIZER = SQLite().tokenizer()
+_STREAM_NAME = re.compile(r"[\w.\-]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_RESERVED = frozenset({"AS", "FROM", "SELECT", "WHERE", "WITH"})
+"""Words that are names only in quotes."""
+_SHOWN = 60
+_SHOWN_FOR_CONTROL = "\N{REPLACEMENT CHARACTER}"
+
+
+class Tokens:
+    """The tokens of one statement and the place reached in them; for one thread.
+
+    Raises:
+        InputError: ``syntax-error`` where the text has a string, quoted name or comment without an end.
+
+    Example:
+        >>> tokens = Tokens("DROP STREAM eu.quotes-1;")
+        >>> tokens.accept("DROP", "STREAM"), tokens.stream_name()
+        (True, 'eu.quotes-1')
+        >>> tokens.end()
+    """
+
+    def __init__(self, text: str) -> None:
+        # sqlglot folds all that follows a leading SHOW or EXPLAIN into one string; behind a comma it does not.
+        self._text = "," + text
+        try:
+            self._tokens: list[Token] = _TOKENIZER.tokenize(self._text)[1:]
+        except SqlglotError:
+            raise InputError(
+                "the statement does not end",
+                code="syntax-error",
+                detail="A string, a quoted name or a comment is opened and never closed.",
+                hint="A quote inside a string is written twice: 'it''s'.",
+            ) from None
+        self.index = 0
+        for index, token in enumerate(self._tokens if "[" in text else ()):
+            if token.token_type is TokenType.IDENTIFIER and self._text[token.start] == "[":
+                self.index = index
+                raise self.unexpected('no bracket; names are quoted with " or `')
+
+    def type(self, ahead: int = 0) -> TokenType | None:
+        """Return the type of the token that many places on, None behind the last."""
+        place = self.index + ahead
+        return self._tokens[place].token_type if place < len(self._tokens) else None
+
+    def source(self, ahead: int = 0) -> str:
+        """Return the token that many places on as it is written, empty behind the last."""
+        place = self.index + ahead
+        if place >= len(self._tokens):
+            return ""
+        token = self._tokens[place]
+        return self._text[token.start : token.end + 1]
+
+    def word(self, ahead: int = 0) -> str:
+        """Return the bare word that many places on in capitals, empty where there is none."""
+        source = self.source(ahead)
+        return source.upper() if source.isidentifier() else ""
+
+    def slice(self, start: int, end: int) -> str:
+        """Return the text from one token to before another, without what surrounds it."""
+        return self._text[self._tokens[start].start : self._tokens[end - 1].end + 1] if start < end else ""
+
+    def accept(self, *words: str) -> bool:
+        """Step over these words if they come next."""
+        if any(self.word(ahead) != word for ahead, word in enumerate(words)):
+            return False
+        self.index += len(words)
+        return True
+
+    def accept_symbol(self, symbol: TokenType) -> bool:
+        """Step over this symbol if it comes next."""
+        if self.type() is not symbol:
+            return False
+        self.index += 1
+        return True
+
+    def expect(self, *words: str) -> None:
+        """Step over these words, or raise the ``syntax-error`` that says so."""
+        for word in words:
+            if not self.accept(word):
+                raise self.unexpected(word)
+
+    def expect_symbol(self, symbol: TokenType, shown: str) -> None:
+        """Step over this symbol, or raise the ``syntax-error`` that says so."""
+        if not self.accept_symbol(symbol):
+            raise self.unexpected(f'"{shown}"')
+
+    def string(self, what: str) -> str:
+        """Read a string and return its value."""
+        if self.type() is not TokenType.STRING:
+            raise self.unexpected(f"{what} in single quotes")
+        self.index += 1
+        return self._tokens[self.index - 1].text
+
+    def number(self, what: str, *, highest: int) -> int:
+        """Read a whole number from 1 to `highest`."""
+        source = self.source()
+        digits = source.isascii() and source.isdigit() and len(source) <= len(str(highest))
+        if not digits or not 1 <= int(source) <= highest:
+            raise self.unexpected(f"{what}, a whole number from 1 to {highest}")
+        self.index += 1
+        return int(source)
+
+    def name(self, what: str) -> str:
+        """Read the name of a CQ or a column, bare or quoted."""
+        if self.type() is TokenType.IDENTIFIER:
+            name = self._tokens[self.index].text
+        else:
+            name = "" if self.word() in _RESERVED or not self.word() else self.source()
+        if not name:
+            raise self.unexpected(what)
+        if len(name) > NAME_LENGTH:
+            raise self._too_long(name)
+        if control := _CONTROL.search(name):
+            raise InputError(
+                f'name "{clipped(_CONTROL.sub(_SHOWN_FOR_CONTROL, name))}" has a control character',
+                code="syntax-error",
+                detail=f"Character {control.start() + 1} is U+{ord(control[0]):04X}.",
+            )
+        self.index += 1
+        return name
+
+    def stream_name(self) -> str:
+        """Read the name of a stream; a bare one may be of several tokens with nothing between them."""
+        if self.type() is TokenType.IDENTIFIER:
+            name = self._tokens[self.index].text
+            width = 1
+        else:
+            width = 0
+            while self._continues(width):
+                width += 1
+            name = self.slice(self.index, self.index + width)
+        if not _STREAM_NAME.fullmatch(name):
+            raise self.unexpected('the name of a stream, of letters, digits, "_", "." and "-"')
+        if len(name) > NAME_LENGTH:
+            raise self._too_long(name)
+        self.index += width
+        return name
+
+    def _continues(self, width: int) -> bool:
+        if not _STREAM_NAME.fullmatch(self.source(width)):
+            return False
+        place = self.index + width
+        return width == 0 or self._tokens[place].start == self._tokens[place - 1].end + 1
+
+    def end(self) -> None:
+        """Step over the optional semicolon and make sure that nothing follows."""
+        self.accept_symbol(TokenType.SEMICOLON)
+        if self.index < len(self._tokens):
+            raise self.unexpected("the end of the statement")
+
+    def unexpected(self, wanted: str) -> InputError:
+        """Return the ``syntax-error`` that something else should come next."""
+        source = self.source()
+        start = self._tokens[self.index].start if source else len(self._text)
+        before = self._text[1:start]
+        line = before.count("\n") + 1
+        column = len(before) - (before.rfind("\n") + 1) + 1
+        return InputError(
+            f'"{clipped(source)}" is not expected here' if source else "the statement ends too early",
+            code="syntax-error",
+            detail=f"Line {line}, column {column}: there should be {wanted}.",
+        )
+
+    @staticmethod
+    def _too_long(name: str) -> InputError:
+        return InputError(
+            f'name "{clipped(name)}" is too long',
+            code="syntax-error",
+            detail=f"It has {len(name)} characters; a name has {NAME_LENGTH} at most.",
+        )
+
+
+def clipped(source: str) -> str:
+    """Return the beginning of what a message quotes, or all of it when it is short."""
+    return source if len(source) <= _SHOWN else f"{source[: _SHOWN - 1]}…"

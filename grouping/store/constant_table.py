@@ -1,0 +1,255 @@
+"""The constant tables as they travel from the gateway to Spark: segments of added and removed entries.
+
+A stream's tables at version v are all segments up to v, applied in order. A commit appends one segment for the version
+that it makes; neighbours are merged from time to time (a log-structured merge), so that few and large ones are left.
+Entries with the same group, constant types, SELECT list and mode form one Arrow batch, a `Block`.
+
+A large segment is in pieces, each of them a `Segment` too, in no order (segment_log.py): what one of them removes, it
+removes from older segments alone. They are written, merged and loaded one at a time, however many rows there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from grouping.model.group import ConstantRow
+
+__all__ = ["MODES", "Block", "Entry", "Segment", "cut", "net", "storage_type"]
+
+MODES = ("shared", "dedicated", "virtual", "pending")
+"""Where matches of an entry go; `pending` is the store of matches that wait for a tick."""
+
+
+class Block(NamedTuple):
+    """What all entries of one Arrow batch have in common."""
+
+    group_id: str
+    types: tuple[str, ...]
+    select_id: str
+    mode: str
+    until: tuple[int, ...] = ()
+    """Of destinations that are leaving: by source partition, the offset of the first event that no longer counts."""
+
+
+class Entry(NamedTuple):
+    """One destination that wants the events that its constants select, of record times in [start, expire)."""
+
+    block: Block
+    destination: str
+    """`d_…` or, for mode pending, `p_…`."""
+    row: ConstantRow
+    number: int
+    """Dense within the stream: where matches of the destination are counted."""
+    partition: int
+    """Of `cq.results` for a shared destination, of `cq.pending` for a pending one, else 0."""
+    start_ms: int | None = None
+    expire_ms: int | None = None
+
+
+_SCALARS: dict[str, pa.DataType] = {
+    "STRING": pa.string(),
+    "BOOLEAN": pa.bool_(),
+    "INT": pa.int32(),
+    "BIGINT": pa.int64(),
+    "DOUBLE": pa.float64(),
+    "DATE": pa.date32(),
+    "TIMESTAMP": pa.timestamp("us", "UTC"),
+}
+
+
+def storage_type(kind: str) -> pa.DataType:
+    """Return the Arrow type in which constants of a type are kept: text for exact decimals of any size.
+
+    Example:
+        >>> storage_type("SET<BIGINT>")
+        ListType(list<item: int64>)
+    """
+    if kind.startswith("SET<"):
+        return pa.list_(storage_type(kind[4:-1]))
+    return _SCALARS.get(kind, pa.string())
+
+
+def _stored(kind: str, value: object) -> object:
+    if value is None:
+        return None
+    if kind.startswith("SET<"):
+        return [_stored(kind[4:-1], item) for item in value]  # type: ignore[attr-defined]  # a SET's value is a tuple
+    return value if kind in _SCALARS else str(value)
+
+
+def _to_batch(block: Block, entries: Sequence[Entry]) -> pa.RecordBatch:
+    ids = bytes.fromhex("".join([entry.destination[2:] for entry in entries]))
+    columns: dict[str, pa.Array] = {
+        "destination": pa.Array.from_buffers(pa.binary(12), len(entries), [None, pa.py_buffer(ids)]),
+        "number": pa.array([entry.number for entry in entries], pa.int32()),
+        "partition": pa.array([entry.partition for entry in entries], pa.int32()),
+        "start_ms": pa.array([entry.start_ms for entry in entries], pa.int64()),
+        "expire_ms": pa.array([entry.expire_ms for entry in entries], pa.int64()),
+    }
+    for slot, kind in enumerate(block.types):
+        values: list[object] = [entry.row.values[slot] for entry in entries]
+        if kind not in _SCALARS:
+            values = [_stored(kind, value) for value in values]
+        columns[f"c{slot}"] = pa.array(values, storage_type(kind))
+    return pa.RecordBatch.from_pydict(columns)
+
+
+class Segment:
+    """Net changes of a stream's tables over the versions (`since`, `until`].
+
+    `removed` is applied before `added`; a destination in both is replaced.
+    """
+
+    def __init__(self, removed: pa.Array, added: dict[Block, pa.Table]) -> None:
+        self.removed = removed
+        """The destinations taken away, as binary(12), each once."""
+        self.added = added
+        """Columns destination, number, partition, start_ms, expire_ms, c0, c1, …"""
+
+    @classmethod
+    def of(cls, removed: Iterable[str], added: Iterable[Entry]) -> Segment:
+        """Make the segment of one commit."""
+        by_block: dict[Block, list[Entry]] = {}
+        for entry in added:
+            by_block.setdefault(entry.block, []).append(entry)
+        ids = sorted({bytes.fromhex(destination[2:]) for destination in removed})
+        tables = {block: pa.Table.from_batches([_to_batch(block, entries)]) for block, entries in by_block.items()}
+        return cls(pa.array(ids, pa.binary(12)), tables)
+
+    def encode(self, more: int = 0) -> bytes:
+        """Return the segment, or the piece that stands for it and tells how many more there are, as bytes."""
+        blocks = []
+        for block, table in self.added.items():
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, table.schema) as writer:
+                writer.write_table(table)
+            blocks.append((block, memoryview(sink.getvalue())))
+        return msgspec.msgpack.encode((_id_bytes(self.removed), blocks, more))
+
+    @classmethod
+    def decode(cls, data: bytes) -> tuple[Segment, int]:
+        """Return the segment or piece of those bytes, and how many more pieces there are."""
+        stored = _decode(data)
+        ids = pa.Array.from_buffers(pa.binary(12), len(stored.removed) // 12, [None, pa.py_buffer(stored.removed)])
+        return cls(ids, {block: pa.ipc.open_stream(body).read_all() for block, body in stored.blocks}), stored.more
+
+    @property
+    def rows(self) -> int:
+        """Entries added and destinations removed."""
+        return int(len(self.removed) + sum(table.num_rows for table in self.added.values()))
+
+    @property
+    def nbytes(self) -> int:
+        """About as many bytes as it is encoded."""
+        return int(self.removed.nbytes + sum(_BLOCK_BYTES + table.nbytes for table in self.added.values()))
+
+
+class _Stored(msgspec.Struct, array_like=True):
+    """A segment's bytes; those of one piece are as they were before there were pieces."""
+
+    removed: bytes
+    blocks: list[tuple[Block, bytes]]
+    more: int = 0
+
+
+_decode = msgspec.msgpack.Decoder(_Stored).decode
+
+_BLOCK_BYTES = 1_000
+"""What Arrow writes about a block, besides its rows."""
+_NO_IDS = pa.array([], pa.binary(12))
+
+
+def net(segments: Iterable[Iterable[Segment]], *, oldest: bool) -> Iterator[Segment]:
+    """Yield the net of neighbouring segments in pieces, of which none is empty.
+
+    Args:
+        segments: From the newest to the oldest, each in its pieces.
+        oldest: Whether the last one starts from nothing, so that removals need not be kept.
+    """
+    removed = _NO_IDS
+    for pieces in segments:
+        own = [removed]
+        for piece in pieces:
+            own.append(piece.removed)
+            if left := _without(piece.added, removed):
+                yield Segment(_NO_IDS, left)
+        removed = pa.concat_arrays(own)
+    if len(removed) and not oldest:
+        yield Segment(removed.unique(), {})
+
+
+def cut(changes: Iterable[Segment], nbytes: int) -> Iterator[Segment]:
+    """Yield the same changes in pieces of at most so many bytes, as far as single rows allow; at least one."""
+    held: list[Segment] = []
+    blocks: set[Block] = set()
+    size = 0
+    for part in _parts(changes, nbytes):
+        known = len(blocks & part.added.keys())
+        if held and size + part.nbytes - _BLOCK_BYTES * known > nbytes:
+            yield _joined(held)
+            held, blocks, size, known = [], set(), 0, 0
+        held.append(part)
+        blocks.update(part.added)
+        size += part.nbytes - _BLOCK_BYTES * known
+    yield _joined(held)
+
+
+def _parts(changes: Iterable[Segment], nbytes: int) -> Iterator[Segment]:
+    """Yield changes as they are where they are small, else block by block and slice by slice."""
+    for change in changes:
+        if change.nbytes <= nbytes:
+            yield change
+            continue
+        step = max(nbytes // 12, 1)
+        for first in range(0, len(change.removed), step):
+            yield Segment(change.removed[first : first + step], {})
+        for block, table in change.added.items():
+            yield from (Segment(_NO_IDS, {block: part}) for part in _slices(table, nbytes))
+
+
+def _slices(table: pa.Table, nbytes: int) -> Iterator[pa.Table]:
+    """Yield a table in halves of halves: its rows may differ much in size."""
+    if table.nbytes <= nbytes or table.num_rows == 1:
+        yield table
+        return
+    middle = table.num_rows // 2
+    yield from _slices(table[:middle], nbytes)
+    yield from _slices(table[middle:], nbytes)
+
+
+def _joined(parts: Sequence[Segment]) -> Segment:
+    if len(parts) == 1:
+        return parts[0]
+    tables: dict[Block, list[pa.Table]] = {}
+    for part in parts:
+        for block, table in part.added.items():
+            tables.setdefault(block, []).append(table)
+    removed = pa.concat_arrays([_NO_IDS, *(part.removed for part in parts)])
+    return Segment(removed, {block: pa.concat_tables(some).combine_chunks() for block, some in tables.items()})
+
+
+def _without(added: dict[Block, pa.Table], removed: pa.Array) -> dict[Block, pa.Table]:
+    """Return the entries of destinations that are not removed."""
+    if not len(removed) or not added:
+        return added
+    ids = pa.chunked_array([chunk for table in added.values() for chunk in table["destination"].chunks], pa.binary(12))
+    kept = pc.invert(pc.is_in(ids, value_set=removed))
+    left, first = {}, 0
+    for block, table in added.items():
+        rows = table.filter(kept[first : first + table.num_rows])
+        first += table.num_rows
+        if rows.num_rows:
+            left[block] = rows
+    return left
+
+
+def _id_bytes(ids: pa.Array) -> bytes:
+    """Return destinations in a row; of a million of them no Python object is made."""
+    if not len(ids):
+        return b""
+    return memoryview(ids.buffers()[1])[12 * ids.offset : 12 * (ids.offset + len(ids))].tobytes()

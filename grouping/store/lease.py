@@ -1,0 +1,146 @@
+"""Who may run: one gateway and one evaluator of a prefix; and what they write, only while they may."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from typing import Any
+
+import redis
+
+from grouping.model.errors import OperationalError
+from grouping.settings import Settings
+from grouping.store.redis_store import connect, mapped
+
+__all__ = ["Lease", "LeaseLost"]
+
+# KEYS: lease, fence. ARGV: token, lifetime in ms.
+_ACQUIRE = """
+local holder = redis.call('GET', KEYS[1])
+if holder and holder ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+if redis.call('GET', KEYS[2]) ~= ARGV[1] then redis.call('SET', KEYS[2], ARGV[1]) end
+return 1
+"""
+
+# KEYS: lease. ARGV: token.
+_RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
+
+# KEYS: fence. ARGV: token. Touches a fence that is somebody else's: a transaction that watches it is not carried out.
+_GUARD = """
+local holder = redis.call('GET', KEYS[1])
+if holder ~= ARGV[1] then redis.call('SET', KEYS[1], holder or '') end
+"""
+
+
+class LeaseLost(OperationalError):
+    """Somebody else has taken the lease since, or Redis has lost it; nothing was written."""
+
+
+class Lease:
+    """The right to be the gateway, or the evaluator, of a prefix.
+
+    It lapses when it is not renewed in time; a holder that cannot renew must stop at once. A holder on this machine
+    whose process is gone is succeeded without waiting. Beside the lease lies a *fence*, which names the last one who
+    took it, also when it has lapsed: a holder that was asleep meanwhile writes nothing any more.
+    """
+
+    LIFETIME_MS = 15_000
+
+    def __init__(self, settings: Settings, role: str) -> None:
+        self._redis = connect(settings)
+        self._key = settings.key("lease", role)
+        self._fence = settings.key("lease", role, "fence")
+        self.token = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
+        """Who this holder is, as `holder` gives it."""
+
+    def acquire(self) -> bool:
+        """Take the lease, or keep it; False while somebody else holds it."""
+        with mapped():
+            if self._take():
+                return True
+            holder = self.holder()
+            if holder is not None and _is_dead(holder):
+                self._redis.eval(_RELEASE, 1, self._key, holder)
+                return self._take()
+            return False
+
+    def _take(self) -> bool:
+        return bool(self._redis.eval(_ACQUIRE, 2, self._key, self._fence, self.token, self.LIFETIME_MS))
+
+    def holder(self) -> str | None:
+        """Return who holds it, as ``host/pid/nonce``."""
+        with mapped():
+            holder = self._redis.get(self._key)
+        return holder.decode() if holder else None
+
+    def release(self) -> None:
+        """Give it back."""
+        with mapped():
+            self._redis.eval(_RELEASE, 1, self._key, self.token)
+
+    def transaction(self, client: Any) -> Any:
+        """Return a pipeline whose commands a client carries out together, unless somebody else took the lease.
+
+        Its `execute` takes one round trip, and raises `LeaseLost`.
+        """
+        return _Fenced(client, self._fence, self.token)
+
+
+class _Fenced(redis.client.Pipeline):
+    """A transaction under a fence: sent at once with a look at the fence, whose change keeps it from being run."""
+
+    def __init__(self, client: Any, fence: str, token: str) -> None:
+        super().__init__(client.connection_pool, client.response_callbacks, True, None)
+        self._fence = fence
+        self._token = token
+
+    def execute(self, raise_on_error: bool = True) -> list[Any]:
+        """Carry out the commands, and return their answers.
+
+        Raises:
+            LeaseLost: Nothing was carried out.
+        """
+        commands = list(self.command_stack)
+        guard = (("WATCH", self._fence), ("EVAL", _GUARD, 1, self._fence, self._token), ("MULTI",))
+        connection: Any = self.connection_pool.get_connection()
+        try:
+            connection.send_packed_command(
+                connection.pack_commands([*guard, *(args for args, _ in commands), ("EXEC",)])
+            )
+            answers = [_answer(connection) for _ in range(len(guard) + len(commands) + 1)]
+        finally:
+            self.connection_pool.release(connection)
+            self.reset()
+        executed = answers.pop()
+        if executed is None:
+            raise LeaseLost("another gateway has taken over", detail="Redis was not written to.")
+        for answer in (*answers, *(executed if isinstance(executed, list) else [executed])):
+            if raise_on_error and isinstance(answer, Exception):
+                raise answer
+        callbacks = self.response_callbacks
+        return [
+            callbacks[args[0]](answer, **options) if args[0] in callbacks else answer
+            for (args, options), answer in zip(commands, executed, strict=True)
+        ]
+
+
+def _answer(connection: Any) -> Any:
+    try:
+        return connection.read_response()
+    except redis.ResponseError as error:
+        return error
+
+
+def _is_dead(holder: str) -> bool:
+    host, pid, _ = holder.split("/")
+    if host != socket.gethostname():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False

@@ -1,0 +1,202 @@
+"""What of a stream is not evaluated, and why: told by the evaluator, shown by the gateway (`spark_jobs/README.md`).
+
+A *share* is what can be left out by itself: a group (``g_…``), or one SELECT list of a group (``g_…/s_…``), for a group
+may have very many CQs, and what one of them publishes is no fault of the others. All of this is lost with Redis: what
+is at fault is then found anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+import msgspec
+
+from grouping.settings import Settings
+from grouping.store.redis_store import connect, mapped
+
+__all__ = ["KILLED", "TRIES", "Quarantine", "QuarantineStore", "Trial", "convicted", "group_of", "share_of"]
+
+KILLED = "it ended the worker that evaluated it"
+"""Why a share is left out that killed workers."""
+
+TRIES = 3
+"""Deaths of workers at one batch after which its shares are evaluated apart."""
+_FIRST_MS = 60_000
+"""How long a share is left out that killed workers for the first time, and how long a fault is shown."""
+_LONGEST_MS = 3_600_000
+"""How long a share is left out at most, before it is tried again; and how long it is remembered after that."""
+
+
+def share_of(group_id: str, select_id: str) -> str:
+    """Return the share that is one SELECT list of a group."""
+    return f"{group_id}/{select_id}"
+
+
+def group_of(share: str) -> str:
+    """Return the group that a share is or belongs to."""
+    return share.partition("/")[0]
+
+
+class Quarantine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why a share is not evaluated; times in epoch milliseconds."""
+
+    since_ms: int
+    until_ms: int
+    """When it is tried again; of a share that only raises, and is tried with every batch, when it counts as mended."""
+    reason: str
+    deaths: int = 0
+    """How often it was convicted of having killed workers; 0 for a share that only raises."""
+
+    @classmethod
+    def of_fault(cls, reason: str, now_ms: int, before: Quarantine | None) -> Quarantine:
+        """Return the state of a share that has raised, and of which this was known."""
+        if before is None:
+            return cls(now_ms, now_ms + _FIRST_MS, reason)
+        since = before.since_ms if before.holds(now_ms) else now_ms
+        return cls(since, max(now_ms + _FIRST_MS, before.until_ms), reason, before.deaths)
+
+    @classmethod
+    def of_death(cls, now_ms: int, before: Quarantine | None) -> Quarantine:
+        """Return the state of a share that has killed workers: each time it is left out for twice as long."""
+        deaths = 1 if before is None else before.deaths + 1
+        since = before.since_ms if before is not None and before.deaths else now_ms
+        pause = min(_FIRST_MS << min(deaths - 1, 16), _LONGEST_MS)
+        return cls(since, now_ms + pause, KILLED, deaths)
+
+    def holds(self, now_ms: int) -> bool:
+        """Tell whether the share still counts as not evaluated."""
+        return now_ms < self.until_ms
+
+    def leaves_out(self, now_ms: int) -> bool:
+        """Tell whether the share is not even tried."""
+        return self.deaths > 0 and self.holds(now_ms)
+
+    def is_over(self, now_ms: int) -> bool:
+        """Tell whether it can be forgotten: a share that killed workers may do so again for a while."""
+        return now_ms >= self.until_ms + (_LONGEST_MS if self.deaths else 0)
+
+
+class Trial(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is known of a batch at which workers died; a stream has one until the batch is committed."""
+
+    deaths: int = 0
+    suspects: tuple[str, ...] = ()
+    """The shares of which one was in hand at the last death; none while it may have been any."""
+
+    @property
+    def careful(self) -> bool:
+        """Whether shares are evaluated apart, each noted before it is."""
+        return self.deaths >= TRIES
+
+    def after_death(self, in_hand: Iterable[str]) -> Trial:
+        """Return what is known after one more death.
+
+        Args:
+            in_hand: The shares that the worker had noted; none while it noted nothing, or was at none of them.
+        """
+        return Trial(self.deaths + 1, tuple(in_hand))
+
+
+def convicted(trial: Trial, in_hand: Collection[str], known: Mapping[str, Quarantine]) -> str | None:
+    """Return the share that is at fault, None while that is not certain.
+
+    One that was in hand alone at two deaths in a row, since a worker may be killed by anybody once; for one that was
+    convicted before, once is enough.
+
+    Args:
+        trial: What was known before this death.
+        in_hand: The shares that were in hand at it.
+        known: What is known of the stream's shares.
+    """
+    if len(in_hand) != 1:
+        return None
+    [share] = in_hand
+    before = known.get(share)
+    return share if trial.suspects == (share,) or (before is not None and before.deaths) else None
+
+
+class QuarantineStore:
+    """Where quarantine is told and looked up. One per process and thread."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._redis = connect(settings)
+
+    def quarantined(self, stream_id: str) -> dict[str, Quarantine]:
+        """Return by share what is known of a stream, what is over included."""
+        return self.quarantined_in([stream_id])[stream_id]
+
+    def quarantined_in(self, stream_ids: Collection[str]) -> dict[str, dict[str, Quarantine]]:
+        """Return by stream and share what is known, all at once."""
+        with mapped():
+            pipeline = self._redis.pipeline(transaction=False)
+            for stream_id in stream_ids:
+                pipeline.hgetall(self._key("quarantine", stream_id))
+            found = pipeline.execute()
+        return {
+            stream_id: {share.decode(): msgspec.json.decode(body, type=Quarantine) for share, body in bodies.items()}
+            for stream_id, bodies in zip(stream_ids, found, strict=True)
+        }
+
+    def put(self, stream_id: str, shares: Mapping[str, Quarantine]) -> None:
+        """Note what is known of some shares now."""
+        bodies = {share: msgspec.json.encode(state) for share, state in shares.items()}
+        with mapped():
+            self._redis.hset(self._key("quarantine", stream_id), mapping=bodies)
+
+    def forget(self, stream_id: str, shares: Iterable[str]) -> None:
+        """Drop what is known of some shares."""
+        with mapped():
+            self._redis.hdel(self._key("quarantine", stream_id), *shares)
+
+    def trial(self, stream_id: str) -> Trial:
+        """Return what is known of the batch that comes next."""
+        with mapped():
+            body = self._redis.get(self._key("trial", stream_id))
+        return msgspec.json.decode(body, type=Trial) if body else Trial()
+
+    def set_trial(self, stream_id: str, trial: Trial) -> None:
+        """Note what is known of the batch that comes next; what was in hand is told by that."""
+        with mapped():
+            pipeline = self._redis.pipeline(transaction=True)
+            pipeline.set(self._key("trial", stream_id), msgspec.json.encode(trial))
+            pipeline.delete(self._key("in-hand", stream_id))
+            pipeline.execute()
+
+    def end_trial(self, stream_id: str) -> None:
+        """Note that the batch is committed."""
+        with mapped():
+            self._redis.delete(self._key("trial", stream_id), self._key("in-hand", stream_id))
+
+    def batch_under_way(self, stream_id: str) -> bool:
+        """Tell whether a batch was begun and not committed."""
+        with mapped():
+            return bool(self._redis.exists(self._key("pins", stream_id)))
+
+    def hold(self, stream_id: str, task: int, shares: Iterable[str]) -> None:
+        """Note the shares that a task of the batch has in hand now."""
+        with mapped():
+            self._redis.hset(self._key("in-hand", stream_id), str(task), msgspec.json.encode(list(shares)))
+
+    def in_hand(self, stream_id: str) -> dict[int, list[str]]:
+        """Return by task the shares that it had in hand last."""
+        with mapped():
+            bodies = self._redis.hgetall(self._key("in-hand", stream_id))
+        return {int(task): msgspec.json.decode(body, type=list[str]) for task, body in bodies.items()}
+
+    def count_dead_letters(self, counts: Mapping[str, int]) -> None:
+        """Add dead letters by code."""
+        with mapped():
+            pipeline = self._redis.pipeline(transaction=False)
+            for code, count in counts.items():
+                pipeline.hincrby(self._key("dead-letters"), code, count)
+            pipeline.execute()
+
+    def dead_letters(self) -> dict[str, int]:
+        """Return how many dead letters the evaluator has written, by code, since Redis was filled."""
+        with mapped():
+            counts = self._redis.hgetall(self._key("dead-letters"))
+        return {code.decode(): int(count) for code, count in counts.items()}
+
+    def _key(self, *parts: str) -> str:
+        return self._settings.key(*parts)

@@ -1,0 +1,272 @@
+"""Redis, the working copy: what the evaluator reads and writes.
+
+The gateway writes constant tables in commits, each of which makes a new version of the streams that it touches. The
+evaluator pins one version per micro-batch, so that all tasks of a batch, and its replay, see the same one. An *epoch*
+is one confirmed life of the tables: the gateway confirms it for the run of the server that it filled, and an evaluator
+that meets another run waits (design notes in README.md).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import hiredis
+import msgspec
+import redis
+
+from grouping.compiler.stream_statistics import PartitionStatistics
+from grouping.model.catalog import Stream
+from grouping.model.errors import OperationalError
+from grouping.model.group import GroupPlan, SelectList
+from grouping.settings import Settings
+from grouping.store.constant_table import Segment, net
+from grouping.store.match_tally import MatchTally
+from grouping.store.segment_log import SegmentLog, Span, chain
+
+__all__ = [
+    "VERSIONS_MARK",
+    "StoreLost",
+    "StoreUnavailable",
+    "TableStore",
+    "TableVersion",
+    "committed_positions",
+    "connect",
+    "eviction_policy",
+    "mapped",
+]
+
+# KEYS: epoch, version, pins, streams. ARGV: stream, batch, run id of the server. Nil: the tables are not confirmed, or
+# what says which version they are of is lost. A stream that was dropped has tables without rows.
+_PIN = """
+local epoch = redis.call('GET', KEYS[1])
+if not epoch then return nil end
+epoch = cjson.decode(epoch)
+if epoch.run_id ~= ARGV[3] then return nil end
+local pinned = redis.call('HGET', KEYS[3], ARGV[2])
+if pinned and string.match(pinned, '^%d+') == tostring(epoch.epoch) then return pinned end
+local version = redis.call('HGET', KEYS[2], ARGV[1])
+local live = redis.call('HEXISTS', KEYS[4], ARGV[1]) == 1
+if redis.call('HEXISTS', KEYS[2], '') == 0 or live ~= (version ~= false) then return nil end
+if not live then return epoch.epoch .. ':0' end
+pinned = epoch.epoch .. ':' .. version
+redis.call('HSET', KEYS[3], ARGV[2], pinned)
+return pinned
+"""
+
+
+_FEW_WAITING = 64
+
+VERSIONS_MARK = b""
+"""A field of the streams' versions that is always there: a Redis that has lost them is none without streams."""
+
+
+class StoreUnavailable(OperationalError):
+    """Redis cannot be reached, or holds no tables that the gateway has confirmed."""
+
+
+class StoreLost(OperationalError):
+    """Redis has lost something that the gateway wrote, or may have: all of it must be filled anew."""
+
+
+@contextmanager
+def mapped() -> Iterator[None]:
+    """Turn the driver's errors into ours: the one seam between redis and the product."""
+    try:
+        yield
+    except redis.RedisError as error:
+        raise StoreUnavailable("redis did not answer", detail=f"{type(error).__name__}: {error}") from error
+
+
+def connect(settings: Settings) -> Any:
+    """Return a client on one connection of its own; untyped, for the driver's annotations do not know of bytes."""
+    return redis.Redis.from_url(
+        settings.redis.url.get_secret_value(),
+        single_connection_client=False,
+        max_connections=1,
+        socket_timeout=30,
+        socket_connect_timeout=5,
+        retry=None,
+        command_packer=_Packer(),
+    )
+
+
+def eviction_policy(settings: Settings) -> str | None:
+    """Return how Redis drops keys when its memory is full, ``noeviction`` if it has no limit; None if it doesn't tell.
+
+    INFO is asked, which servers answer that are managed by others and refuse CONFIG.
+    """
+    with mapped():
+        info = connect(settings).info("memory")
+    return info.get("maxmemory_policy") if info.get("maxmemory") != 0 else "noeviction"
+
+
+class _Packer:
+    """Packs commands without a look at each argument, as the driver has it: ours are text, bytes and numbers only."""
+
+    def pack(self, *args: Any) -> list[bytes]:
+        """Return a command in Redis's protocol; its name may be of several words."""
+        name, *rest = args
+        return [hiredis.pack_command((*name.split(), *rest) if " " in name else args)]
+
+
+class TableVersion(NamedTuple):
+    """One state of a stream's constant tables."""
+
+    epoch: int
+    version: int
+
+
+def committed_positions(body: bytes | None) -> dict[str, int]:
+    """Return by partition the positions that the evaluator has committed, from what `TableStore.committed` wrote.
+
+    Example:
+        >>> committed_positions(b'{"batch": 3, "offsets": {"0": 12}}'), committed_positions(None)
+        ({'0': 12}, {})
+    """
+    return {partition: int(place) for partition, place in json.loads(body)["offsets"].items()} if body else {}
+
+
+class TableStore:
+    """The evaluator's side of the store. One per process and thread."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._redis = connect(settings)
+        self._pin = self._redis.register_script(_PIN)
+        self._most_waiting: dict[str, int] = {}
+        """By stream: so many values with counts of matches may wait for the gateway before they are summed up."""
+
+    def _key(self, *parts: str) -> str:
+        return self._settings.key(*parts)
+
+    def pin(self, stream_id: str, batch: int) -> TableVersion:
+        """Return the version that this micro-batch sees; the first task to ask decides.
+
+        Raises:
+            StoreUnavailable: No tables are confirmed for this run of the server, or they are not whole; ask again.
+        """
+        with mapped():
+            run_id = self._redis.info("server")["run_id"]
+            keys = [self._key(name) for name in ("epoch", "version")]
+            keys += [self._key("pins", stream_id), self._key("streams")]
+            pinned = self._pin(keys=keys, args=[stream_id, batch, run_id])
+        if pinned is None:
+            raise StoreUnavailable("the constant tables are not confirmed", hint="The gateway confirms them on start.")
+        epoch, version = pinned.split(b":")
+        return TableVersion(int(epoch), int(version))
+
+    def changes(self, stream_id: str, epoch: int, since: int, until: int) -> Iterator[Segment] | None:
+        """Return the net of what the versions (`since`, `until`] of an epoch changed; it is read piece by piece.
+
+        None when it cannot be had from `since`: it lies inside a merged segment, load from 0. With `since` 0 more may
+        be read: a pinned version that is gone is replaced by the next one there is.
+
+        Raises:
+            StoreUnavailable: Now or while the pieces are read: they are not all there, or not of one epoch.
+        """
+        log = SegmentLog(self._redis, self._key("segments", stream_id))
+        with mapped():
+            spans = chain(log.spans(), since, until)
+        if spans is None and not since:
+            raise StoreUnavailable(
+                "the constant tables are not complete",
+                detail=f'No segments of stream "{stream_id}" lead to version {until}.',
+            )
+        return None if spans is None else self._net(log, spans, epoch)
+
+    def _net(self, log: SegmentLog, spans: list[Span], epoch: int) -> Iterator[Segment]:
+        with mapped():
+            yield from net(map(log.pieces, reversed(spans)), oldest=bool(spans) and not spans[0].since)
+        if self.epoch() != epoch:
+            raise StoreUnavailable("the constant tables were filled anew while they were read")
+
+    def plans(self, stream_id: str, group_ids: Iterable[str]) -> dict[str, GroupPlan]:
+        """Return the plans of those groups that exist."""
+        return self._read("groups", stream_id, list(group_ids), GroupPlan)
+
+    def selects(self, stream_id: str, select_ids: Iterable[str]) -> dict[str, SelectList]:
+        """Return those SELECT lists that exist."""
+        return self._read("selects", stream_id, list(select_ids), SelectList)
+
+    def _read(self, what: str, stream_id: str, ids: list[str], kind: type[Any]) -> dict[str, Any]:
+        if not ids:
+            return {}
+        with mapped():
+            bodies = self._redis.hmget(self._key(what, stream_id), ids)
+        return {
+            name: msgspec.json.decode(body, type=kind)
+            for name, body in zip(ids, bodies, strict=True)
+            if body is not None
+        }
+
+    def streams(self) -> list[Stream]:
+        """Return the live streams.
+
+        Raises:
+            StoreUnavailable: Some of them may be lost; none must be taken for dropped.
+        """
+        with mapped():
+            pipeline = self._redis.pipeline(transaction=True)
+            bodies, versions = pipeline.hgetall(self._key("streams")).hkeys(self._key("version")).execute()
+        if {VERSIONS_MARK, *bodies} != set(versions):
+            raise StoreUnavailable("the streams are not complete", detail="Redis has lost some, or their versions.")
+        return [msgspec.json.decode(body, type=Stream) for body in bodies.values()]
+
+    def epoch(self) -> int | None:
+        """Return the confirmed epoch of this run of the server, or None."""
+        with mapped():
+            body, info = self._redis.get(self._key("epoch")), self._redis.info("server")
+        confirmed = json.loads(body) if body else {}
+        return confirmed["epoch"] if confirmed.get("run_id") == info["run_id"] else None
+
+    def committed(self, stream_id: str, batch: int, offsets: dict[str, int]) -> None:
+        """Note that a micro-batch is committed up to these offsets, and let go of its pin and of older ones."""
+        pins = self._key("pins", stream_id)
+        with mapped():
+            pinned = self._redis.hgetall(pins)
+            done = [field for field in pinned if int(field) <= batch]
+            seen = {"pinned": pinned[max(done, key=int)].decode()} if done else {}
+            body = json.dumps({"batch": batch, "offsets": offsets, **seen})
+            pipeline = self._redis.pipeline(transaction=True)
+            pipeline.set(self._key("committed", stream_id), body)
+            if done:
+                pipeline.hdel(pins, *done)
+            pipeline.execute()
+
+    def unpin(self, stream_id: str, under_way: int | None) -> None:
+        """Let go of a stream's pins that no micro-batch goes by any more, before its query begins.
+
+        Args:
+            stream_id: Which stream.
+            under_way: The batch that will be carried out again; None when batches are numbered anew.
+        """
+        pins = self._key("pins", stream_id)
+        with mapped():
+            stale = [field for field in self._redis.hkeys(pins) if under_way is None or int(field) != under_way]
+            if stale:
+                self._redis.hdel(pins, *stale)
+
+    def committed_positions(self, stream_id: str) -> dict[str, int]:
+        """Return up to which position a stream was told to be evaluated, by source partition; none if it never was."""
+        with mapped():
+            body = self._redis.get(self._key("committed", stream_id))
+        return committed_positions(body)
+
+    def count_matches(self, stream_id: str, tally: MatchTally) -> None:
+        """Add a task's matches, for the gateway to take; while it is away, what waits is summed up now and then."""
+        key = self._key("matches", stream_id)
+        with mapped():
+            waiting = self._redis.rpush(key, *tally.encode())
+            if waiting > self._most_waiting.get(stream_id, _FEW_WAITING):
+                # Should the process end in between, they are not counted: the figures inform.
+                total = list(MatchTally.total(map(MatchTally.decode, self._redis.lpop(key, waiting))).encode())
+                self._redis.rpush(key, *total)
+                self._most_waiting[stream_id] = max(_FEW_WAITING, 2 * len(total))
+
+    def tell_statistics(self, stream_id: str, partition: int, statistics: PartitionStatistics) -> None:
+        """Put what a source partition's tasks saw lately where the gateway finds it."""
+        with mapped():
+            self._redis.hset(self._key("statistics", stream_id), str(partition), msgspec.msgpack.encode(statistics))

@@ -1,0 +1,106 @@
+"""The segments of a stream's constant tables as they lie in Redis: one hash.
+
+A value in Redis ends at 512 MB, some 9.5 million rows, and far smaller ones hold up everybody. So a segment over the
+versions (since, until] is the field ``since-until`` and, where it is larger than a piece, ``since-until/1``, ``/2`` and
+so on, which are written before. The segment is there, as a whole, once its own field is, which tells how many pieces
+there are besides; pieces without it are what a merge left that did not come to its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from grouping.model.errors import OperationalError
+from grouping.store.constant_table import Segment, cut
+
+__all__ = ["PIECE_BYTES", "SegmentLog", "SegmentLost", "Span", "chain", "segment_fields"]
+
+PIECE_BYTES = 8 << 20
+"""A piece has at most so many, unless one row has: some 150,000 rows, which Redis sends in a few milliseconds."""
+
+
+class SegmentLost(OperationalError):
+    """A segment is not there, or not there as a whole: it was merged with others meanwhile, or Redis lost it."""
+
+
+class Span(NamedTuple):
+    """The versions (since, until] of a segment."""
+
+    since: int
+    until: int
+
+    @classmethod
+    def of(cls, field: bytes) -> Span:
+        """Return the span of a field, whether it is a segment's own or a further piece's."""
+        since, until = field.partition(b"/")[0].split(b"-")
+        return cls(int(since), int(until))
+
+    @property
+    def field(self) -> str:
+        """The segment's own field."""
+        return f"{self.since}-{self.until}"
+
+
+def segment_fields(span: Span, changes: Iterable[Segment]) -> Iterator[tuple[str, bytes]]:
+    """Yield the fields of a segment with its changes, each made when it is asked for; its own field comes last."""
+    pieces = cut(changes, PIECE_BYTES)
+    last, more = next(pieces), 0
+    for piece in pieces:
+        more += 1
+        yield f"{span.field}/{more}", last.encode()
+        last = piece
+    yield span.field, last.encode(more)
+
+
+class SegmentLog:
+    """Reads the segments of one stream; the driver's errors are its caller's to map."""
+
+    def __init__(self, redis: Any, key: str) -> None:
+        self._redis = redis
+        self._key = key
+
+    def fields(self) -> dict[Span, list[bytes]]:
+        """Return the fields of each segment, from the oldest to the newest; those of one that is not whole too."""
+        found: dict[Span, list[bytes]] = {}
+        for field in self._redis.hkeys(self._key):
+            found.setdefault(Span.of(field), []).append(field)
+        return dict(sorted(found.items()))
+
+    def spans(self) -> list[Span]:
+        """Return the segments that there are, from the oldest to the newest."""
+        return sorted(Span.of(field) for field in self._redis.hkeys(self._key) if b"/" not in field)
+
+    def pieces(self, span: Span) -> Iterator[Segment]:
+        """Read a segment piece by piece.
+
+        Raises:
+            SegmentLost: It is gone, or was replaced meanwhile; what was read of it counts for nothing.
+        """
+        own, more = self._piece(span.field)
+        yield own
+        for number in range(1, more + 1):
+            yield self._piece(f"{span.field}/{number}")[0]
+
+    def _piece(self, field: str) -> tuple[Segment, int]:
+        body = self._redis.hget(self._key, field)
+        if body is None:
+            raise SegmentLost("a part of the constant tables is gone", detail=f'It is "{field}" of "{self._key}".')
+        return Segment.decode(body)
+
+
+def chain(spans: Sequence[Span], since: int, until: int) -> list[Span] | None:
+    """Return the neighbouring segments that lead from one version to another, None where none do.
+
+    From 0 on the last one may reach beyond: a version that is gone is replaced by the next one that there is.
+
+    Example:
+        >>> chain([Span(0, 5), Span(5, 6), Span(6, 9)], 5, 6), chain([Span(0, 5), Span(6, 9)], 0, 9)
+        ([Span(since=5, until=6)], None)
+    """
+    wanted, reached = [], since
+    for span in spans:
+        if span.since == reached and reached < until:
+            wanted.append(span)
+            reached = span.until
+    return None if reached < until or (reached > until and since) else wanted

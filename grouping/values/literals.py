@@ -1,0 +1,190 @@
+"""Texts of literals → exact values: a reader for each kind of place where a constant can stand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from decimal import Context, Decimal, InvalidOperation
+
+from grouping.model.decimal_types import WIDEST
+from grouping.model.errors import InputError
+from grouping.model.group import ConstantValue
+from grouping.values.like_pattern import is_too_large
+from grouping.values.patterns import rust_pattern
+
+__all__ = ["EXACT", "LARGEST_COUNT", "READERS", "exact_or_decimal"]
+
+_LONGEST_NUMBER = 400
+LARGEST_COUNT = 1000
+_SHOWN = 20
+"""Characters of a literal that a refusal repeats, when it is longer."""
+EXACT = Context(prec=2 * _LONGEST_NUMBER)
+"""Rounds no number that a reader accepts."""
+_ISO_DATE = re.compile(r"\d{4}-?\d\d-?\d\d", re.ASCII)
+_ISO_TIMESTAMP = re.compile(
+    r"\d{4}-?\d\d-?\d\d([T ]\d\d(:?\d\d(:?\d\d([.,]\d{1,6}0*)?)?)?(Z|[+-]\d\d(:?\d\d)?)?)?", re.ASCII
+)
+
+
+def _exact(text: str) -> tuple[str, ConstantValue]:
+    """Read a number exactly: a BIGINT where one holds it, else NUMERIC."""
+    if len(text) <= 18 and text.isdecimal():
+        return "BIGINT", int(text)
+    if "e" in text or "E" in text:
+        _double(text)  # a number with an exponent is a DOUBLE before it is anything: what is none is refused everywhere
+    value = _decimal(text)
+    if value == value.to_integral_value() and -(2**63) <= value < 2**63:
+        return "BIGINT", int(value)
+    return "NUMERIC", EXACT.normalize(value)
+
+
+def exact_or_decimal(text: str) -> tuple[str, ConstantValue]:
+    """Read a number exactly, as a BIGINT or a DECIMAL.
+
+    Raises:
+        InputError: ``type-mismatch`` when it is none, or out of range.
+    """
+    kind, value = _exact(text)
+    if not isinstance(value, Decimal):
+        return kind, value
+    parts = value.as_tuple()
+    scale = max(0, -int(parts.exponent))
+    return f"DECIMAL({max(len(parts.digits) + max(0, int(parts.exponent)), scale)},{scale})", value
+
+
+def _double(text: str) -> tuple[str, ConstantValue]:
+    if len(text) <= 18 and text.replace(".", "", 1).isdecimal():
+        return "DOUBLE", float(text)
+    value = float(_decimal(text))
+    if value in (float("inf"), float("-inf")):
+        raise _unreadable(text, "DOUBLE")
+    return "DOUBLE", value + 0.0
+
+
+def _literal(text: str) -> tuple[str, ConstantValue]:
+    """Read a number as Spark types it where no column says otherwise."""
+    if "e" in text or "E" in text:
+        return _double(text)
+    value = _decimal(text)
+    if "." not in text and -(2**63) <= value < 2**63:
+        return ("INT" if -(2**31) <= value < 2**31 else "BIGINT"), int(value)
+    return f"DECIMAL({_precision(value)},{max(0, -int(value.as_tuple().exponent))})", value
+
+
+def _decimal(text: str) -> Decimal:
+    if len(text) > _LONGEST_NUMBER:
+        raise _unreadable(text[:_SHOWN] + "…", "number")
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        raise _unreadable(text, "number") from None
+    # A zero's exponent counts too: 0e999999999 takes a gigabyte when it is made an int.
+    if not value.is_finite() or abs(value.adjusted()) > _LONGEST_NUMBER:
+        raise _unreadable(text, "number")
+    if "e" not in text and "E" not in text and _precision(value) > WIDEST:
+        raise _too_precise(text, value)
+    return value
+
+
+def _precision(value: Decimal) -> int:
+    """Return how many digits a DECIMAL needs to hold a number that is written without an exponent."""
+    return max(len(value.as_tuple().digits), -int(value.as_tuple().exponent))
+
+
+def _string(text: str) -> tuple[str, ConstantValue]:
+    return "STRING", text
+
+
+def _date(text: str) -> tuple[str, ConstantValue]:
+    try:
+        if _ISO_DATE.fullmatch(text):
+            return "DATE", date.fromisoformat(text)
+    except ValueError:
+        pass
+    raise _unreadable(text, "DATE")
+
+
+def _timestamp(text: str) -> tuple[str, ConstantValue]:
+    try:
+        if _ISO_TIMESTAMP.fullmatch(text):
+            time = datetime.fromisoformat(text)
+            return "TIMESTAMP", time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise _unreadable(text, "TIMESTAMP")
+
+
+def _precise(text: str) -> tuple[str, ConstantValue]:
+    """Read a whole number beside a DECIMAL as Spark does: of as many digits as it has."""
+    kind, value = _literal(text)
+    if isinstance(value, int):
+        value = Decimal(value)
+        kind = f"DECIMAL({len(value.as_tuple().digits)},0)"
+    return kind, value
+
+
+def _count(text: str) -> tuple[str, ConstantValue]:
+    """Read how often something is repeated, or to which length it is padded."""
+    kind, value = _literal(text)
+    if kind != "INT" or not isinstance(value, int) or value > LARGEST_COUNT:
+        raise InputError(
+            f'"{text}" is no INT of up to {LARGEST_COUNT}',
+            code="unsupported-query",
+            detail="It is the length or number of repetitions of a string.",
+        )
+    return kind, value
+
+
+def _pattern(text: str) -> tuple[str, ConstantValue]:
+    rust_pattern(text)
+    return "STRING", text
+
+
+def _like(text: str) -> tuple[str, ConstantValue]:
+    """Read a pattern of LIKE."""
+    if is_too_large(text):
+        raise InputError(
+            "so large a pattern of LIKE is not supported",
+            code="unsupported-query",
+            detail="It has more than 100,000 bytes, or more than 5,000 wildcards.",
+            hint="Look for a part of it.",
+        )
+    return "STRING", text
+
+
+READERS: dict[str, Callable[[str], tuple[str, ConstantValue]]] = {
+    "exact": _exact,
+    "decimal": exact_or_decimal,
+    "double": _double,
+    "literal": _literal,
+    "precise": _precise,
+    "count": _count,
+    "pattern": _pattern,
+    "like": _like,
+    "string": _string,
+    "date": _date,
+    "timestamp": _timestamp,
+}
+"""From a literal's text to the type and the value of its slot."""
+
+
+def _unreadable(text: str, kind: str) -> InputError:
+    form = {"DATE": "2026-11-21", "TIMESTAMP": "2026-11-21T10:00:00Z"}.get(kind)
+    return InputError(
+        f'"{text}" is no {kind}',
+        code="type-mismatch",
+        detail=f"It stands where a {kind} in ISO 8601 is wanted." if form else "It is out of range.",
+        hint=f"Write it as '{form}'." if form else None,
+    )
+
+
+def _too_precise(text: str, value: Decimal) -> InputError:
+    """Return the refusal of a number that Spark refuses too: without an exponent it is a DECIMAL, or shorter."""
+    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return InputError(
+        f'"{shown}" has too many digits',
+        code="type-mismatch",
+        detail=f"A DECIMAL for it would have {_precision(value)} digits, and {WIDEST} are the most that one has.",
+        hint="With an exponent, as in 1.5e40, a number is a DOUBLE.",
+    )

@@ -1,0 +1,228 @@
+r"""Regular expressions that mean the same to Java, which is Spark's, and to Rust, which is Polars'.
+
+A pattern is read as Java reads it and written anew for Rust: ``\d \w \s`` are ASCII, ``.`` stops at Java's line ends,
+``$`` holds before a last line end. What the two engines cannot be made to agree on is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from grouping.model.errors import InputError
+
+__all__ = ["rust_pattern"]
+
+_LARGEST = 5000
+"""Elements of a pattern with its counted repetitions written out: what Rust compiles without a thought."""
+_LINE_ENDS = r"\n\r\x{85}\x{2028}\x{2029}"
+_END = rf"(?:\r\n|[{_LINE_ENDS}])?\z"
+_CLASSES = {
+    "d": "0-9",
+    "w": "0-9A-Z_a-z",
+    "s": r"\t\n\x{B}\f\r ",
+    "D": r"\x{0}-/:-\x{10FFFF}",
+    "W": r"\x{0}-/:-@\[-\^`\{-\x{10FFFF}",
+    "S": r"\x{0}-\x{8}\x{E}-\x{1F}!-\x{10FFFF}",
+}
+_CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_COUNT = re.compile(r"\{(\d{1,3})(?:(,)(\d{1,3})?)?\}", re.ASCII)
+
+
+@lru_cache(maxsize=4096)
+def rust_pattern(pattern: str) -> str:
+    r"""Return a Java pattern for Rust's engine.
+
+    Raises:
+        InputError: ``unsupported-query``, where it might mean something else there.
+
+    Example:
+        >>> print(rust_pattern("^A[^b]{2}"))
+        \A\x{41}[^\x{62}]{2}
+    """
+    return _Reader(pattern).read()
+
+
+class _Reader:
+    def __init__(self, pattern: str) -> None:
+        self._folded = pattern.startswith("(?i)")
+        self._text = pattern
+        self._at = 4 if self._folded else 0
+        self._ends = False
+        self._takes_return = False
+
+    def read(self) -> str:
+        written, size = self._alternatives()
+        if self._at < len(self._text):
+            raise self._refused("a parenthesis that closes nothing")
+        if size > _LARGEST:
+            raise self._refused("repetitions that make it too large")
+        if self._ends and self._takes_return:
+            raise self._refused('"$" beside what may be a carriage return')
+        return written
+
+    def _alternatives(self) -> tuple[str, int]:
+        branches, size = [], 0
+        while True:
+            written, more = self._sequence()
+            branches.append(written)
+            size += more
+            if self._peek() != "|":
+                return "|".join(branches), size + 1
+            self._at += 1
+
+    def _sequence(self) -> tuple[str, int]:
+        parts, size = [], 0
+        while (character := self._peek()) not in ("", "|", ")"):
+            if character == "^":
+                self._at += 1
+                parts.append(r"\A")
+                self._no_count()
+                continue
+            if character == "$":
+                self._at += 1
+                if self._at < len(self._text):
+                    raise self._refused('"$" before its end')
+                self._ends = True
+                parts.append(_END)
+                continue
+            written, weight = self._element(character)
+            count, times = self._repetition()
+            parts.append(written + count)
+            size += weight * times
+            if size > _LARGEST:
+                raise self._refused("repetitions that make it too large")
+        return "".join(parts), size
+
+    def _element(self, character: str) -> tuple[str, int]:
+        self._at += 1
+        if character == "(":
+            return self._group()
+        if character == "[":
+            return self._set(), 1
+        if character == ".":
+            return f"[^{_LINE_ENDS}]", 1
+        if character in "*+?{":
+            raise self._refused(f'"{character}" with nothing before it')
+        if character == "\\":
+            kind, literal = self._escape()
+            if kind:
+                self._takes_return |= kind in "sDW"
+                return f"[{_CLASSES[kind]}]", 1
+            character = literal
+        self._takes_return |= character == "\r"
+        both = self._cases(character)
+        return (both if len(character) == len(set(character)) and both.count("\\x") == 1 else f"[{both}]"), 1
+
+    def _group(self) -> tuple[str, int]:
+        if self._peek() == "?":
+            if not self._text.startswith("?:", self._at):
+                raise self._refused('a group that begins with "(?"')
+            self._at += 2
+        written, size = self._alternatives()
+        if self._peek() != ")":
+            raise self._refused("a parenthesis that is not closed")
+        if self._ends:
+            raise self._refused('"$" within a group')
+        self._at += 1
+        return f"(?:{written})", size
+
+    def _set(self) -> str:
+        negated = self._peek() == "^"
+        self._at += negated
+        items: list[str] = []
+        first = True
+        while True:
+            character = self._peek()
+            if character == "]" and not first:
+                break
+            if character in ("", "[", "]") or self._text.startswith("&&", self._at):
+                raise self._refused("a set of characters within another, or one that does not end")
+            self._at += 1
+            items.append(self._item(character, first=first))
+            first = False
+        self._at += 1
+        self._takes_return |= negated
+        return f"[{'^' if negated else ''}{''.join(items)}]"
+
+    def _item(self, character: str, *, first: bool) -> str:
+        if character == "-" and not (first or self._peek() == "]"):
+            raise self._refused('"-" in the middle of a set')
+        if character == "\\":
+            kind, character = self._escape()
+            if kind:
+                self._takes_return |= kind in "sDW"
+                return _CLASSES[kind]
+        last = character
+        if self._peek() == "-" and self._text[self._at + 1 : self._at + 2] not in ("", "]"):
+            self._at += 1
+            last = self._peek()
+            self._at += 1
+            if last == "\\":
+                kind, last = self._escape()
+                if kind:
+                    raise self._refused("a range that ends in a class")
+            if last in "[]-&" or last < character:
+                raise self._refused("a range that ends before it begins")
+        self._takes_return |= character <= "\r" <= last
+        return self._cases(character, last)
+
+    def _escape(self) -> tuple[str, str]:
+        """Return a class's letter, or the character that is meant."""
+        character = self._peek()
+        self._at += 1
+        if character in _CLASSES and character:
+            return character, ""
+        if character in _CONTROLS and character:
+            return "", _CONTROLS[character]
+        if not character or character.isalnum() or not character.isascii() or character.isspace():
+            raise self._refused(f'"\\{character}"')
+        return "", character
+
+    def _cases(self, first: str, last: str = "") -> str:
+        """Return a character or a range for a set, with the other case of its ASCII letters under ``(?i)``."""
+        last = last or first
+        written = _code(first) + (f"-{_code(last)}" if last != first else "")
+        if self._folded:
+            for code in (*range(65, 91), *range(97, 123)):
+                if first <= chr(code) <= last and not first <= chr(code ^ 32) <= last:
+                    written += _code(chr(code ^ 32))
+        return written
+
+    def _repetition(self) -> tuple[str, int]:
+        character = self._peek()
+        times = 1
+        if character and character in "*+?":
+            self._at += 1
+            count = character
+        elif character == "{":
+            match = _COUNT.match(self._text, self._at)
+            if not match or (match[3] and int(match[3]) < int(match[1])):
+                raise self._refused('"{" that is no count of up to 999')
+            self._at = match.end()
+            count, times = match[0], max(int(match[3] or 0), int(match[1]) + bool(match[2]), 1)
+        else:
+            return "", 1
+        if self._peek() == "?":
+            self._at += 1  # whether as few as possible are taken makes no difference to whether there is a match
+        self._no_count()
+        return count, times
+
+    def _no_count(self) -> None:
+        if self._peek() and self._peek() in "*+?{":
+            raise self._refused("a repetition of a repetition or of a place")
+
+    def _peek(self) -> str:
+        return self._text[self._at : self._at + 1]
+
+    def _refused(self, what: str) -> InputError:
+        return InputError(
+            "such a pattern is not supported",
+            code="unsupported-query",
+            detail=f"After {self._at} characters there is {what}: engines read it differently.",
+            hint="Characters, sets, groups, |, ^, a last $, * + ? {n,m}, \\d \\w \\s and a first (?i) are.",
+        )
+
+
+def _code(character: str) -> str:
+    return f"\\x{{{ord(character):X}}}"

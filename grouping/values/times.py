@@ -1,0 +1,208 @@
+"""Instants, intervals and cron expressions: from a statement's strings and back to ISO 8601."""
+
+from __future__ import annotations
+
+import re
+import zoneinfo
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+import isodate
+from cronsim import CronSim, CronSimError
+
+from grouping.model.errors import InputError, near_name
+from grouping.model.query import CronBased, TimerBased
+
+__all__ = [
+    "LONGEST_INTERVAL",
+    "SHORTEST_EVERY",
+    "format_instant",
+    "format_interval",
+    "instant",
+    "parse_cron",
+    "parse_every",
+    "parse_instant",
+    "parse_interval",
+]
+
+SHORTEST_EVERY = timedelta(seconds=1)
+LONGEST_INTERVAL = timedelta(days=365_000)
+"""About a thousand years: an instant and an interval must add up to an instant."""
+
+_COUNTED = re.compile(r"([0-9]{1,15})\s+(second|minute|hour|day|week)s?", re.ASCII | re.IGNORECASE)
+_CRON_FIELDS = 5
+_CRON_BASE = datetime(2000, 1, 1, tzinfo=UTC)
+"""Where the search for a first tick begins; an expression has one from anywhere or from nowhere."""
+_TEXT_LENGTH = 200
+"""Longer strings are no time; reading them could take quadratic time."""
+_INTERVAL_FORMS = (
+    "An interval is '<n> seconds', minutes, hours, days or weeks, or an ISO 8601 duration such as 'PT10M'."
+)
+
+
+def parse_instant(text: str) -> datetime:
+    """Read an ISO 8601 date and time with a zone, and return it in UTC.
+
+    Raises:
+        InputError: ``bad-time``.
+
+    Example:
+        >>> parse_instant("2026-11-21T10:00:00+01:00")
+        datetime.datetime(2026, 11, 21, 9, 0, tzinfo=datetime.timezone.utc)
+    """
+    hint = "Write it as '2026-11-21T10:00:00Z'."
+    try:
+        instant: datetime = isodate.parse_datetime(_bounded(text))
+        if instant.tzinfo is None:
+            raise InputError(
+                f'time "{_shown(text)}" has no zone',
+                code="bad-time",
+                detail="A time needs Z or an offset from UTC at its end.",
+                hint=hint,
+            )
+        return instant.astimezone(UTC)
+    except (isodate.ISO8601Error, ValueError, ArithmeticError):
+        raise InputError(
+            f'"{_shown(text)}" is not a time',
+            code="bad-time",
+            detail="A time is an ISO 8601 date and time with a zone.",
+            hint=hint,
+        ) from None
+
+
+def parse_interval(text: str) -> timedelta:
+    """Read a positive interval of whole milliseconds, as a count of units or an ISO 8601 duration.
+
+    Raises:
+        InputError: ``bad-interval``; also for months and years, which have no fixed length.
+
+    Example:
+        >>> parse_interval("10 minutes") == parse_interval("PT10M") == timedelta(minutes=10)
+        True
+    """
+    counted = _COUNTED.fullmatch(text.strip())
+    try:
+        if counted:
+            interval = timedelta(**{f"{counted[2].lower()}s": int(counted[1])})
+        else:
+            interval = isodate.parse_duration(_bounded(text))
+    except (isodate.ISO8601Error, ValueError, ArithmeticError) as error:
+        detail = "It is too long." if isinstance(error, OverflowError) else _INTERVAL_FORMS
+        raise _bad_interval(text, detail) from None
+    if not isinstance(interval, timedelta):
+        raise _bad_interval(text, "Months and years have no fixed length.", "EVERY CRON '0 8 1 * *' is once a month.")
+    if not timedelta(0) < interval <= LONGEST_INTERVAL:
+        raise _bad_interval(text, f"An interval is longer than nothing and at most {LONGEST_INTERVAL.days} days.")
+    if interval % timedelta(milliseconds=1):
+        raise _bad_interval(text, "The shortest unit of time is the millisecond.")
+    return interval
+
+
+def parse_every(text: str) -> TimerBased:
+    """Read EVERY's interval.
+
+    Raises:
+        InputError: ``bad-interval``; also for less than a second.
+    """
+    interval = parse_interval(text)
+    if interval < SHORTEST_EVERY:
+        raise _bad_interval(text, "The shortest EVERY is 1 second.", "Without EVERY results come as events match.")
+    return TimerBased(interval)
+
+
+def parse_cron(expression: str, zone: str = "UTC") -> CronBased:
+    """Read EVERY CRON's expression of five fields, and its zone's name in any case.
+
+    Raises:
+        InputError: ``bad-interval``; also for an expression that no day ever meets.
+
+    Example:
+        >>> parse_cron("0 8 * * MON", "europe/madrid")
+        CronBased(cron='0 8 * * MON', zone='Europe/Madrid')
+    """
+    fields = expression.split()
+    detail = "It has the fields minute, hour, day of month, month and day of week."
+    try:
+        if len(fields) != _CRON_FIELDS or len(expression) > _TEXT_LENGTH:
+            raise CronSimError("Wrong number of fields")
+        next(CronSim(expression, _CRON_BASE))
+    except (CronSimError, ValueError, ArithmeticError, AssertionError) as error:
+        raise InputError(
+            f'cron expression "{_shown(expression)}" is not valid',
+            code="bad-interval",
+            detail=f"{error}. {detail}" if isinstance(error, CronSimError) else detail,
+            hint="'0 8 * * MON' is every Monday at eight.",
+        ) from None
+    except StopIteration:
+        raise InputError(
+            f'cron expression "{_shown(expression)}" never fires',
+            code="bad-interval",
+            detail="No day meets all its fields.",
+        ) from None
+    return CronBased(" ".join(fields), _zone(zone))
+
+
+def format_instant(instant: datetime) -> str:
+    """Return an instant as ISO 8601 in UTC, with a fraction only where there is one.
+
+    Example:
+        >>> format_instant(datetime(2026, 11, 21, 10, 0, 0, 250_000, UTC))
+        '2026-11-21T10:00:00.250Z'
+    """
+    if instant.microsecond == 0:
+        precision = "seconds"
+    else:
+        precision = "microseconds" if instant.microsecond % 1000 else "milliseconds"
+    return instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec=precision) + "Z"
+
+
+@lru_cache(maxsize=4096)
+def instant(epoch_ms: int) -> str:
+    """Return an epoch time as ISO 8601 in UTC.
+
+    Example:
+        >>> instant(0)
+        '1970-01-01T00:00:00.000Z'
+    """
+    return datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def format_interval(interval: timedelta) -> str:
+    """Return an interval as an ISO 8601 duration.
+
+    Example:
+        >>> format_interval(timedelta(hours=1, minutes=30)), format_interval(timedelta(weeks=1))
+        ('PT1H30M', 'P7D')
+    """
+    return str(isodate.duration_isoformat(interval))
+
+
+def _zone(name: str) -> str:
+    known = _zones().get(name.strip().casefold())
+    if known is None:
+        raise InputError(
+            f'time zone "{_shown(name)}" is not known',
+            code="bad-interval",
+            detail="Zones are those of the IANA time zone database.",
+            hint=near_name(name[:_TEXT_LENGTH], _zones().values()) or "Europe/Madrid is one.",
+        )
+    return known
+
+
+@lru_cache(maxsize=1)
+def _zones() -> dict[str, str]:
+    return {zone.casefold(): zone for zone in zoneinfo.available_timezones()}
+
+
+def _bad_interval(text: str, detail: str, hint: str | None = None) -> InputError:
+    return InputError(f'interval "{_shown(text)}" is not valid', code="bad-interval", detail=detail, hint=hint)
+
+
+def _bounded(text: str) -> str:
+    if len(text) > _TEXT_LENGTH:
+        raise ValueError("too long for a time")
+    return text.strip()
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= _TEXT_LENGTH else f"{text[:_TEXT_LENGTH]}…"

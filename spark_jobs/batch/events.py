@@ -1,0 +1,162 @@
+"""The decoded records of one task's batch, as columns that are built when they are asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from grouping.model.catalog import RECORD_FIELDS, Stream, StreamColumn
+
+__all__ = ["Events", "arrow_type", "decimal_size"]
+
+_ARROW_TYPES: dict[str, pa.DataType] = {
+    "STRING": pa.string(),
+    "BOOLEAN": pa.bool_(),
+    "INT": pa.int32(),
+    "BIGINT": pa.int64(),
+    "DOUBLE": pa.float64(),
+    "DATE": pa.date32(),
+    "TIMESTAMP": pa.timestamp("us", "UTC"),
+}
+
+_TIME_BOUNDS_MS = (-62_135_596_800_000, 253_402_300_799_999)
+
+
+def decimal_size(kind: str) -> tuple[int, int]:
+    """Return precision and scale of a DECIMAL type.
+
+    Example:
+        >>> decimal_size("DECIMAL(10, 2)")
+        (10, 2)
+    """
+    precision, *scale = re.findall(r"\d+", kind) or ["10"]
+    return int(precision), int(scale[0]) if scale else 0
+
+
+def arrow_type(kind: str) -> pa.DataType:
+    """Return the Arrow type of a column of that type.
+
+    Example:
+        >>> arrow_type("DECIMAL(10,2)")
+        Decimal128Type(decimal128(10, 2))
+    """
+    return pa.decimal128(*decimal_size(kind)) if kind.startswith("DECIMAL") else _ARROW_TYPES[kind]
+
+
+class Events:
+    """The good records of a batch, in its order. Row numbers elsewhere (`Matches.event`) are of these."""
+
+    def __init__(self, stream: Stream, source: pa.RecordBatch, read: Callable[[StreamColumn], list[object]]) -> None:
+        """Keep the records.
+
+        Args:
+            stream: What was decoded.
+            source: The good records as Spark's Kafka source gives them, for dead letters and the record's own fields.
+            read: Gives a column's values, NULL as None: str, bool, int, float, Decimal, date or UTC datetime.
+        """
+        self.stream = stream
+        self.source = source
+        self.count: int = source.num_rows
+        self._declared = {column.name: column for column in stream.columns}
+        self._read = read
+        self._values: dict[str, list[object]] = {}
+        self._arrays: dict[str, pa.Array] = {}
+        self._times: NDArray[np.int64] | None = None
+        self._record_bytes: NDArray[np.int64] | None = None
+        self._longest_record: int | None = None
+
+    @property
+    def partitions(self) -> NDArray[np.int32]:
+        """The source partition of each event."""
+        partitions: NDArray[np.int32] = self.source["partition"].to_numpy()
+        return partitions
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """The position of each event in its partition: its offset, above those of earlier topics of the name."""
+        offsets: NDArray[np.int64] = self.source["offset"].to_numpy()
+        return offsets + self.stream.base if self.stream.base else offsets
+
+    @property
+    def time_ms(self) -> NDArray[np.int64]:
+        """The record time of each event, epoch milliseconds; nonsense is brought into the years 1 to 9999."""
+        if self._times is None:
+            times = pc.cast(self.source["timestamp"], pa.timestamp("ms", "UTC"), safe=False)
+            self._times = np.clip(times.cast(pa.int64()).to_numpy(), *_TIME_BOUNDS_MS)
+        return self._times
+
+    @property
+    def record_bytes(self) -> NDArray[np.int64]:
+        """The bytes of each source record's key and value."""
+        if self._record_bytes is None:
+            key, value = (pc.fill_null(pc.binary_length(self.source[name]), 0) for name in ("key", "value"))
+            self._record_bytes = pc.add(key, value).to_numpy().astype(np.int64)
+        return self._record_bytes
+
+    @property
+    def longest_record(self) -> int:
+        """The most of these."""
+        if self._longest_record is None:
+            self._longest_record = int(self.record_bytes.max(initial=0))
+        return self._longest_record
+
+    def values(self, name: str) -> list[object]:
+        """Return a declared column as Python values; the list is shared, so don't change it."""
+        values = self._values.get(name)
+        if values is None:
+            values = self._values[name] = self._read(self._declared[name])
+        return values
+
+    def column(self, name: str) -> pa.Array:
+        """Return a column, or one of the record's own fields, as an Arrow array.
+
+        Args:
+            name: In the declared spelling, or one of `catalog.RECORD_FIELDS`. A declared column of the same name
+                hides the record's own field.
+        """
+        array = self._arrays.get(name)
+        if array is None:
+            array = self._arrays[name] = self._build(name)
+        return array
+
+    def type_of(self, name: str) -> str:
+        """Return the SQL type of a column or of one of the record's own fields."""
+        declared = self._declared.get(name)
+        return declared.type if declared else RECORD_FIELDS[name]
+
+    def declares(self, name: str) -> bool:
+        """Tell whether the stream declares the column (rather than every record having it)."""
+        return name in self._declared
+
+    def _build(self, name: str) -> pa.Array:
+        if name in self._declared:
+            return pa.array(self.values(name), arrow_type(self._declared[name].type))
+        match name:
+            case "_key":
+                return _as_text(self.source["key"])
+            case "_time":
+                return pc.cast(pa.array(self.time_ms, pa.timestamp("ms", "UTC")), pa.timestamp("us", "UTC"))
+            case "_partition":
+                return pc.cast(self.source["partition"], pa.int32())
+            case _:
+                return pc.cast(self.source["offset"], pa.int64())
+
+
+def _as_text(keys: pa.Array) -> pa.Array:
+    """Return the keys as strings, NULL where they are no UTF-8."""
+    try:
+        return pc.cast(keys, pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([_text_or_none(key) for key in keys.to_pylist()], pa.string())
+
+
+def _text_or_none(key: bytes | None) -> str | None:
+    try:
+        return None if key is None else key.decode()
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,53 @@
+"""What a worker catches while it evaluates: whatever is raised is a fault of ours, which must stop nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pyarrow as pa
+from polars.exceptions import PanicException
+
+__all__ = ["FAULTS", "halved"]
+
+FAULTS = (Exception, PanicException)
+"""A panic of Polars is no `Exception`; `MemoryError` and Arrow's errors are."""
+
+Records = Iterator[pa.RecordBatch]
+Shares = Sequence[str]
+
+
+def halved(
+    shares: Shares | None,
+    every: Callable[[], Shares],
+    work: Callable[[Shares | None], Records],
+    report: Callable[[str], None],
+    left_out: Callable[[str, str], Records],
+) -> Records:
+    """Yield the records of some shares; where these fail, those of either half, down to the share that is at fault.
+
+    The halves yield again what came before the failure, as the replay of a batch does: each share's in its order.
+
+    Args:
+        shares: Ids (`grouping.store.quarantine`); None for all of them, which are not listed unless they fail.
+        every: Lists them all.
+        work: Makes the records of some, None for all.
+        report: Is told of a share that fails, while the failure is being handled.
+        left_out: Makes what stands for those of a share that fails, and is given the reason.
+    """
+    try:
+        yield from work(shares)
+        return
+    except FAULTS as fault:
+        reason = f"it failed with {type(fault).__name__}"  # its text may hold what a subscriber or an event says
+        some = every() if shares is None else shares
+        if not some:
+            raise  # it is nobody's
+        if len(some) == 1:
+            report(some[0])
+    # Outside of the handler, which would keep what the failed work had in memory.
+    if len(some) == 1:
+        yield from left_out(some[0], reason)
+        return
+    for half in (some[: len(some) // 2], some[len(some) // 2 :]):
+        if half:
+            yield from halved(half, every, work, report, left_out)

@@ -1,0 +1,138 @@
+"""JSON records, fast: a typed decoder built for the stream's columns takes one record after the other.
+
+Where the decoder is stricter than contract §4, what it refuses is read again by `json_exact`. Where it is more
+generous, its field is kept raw or the record is sent to `json_exact` unseen:
+
+- a DECIMAL would be taken from texts such as ``"NaN"``, ``" 1"`` or ``"1_0"``: kept raw and read here;
+- a TIMESTAMP is rounded to microseconds, and may leave the years 1 to 9999 when its offset is taken off.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from operator import attrgetter
+from typing import Annotated, Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from grouping.model.catalog import StreamColumn
+from spark_jobs.batch.events import decimal_size
+from spark_jobs.decode.json_exact import WrongRecord, read_record
+
+__all__ = ["JsonReader"]
+
+_FIELD_TYPES: dict[str, Any] = {
+    "STRING": str,
+    "BOOLEAN": bool,
+    "INT": Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)],
+    "BIGINT": Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)],
+    "DOUBLE": float,
+    "DATE": date,
+    "TIMESTAMP": datetime,
+}
+
+_REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+_DELICATE_TIME = r":[0-9]{2}\.[0-9]{7}|0001-01-01|9999-12-31|\\u00(?:3[0-9aA]|2[deDE])"
+"""What a record has whose TIMESTAMP the decoder may get wrong; the escapes are of characters in the other patterns."""
+
+_NEEDS_ESCAPE = re.compile(r'["\\\x00-\x1f]')
+
+
+class JsonReader:
+    """Reads the JSON records of one stream."""
+
+    def __init__(self, columns: Sequence[StreamColumn]) -> None:
+        self._columns = tuple(columns)
+        self._fields = {column.name: f"c{number}" for number, column in enumerate(columns)}
+        self._decimals = [
+            (self._fields[column.name], _decimal_reader(*decimal_size(column.type)))
+            for column in columns
+            if column.type.startswith("DECIMAL")
+        ]
+        self._has_times = any(column.type == "TIMESTAMP" for column in columns)
+        # The decoder knows no field names with escapes: records of such a stream are all read exactly.
+        self._exact = any(_NEEDS_ESCAPE.search(column.name) for column in columns)
+        fields = [
+            (field, _field_type(column.type), msgspec.field(default=None, name=None if self._exact else column.name))
+            for field, column in zip(self._fields.values(), columns, strict=True)
+        ]
+        self._record: Callable[..., Any] = msgspec.defstruct("Record", fields, gc=False)
+        self._decode = msgspec.json.Decoder(self._record).decode
+
+    def __call__(self, values: pa.Array) -> tuple[Callable[[StreamColumn], list[Any]], dict[int, str]]:
+        """Decode the values of a batch.
+
+        Returns:
+            What gives a column of the good records, and by row what is wrong with the others.
+        """
+        records: list[Any] = []
+        wrong: dict[int, str] = {}
+        delicate = self._delicate(values)
+        decode = self._finish if self._decimals else self._decode
+        for row, value in enumerate(values.to_pylist()):
+            if value is not None and row not in delicate:
+                try:
+                    records.append(decode(value))
+                    continue
+                except _REFUSALS:
+                    pass  # json_exact decides
+            try:
+                records.append(self._record(*read_record(value, self._columns)))
+            except WrongRecord as exc:
+                wrong[row] = str(exc)
+        return lambda column: self._column(records, column), wrong
+
+    def _delicate(self, values: pa.Array) -> frozenset[int] | range:
+        """Return the rows that the fast decoder must not see."""
+        if self._exact:
+            return range(len(values))
+        if not self._has_times:
+            return frozenset()
+        found = pc.indices_nonzero(pc.match_substring_regex(values, _DELICATE_TIME))
+        return frozenset(found.to_pylist())
+
+    def _finish(self, value: bytes) -> Any:
+        """Decode a record that has DECIMAL columns, which come raw."""
+        record = self._decode(value)
+        for field, read in self._decimals:
+            raw = getattr(record, field)
+            if raw is not None:
+                setattr(record, field, read(bytes(raw)))
+        return record
+
+    def _column(self, records: list[Any], column: StreamColumn) -> list[Any]:
+        values = list(map(attrgetter(self._fields[column.name]), records))
+        return [_utc(value) for value in values] if column.type == "TIMESTAMP" else values
+
+
+def _field_type(kind: str) -> Any:
+    return msgspec.Raw if kind.startswith("DECIMAL") else _FIELD_TYPES[kind] | None
+
+
+def _decimal_reader(precision: int, scale: int) -> Callable[[bytes], Decimal | None]:
+    """Return what reads a DECIMAL from JSON text; what it does not take may still be one that fits (`json_exact`)."""
+    whole = f"[0-9]{{1,{precision - scale}}}" if precision > scale else "0"
+    fraction = rf"(?:\.[0-9]{{1,{scale}}})?" if scale else ""
+    fitting = re.compile(rf'("?)(-?{whole}{fraction})\1'.encode()).fullmatch
+
+    def read(raw: bytes) -> Decimal | None:
+        found = fitting(raw)
+        if found is not None:
+            return Decimal(found[2].decode())
+        if raw == b"null":
+            return None
+        raise msgspec.ValidationError
+
+    return read
+
+
+def _utc(time: datetime | None) -> datetime | None:
+    if time is None or time.tzinfo is UTC:
+        return time
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)

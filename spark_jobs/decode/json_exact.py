@@ -1,0 +1,163 @@
+"""The authority on JSON records: slow and exact, it decides what the fast decoder refuses.
+
+It reads numbers as text, so that none is rounded before it is checked, and bytes that are no UTF-8 as surrogates, so
+that they harm only the column in which they are.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import NoReturn
+
+from grouping.model.catalog import StreamColumn
+from spark_jobs.batch.events import decimal_size
+from spark_jobs.decode.iso8601 import parse_date, parse_timestamp
+
+__all__ = ["DECIMAL_TEXT", "WrongRecord", "fit_decimal", "read_record"]
+
+DECIMAL_TEXT = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
+"""A decimal number as a string; Python's own reading would take spaces, underscores, NaN and other scripts' digits."""
+
+_INTEGER = re.compile(r"-?[0-9]+")
+_BOUNDS = {"INT": 2**31, "BIGINT": 2**63}
+_LONGEST_INTEGER = 20
+"""Characters of the longest BIGINT: longer texts are not even converted."""
+
+
+class WrongRecord(ValueError):
+    """The record is a dead letter; the message is its detail, a full sentence."""
+
+
+class _Number(str):
+    """A JSON number as it was written."""
+
+    __slots__ = ()
+
+
+def read_record(value: bytes | None, columns: Sequence[StreamColumn]) -> list[object]:
+    """Return the values of the columns, in their order.
+
+    Raises:
+        WrongRecord: Contract §4 makes the record a dead letter.
+
+    Example:
+        >>> read_record(b'{"n": "x", "n": 7}', [StreamColumn("n", "INT")])
+        [7]
+    """
+    if value is None:
+        raise WrongRecord("The record has no value.")
+    try:
+        record = json.loads(
+            value.decode("utf-8", "surrogateescape"),
+            parse_int=_Number,
+            parse_float=_Number,
+            parse_constant=_refuse_constant,
+        )
+    except RecursionError:
+        raise WrongRecord("The value is nested too deeply.") from None
+    except json.JSONDecodeError as exc:
+        raise WrongRecord(f"The value is not one JSON object: {exc.msg} at character {exc.pos}.") from None
+    if not isinstance(record, dict):
+        raise WrongRecord("The value is JSON but no object.")
+    return [_read_column(record.get(column.name), column) for column in columns]
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise WrongRecord(f"The value is not one JSON object: {name} is no JSON.")
+
+
+def _read_column(value: object, column: StreamColumn) -> object:
+    if value is None:
+        return None
+    try:
+        return _convert(value, column.type)
+    except ValueError as exc:
+        raise WrongRecord(f'Column "{column.name}" of type {column.type} cannot hold the value: {exc}.') from None
+
+
+def _convert(value: object, kind: str) -> object:
+    if kind == "BOOLEAN":
+        if not isinstance(value, bool):
+            raise ValueError(f"{_name(value)} is no boolean")
+        return value
+    if kind in _BOUNDS:
+        return _integer(_number(value), _BOUNDS[kind])
+    if kind == "DOUBLE":
+        return _double(_number(value))
+    if kind.startswith("DECIMAL"):
+        text = _number(value) if isinstance(value, _Number) else _text(value)
+        return fit_decimal(text, *decimal_size(kind))
+    if kind == "DATE":
+        return parse_date(_text(value))
+    if kind == "TIMESTAMP":
+        return parse_timestamp(_text(value))
+    return _text(value)
+
+
+def _name(value: object) -> str:
+    """Return what JSON calls the value's type."""
+    if isinstance(value, _Number):
+        return "a number"
+    return {str: "a string", bool: "a boolean", dict: "an object"}.get(type(value), "an array")
+
+
+def _number(value: object) -> str:
+    if not isinstance(value, _Number):
+        raise ValueError(f"{_name(value)} is no number")
+    return str(value)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or isinstance(value, _Number):
+        raise ValueError(f"{_name(value)} is no string")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError("the string is no valid UTF-8 or has half of a surrogate pair") from None
+    return value
+
+
+def _integer(text: str, bound: int) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise ValueError("the number has a fraction or an exponent")
+    if len(text) > _LONGEST_INTEGER or not -bound <= int(text) < bound:
+        raise ValueError("the number is out of range")
+    return int(text)
+
+
+def _double(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError("the number is out of range")
+    return number
+
+
+def fit_decimal(text: str, precision: int, scale: int) -> Decimal:
+    """Return the number that the text writes, which must fit precision and scale without rounding.
+
+    Zeros at its end are left out: with them it may have more digits than Arrow takes for a DECIMAL.
+
+    Raises:
+        ValueError: It does not fit, or is no number.
+
+    Example:
+        >>> fit_decimal("1e1", 4, 2), fit_decimal("1.50", 2, 1)
+        (Decimal('1E+1'), Decimal('1.5'))
+    """
+    if not DECIMAL_TEXT.fullmatch(text):
+        raise ValueError("the text is no decimal number")
+    number = Decimal(text)
+    if not number:
+        return Decimal(0)
+    sign, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int)  # the pattern lets neither NaN nor Infinity through
+    zeros = 0
+    while digits[-1 - zeros] == 0:
+        zeros += 1
+    if exponent + zeros < -scale or number.adjusted() >= precision - scale:
+        raise ValueError(f"the number does not fit {precision} digits, {scale} of them after the point")
+    return Decimal((sign, digits[: len(digits) - zeros], exponent + zeros))

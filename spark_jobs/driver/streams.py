@@ -1,0 +1,259 @@
+"""One Spark query per live stream: started, restarted and stopped as streams come, fail and go."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from grouping.model.catalog import Stream
+from grouping.model.errors import OperationalError
+from grouping.settings import Settings
+from grouping.store.redis_store import TableStore
+from spark_jobs.driver.checkpoint import Position, checkpoints, is_whole, last_commit, remove
+from spark_jobs.driver.progress import Progress
+from spark_jobs.driver.trials import Trials
+from spark_jobs.kafka.sink import Produce, checkpoint_location, write_stream
+from spark_jobs.kafka.source import read_stream
+from spark_jobs.kafka.watermarks import Broker
+
+__all__ = ["Streams"]
+
+log = logging.getLogger(__name__)
+
+_FIRST_BACKOFF_SECONDS = 1.0
+_LONGEST_BACKOFF_SECONDS = 30.0
+_COMPARE_EVERY_SECONDS = 1.0
+_PROMPT_DEATHS = 10
+"""So often a stream whose worker died is started again at once: each death tells more about what is at fault."""
+_STEADY_SECONDS = 10.0
+"""How long a query must run until its stream is taken for sound again, unless it commits a batch."""
+
+Evaluate = Callable[[Stream, bool], Produce]
+"""Gives the function that a stream's tasks run; and whether they must be cautious."""
+
+
+@dataclass(slots=True)
+class _Running:
+    stream: Stream
+    progress: Progress | None = None
+    query: StreamingQuery | None = None
+    failures: int = 0
+    batch_at_start: int = -1
+    start_at: float = 0.0
+    behind: int | None = None
+    steady_at: float = 0.0
+    reason: str | None = None
+    """Why it does not run, or did not a moment ago."""
+
+
+class Streams:
+    """Brings the running queries in line with the live streams. For one thread."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        settings: Settings,
+        store: TableStore,
+        broker: Broker,
+        evaluate: Evaluate,
+        trials: Trials,
+        clock: Callable[[], float],
+    ) -> None:
+        """Begin with no query.
+
+        Args:
+            spark: The session.
+            settings: Of the evaluator.
+            store: Tells which streams there are, and is told how far they are.
+            broker: Where the source topics are.
+            evaluate: Gives the function that a stream's tasks run.
+            trials: Learns from the deaths of workers.
+            clock: Monotonic seconds.
+        """
+        self._spark = spark
+        self._settings = settings
+        self._store = store
+        self._broker = broker
+        self._evaluate = evaluate
+        self._trials = trials
+        self._clock = clock
+        self._running: dict[str, _Running] = {}
+        self._epoch: int | None = None
+        self._compare_at = 0.0
+
+    def reconcile(self) -> Iterator[str]:
+        """Start, restart and stop what has to be, and tell how far each stream is.
+
+        Yields:
+            The id of each stream that was seen to: with many of them it takes long.
+
+        Raises:
+            OperationalError: The store does not answer, or holds no confirmed tables; the queries go on (their tasks
+                wait by themselves), and nothing is started or stopped.
+        """
+        epoch = self._store.epoch()
+        if epoch is None:
+            raise OperationalError("no tables are confirmed")
+        live = {stream.stream_id: stream for stream in self._store.streams()}
+        if epoch != self._store.epoch():
+            raise OperationalError("the tables are being rebuilt")
+        if epoch != self._epoch:
+            if self._epoch is None:
+                self._sweep(stream.source_id for stream in live.values())
+            self._epoch = epoch
+            for running in self._running.values():
+                if running.progress is not None:
+                    running.progress.forget()
+        for stream_id in [stream_id for stream_id in self._running if stream_id not in live]:
+            self._drop(self._running.pop(stream_id))
+            yield stream_id
+        for stream_id, stream in live.items():
+            running = self._running.setdefault(stream_id, _Running(stream))
+            if stream != running.stream:
+                running = self._running[stream_id] = self._changed(running, stream)
+            try:
+                self._attend(running)
+            except OperationalError as error:
+                self._failed(running, error.detail or error.message)
+            yield stream_id
+        self._compare()
+
+    def _changed(self, running: _Running, stream: Stream) -> _Running:
+        """Take over what the gateway noticed of a stream's topic: with another one the query begins anew."""
+        if stream.generation == running.stream.generation:
+            running.stream = stream
+            if running.progress is not None:
+                running.progress.stream = stream
+            return running
+        self._drop(running)
+        return _Running(stream)
+
+    def status(self) -> dict[str, dict[str, object]]:
+        """Return by name of the stream how far behind it is, and why it doesn't run if it doesn't."""
+        return {
+            running.stream.name: {
+                "stream_id": running.stream.stream_id,
+                "state": "running" if running.query is not None else "waiting",
+                "behind": running.behind,
+                "batch": running.progress.batch if running.progress else -1,
+                "events_deleted": running.progress.events_deleted if running.progress else 0,
+                "reason": running.reason,
+            }
+            for running in self._running.values()
+        }
+
+    def _attend(self, running: _Running) -> None:
+        if running.query is None:
+            if self._clock() >= running.start_at:
+                self._start(running)
+            return
+        assert running.progress is not None
+        if not running.query.isActive:
+            self._ended(running, str(running.query.exception() or "It stopped."))
+            return
+        running.progress.look(running.query)
+        if running.progress.batch > running.batch_at_start:
+            running.failures, running.reason = 0, None
+            self._trials.committed(running.stream.stream_id)
+        elif self._clock() >= running.steady_at:
+            running.reason = None
+
+    def _ended(self, running: _Running, failure: str) -> None:
+        """Note the end of a query, and when it is started again."""
+        running.query = None
+        deaths = self._trials.failed(running.stream.stream_id, failure)
+        if deaths:
+            times = f"{deaths} times at one batch" if deaths > 1 else "once"
+            self._failed(running, f"a worker died, {times}", prompt=deaths <= _PROMPT_DEATHS)
+        else:
+            self._failed(running, failure.strip().splitlines()[0])
+
+    def _compare(self) -> None:
+        """Compare how far the streams are with what the broker has: once a second, for all of them at once."""
+        if self._clock() < self._compare_at:
+            return
+        self._compare_at = self._clock() + _COMPARE_EVERY_SECONDS
+        try:
+            bounds = self._broker.bounds(running.stream.topic for running in self._running.values() if running.query)
+            for running in self._running.values():
+                if running.progress is not None and running.stream.topic in bounds:
+                    earliest, ends = bounds[running.stream.topic]
+                    running.progress.report_deleted(earliest)
+                    running.behind = running.progress.behind(ends)
+        except OperationalError as error:
+            # Each query is itself the judge of whether its topic can be read.
+            log.warning("offsets not compared", extra={"reason": error.message})
+
+    def _start(self, running: _Running) -> None:
+        stream = running.stream
+        form = self._broker.form(stream.topic)
+        if stream.topic_id not in ("", form.topic_id):
+            raise OperationalError("the topic was made anew", detail="The gateway has not noticed it yet.")
+        location = checkpoint_location(stream.source_id, self._settings)
+        position = self._position(stream, location)
+        progress = Progress(stream, position, self._store, self._broker)
+        progress.tell()
+        # Before the first batch: it would silently begin after what was deleted meanwhile.
+        progress.report_deleted(self._broker.earliest(stream.topic))
+        if running.progress is not None and progress.batch > running.progress.batch:
+            self._trials.committed(stream.stream_id)
+        cautious = self._trials.begin(stream.stream_id)
+        # Queries take the pool of the thread that starts them; a pool each gives each stream its share.
+        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", stream.stream_id)
+        try:
+            going_on = msgspec.structs.replace(stream, start_offsets=stream.positions(position.offsets))
+            source = read_stream(self._spark, going_on, form.partitions, self._settings)
+            running.query = write_stream(source, self._evaluate(stream, cautious), stream.source_id, self._settings)
+        except Exception as exc:  # pyspark's and py4j's have no common base
+            raise OperationalError("a query did not start", detail=str(exc).splitlines()[0]) from exc
+        running.progress, running.batch_at_start = progress, progress.batch
+        running.steady_at = self._clock() + _STEADY_SECONDS
+        log.info(
+            "stream started", extra={"stream": stream.name, "stream_id": stream.stream_id, "batch": progress.batch}
+        )
+
+    def _position(self, stream: Stream, location: str) -> Position:
+        """Return how far a stream is; without a checkpoint that is where the store knows it to be, or its start.
+
+        All before that is evaluated, and what was evaluated after it comes again with the same ids.
+        """
+        if is_whole(location):
+            position = last_commit(location, stream.topic)
+            if "://" not in location:
+                self._store.unpin(stream.stream_id, 0 if position is None else position.batch + 1)
+            if position is not None:
+                return position
+        else:
+            remove(location)
+            self._store.unpin(stream.stream_id, None)
+        begin = stream.evaluated(self._store.committed_positions(stream.stream_id))
+        offsets = {partition: place - stream.base for partition, place in begin.items() if place >= stream.base}
+        return Position(-1, offsets)
+
+    def _failed(self, running: _Running, reason: str, *, prompt: bool = False) -> None:
+        backoff = 0.0
+        if not prompt:
+            backoff = min(_FIRST_BACKOFF_SECONDS * 2.0**running.failures, _LONGEST_BACKOFF_SECONDS)
+            running.failures += 1
+        running.start_at = self._clock() + backoff
+        running.reason = reason
+        log.warning(
+            "stream does not run, will be tried again",
+            extra={"stream": running.stream.name, "reason": reason, "seconds": backoff},
+        )
+
+    def _sweep(self, live: Iterable[str]) -> None:
+        """Remove the checkpoints of streams that were dropped, and of topics that went, while no evaluator ran."""
+        for source_id in set(checkpoints(checkpoint_location("", self._settings))).difference(live):
+            remove(checkpoint_location(source_id, self._settings))
+
+    def _drop(self, running: _Running) -> None:
+        if running.query is not None:
+            running.query.stop()
+        remove(checkpoint_location(running.stream.source_id, self._settings))
+        log.info("stream stopped", extra={"stream": running.stream.name, "stream_id": running.stream.stream_id})

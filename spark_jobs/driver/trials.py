@@ -1,0 +1,102 @@
+"""What the driver learns from the deaths of workers: which share of a stream's queries is at fault (README.md)."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Sequence
+
+from grouping.store.quarantine import TRIES, Quarantine, QuarantineStore, Trial, convicted
+
+__all__ = ["Trials", "dead_task"]
+
+log = logging.getLogger(__name__)
+
+_TASK = re.compile(r"Task (\d+) in stage")
+_RAISED = "Traceback (most recent call last)"
+
+
+def dead_task(failure: str) -> int | None:
+    """Return the number of the task whose worker died, None where a query ended for another reason.
+
+    Args:
+        failure: What Spark says of the end of a query. It names the task that failed first, so one that was killed
+            because of that is not taken for it; of a worker that raised it gives the stack trace.
+
+    Example:
+        >>> dead_task("Task 3 in stage 7.0 failed 1 times, ... Python worker exited unexpectedly (crashed)")
+        3
+    """
+    found = _TASK.search(failure)
+    return int(found[1]) if found and _RAISED not in failure else None
+
+
+class Trials:
+    """The trials of all streams: counts deaths, convicts shares. For one thread."""
+
+    def __init__(self, store: QuarantineStore, clock_ms: Callable[[], int]) -> None:
+        """Begin with what the store knows.
+
+        Args:
+            store: Where workers look it up.
+            clock_ms: Epoch milliseconds.
+        """
+        self._store = store
+        self._clock_ms = clock_ms
+        self._begun: set[str] = set()
+        self._open: set[str] = set()
+
+    def begin(self, stream_id: str) -> bool:
+        """Return whether the tasks of a query that starts now must be cautious.
+
+        Raises:
+            OperationalError: The store does not answer.
+        """
+        store = self._store
+        if stream_id not in self._begun and store.batch_under_way(stream_id):
+            # An evaluator ended amid this batch: memory that ran out, for one, may take all of it.
+            hands = store.in_hand(stream_id).values()
+            self._died(stream_id, list(dict.fromkeys(share for hand in hands for share in hand)))
+        self._begun.add(stream_id)
+        trial = store.trial(stream_id)
+        if trial.deaths:
+            self._open.add(stream_id)
+        return trial.careful or any(state.deaths for state in store.quarantined(stream_id).values())
+
+    def failed(self, stream_id: str, failure: str) -> int:
+        """Note that a query ended; return how often workers died at its batch, 0 when none did now.
+
+        Raises:
+            OperationalError: The store does not answer.
+        """
+        task = dead_task(failure)
+        if task is None:
+            return 0
+        return self._died(stream_id, self._store.in_hand(stream_id).get(task, [])).deaths
+
+    def committed(self, stream_id: str) -> None:
+        """Note that a batch was committed.
+
+        Raises:
+            OperationalError: The store does not answer.
+        """
+        if stream_id in self._open:
+            self._store.end_trial(stream_id)
+            self._open.discard(stream_id)
+
+    def _died(self, stream_id: str, in_hand: Sequence[str]) -> Trial:
+        trial, known = self._store.trial(stream_id), self._store.quarantined(stream_id)
+        share = convicted(trial, in_hand, known)
+        if share is None:
+            trial = trial.after_death(in_hand)
+        else:
+            state = Quarantine.of_death(self._clock_ms(), known.get(share))
+            self._store.put(stream_id, {share: state})
+            trial = Trial(TRIES)  # others of the batch may be at fault too
+            log.error(
+                "left out, it killed workers",
+                extra={"stream": stream_id, "share": share, "seconds": (state.until_ms - state.since_ms) / 1000},
+            )
+        self._store.set_trial(stream_id, trial)
+        self._open.add(stream_id)
+        return trial

@@ -1,0 +1,170 @@
+"""CAST as Spark's try_cast: how each type is read as another, NULL where it cannot be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Decimal
+
+import polars as pl
+
+from grouping.model.decimal_types import is_decimal
+from grouping.model.errors import InternalError
+from spark_jobs.expressions.by_value import each_distinct
+from spark_jobs.expressions.decimals import fitted
+from spark_jobs.expressions.types import Typed, polars_type, to_double
+
+__all__ = ["cast", "to_bigint"]
+
+_TOP = 2.0**63
+_INTEGERS = ("INT", "BIGINT")
+_BITS = {"INT": 32, "BIGINT": 64}
+_BLANK = "".join(map(chr, (*range(0x21), 0x7F)))
+"""What Spark trims around a number or a date: white space and control characters of ASCII."""
+_JAVA_BLANK = "".join(map(chr, range(0x21)))
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_DOUBLE = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[dDfF]?")
+_SPECIAL = re.compile(r"([+-]?)(?:inf|infinity)|nan", re.I | re.A)
+_DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?")
+_DATE = re.compile(r"([+-]?)([0-9]{4,7})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T].*)?)?)?", re.S)
+_TRUE = frozenset(("t", "true", "y", "yes", "1"))
+_FALSE = frozenset(("f", "false", "n", "no", "0"))
+_MICROS = 1_000_000
+_FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
+_LONGEST_EXPONENT = 5000
+
+
+def cast(args: list[Typed], kind: str) -> Typed:
+    """Compile a CAST."""
+    (value,) = args
+    source = "DECIMAL" if is_decimal(value.type) else value.type
+    target = "DECIMAL" if is_decimal(kind) else kind
+    convert = _CASTS.get((source, target))
+    if convert is None and value.type != kind:
+        raise InternalError(f"no cast of {value.type} to {kind}")
+    return Typed(convert(value, kind) if convert else value.expr, kind)
+
+
+def to_bigint(value: pl.Expr) -> pl.Expr:
+    """Return Java's ``(long)`` of a whole double: NaN is 0, and what is beyond the range is its end."""
+    return (
+        pl.when(value.is_nan())
+        .then(pl.lit(0, pl.Int64))
+        .when(value >= _TOP)
+        .then(pl.lit(2**63 - 1, pl.Int64))
+        .when(value <= -_TOP)
+        .then(pl.lit(-(2**63), pl.Int64))
+        .otherwise(value.cast(pl.Int64, strict=False))
+    )
+
+
+Caster = Callable[[Typed, str], pl.Expr]
+
+
+def _plain(value: Typed, kind: str) -> pl.Expr:
+    return value.expr.cast(polars_type(kind), strict=False)
+
+
+def _by_value(convert: Callable[..., object]) -> Caster:
+    """Make a cast of a function of the value and the type's name."""
+    return lambda value, kind: each_distinct([value.expr], lambda one: convert(one, kind), polars_type(kind))
+
+
+def _double_to_whole(value: Typed, kind: str) -> pl.Expr:
+    whole = pl.when(value.expr < 0).then(value.expr.ceil()).otherwise(value.expr.floor())
+    top = _TOP if kind == "BIGINT" else 2.0**31 - 1  # Spark compares with the bounds as doubles, 2^63 passes
+    fits = (whole <= top) & (whole >= (-_TOP if kind == "BIGINT" else -(2.0**31)))
+    return pl.when(fits).then(to_bigint(whole)).cast(polars_type(kind), strict=False)
+
+
+def _boolean_to_string(value: Typed, _: str) -> pl.Expr:
+    return pl.when(value.expr).then(pl.lit("true")).when(~value.expr).then(pl.lit("false"))
+
+
+def _string_to_whole(text: str, kind: str) -> int | None:
+    text = text.strip(_BLANK)
+    if not _WHOLE.fullmatch(text) or len(text) > _LONGEST_EXPONENT // 2:
+        return None
+    number = int(text)
+    return number if -(2 ** (_BITS[kind] - 1)) <= number < 2 ** (_BITS[kind] - 1) else None
+
+
+def _string_to_double(text: str, _: str) -> float | None:
+    plain = text.strip(_JAVA_BLANK)
+    if _DOUBLE.fullmatch(plain):
+        return float(plain.rstrip("dDfF"))
+    special = _SPECIAL.fullmatch(plain)
+    if special is None:
+        return None
+    return float("nan") if special[1] is None else float(special[1] + "inf")
+
+
+def _string_to_decimal(text: str, kind: str) -> Decimal | None:
+    """Read a DECIMAL; Java takes digits of any script, of those that are one UTF-16 unit."""
+    text = text.strip(_BLANK)
+    if not _DECIMAL.fullmatch(text) or max(text) > "\uffff":
+        return None
+    value = Decimal(text)
+    return fitted(value, kind) if abs(value.adjusted()) < _LONGEST_EXPONENT else (None if value else Decimal(0))
+
+
+def _string_to_boolean(text: str, _: str) -> bool | None:
+    text = text.strip(_BLANK).lower()
+    return True if text in _TRUE else False if text in _FALSE else None
+
+
+def _string_to_date(text: str, _: str) -> date | None:
+    match = _DATE.fullmatch(text.strip(_BLANK))
+    if match is None or match[1] == "-":
+        return None
+    try:
+        return date(int(match[2]), int(match[3] or 1), int(match[4] or 1))
+    except ValueError:
+        return None
+
+
+def _timestamp_to_string(time: datetime, _: str) -> str:
+    text = f"{time.year:04}-{time.month:02}-{time.day:02} {time.hour:02}:{time.minute:02}:{time.second:02}"
+    return f"{text}.{time.microsecond:06}".rstrip("0") if time.microsecond else text
+
+
+def _seconds_to_timestamp(value: Typed, kind: str) -> pl.Expr:
+    seconds = value.expr.cast(pl.Int64)
+    known = pl.when(seconds.is_between(_FIRST_SECOND, _LAST_SECOND)).then(seconds)
+    return (known * _MICROS).cast(polars_type(kind))
+
+
+def _timestamp_to_seconds(value: Typed, kind: str) -> pl.Expr:
+    return (value.expr.cast(pl.Int64) // _MICROS).cast(polars_type(kind), strict=False)
+
+
+def _decimal_to_whole(number: Decimal, kind: str) -> int | None:
+    whole = int(number)
+    return whole if -(2 ** (_BITS[kind] - 1)) <= whole < 2 ** (_BITS[kind] - 1) else None
+
+
+_CASTS: dict[tuple[str, str], Caster] = {
+    **dict.fromkeys([(a, b) for a in _INTEGERS for b in (*_INTEGERS, "DOUBLE", "STRING")], _plain),
+    **dict.fromkeys([(kind, "TIMESTAMP") for kind in _INTEGERS], _seconds_to_timestamp),
+    **dict.fromkeys([("TIMESTAMP", kind) for kind in _INTEGERS], _timestamp_to_seconds),
+    **dict.fromkeys([("DOUBLE", kind) for kind in _INTEGERS], _double_to_whole),
+    **dict.fromkeys([("STRING", kind) for kind in _INTEGERS], _by_value(_string_to_whole)),
+    **dict.fromkeys([("DECIMAL", kind) for kind in _INTEGERS], _by_value(_decimal_to_whole)),
+    **dict.fromkeys([(a, "DECIMAL") for a in (*_INTEGERS, "DECIMAL")], _by_value(lambda n, k: fitted(Decimal(n), k))),
+    **dict.fromkeys([("BOOLEAN", kind) for kind in (*_INTEGERS, "DOUBLE")], _plain),
+    **dict.fromkeys([(kind, "BOOLEAN") for kind in (*_INTEGERS, "DOUBLE")], lambda value, _: value.expr != 0),
+    ("BOOLEAN", "STRING"): _boolean_to_string,
+    ("DATE", "STRING"): lambda value, _: value.expr.dt.strftime("%Y-%m-%d"),
+    ("DATE", "TIMESTAMP"): _plain,
+    ("TIMESTAMP", "DATE"): lambda value, _: value.expr.dt.date(),
+    ("TIMESTAMP", "STRING"): _by_value(_timestamp_to_string),
+    ("STRING", "DOUBLE"): _by_value(_string_to_double),
+    ("STRING", "DECIMAL"): _by_value(_string_to_decimal),
+    ("STRING", "BOOLEAN"): _by_value(_string_to_boolean),
+    ("STRING", "DATE"): _by_value(_string_to_date),
+    ("DECIMAL", "DOUBLE"): lambda value, _: to_double(value),
+    ("DECIMAL", "STRING"): _by_value(lambda number, _: format(number, "f")),
+    ("DECIMAL", "BOOLEAN"): _by_value(lambda number, _: bool(number)),
+}
+"""How each type is read as another; whole numbers that do not fit become NULL in the cast."""

@@ -1,0 +1,85 @@
+"""DECIMAL arithmetic and rounding, exactly as Spark's: the whole result first, then half up to the result's scale."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Context, Decimal
+from math import isfinite
+
+import polars as pl
+
+from grouping.model.decimal_types import WIDEST, decimal_result, decimal_size, exact_size
+from spark_jobs.expressions.by_value import each_distinct
+from spark_jobs.expressions.types import Typed, polars_type
+
+__all__ = ["arithmetic", "fitted", "rounded", "rounded_double", "to_scale"]
+
+_EXACT = Context(prec=2000)
+_QUOTIENT_SCALE = WIDEST + 1
+"""Digits after the point to which Spark divides before it rounds to the result's scale."""
+_FAR = 400
+"""Digits before or after the point that no double has."""
+
+
+def fitted(value: Decimal, kind: str) -> Decimal | None:
+    """Return a number as a DECIMAL of that type, half up, None where it does not fit."""
+    precision, scale = decimal_size(kind)
+    if value.adjusted() > precision:
+        return None
+    rounded = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _EXACT)
+    return rounded if not rounded or rounded.adjusted() < precision - scale else None
+
+
+def arithmetic(op: str, left: Typed, right: Typed) -> Typed:
+    """Return ``+ - * / %`` of exact numbers of which one is a DECIMAL; NULL where Spark's ``try_`` form is."""
+    kind = decimal_result(op, left.type, right.type)
+    compute = _OPERATORS[op]
+
+    def apply(one: Decimal, other: Decimal) -> Decimal | None:
+        result = compute(one, other)
+        return None if result is None else fitted(result, kind)
+
+    operands = [operand.expr.cast(pl.Decimal(*exact_size(operand.type))) for operand in (left, right)]
+    return Typed(each_distinct(operands, apply, polars_type(kind)), kind)
+
+
+def _quotient(left: Decimal, right: Decimal) -> Decimal | None:
+    if not right:
+        return None
+    (n, d), (m, e) = left.as_integer_ratio(), right.as_integer_ratio()
+    numerator, denominator = n * e * 10**_QUOTIENT_SCALE, d * m
+    size, rest = divmod(abs(numerator), abs(denominator))
+    size += 2 * rest >= abs(denominator)
+    return Decimal(size if (numerator < 0) == (denominator < 0) else -size).scaleb(-_QUOTIENT_SCALE, _EXACT)
+
+
+_OPERATORS: dict[str, Callable[[Decimal, Decimal], Decimal | None]] = {
+    "+": _EXACT.add,
+    "-": _EXACT.subtract,
+    "*": _EXACT.multiply,
+    "/": _quotient,
+    "%": lambda left, right: _EXACT.remainder(left, right) if right else None,
+}
+
+
+def to_scale(value: Decimal, scale: int, rounding: str) -> Decimal:
+    """Return the number rounded to so many digits after the point, before it where that is negative."""
+    return value.quantize(Decimal(1).scaleb(-scale), rounding, _EXACT)
+
+
+def rounded_double(rounding: str) -> Callable[[float, int], float]:
+    """Return the rounding of a double's shortest decimal form, which is what Spark rounds."""
+
+    def apply(value: float, scale: int) -> float:
+        if not isfinite(value) or scale > _FAR:
+            return value
+        return float(to_scale(Decimal(repr(value)), scale, rounding)) + 0.0 if scale > -_FAR else 0.0
+
+    return apply
+
+
+def rounded(value: Typed, kind: str, rounding: str) -> Typed:
+    """Return a DECIMAL rounded to a whole number of that type."""
+    return Typed(
+        each_distinct([value.expr], lambda number: fitted(to_scale(number, 0, rounding), kind), polars_type(kind)), kind
+    )

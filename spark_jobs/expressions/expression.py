@@ -1,0 +1,213 @@
+"""Expressions as Polars expressions that mean what Spark's do.
+
+A compiled expression reads the event's columns by their names and constants as ``:c0``, ``:c1``, …; what Polars cannot
+compare exactly (decimals, sets) it reads from columns that `spark_jobs.match.residual` adds: `KeyPair`, `Member`.
+Polars compares as Spark does: NaN equals itself and is the greatest, -0.0 equals 0.0, strings compare by code points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from grouping.model.errors import InternalError
+from grouping.model.expression import Call, Column, Expression, Slot, Value
+from spark_jobs.expressions.functions import FUNCTIONS, either
+from spark_jobs.expressions.text import BYTES
+from spark_jobs.expressions.types import Typed, polars_type, widened, wider
+
+__all__ = ["Compiled", "KeyPair", "Member", "compile_expression"]
+
+
+class KeyPair(NamedTuple):
+    """A comparison of a column with a constant that is made on exact keys (`spark_jobs.index.keys`)."""
+
+    column: Column
+    slot: int
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The columns with the event's and the constant's key."""
+        return f":event {self.column.name} {self.slot}", f":constant {self.column.name} {self.slot}"
+
+
+class Member(NamedTuple):
+    """The membership of a column's or an expression's value in a set-valued constant."""
+
+    needle: Expression
+    type: str
+    slot: int
+
+    @property
+    def name(self) -> str:
+        """The column with the answer, NULL included; each slot stands in one place only."""
+        return f":member {self.slot}"
+
+
+class Compiled(NamedTuple):
+    """What to evaluate, and which columns it reads."""
+
+    steps: tuple[tuple[str, pl.Expr], ...]
+    """Columns to be computed first, in their order: values that the expression, or a later step, needs twice."""
+    expression: pl.Expr
+    type: str
+    columns: tuple[str, ...]
+    slots: tuple[int, ...]
+    keys: tuple[KeyPair, ...]
+    members: tuple[Member, ...]
+
+
+@lru_cache(maxsize=4096)
+def compile_expression(expression: Expression, types: tuple[str, ...], most_bytes: int | None = None) -> Compiled:
+    """Compile an expression over slots of these types.
+
+    Args:
+        expression: What to compile.
+        types: Of the slots.
+        most_bytes: What a computed text may have: a longer one is NULL, and never made. None where none can be longer.
+
+    Raises:
+        InternalError: The compiler of queries let something pass that is not evaluated here.
+    """
+    compiler = _Compiler(types, most_bytes)
+    expr, kind = compiler.compile(expression)
+    return Compiled(
+        tuple(compiler.steps),
+        expr,
+        kind,
+        tuple(compiler.columns),
+        tuple(compiler.slots),
+        tuple(compiler.keys),
+        tuple(compiler.members),
+    )
+
+
+_COMPARISONS: dict[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
+    "=": lambda a, b: a == b,
+    "<>": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "<=>": lambda a, b: a.eq_missing(b),
+}
+
+
+_ONCE = frozenset("and or not is_null case coalesce like rlike neg abs + - *".split())
+"""What holds each operand once. Others repeat theirs, and an operator within an operator within … as often as 2^depth:
+so theirs become steps."""
+
+
+class _Compiler:
+    def __init__(self, types: tuple[str, ...], most_bytes: int | None) -> None:
+        self._types = types
+        self._most_bytes = most_bytes
+        self.steps: list[tuple[str, pl.Expr]] = []
+        self.columns: dict[str, None] = {}
+        self.slots: dict[int, None] = {}
+        self.keys: dict[KeyPair, None] = {}
+        self.members: dict[Member, None] = {}
+
+    def compile(self, expression: Expression) -> Typed:
+        match expression:
+            case Column(name, kind):
+                self.columns[name] = None
+                return Typed(pl.col(name), kind)
+            case Slot(index):
+                self.slots[index] = None
+                kind = self._types[index]
+                return Typed(pl.col(f":c{index}").cast(polars_type(kind)), kind)
+            case Value(value, kind):
+                return Typed(_literal(value, kind), kind)
+            case Call(op, args, kind):
+                return self._call(op, args, kind)
+
+    def _call(self, op: str, args: Sequence[Expression], kind: str) -> Typed:
+        if op in _COMPARISONS:
+            return Typed(self._comparison(op, args), "BOOLEAN")
+        if op == "in":
+            return Typed(self._membership(args), "BOOLEAN")
+        function = _case if op == "case" else FUNCTIONS.get(op)
+        if function is None:
+            raise InternalError(f'"{op}" is not evaluated here')
+        typed = [self.compile(argument) if op in _ONCE else self._once(argument) for argument in args]
+        if self._most_bytes is None:
+            return function(typed, kind)
+        if op in BYTES:
+            fits = BYTES[op](*[argument.expr for argument in typed]) <= self._most_bytes
+            # Without its first operand each of these is NULL.
+            typed[0] = self._step(Typed(pl.when(fits).then(typed[0].expr), typed[0].type))
+        result = function(typed, kind)
+        if result.type != "STRING":
+            return result
+        result = self._step(result)
+        return Typed(pl.when(result.expr.str.len_bytes() <= self._most_bytes).then(result.expr), "STRING")
+
+    def _once(self, expression: Expression) -> Typed:
+        """Compile an operand that may be repeated: what an operator or function yields is computed in a step."""
+        value = self.compile(expression)
+        return self._step(value) if isinstance(expression, Call) else value
+
+    def _step(self, value: Typed) -> Typed:
+        name = f":step {len(self.steps)}"
+        self.steps.append((name, value.expr))
+        return Typed(pl.col(name), value.type)
+
+    def _comparison(self, op: str, args: Sequence[Expression]) -> pl.Expr:
+        match tuple(args):
+            case (Column() as column, Slot(slot)) if self._needs_keys(column.type, self._types[slot]):
+                pair = KeyPair(column, slot)
+                self.keys[pair] = None
+                event, constant = (pl.col(name) for name in pair.names)
+                return _COMPARISONS[op](event, constant)
+        left, right = (self.compile(argument) for argument in args)
+        return self._compared(op, left, right)
+
+    @staticmethod
+    def _compared(op: str, left: Typed, right: Typed) -> pl.Expr:
+        if "NUMERIC" in (left.type, right.type):
+            raise InternalError("an exact number is compared with something that is no column")
+        kind = wider([left.type, right.type])
+        return _COMPARISONS[op](widened(left, kind), widened(right, kind))
+
+    @staticmethod
+    def _needs_keys(column: str, constant: str) -> bool:
+        return constant == "NUMERIC" or column.startswith("DECIMAL")
+
+    def _membership(self, args: Sequence[Expression]) -> pl.Expr:
+        match tuple(args):
+            case (needle, Slot(slot)) if self._types[slot].startswith("SET<"):
+                member = Member(needle, compile_expression(needle, self._types).type, slot)
+                self.members[member] = None
+                return pl.col(member.name)
+        sought, *others = (self._once(argument) for argument in args)
+        return either([self._compared("=", sought, other) for other in others])
+
+
+def _case(typed: list[Typed], kind: str) -> Typed:
+    """Compile condition, result, …[, ELSE]."""
+    results = [*typed[1::2], *(typed[-1:] if len(typed) % 2 else [])]
+    kind = kind or wider([result.type for result in results])
+    otherwise = widened(typed[-1], kind) if len(typed) % 2 else pl.lit(None, polars_type(kind))
+    for i in range(len(typed) // 2 * 2 - 2, -1, -2):
+        otherwise = pl.when(typed[i].expr).then(widened(typed[i + 1], kind)).otherwise(otherwise)
+    return Typed(otherwise, kind)
+
+
+def _literal(value: str | int | float | bool | None, kind: str) -> pl.Expr:
+    """Return a constant in every row: a single value would give an expression of constants a single row."""
+    target = polars_type(kind)
+    constant: Any = value
+    if value is not None and kind.startswith("DECIMAL"):
+        constant = Decimal(str(value))
+    elif value is not None and kind == "DATE":
+        constant = date.fromisoformat(str(value))
+    elif value is not None and kind == "TIMESTAMP":
+        constant = datetime.fromisoformat(str(value))
+    repeated: pl.Expr = pl.repeat(constant, pl.len(), dtype=target)
+    return repeated

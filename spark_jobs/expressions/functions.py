@@ -1,0 +1,83 @@
+"""What each operator and function is computed by.
+
+Each gives NULL where Spark's ``try_`` form does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+
+import polars as pl
+
+from spark_jobs.expressions import dates as polars_dates
+from spark_jobs.expressions import numbers as polars_numbers
+from spark_jobs.expressions import text as polars_text
+from spark_jobs.expressions.casts import cast
+from spark_jobs.expressions.types import Implementation, Typed, polars_type, widened, wider
+
+__all__ = ["FUNCTIONS", "either"]
+
+_LONG = 16
+"""Operands of AND and OR from which on they are not chained."""
+
+
+def _extreme(better: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Implementation:
+    """Make greatest or least, which pass over NULLs; operands are met one by one, since each is needed twice."""
+
+    def choose(left: pl.Expr, right: pl.Expr) -> pl.Expr:
+        return pl.when(right.is_null() | better(left, right)).then(left).otherwise(right)
+
+    def fold(columns: Sequence[pl.Series]) -> pl.Series:
+        size = max(len(column) for column in columns)
+        whole = [column if len(column) == size else column.new_from_index(0, size) for column in columns]
+        return reduce(lambda left, right: pl.select(choose(pl.lit(left), pl.lit(right))).to_series(), whole)
+
+    def apply(args: list[Typed], kind: str) -> Typed:
+        kind, exprs = _common(args, kind)
+        if len(exprs) == 2:
+            return Typed(choose(*exprs), kind)
+        return Typed(pl.map_batches(exprs, fold, return_dtype=polars_type(kind)), kind)
+
+    return apply
+
+
+def _common(args: list[Typed], kind: str) -> tuple[str, list[pl.Expr]]:
+    kind = kind or wider([argument.type for argument in args])
+    return kind, [widened(argument, kind) for argument in args]
+
+
+def _coalesce(args: list[Typed], kind: str) -> Typed:
+    kind, exprs = _common(args, kind)
+    return Typed(pl.coalesce(exprs), kind)
+
+
+def _nullif(args: list[Typed], _: str) -> Typed:
+    _, (left, right) = _common(args, wider([argument.type for argument in args]))
+    return Typed(pl.when((left == right).fill_null(False)).then(None).otherwise(args[0].expr), args[0].type)
+
+
+def either(exprs: list[pl.Expr]) -> pl.Expr:
+    """Return OR of any number of predicates; a chain of thousands would overflow the stack."""
+    return reduce(pl.Expr.or_, exprs) if len(exprs) < _LONG else pl.any_horizontal(exprs)
+
+
+def _all(exprs: list[pl.Expr]) -> pl.Expr:
+    return reduce(pl.Expr.and_, exprs) if len(exprs) < _LONG else pl.all_horizontal(exprs)
+
+
+FUNCTIONS: dict[str, Implementation] = {
+    "and": lambda args, _: Typed(_all([argument.expr for argument in args]), "BOOLEAN"),
+    "or": lambda args, _: Typed(either([argument.expr for argument in args]), "BOOLEAN"),
+    "not": lambda args, _: Typed(~args[0].expr, "BOOLEAN"),
+    "is_null": lambda args, _: Typed(args[0].expr.is_null(), "BOOLEAN"),
+    "greatest": _extreme(lambda a, b: a >= b),
+    "least": _extreme(lambda a, b: a <= b),
+    "coalesce": _coalesce,
+    "nullif": _nullif,
+    "cast": cast,
+    **polars_numbers.FUNCTIONS,
+    **polars_text.FUNCTIONS,
+    **polars_dates.FUNCTIONS,
+}
+"""By operator or function, as `grouping.functions.functions` names them."""

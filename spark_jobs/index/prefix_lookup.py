@@ -1,0 +1,78 @@
+"""Texts that begin as a row says: an index by equality for each length of a beginning.
+
+What LIKE asks of the rest of a text is checked on the candidates. A pattern that begins with a wildcard leaves every
+event that has a text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from grouping.model.expression import Expression
+from grouping.values.like_pattern import like_prefix
+from spark_jobs.batch.event_column import EventColumns
+from spark_jobs.index import EqualityIndex, Ints
+from spark_jobs.index.key_codes import KeyCodes
+from spark_jobs.index.lookup import AliveRows, Candidates, comparison
+from spark_jobs.index.union_candidates import UnionCandidates
+
+__all__ = ["PrefixLookup"]
+
+_LONGEST = 32
+"""Characters of a beginning that are looked up: each length that occurs is a look-up of its own."""
+
+
+class PrefixLookup:
+    """The index of ``column LIKE :c`` or ``startswith(column, :c)``. Built once, then only read."""
+
+    def __init__(self, conjunct: Expression, constants: Sequence[pa.Array]) -> None:
+        """Index the rows.
+
+        Args:
+            conjunct: The group's, which is the key.
+            constants: Of the slots, one value per row; NULL and patterns that Spark refuses meet nothing.
+        """
+        op, column, slot = comparison(conjunct)
+        beginnings = _beginnings(op, constants[slot])
+        lengths = pc.utf8_length(beginnings)
+        self._parts: list[tuple[KeyCodes, EqualityIndex, AliveRows]] = []
+        for length in lengths.unique().drop_null().to_pylist():
+            rows = np.flatnonzero(pc.equal(lengths, length).fill_null(False).to_numpy(zero_copy_only=False))
+            own = beginnings.take(pa.array(rows))
+            keys = KeyCodes(column.name, "STRING", "STRING", own, length)
+            index = EqualityIndex(keys.constants(own), keys.count, rows.astype(np.int32))
+            self._parts.append((keys, index, AliveRows(index.rows)))
+
+    def find(self, events: EventColumns, selected: Ints) -> UnionCandidates:
+        """Return the candidates of the events at the positions `selected`."""
+        found = []
+        for keys, index, alive in self._parts:
+            codes = keys.find(events)[selected]
+            known = np.flatnonzero(codes >= 0)
+            found.append(Candidates(selected[known], index.find(codes[known]), alive))
+        return UnionCandidates(found, events.source.count)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        return sum(keys.nbytes + index.nbytes for keys, index, _ in self._parts)
+
+
+def _beginnings(op: str, constants: pa.Array) -> pa.Array:
+    """Return what the texts begin with that a row can meet, cut to the longest length that is looked up."""
+    texts = constants.cast(pa.string())
+    if op == "like":
+        escaped = np.flatnonzero(pc.match_substring(texts, "\\").fill_null(False).to_numpy(zero_copy_only=False))
+        plain = pc.replace_substring_regex(texts, r"(?s)[%_].*", "")
+        if escaped.size:
+            slow = [like_prefix(text.as_py()) for text in texts.take(pa.array(escaped))]
+            mask = np.zeros(len(texts), np.bool_)
+            mask[escaped] = True
+            found = pa.array([None if one is None else one[0] for one in slow], pa.string())
+            plain = pc.replace_with_mask(plain, pa.array(mask), found)
+        texts = plain
+    return pc.utf8_slice_codeunits(texts, 0, _LONGEST)

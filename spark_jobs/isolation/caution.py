@@ -1,0 +1,148 @@
+"""What a task knows of shares of the queries (`grouping.store.quarantine`) that did harm before."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from grouping.model.errors import OperationalError
+from grouping.store.quarantine import KILLED, Quarantine, QuarantineStore
+
+__all__ = ["NO_CAUTION", "Caution", "Division", "Harm"]
+
+log = logging.getLogger(__name__)
+
+_APART = 32
+"""Lots into which suspects are divided: the lot in hand when a worker dies holds the suspects of the next try."""
+
+
+class Division(NamedTuple):
+    """Shares, by how they are evaluated."""
+
+    together: list[str]
+    apart: list[list[str]]
+    """Lots, each evaluated by itself, after the others."""
+    left_out: list[str]
+
+
+class Caution:
+    """Says which shares a task evaluates together, apart, or not at all."""
+
+    def __init__(
+        self,
+        left_out: Collection[str] = (),
+        watched: Collection[str] = (),
+        suspects: Collection[str] | None = None,
+        hold: Callable[[Sequence[str]], None] | None = None,
+    ) -> None:
+        """Begin a task.
+
+        Args:
+            left_out: Shares that are not evaluated, since they killed workers lately.
+            watched: Shares that did so some time ago.
+            suspects: Those that may have killed a worker at this batch, all if there are none; None while no worker
+                died often enough.
+            hold: Notes which shares are in hand, for the case that the worker dies.
+        """
+        self._left_out = left_out
+        self._watched = watched
+        self._suspects = suspects
+        self._hold = hold
+        self.held: Sequence[str] = ()
+        """The shares that are in hand."""
+
+    def concerns(self, failed: Collection[str]) -> bool:
+        """Tell whether any share is to be treated unlike the others.
+
+        Args:
+            failed: Shares that have raised in this worker.
+        """
+        return bool(failed or self._left_out or self._watched) or self._suspects is not None
+
+    def divide(self, shares: Sequence[str], failed: Collection[str]) -> Division:
+        """Divide some shares."""
+        tried = [share for share in shares if share not in self._left_out]
+        alone = [share for share in tried if share in failed or share in self._watched or self._suspected(share)]
+        together = [share for share in tried if share not in set(alone)]
+        size = -(-len(alone) // _APART) or 1
+        apart = [alone[start : start + size] for start in range(0, len(alone), size)]
+        return Division(together, apart, [share for share in shares if share in self._left_out])
+
+    def hold(self, shares: Sequence[str]) -> None:
+        """Note that these shares are in hand now, and no others."""
+        if self._hold is not None and shares != self.held:
+            self._hold(shares)
+            self.held = shares
+
+    def _suspected(self, share: str) -> bool:
+        return self._suspects is not None and (not self._suspects or share in self._suspects)
+
+
+NO_CAUTION = Caution()
+
+
+class Harm:
+    """What shares of one stream's queries did, as a worker knows it and tells it."""
+
+    def __init__(self, stream_id: str, store: QuarantineStore, clock_ms: Callable[[], int]) -> None:
+        """Begin with what the store knows.
+
+        Args:
+            stream_id: Whose queries.
+            store: Where it is told.
+            clock_ms: Epoch milliseconds.
+        """
+        self._stream_id = stream_id
+        self._store = store
+        self._clock_ms = clock_ms
+        self.failed: set[str] = set()
+        """Shares that raised in this worker."""
+
+    def caution(self, task: int, wait_seconds: float) -> Caution:
+        """Return what a task must heed; asks again as long as the store doesn't answer.
+
+        Args:
+            task: Its number in the batch.
+            wait_seconds: From one time to the next.
+        """
+        while True:
+            try:
+                return self._caution(task)
+            except OperationalError:
+                time.sleep(wait_seconds)
+
+    def _caution(self, task: int) -> Caution:
+        now_ms = self._clock_ms()
+        trial, known = self._store.trial(self._stream_id), self._store.quarantined(self._stream_id)
+        left_out = {share for share, state in known.items() if state.leaves_out(now_ms)}
+        watched = {share for share, state in known.items() if state.deaths} - left_out
+        hold = partial(self._hold, task) if trial.careful or watched else None
+        return Caution(left_out, watched, trial.suspects if trial.careful else None, hold)
+
+    def _hold(self, task: int, shares: Sequence[str]) -> None:
+        try:
+            self._store.hold(self._stream_id, task, shares)
+        except OperationalError as error:
+            # What is not noted is found at a later death.
+            log.warning("shares in hand not noted", extra={"stream": self._stream_id, "reason": error.message})
+
+    def tell(self, letters: Mapping[str, int], reasons: Mapping[str, str]) -> None:
+        """Tell of a task.
+
+        Args:
+            letters: How many dead letters it wrote, by code.
+            reasons: Why shares were left out.
+        """
+        now_ms = self._clock_ms()
+        raised = {share: reason for share, reason in reasons.items() if reason != KILLED}
+        try:
+            self._store.count_dead_letters(letters)
+            if raised:
+                known = self._store.quarantined(self._stream_id)
+                states = {share: Quarantine.of_fault(why, now_ms, known.get(share)) for share, why in raised.items()}
+                self._store.put(self._stream_id, states)
+        except OperationalError as error:
+            log.warning("dead letters not counted", extra={"stream": self._stream_id, "reason": error.message})

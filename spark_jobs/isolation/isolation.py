@@ -1,0 +1,173 @@
+"""The evaluation of a task's events: a share of the queries (`grouping.store.quarantine`) that fails, fails alone.
+
+All shares are evaluated together, at no cost of their own. Where that raises, its halves are tried, and so on: the one
+at fault is left out, its events become dead letters, and from then on the worker evaluates it by itself, after the
+others. A share that killed workers is not evaluated at all for a while, and suspects are evaluated apart (`caution`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from grouping.store.quarantine import KILLED
+from spark_jobs.batch.event_column import VALUE_BYTES
+from spark_jobs.batch.events import Events
+from spark_jobs.batch.faults import FAULTS, halved
+from spark_jobs.batch.matches import Matches
+from spark_jobs.index import Ints
+from spark_jobs.isolation.caution import Caution
+from spark_jobs.isolation.not_evaluated import NotEvaluated
+from spark_jobs.match.evaluate import candidates, matches
+from spark_jobs.tables.constant_cache import Snapshot
+from spark_jobs.tables.load import Loads
+
+__all__ = ["Isolation", "Write"]
+
+log = logging.getLogger(__name__)
+
+Records = Iterator[pa.RecordBatch]
+Shares = Sequence[str]
+Write = Callable[[Events, Matches], Records]
+"""Makes the records of matches."""
+
+
+class Isolation:
+    """Evaluates the events of one task."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        write: Write,
+        not_evaluated: NotEvaluated,
+        caution: Caution,
+        failed: set[str],
+        loads: Loads,
+        value_bytes: int = VALUE_BYTES,
+    ) -> None:
+        """Begin a task.
+
+        Args:
+            snapshot: The tables.
+            write: Makes the records of matches.
+            not_evaluated: Writes the dead letters of what is left out.
+            caution: What is known of shares that did harm.
+            failed: Shares that have raised in this worker; those that do now are added.
+            loads: Where to count what each table costs.
+            value_bytes: What a text that is computed may have.
+        """
+        self._snapshot = snapshot
+        self._write = write
+        self._not_evaluated = not_evaluated
+        self._caution = caution
+        self._failed = failed
+        self._loads = loads
+        self._value_bytes = value_bytes
+
+    def records(self, events: Events) -> Records:
+        """Yield the records of some events."""
+        yield from self._stage(
+            _Lookup(self._snapshot, events, self._loads, self._value_bytes, self._written, self._caution)
+        )
+
+    def _written(self, events: Events, found: Matches) -> Records:
+        yield from self._stage(_Output(events, found, self._write))
+
+    def _stage(self, stage: _Stage) -> Records:
+        """Yield what a stage makes of its shares: of those that did no harm together, of others by themselves."""
+
+        def failed(share: str, reason: str) -> Records:
+            self._failed.add(share)
+            yield from self._not_evaluated(stage.events, stage.touched(share), share, reason)
+
+        def tried(shares: Shares | None) -> Records:
+            return halved(shares, stage.shares, stage.records, self._report, failed)
+
+        caution = self._caution
+        if not caution.concerns(self._failed):
+            yield from tried(None)
+            return
+        together, apart, left_out = caution.divide(stage.shares(), self._failed)
+        caution.hold(())
+        if together:
+            yield from tried(together if apart or left_out else None)
+        for lot in apart:
+            caution.hold(lot)
+            yield from tried(lot)
+        caution.hold(())
+        for share in left_out:
+            yield from self._not_evaluated(stage.events, stage.touched(share, safely=True), share, KILLED)
+
+    def _report(self, share: str) -> None:
+        """Log the fault that is being handled; once, as it comes again with every batch."""
+        if share not in self._failed:
+            log.exception("not evaluated", extra={"share": share})
+
+
+class _Stage(Protocol):
+    """A step of the evaluation, which may fail for some shares."""
+
+    @property
+    def events(self) -> Events:
+        """The batch."""
+
+    def shares(self) -> list[str]:
+        """List the shares that take part."""
+
+    def records(self, shares: Shares | None) -> Records:
+        """Yield the records of some shares, None for all."""
+
+    def touched(self, share: str, *, safely: bool = False) -> Ints:
+        """Return the events that a share may have met; safely: without evaluating anything of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Lookup:
+    """The look-up of groups, with their residuals."""
+
+    snapshot: Snapshot
+    events: Events
+    loads: Loads
+    value_bytes: int
+    written: Write
+    caution: Caution
+
+    def shares(self) -> list[str]:
+        return self.snapshot.groups
+
+    def records(self, shares: Shares | None) -> Records:
+        snapshot = self.snapshot if shares is None else self.snapshot.only(shares)
+        held = self.caution.held
+        for found in matches(snapshot, self.events, loads=self.loads, value_bytes=self.value_bytes):
+            yield from self.written(self.events, found)
+            self.caution.hold(held)
+
+    def touched(self, share: str, *, safely: bool = False) -> Ints:
+        everything = np.arange(self.events.count)
+        try:
+            return everything if safely else candidates(self.snapshot.only([share]), self.events)
+        except FAULTS:
+            return everything
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """What is written of matches: SELECT lists of groups, encoded."""
+
+    events: Events
+    found: Matches
+    write: Write
+
+    def shares(self) -> list[str]:
+        return self.found.shares
+
+    def records(self, shares: Shares | None) -> Records:
+        yield from self.write(self.events, self.found if shares is None else self.found.only(shares))
+
+    def touched(self, share: str, *, safely: bool = False) -> Ints:
+        return np.unique(self.found.only([share]).event)

@@ -1,0 +1,60 @@
+"""Dead letters for events that could not be evaluated for a share of the queries (`grouping.store.quarantine`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from grouping.model.catalog import Stream
+from grouping.settings import Settings
+from spark_jobs.batch.events import Events
+from spark_jobs.batch.output import dead_letters
+from spark_jobs.index import Ints
+
+__all__ = ["NotEvaluated"]
+
+_SINGLE = 1_000
+"""Dead letters of a task that name one event each; further events share one for each share and batch of records."""
+
+
+class NotEvaluated:
+    """Writes the dead letters (code ``not-evaluated``) of one task."""
+
+    def __init__(self, stream: Stream, settings: Settings) -> None:
+        self._stream = stream
+        self._settings = settings
+        self._room = _SINGLE
+        self.reasons: dict[str, str] = {}
+        """Why shares were left out."""
+
+    def __call__(self, events: Events, rows: Ints, share: str, reason: str) -> Iterator[pa.RecordBatch]:
+        """Yield the dead letters of some events for a share.
+
+        Args:
+            events: The batch.
+            rows: Which of them may have met it; ascending.
+            share: What is left out.
+            reason: Why, without anything that a subscriber or an event says.
+        """
+        self.reasons[share] = reason
+        text = f"{described(share)} was not evaluated for"
+        single, others = rows[: self._room], rows[self._room :]
+        self._room -= single.size
+        details = {row: f"{text} this event: {reason}." for row in single.tolist()}
+        if others.size:
+            first, last = events.source["offset"].take(pa.array(others[[0, -1]])).to_pylist()
+            details[int(others[0])] = f"{text} {others.size} events from offset {first} to {last}: {reason}."
+        if details:
+            yield dead_letters(events.source, details, "not-evaluated", self._stream, self._settings)
+
+
+def described(share: str) -> str:
+    """Return what a share is.
+
+    Example:
+        >>> described("g_1"), described("g_1/s_2")
+        ('Group "g_1"', 'SELECT list "s_2" of group "g_1"')
+    """
+    group, _, select = share.partition("/")
+    return f'SELECT list "{select}" of group "{group}"' if select else f'Group "{group}"'

@@ -1,0 +1,59 @@
+"""What tasks make to Kafka: the tasks write it themselves, and Spark is told nothing but that they are done."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from grouping.settings import Settings
+from spark_jobs.kafka.record_writer import record_writer
+
+__all__ = ["Produce", "checkpoint_location", "write_all", "write_stream"]
+
+Produce = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""Makes rows of `spark_jobs.batch.output.OUTPUT` of a task's input."""
+
+_NOTHING = "nothing boolean"
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The function that `mapInArrow` runs: it yields no row, and ends when Kafka has all of them."""
+
+    produce: Produce
+    settings: bytes
+    """The `Settings`, pickled, since JSON would mask its secrets."""
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        writer = record_writer(self.settings)
+        for rows in self.produce(batches):
+            writer.write(rows)
+        writer.flush()
+        yield from ()
+
+
+def checkpoint_location(source_id: str, settings: Settings) -> str:
+    """Return where the query of a stream keeps its position; by the id of its source, never its name."""
+    base = str(settings.data)
+    return f"{base if '://' in base else settings.data.absolute()}/checkpoints/{source_id}"
+
+
+def write_stream(events: DataFrame, produce: Produce, source_id: str, settings: Settings) -> StreamingQuery:
+    """Start the query that writes what is made of a stream's events."""
+    return (
+        events.mapInArrow(_Written(produce, pickle.dumps(settings)), _NOTHING)
+        .writeStream.format("noop")
+        .queryName(source_id)
+        .option("checkpointLocation", checkpoint_location(source_id, settings))
+        .start()
+    )
+
+
+def write_all(rows: DataFrame, produce: Produce, settings: Settings) -> None:
+    """Write what is made of some rows, by one job."""
+    rows.mapInArrow(_Written(produce, pickle.dumps(settings)), _NOTHING).write.format("noop").mode("append").save()

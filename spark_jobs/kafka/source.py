@@ -1,0 +1,70 @@
+"""A stream's source topic as a streaming DataFrame."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from pyspark.sql import DataFrame, SparkSession
+
+from grouping.model.catalog import Stream
+from grouping.settings import Settings
+
+__all__ = ["client_options", "kafka_options", "read_stream"]
+
+_EARLIEST = -2
+
+_CLIENT_FILE_PREFIXES = (
+    "ssl.ca.location",
+    "ssl.certificate.location",
+    "ssl.key.location",
+    "sasl.username",
+    "sasl.password",
+)
+"""librdkafka's own spellings, which Java's client doesn't know."""
+
+
+def kafka_options(settings: Settings) -> dict[str, str]:
+    """Return the options that Spark's source and sink share."""
+    extra = {
+        name if name.startswith("kafka.") else f"kafka.{name}": value
+        for name, value in settings.kafka.extra.items()
+        if name not in _CLIENT_FILE_PREFIXES
+    }
+    return extra | {"kafka.bootstrap.servers": settings.kafka.bootstrap}
+
+
+def client_options(settings: Settings) -> dict[str, str]:
+    """Return the options that librdkafka's clients share: those that are Spark's alone are left out."""
+    extra = {name: value for name, value in settings.kafka.extra.items() if not name.startswith("kafka.")}
+    return extra | {"bootstrap.servers": settings.kafka.bootstrap}
+
+
+def read_stream(spark: SparkSession, stream: Stream, partitions: Iterable[int], settings: Settings) -> DataFrame:
+    """Return the stream's records: key, value, partition, offset, timestamp.
+
+    Only committed ones, from the offsets that CREATE STREAM fixed, in bounded batches. One task reads one partition
+    (no ``minPartitions``), so that results of a partition are written in its order.
+
+    Args:
+        spark: The session.
+        stream: Which one.
+        partitions: Of the topic, now: one that was added since the stream's creation is read from its beginning.
+        settings: Of the evaluator.
+    """
+    starts = {partition: position - stream.base for partition, position in stream.start_offsets.items()}
+    offsets = {str(partition): starts.get(str(partition), _EARLIEST) for partition in partitions}
+    options = kafka_options(settings) | {
+        "subscribe": stream.topic,
+        "startingOffsets": json.dumps({stream.topic: offsets}),
+        "kafka.isolation.level": "read_committed",
+        # A topic that was deleted is told of, not made again by asking for it.
+        "kafka.allow.auto.create.topics": "false",
+        # Spark asks the broker for the topic's bounds at every poll: two round trips for 500 records by default.
+        "kafka.max.poll.records": "10000",
+        "maxOffsetsPerTrigger": str(settings.evaluator.events_per_batch),
+        # Deleted events are reported by `progress`, and the stream goes on (contract §4).
+        "failOnDataLoss": "false",
+    }
+    source = spark.readStream.format("kafka").options(**options).load()
+    return source.select("key", "value", "partition", "offset", "timestamp")

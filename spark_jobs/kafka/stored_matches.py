@@ -1,0 +1,66 @@
+"""`cq.pending`, as a worker reads it: by position."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from grouping.model.errors import OperationalError
+from grouping.settings import Settings
+from spark_jobs.kafka.source import client_options
+
+__all__ = ["StoredMatches"]
+
+_POLL_SECONDS = 1.0
+_PATIENCE = 60
+"""So many polls without a record that must be there."""
+
+
+class StoredMatches:
+    """Reads a partition's records from one offset to another."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Connect when first used."""
+        self._topic = settings.topic("pending")
+        self._consumer = Consumer(
+            {
+                **client_options(settings),
+                "group.id": settings.topic("evaluator-log"),
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "isolation.level": "read_committed",
+                "fetch.wait.max.ms": 20,
+                "max.partition.fetch.bytes": 4_000_000,
+                "queued.max.messages.kbytes": 16_384,
+            }
+        )
+
+    def span(self, partition: int, first: int, last: int) -> Iterator[tuple[int, bytes]]:
+        """Yield the offsets and values of records, the last one included.
+
+        Raises:
+            OperationalError: Kafka failed, or does not give what must be there.
+        """
+        try:
+            self._consumer.assign([TopicPartition(self._topic, partition, first)])
+            polls = 0
+            while first <= last:
+                messages = self._consumer.consume(last - first + 1, _POLL_SECONDS)
+                polls = 0 if messages else polls + 1
+                if polls == _PATIENCE:
+                    raise OperationalError(
+                        "kafka did not answer", detail=f"{self._topic}/{partition}/{first} is awaited."
+                    )
+                for message in messages:
+                    if (error := message.error()) is not None:
+                        raise KafkaException(error)
+                    offset, body = message.offset(), message.value()
+                    assert offset is not None, "a record has an offset"
+                    first = offset + 1
+                    if offset <= last and isinstance(body, bytes):
+                        yield offset, body
+        except KafkaException as exc:
+            raise OperationalError("kafka failed at reading stored matches", detail=str(exc)) from exc
+        finally:
+            self._consumer.unassign()  # it would go on fetching what follows

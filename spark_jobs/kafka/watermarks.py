@@ -1,0 +1,155 @@
+"""The broker's side of a topic: its partitions, and the first and the next offset of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+
+from grouping.model.errors import OperationalError
+from grouping.settings import Settings
+from spark_jobs.kafka.source import client_options
+
+__all__ = ["Broker", "SourceForm"]
+
+_TIMEOUT_SECONDS = 10.0
+_EARLIEST: OffsetSpec = OffsetSpec.earliest()
+_LATEST: OffsetSpec = OffsetSpec.latest()
+
+Offsets = dict[int, int]
+"""By partition of one topic."""
+
+
+class SourceForm(NamedTuple):
+    """What Kafka tells of a source topic."""
+
+    topic_id: str
+    """Kafka's own id: a topic that is deleted and made again has another one."""
+    partitions: list[int]
+
+
+class Broker:
+    """Looks at source topics, and writes the dead letters of events that they lost. For one thread."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Connect when first used."""
+        config = client_options(settings)
+        self._admin = AdminClient({**config})
+        self._producer = Producer({**config, "enable.idempotence": True, "partitioner": "murmur2_random"})
+        self._dead_letters = settings.topic("deadletters")
+
+    def form(self, topic: str) -> SourceForm:
+        """Return what a topic is like; asking never makes one, whatever the broker's settings.
+
+        Raises:
+            OperationalError: There is no such topic, or no broker answers.
+        """
+        try:
+            asked = self._admin.describe_topics(TopicCollection([topic]), request_timeout=_TIMEOUT_SECONDS)
+            told = asked[topic].result(_TIMEOUT_SECONDS)
+        except KafkaException as exc:
+            raise OperationalError(f'topic "{topic}" cannot be read', detail=str(exc)) from exc
+        return SourceForm(str(told.topic_id), sorted(partition.id for partition in told.partitions))
+
+    def earliest(self, topic: str) -> Offsets:
+        """Return by partition the first offset that the broker still has.
+
+        Raises:
+            OperationalError: There is no such topic, or no broker answers.
+        """
+        return self._offsets([(topic, partition) for partition in self.form(topic).partitions], _EARLIEST)[topic]
+
+    def ends(self, topic: str) -> Offsets:
+        """Return by partition the offset after the last committed record.
+
+        Raises:
+            OperationalError: There is no such topic, or no broker answers.
+        """
+        return self._offsets([(topic, partition) for partition in self.form(topic).partitions], _LATEST)[topic]
+
+    def bounds(self, topics: Iterable[str]) -> dict[str, tuple[Offsets, Offsets]]:
+        """Return the first offsets and the ends of many topics, at three questions in all.
+
+        Topics that cannot be read, or lack a leader, are left out: they keep nothing from the others.
+
+        Raises:
+            OperationalError: No broker answers.
+        """
+        places = self._places(sorted(set(topics)))
+        earliest, ends = self._offsets(places, _EARLIEST), self._offsets(places, _LATEST)
+        return {topic: (first, ends[topic]) for topic, first in earliest.items()}
+
+    def _places(self, topics: list[str]) -> list[tuple[str, int]]:
+        """Return the partitions of those topics that can be read."""
+        if not topics:
+            return []
+        described = self._admin.describe_topics(TopicCollection(topics), request_timeout=_TIMEOUT_SECONDS)
+        places = []
+        for topic, future in described.items():
+            with suppress(KafkaException):
+                partitions = future.result(_TIMEOUT_SECONDS).partitions
+                if all(partition.leader is not None for partition in partitions):
+                    places += [(topic, partition.id) for partition in partitions]
+        return places
+
+    def _offsets(self, places: list[tuple[str, int]], spec: OffsetSpec) -> dict[str, Offsets]:
+        if not places:
+            return {}
+        wanted = {TopicPartition(topic, partition): spec for topic, partition in places}
+        found: dict[str, Offsets] = {}
+        try:
+            asked = self._admin.list_offsets(
+                wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_TIMEOUT_SECONDS
+            )
+            for place, future in asked.items():
+                result: Any = future.result()
+                found.setdefault(place.topic, {})[place.partition] = int(result.offset)
+        except KafkaException as exc:
+            raise OperationalError("kafka did not answer", detail=str(exc)) from exc
+        return found
+
+    def report_deleted(self, topic: str, partition: int, first: int, last: int) -> None:
+        """Write the dead letter for the offsets `first` to `last`, and wait until the broker has it.
+
+        Raises:
+            OperationalError: It has not.
+        """
+        detail = f"The broker deleted offsets {first} to {last} before they were evaluated."
+        headers: list[tuple[str, str | bytes]] = [
+            ("code", b"events-deleted"),
+            ("detail", detail.encode()),
+            ("source", f"{topic}/{partition}/{first}".encode()),
+        ]
+        self.write(self._dead_letters, None, headers)
+
+    def write(self, topic: str, key: bytes | None, headers: list[tuple[str, str | bytes]] | None = None) -> None:
+        """Write a record without a value, and wait until the broker has it.
+
+        Raises:
+            OperationalError: It has not.
+        """
+        failures: list[object] = []
+        self._producer.produce(
+            topic,
+            key=key,
+            headers=headers or [],
+            on_delivery=lambda error, _message: failures.append(error) if error else None,
+        )
+        if self._producer.flush(_TIMEOUT_SECONDS) or failures:
+            raise OperationalError(f'a record was not written to "{topic}"', detail=str(failures))
+
+    def ensure_topic(self, topic: str) -> None:
+        """Make a topic of one partition, unless it is there.
+
+        Raises:
+            OperationalError: It cannot be made.
+        """
+        try:
+            self._admin.create_topics([NewTopic(topic, 1)])[topic].result()
+        except KafkaException as exc:
+            cause = exc.args[0]
+            if not isinstance(cause, KafkaError) or cause.code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise OperationalError(f'topic "{topic}" cannot be made', detail=str(exc)) from exc

@@ -1,0 +1,100 @@
+"""The look-up of a bundle in a batch: candidates of all its tables, and those of them that match."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.batch.event_column import EventColumns
+from spark_jobs.index import Ints, Pairs
+from spark_jobs.match.met import Met
+from spark_jobs.match.residual import holds
+from spark_jobs.match.table_lookup import RESIDUAL_PAIRS
+from spark_jobs.tables.bundle import Bundle
+from spark_jobs.tables.load import Loads
+
+__all__ = ["BundleLookup"]
+
+
+class BundleLookup:
+    """The candidates of the tables of a bundle, for the whole batch; like `TableLookup`."""
+
+    def __init__(self, bundle: Bundle, events: EventColumns, loads: Loads, groups: dict[str, int]) -> None:
+        """Look a bundle up.
+
+        Args:
+            bundle: The tables.
+            events: The batch.
+            loads: Where to count what each table costs.
+            groups: The numbers of group ids; those that are missing are added.
+        """
+        self._bundle = bundle
+        self._events, self._found = bundle.find(events)
+        self._loads = [loads.of(member.shape) for member in bundle.members]
+        self._group = np.array(
+            [groups.setdefault(member.shape.plan.group_id, len(groups)) for member in bundle.members], np.int32
+        )
+        self._candidates = np.zeros(len(bundle.members), np.int64)
+        self._seconds = 0.0
+
+    def add_counts(self, counts: Ints) -> None:
+        """Add to each event's count the candidates that it will be expanded to."""
+        counts[self._events] += self._found.counts()
+
+    def mark(self, marks: NDArray[np.bool_]) -> None:
+        """Mark the events that have a candidate."""
+        for places, candidates in self._found.pairs(RESIDUAL_PAIRS):
+            marks[self._events[places[self._bundle.alive[candidates]]]] = True
+
+    def took(self, seconds: float) -> None:
+        """Count time that it cost, to each table by the candidates that it had."""
+        share = self._candidates + 1.0
+        share *= seconds / share.sum()
+        for load, own in zip(self._loads, share.tolist(), strict=True):
+            load.seconds += own
+
+    def meet(self, events: EventColumns, first: int, last: int) -> Iterator[Met]:
+        """Yield what the events in [first, last) meet."""
+        part = slice(*np.searchsorted(self._events, (first, last)))
+        mine = self._events[part]
+        for places, candidates in self._found[part].pairs(RESIDUAL_PAIRS):
+            self._count("candidates", candidates)
+            found, rows = self._checked(events, (mine[places], candidates))
+            if found.size:
+                self._count("matches", rows)
+                yield Met.of(found, self._bundle.rows, rows, self._group[self._bundle.owner[rows]])
+
+    def _count(self, what: str, rows: NDArray[np.int32]) -> None:
+        """Add pairs to the loads of their tables."""
+        counts = np.bincount(self._bundle.owner[rows], minlength=len(self._loads))
+        met = np.flatnonzero(counts)
+        if what == "candidates":
+            self._candidates += counts
+        for number, count in zip(met.tolist(), counts[met].tolist(), strict=True):
+            load = self._loads[number]
+            setattr(load, what, getattr(load, what) + count)
+
+    def _checked(self, events: EventColumns, pairs: Pairs) -> Pairs:
+        """Return the pairs whose entry is alive, whose event counts for it, and whose conjuncts all hold."""
+        found, rows = pairs
+        bundle = self._bundle
+        owner = bundle.owner[rows]
+        true = bundle.alive[rows]
+        if bundle.rows.windowed:
+            true &= bundle.rows.counts_at(rows, events.source.time_ms[found])
+        if bundle.ends is not None:
+            partitions = np.minimum(events.source.partitions[found], bundle.ends.shape[1] - 1)
+            true &= events.source.offsets[found] < bundle.ends[owner, partitions]
+        for conjunct in sorted(bundle.conjuncts, key=lambda each: each.tally.rank):
+            wanted = np.flatnonzero(conjunct.members[owner] & true)
+            if wanted.size:
+                places = rows[wanted] + conjunct.shift[owner[wanted]]
+                began = time.perf_counter()
+                held = true[wanted] = holds(
+                    (conjunct.conjunct,), events, found[wanted], conjunct.types, conjunct.constants, places
+                )
+                conjunct.tally.add(time.perf_counter() - began, held.size, int(np.count_nonzero(held)))
+        return found[true], rows[true]

@@ -1,0 +1,264 @@
+"""Predicates on candidate pairs and on events, and the expressions of SELECT lists: one call for all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from grouping.functions.text_size import Size, TextSizes, constant_size
+from grouping.model.errors import InternalError
+from grouping.model.expression import Call, Column, Expression, Slot, Value, walk
+from spark_jobs.batch.event_column import VALUE_BYTES, EventColumns, EventSource, longest_text
+from spark_jobs.expressions.expression import KeyPair, Member, compile_expression
+from spark_jobs.index import Ints
+from spark_jobs.index.key_codes import KeyCodes
+from spark_jobs.index.keys import key_space
+from spark_jobs.index.set_membership import in_sets
+
+__all__ = ["evaluate_expression", "holds"]
+
+Positions = NDArray[np.integer]
+
+_BUNDLE = 32
+"""Conjuncts that are evaluated at once where there are more."""
+_BYTES = 64 << 20
+"""Texts that are read and computed at once, unless a single row has more."""
+_DENSE = 16
+"""Rows of a table for each pair, up to which the rows that are met are found by marking them."""
+
+
+def holds(
+    conjuncts: Sequence[Expression],
+    events: EventColumns,
+    positions: Positions,
+    types: tuple[str, ...] = (),
+    constants: Sequence[pa.Array] = (),
+    rows: Positions | None = None,
+) -> NDArray[np.bool_]:
+    """Tell for each (event, row) pair whether all conjuncts are TRUE.
+
+    Args:
+        conjuncts: What must hold.
+        events: The batch.
+        positions: The event of each pair.
+        types: Of the slots.
+        constants: Of the slots, by row.
+        rows: The row of each pair; None for conjuncts without slots.
+    """
+    true = np.ones(positions.size, np.bool_)
+    for conjunct in _bundled(conjuncts):
+        left = np.flatnonzero(true)
+        if not left.size:
+            break
+        frame = _Frame(events, positions[left], types, constants, None if rows is None else rows[left])
+        true[left] = frame.evaluate(conjunct).fill_null(False).to_numpy()
+    return true
+
+
+def _bundled(conjuncts: Sequence[Expression]) -> Sequence[Expression]:
+    """Return conjuncts, many of them in bundles: each has its cost, and the first ones leave few pairs."""
+    if len(conjuncts) <= _BUNDLE:
+        return conjuncts
+    return [
+        Call("and", tuple(conjuncts[start : start + _BUNDLE]), "BOOLEAN") for start in range(0, len(conjuncts), _BUNDLE)
+    ]
+
+
+def evaluate_expression(
+    expression: Expression, events: EventSource, rows: Positions, value_bytes: int = VALUE_BYTES
+) -> pa.Array:
+    """Return the value of an expression without slots for each of some events.
+
+    Args:
+        expression: What to compute.
+        events: The batch.
+        rows: Which events.
+        value_bytes: What a computed text may have; a longer one is NULL.
+    """
+    result: pa.Array = _Frame(EventColumns(events, value_bytes), rows, (), (), None).evaluate(expression).to_arrow()
+    return result
+
+
+@lru_cache(maxsize=4096)
+def _has_text(expression: Expression) -> bool:
+    """Tell whether an expression reads or computes texts."""
+    return any(not isinstance(part, Slot) and part.type == "STRING" for part in walk(expression))
+
+
+def _slices(total: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Cut rows, given by the running total of their bytes, into slices of bounded bytes, none of them empty."""
+    first = 0
+    while first < total.size:
+        before = int(total[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(total, before + _BYTES, side="right")))
+        yield first, last
+        first = last
+
+
+def _numbered(rows: Positions, count: int) -> tuple[Ints, Ints]:
+    """Return the distinct ones of some rows, of so many that there are, and for each which of these it is."""
+    if count > _DENSE * rows.size:
+        distinct, which = np.unique(rows.astype(np.int64), return_inverse=True)
+        return distinct, which
+    seen = np.zeros(count, np.bool_)
+    seen[rows] = True
+    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[rows]
+
+
+class _Values:
+    """Computed values, to be looked up as a column of events is."""
+
+    def __init__(self, values: pa.Array) -> None:
+        self.count = len(values)
+        self.time_ms = np.empty(0, np.int64)
+        self.offsets = np.empty(0, np.int64)
+        self.partitions = np.empty(0, np.int32)
+        self._values = values
+
+    def column(self, name: str) -> pa.Array:
+        """Return the values, whatever the name."""
+        return self._values
+
+
+def _needle_name(member: Member) -> str:
+    return member.needle.name if isinstance(member.needle, Column) else member.name
+
+
+class _Frame:
+    """Event values and constants side by side, one row for each pair."""
+
+    def __init__(
+        self,
+        events: EventColumns,
+        positions: Positions,
+        types: tuple[str, ...],
+        constants: Sequence[pa.Array],
+        rows: Positions | None,
+    ) -> None:
+        self._events = events
+        self._positions = positions
+        self._types = types
+        self._constants = constants
+        self._rows = rows
+
+    def evaluate(self, expression: Expression) -> pl.Series:
+        """Compute an expression, in slices where its texts are large."""
+        if not _has_text(expression):
+            return self.at_once(expression, None)
+        limit = self._events.value_bytes
+        sizes = TextSizes(self._longest, limit)
+        sizes.of(expression)
+        most = limit if sizes.longest > limit else None
+        if sizes.total * self._positions.size <= _BYTES:
+            return self.at_once(expression, most)
+        sizes = TextSizes(self._lengths, limit)
+        sizes.of(expression)
+        total = np.cumsum(np.broadcast_to(sizes.total, self._positions.size))
+        return pl.concat([self._between(*part).at_once(expression, most) for part in _slices(total)])
+
+    def _between(self, first: int, last: int) -> _Frame:
+        rows = None if self._rows is None else self._rows[first:last]
+        return _Frame(self._events, self._positions[first:last], self._types, self._constants, rows)
+
+    def _longest(self, leaf: Column | Slot | Value) -> Size:
+        """Return the bytes of the longest text of a column or slot."""
+        if isinstance(leaf, Column):
+            return self._events.longest(leaf.name) if leaf.type == "STRING" else 0
+        return constant_size(leaf) if isinstance(leaf, Value) else self._longest_constant(leaf.index)
+
+    def _longest_constant(self, slot: int) -> int:
+        if self._types[slot] != "STRING":
+            return 0
+        known = self._constants[slot].dictionary
+        return longest_text(known if len(known) <= self._positions.size else self._texts(slot).to_arrow())
+
+    def _lengths(self, leaf: Column | Slot | Value) -> Size:
+        """Return the bytes of the text of a column or slot in each row."""
+        match leaf:
+            case Column(name, "STRING"):
+                texts = self._event(name)
+            case Slot(slot) if self._types[slot] == "STRING":
+                texts = self._texts(slot)
+            case _:
+                return constant_size(leaf)
+        return texts.str.len_bytes().fill_null(0).to_numpy().astype(np.int64)
+
+    def at_once(self, expression: Expression, most: int | None) -> pl.Series:
+        """Compute an expression for all rows; texts longer than `most` (when given) are NULL."""
+        compiled = compile_expression(expression, self._types, most)
+        columns = [self._event(name) for name in compiled.columns]
+        for slot in compiled.slots:
+            values = self._texts(slot) if self._types[slot] == "STRING" else pl.Series(self._constant(slot))
+            columns.append(values.alias(f":c{slot}"))
+        for pair in compiled.keys:
+            columns += self._keys(pair)
+        columns += [self._member(member) for member in compiled.members]
+        # Without a column of the right height an expression of constants alone would be a single row.
+        frame = pl.DataFrame([pl.Series(":row", np.zeros(self._positions.size, np.int8)), *columns])
+        for name, step in compiled.steps:
+            frame = frame.with_columns(step.alias(name))
+        return frame.with_columns(compiled.expression.alias(":result"))[":result"]
+
+    def _event(self, name: str) -> pl.Series:
+        return self._events.series(name).gather(self._positions)
+
+    def _constant(self, slot: int) -> pa.Array:
+        values = self._constants[slot].take(pa.array(self._rows))
+        return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+
+    def _texts(self, slot: int) -> pl.Series:
+        """Return the texts of a slot; each is in memory once, however many pairs have it."""
+        encoded = self._constants[slot].take(pa.array(self._rows))
+        if encoded.null_count == len(encoded):
+            return pl.Series([None], dtype=pl.String).new_from_index(0, len(encoded))
+        codes = encoded.indices.fill_null(0) if encoded.null_count else encoded.indices
+        distinct, which = _numbered(codes.to_numpy(), len(encoded.dictionary))
+        texts = pl.Series(encoded.dictionary.take(pa.array(distinct))).gather(which)
+        return texts.set(pl.Series(encoded.is_null()), None) if encoded.null_count else texts
+
+    def _keys(self, pair: KeyPair) -> list[pl.Series]:
+        constants = self._constant(pair.slot)
+        space = key_space(pair.column.type, (self._types[pair.slot],), (constants,))
+        column = self._events[pair.column.name]
+        event = pl.Series(pair.names[0], column.spread(space.events(column))[self._positions])
+        if column.nulls is not None:
+            event = event.set(pl.Series(column.nulls[self._positions]), None)
+        constant = pl.Series(pair.names[1], space.constants(constants))
+        if constants.null_count:
+            constant = constant.set(pl.Series(constants.is_null()), None)
+        return [event, constant]
+
+    def _needles(self, member: Member) -> tuple[EventColumns, Positions]:
+        """Return what is looked up, and where in it each pair's value is."""
+        if isinstance(member.needle, Column):
+            return self._events, self._positions
+        values = self.evaluate(member.needle).to_arrow()
+        if pa.types.is_large_string(values.type) or pa.types.is_string_view(values.type):
+            values = values.cast(pa.string())
+        return EventColumns(_Values(values)), np.arange(self._positions.size)
+
+    def _member(self, member: Member) -> pl.Series:
+        """Look up (row, value) among the elements of the sets that are met."""
+        if self._rows is None:
+            raise InternalError("a set without rows")
+        distinct, which = _numbered(self._rows, len(self._constants[member.slot]))
+        sets = self._constants[member.slot].take(pa.array(distinct))
+        elements, parents = sets.flatten(), sets.value_parent_indices().to_numpy()
+        offsets = np.searchsorted(parents, np.arange(distinct.size + 1))
+        needles, found_at = self._needles(member)
+        keys = KeyCodes(_needle_name(member), member.type, self._types[member.slot][4:-1], elements)
+        codes = keys.constants(elements)
+        null_set = np.zeros(distinct.size, np.bool_)
+        null_set[parents[codes < 0]] = True
+        null_set |= sets.is_null().to_numpy(zero_copy_only=False)
+        met = in_sets(keys.find(needles)[found_at], which, codes, offsets)
+        nulls = needles[_needle_name(member)].nulls
+        unknown = ~met & null_set[which]
+        if nulls is not None:
+            unknown |= nulls[found_at]
+        return pl.Series(member.name, met).set(pl.Series(unknown), None)

@@ -1,0 +1,150 @@
+"""Results as JSON objects: one for each distinct (event, SELECT list), all of a list in one call of the encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import compress
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.types
+from numpy.typing import NDArray
+
+from grouping.functions.text_size import Size, TextSizes, constant_size
+from grouping.model.expression import Column, Expression
+from grouping.model.group import SelectList
+from spark_jobs.batch.event_column import VALUE_BYTES
+from spark_jobs.batch.events import Events
+from spark_jobs.batch.output import MAX_RECORD_BYTES
+
+__all__ = ["Encoded", "EvaluateExpression", "encode", "row_bytes"]
+
+EvaluateExpression = Callable[[Expression, Events, NDArray[np.int32]], pa.Array]
+"""Evaluates an expression of a SELECT list on some rows of the events."""
+
+_AS_THEY_COME = frozenset({"STRING", "BOOLEAN", "INT", "BIGINT", "DOUBLE", "DATE", "TIMESTAMP"})
+"""Types whose Python values the encoder writes as the contract has them: NaN and infinities as null among them."""
+
+_encoder = msgspec.json.Encoder()
+
+
+_SCALAR_BYTES = 64
+"""Of a value that is no text, with what stands around it, and more than enough."""
+
+
+class Encoded(NamedTuple):
+    """The JSON objects of some rows."""
+
+    values: pa.BinaryArray
+    """Null for a row of which it was clear, before it was encoded, that no record holds it."""
+    sizes: NDArray[np.int64]
+    """In bytes; of a null, what its texts have at least."""
+
+
+def encode(
+    events: Events,
+    select: SelectList,
+    rows: NDArray[np.int32],
+    evaluate_expression: EvaluateExpression,
+    *,
+    large: bool = True,
+) -> Encoded:
+    """Return the JSON object of a SELECT list for each of the rows (contract §6).
+
+    Args:
+        events: The decoded events.
+        select: What to publish of them, in its order.
+        rows: Which events; distinct and ascending, at least one.
+        evaluate_expression: For the items that are no plain column.
+        large: Whether some row may be larger than a record (`row_bytes`).
+    """
+    columns: list[Sequence[Any]] = []
+    sizes = np.zeros(len(rows), np.int64)
+    kept = np.arange(len(rows))
+    for item in select.items:
+        columns.append(_values(events, item.expression, rows[kept], evaluate_expression))
+        if large:
+            sizes[kept] += np.array([len(value) if isinstance(value, str) else 0 for value in columns[-1]], np.int64)
+            small = sizes[kept] <= MAX_RECORD_BYTES
+            kept = kept[small]
+            columns = [list(compress(column, small)) for column in columns]
+            if not kept.size:
+                return Encoded(pa.nulls(len(rows), pa.binary()), sizes)
+    make = _object_maker(tuple(item.name for item in select.items))
+    values = _split_lines(_encoder.encode_lines(list(map(make, *columns))), len(kept))
+    if len(kept) == len(rows):
+        return Encoded(values, _lengths(values))
+    place = np.full(len(rows), -1)
+    place[kept] = np.arange(len(kept))
+    sizes[kept] = _lengths(values)
+    return Encoded(values.take(pa.array(place, mask=place < 0)), sizes)
+
+
+def row_bytes(select: SelectList, record: Size) -> Size:
+    """Return the most bytes, but for what JSON escapes, that a row of the SELECT list takes while it is made.
+
+    Args:
+        select: The SELECT list.
+        record: The bytes of an event's record, or an array of those of several: no column has a longer text.
+    """
+    sizes = TextSizes(lambda leaf: record if isinstance(leaf, Column) else constant_size(leaf), VALUE_BYTES)
+    plain: set[str] = set()
+    names = 0
+    for item in select.items:
+        names += len(item.name) + _SCALAR_BYTES
+        if isinstance(item.expression, Column) and item.expression.name not in plain:
+            plain.add(item.expression.name)  # all columns of an event have no more bytes than its record
+        else:
+            sizes.of(item.expression)
+    return record + sizes.total + names
+
+
+def _lengths(values: pa.BinaryArray) -> NDArray[np.int64]:
+    lengths: NDArray[np.int64] = np.diff(np.frombuffer(values.buffers()[1], np.int32)[: len(values) + 1]).astype(
+        np.int64
+    )
+    return lengths
+
+
+def _values(
+    events: Events, expression: Expression, rows: NDArray[np.int32], evaluate_expression: EvaluateExpression
+) -> Sequence[Any]:
+    """Return one output column as values that the encoder writes."""
+    if not isinstance(expression, Column):
+        return _plain(evaluate_expression(expression, events, rows))
+    if events.declares(expression.name) and events.type_of(expression.name) in _AS_THEY_COME:
+        values = events.values(expression.name)
+        # Distinct, ascending and as many as there are events: then these are all of them.
+        return values if len(rows) == events.count else [values[row] for row in rows.tolist()]
+    return _plain(events.column(expression.name).take(pa.array(rows)))
+
+
+def _plain(array: pa.Array) -> list[Any]:
+    """Return an array's values; decimals as text in plain notation, which keeps the column's scale."""
+    values: list[Any] = array.to_pylist()
+    if pyarrow.types.is_decimal(array.type):
+        return [None if value is None else format(value, "f") for value in values]
+    return values
+
+
+@lru_cache(maxsize=1024)
+def _object_maker(names: tuple[str, ...]) -> Callable[..., object]:
+    """Return what makes an object that is encoded under these names, in this order."""
+    fields = [(f"c{number}", Any, msgspec.field(name=name)) for number, name in enumerate(names)]
+    try:
+        return msgspec.defstruct("Result", fields, gc=False)
+    except ValueError:  # it takes no names that JSON must escape
+        return lambda *values: dict(zip(names, values, strict=True))
+
+
+def _split_lines(lines: bytes, count: int) -> pa.BinaryArray:
+    """Cut the encoder's lines apart without making a Python object of each; JSON holds no bare newline."""
+    ends = np.flatnonzero(np.frombuffer(lines, np.uint8) == ord("\n"))
+    offsets = np.zeros(count + 1, np.int32)
+    offsets[1:] = ends - np.arange(count)
+    return pa.Array.from_buffers(
+        pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(lines.replace(b"\n", b""))]
+    )

@@ -1,0 +1,224 @@
+"""The constant tables of a stream in a worker process, kept between batches and brought forward by deltas."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grouping.model.errors import OperationalError
+from grouping.model.group import GroupPlan, SelectList
+from grouping.store.constant_table import MODES, Block, Segment
+from spark_jobs.tables.bundle import Bundle
+from spark_jobs.tables.bundles import Bundles
+from spark_jobs.tables.constant_part import ConstantPart, added
+from spark_jobs.tables.constant_rows import ConstantRows, destinations
+from spark_jobs.tables.table_shape import TableShape
+
+__all__ = ["ConstantTable", "ConstantTables", "Snapshot", "TableReader", "Version"]
+
+
+class Version(Protocol):
+    """A version of a stream's tables: `grouping.store.redis_store.TableVersion`."""
+
+    @property
+    def epoch(self) -> int:
+        """Which life of Redis; versions of different epochs have nothing to do with each other."""
+
+    @property
+    def version(self) -> int:
+        """Grows within the epoch."""
+
+
+class TableReader(Protocol):
+    """Where tables come from: `grouping.store.redis_store.TableStore`."""
+
+    def changes(self, stream_id: str, epoch: int, since: int, until: int) -> Iterator[Segment] | None:
+        """Return the net of the changes (since, until] in pieces, None when `since` is no boundary any more."""
+
+    def plans(self, stream_id: str, ids: list[str]) -> dict[str, GroupPlan]:
+        """Return the plans of groups."""
+
+    def selects(self, stream_id: str, ids: list[str]) -> dict[str, SelectList]:
+        """Return SELECT lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantTable:
+    """A group's rows with the same constant types."""
+
+    shape: TableShape
+    parts: tuple[ConstantPart, ...]
+    """From the largest and oldest to the smallest and newest."""
+
+    @property
+    def rows(self) -> int:
+        """How many entries there are, those struck out and not yet swept included."""
+        return sum(len(part.rows) for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All tables of a stream at one version. Good until `ConstantTables.at` is called again, in the same thread."""
+
+    tables: tuple[ConstantTable, ...]
+    selects: tuple[SelectList, ...]
+    select_of: NDArray[np.int32]
+    """By variant: index into `selects`."""
+    mode_of: NDArray[np.int8]
+    """By variant: index into `grouping.store.constant_table.MODES`."""
+    bundles: tuple[Bundle, ...] = ()
+    """The parts that have no index of their own."""
+
+    @property
+    def rows(self) -> int:
+        """How many entries there are, those struck out and not yet swept included."""
+        return sum(table.rows for table in self.tables)
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups that have entries."""
+        return list(dict.fromkeys(table.shape.plan.group_id for table in self.tables))
+
+    def only(self, groups: Collection[str]) -> Snapshot:
+        """Return the tables of some groups alone, with the indexes that they have."""
+        kept = frozenset(groups)
+        tables = tuple(table for table in self.tables if table.shape.plan.group_id in kept)
+        bundles = tuple(part for bundle in self.bundles if (part := bundle.only(kept)) is not None)
+        return replace(self, tables=tables, bundles=bundles)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of rows and indexes in bytes."""
+        parts = sum(part.nbytes for table in self.tables for part in table.parts)
+        return parts + sum(bundle.nbytes for bundle in self.bundles)
+
+
+_Key = tuple[str, tuple[str, ...], bool, tuple[int, ...]]
+_RowsByTable = dict[_Key, list[ConstantRows]]
+_Part = TypeVar("_Part", GroupPlan, SelectList)
+
+
+class ConstantTables:
+    """One stream's tables. Process-wide; a worker process runs one task at a time, so nothing is locked."""
+
+    def __init__(self, stream_id: str) -> None:
+        """Begin with nothing loaded."""
+        self._stream_id = stream_id
+        self._clear()
+
+    def _clear(self) -> None:
+        self._epoch: int | None = None
+        self._version = 0
+        self._tables: dict[_Key, ConstantTable] = {}
+        self._plans: dict[str, GroupPlan] = {}
+        self._selects: dict[str, SelectList] = {}
+        self._variants: dict[tuple[str, str], int] = {}
+        self._bundles = Bundles()
+        self._snapshot: Snapshot | None = None
+
+    def at(self, version: Version, reader: TableReader) -> Snapshot:
+        """Return the tables at a version, loading what changed since the last call.
+
+        Raises:
+            OperationalError: The tables of that version could not be read; nothing has changed.
+        """
+        if self._snapshot is not None and (self._epoch, self._version) == (version.epoch, version.version):
+            return self._snapshot
+        if self._epoch != version.epoch or version.version < self._version:
+            self._clear()
+        changes = reader.changes(self._stream_id, version.epoch, self._version, version.version)
+        if changes is None:
+            self._clear()
+            changes = reader.changes(self._stream_id, version.epoch, 0, version.version)
+        if changes is None:
+            raise OperationalError(
+                f'the constant tables of stream "{self._stream_id}" cannot be read', detail="No segment begins them."
+            )
+        removed, rows = self._read(changes, reader)
+        try:
+            for ids in removed:
+                self._remove(ids)
+            for key in list(rows):
+                self._tables[key] = self._grown(key, rows.pop(key))
+        except BaseException:
+            self._clear()  # half a change must not be seen; the next call loads afresh
+            raise
+        self._epoch, self._version = version.epoch, version.version
+        self._snapshot = self._publish()
+        return self._snapshot
+
+    def rebuild(self, table: ConstantTable, shape: TableShape) -> None:
+        """Look a table of the last snapshot up another way; results stay the same, that snapshot is not good any more.
+
+        Args:
+            table: One of the snapshot.
+            shape: Its own, with another path.
+        """
+        key = next((key for key, known in self._tables.items() if known is table), None)
+        if key is not None:
+            parts = tuple(ConstantPart(shape, part.live_rows()) for part in table.parts)
+            self._tables[key] = ConstantTable(shape, parts)
+            self._snapshot = self._publish()
+
+    def _read(self, changes: Iterable[Segment], reader: TableReader) -> tuple[list[NDArray[np.void]], _RowsByTable]:
+        """Return the destinations that go and the rows that come; of the pieces as they were read nothing stays."""
+        removed, rows = [], defaultdict(list)
+        for piece in changes:
+            self._learn(piece.added, reader)
+            removed += [destinations(piece.removed)] if len(piece.removed) else []
+            for block, table in piece.added.items():
+                variant = self._variants.setdefault((block.select_id, block.mode), len(self._variants))
+                key = (block.group_id, block.types, block.mode == "virtual", block.until)
+                rows[key].append(ConstantRows.of(table, variant, len(block.types)))
+        return removed, rows
+
+    def _learn(self, blocks: Iterable[Block], reader: TableReader) -> None:
+        """Read the plans and SELECT lists that were not met before."""
+        blocks = list(blocks)
+        if groups := sorted({block.group_id for block in blocks} - self._plans.keys()):
+            self._plans.update(self._known(groups, reader.plans(self._stream_id, groups)))
+        if selects := sorted({block.select_id for block in blocks} - self._selects.keys()):
+            self._selects.update(self._known(selects, reader.selects(self._stream_id, selects)))
+
+    def _known(self, names: Sequence[str], found: dict[str, _Part]) -> dict[str, _Part]:
+        """Return what was found if it is all: rows without it would be matches lost."""
+        if missing := sorted(set(names) - found.keys()):
+            raise OperationalError(
+                f'the constant tables of stream "{self._stream_id}" are not complete',
+                detail=f'They have rows of "{missing[0]}", of which nothing is known.',
+            )
+        return found
+
+    def _remove(self, ids: NDArray[np.void]) -> None:
+        if not ids.size:
+            return
+        for key, table in list(self._tables.items()):
+            parts = tuple(left for part in table.parts if (left := part.remove(ids)) is not None)
+            if parts:
+                self._tables[key] = ConstantTable(table.shape, parts)
+            else:
+                del self._tables[key]
+
+    def _grown(self, key: _Key, blocks_rows: list[ConstantRows]) -> ConstantTable:
+        group, types, virtual, until = key
+        table = self._tables.get(key)
+        shape = table.shape if table else TableShape.of(self._plans[group], types, virtual=virtual, until=until)
+        rows = ConstantRows.concat(blocks_rows) if len(blocks_rows) > 1 else blocks_rows[0]
+        blocks_rows.clear()  # they were copied, and their memory is needed for the index
+        return ConstantTable(shape, added(shape, table.parts if table else (), rows))
+
+    def _publish(self) -> Snapshot:
+        small = (part for table in self._tables.values() for part in table.parts if part.lookup is None)
+        index = {select: position for position, select in enumerate(self._selects)}
+        return Snapshot(
+            tuple(self._tables.values()),
+            tuple(self._selects.values()),
+            np.array([index[select] for select, _ in self._variants], np.int32),
+            np.array([MODES.index(mode) for _, mode in self._variants], np.int8),
+            self._bundles.of(small),
+        )

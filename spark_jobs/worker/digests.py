@@ -1,0 +1,107 @@
+"""What a task of a digest job does: it carries out orders, with the code that the gateway carries them out with."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+import pyarrow as pa
+
+from grouping.digests.orders import ANSWERS, Answer, Answered, Order, carry_out, ordered_parts
+from grouping.digests.pending_log import PendingLog
+from grouping.settings import Settings
+from spark_jobs.batch.headers import packed_headers
+from spark_jobs.batch.output import OUTPUT
+from spark_jobs.kafka.stored_matches import StoredMatches
+from spark_jobs.worker.garbage import Settling
+
+__all__ = ["Digesting", "forget_idle"]
+
+_BATCH_BYTES = 4 << 20
+_IDLE_SECONDS = 10.0
+_KEPT_BYTES = 32 << 20
+"""Of stored matches that a worker keeps for the next order; unpacked they take some more."""
+
+_settling = Settling()
+_decode = msgspec.msgpack.Decoder(Order).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Digesting:
+    """The function that `mapInArrow` runs over records of `cq.orders`: columns ``offset`` and ``value``."""
+
+    settings: bytes
+    """The `Settings`, pickled, since JSON would mask its secrets."""
+
+    @classmethod
+    def of(cls, settings: Settings) -> Digesting:
+        """Return the function."""
+        return cls(pickle.dumps(settings))
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the digests of a task's orders, and after those of each the answer to it."""
+        settings: Settings = pickle.loads(self.settings)
+        log = _log(settings)
+        for batch in batches:
+            for offset, body in zip(batch["offset"].to_pylist(), batch["value"], strict=True):
+                yield from _carried_out(log, offset, _decode(body.as_py()), settings.topic("orders"))
+        _settling.task_done()
+
+
+_logs: dict[str, tuple[PendingLog, float]] = {}
+"""By prefix: a job's orders read the same records, which are kept from one task to the next; and when it was used."""
+
+
+def _log(settings: Settings) -> PendingLog:
+    known = _logs.get(settings.prefix)
+    log = known[0] if known else PendingLog(StoredMatches(settings).span, most_bytes=_KEPT_BYTES, keeping=True)
+    _logs[settings.prefix] = (log, time.monotonic())
+    return log
+
+
+def forget_idle(now: float) -> None:
+    """Let go of what was kept for a job that is over."""
+    for prefix in [prefix for prefix, (_, used_at) in _logs.items() if now - used_at > _IDLE_SECONDS]:
+        del _logs[prefix]
+
+
+def _carried_out(log: PendingLog, offset: int, order: Order, answers: str) -> Iterator[pa.RecordBatch]:
+    records = _Records()
+    answered: list[Answered] = []
+    for each, digest, told in carry_out(log, order):
+        answered.append(told)
+        if digest is None:
+            continue
+        for body, headers in ordered_parts(order, each, digest):
+            records.add(each.destination_id.encode(), body, each.topic, each.partition, headers)
+            if records.size > _BATCH_BYTES:
+                yield records.taken()
+    answer = msgspec.msgpack.encode(Answer(order.stream_id, order.fired_ms, tuple(answered)))
+    records.add(str(offset).encode(), answer, answers, ANSWERS, ())
+    yield records.taken()
+
+
+class _Records:
+    """Rows of `spark_jobs.batch.output.OUTPUT` in the making."""
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self.size = 0
+        self._rows: list[tuple[bytes, bytes, str, int, bytes]] = []
+
+    def add(self, key: bytes, value: bytes, topic: str, partition: int, headers: Iterable[tuple[str, bytes]]) -> None:
+        self._rows.append((key, value, topic, partition, packed_headers(headers)))
+        self.size += len(value)
+
+    def taken(self) -> pa.RecordBatch:
+        """Return what there is, and begin anew."""
+        arrays = [
+            pa.array(column, kind) for column, kind in zip(zip(*self._rows, strict=True), OUTPUT.types, strict=True)
+        ]
+        self._clear()
+        return pa.record_batch(arrays, schema=OUTPUT)

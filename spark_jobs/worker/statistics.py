@@ -1,0 +1,65 @@
+"""What a worker tells of a stream: samples of its columns and the loads of its groups, every few seconds."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+import numpy as np
+
+from grouping.compiler.stream_statistics import ColumnSample, PartitionStatistics, Rounded, rounded
+from grouping.model.catalog import Stream
+from grouping.store.redis_store import TableVersion
+from spark_jobs.batch.events import Events
+from spark_jobs.tables.constant_cache import Snapshot
+from spark_jobs.tables.load import Loads
+
+__all__ = ["StreamSampler"]
+
+_EVERY_SECONDS = 2.0
+_APART_SECONDS = 0.25
+"""Between any two partitions: there may be many, and each costs some milliseconds."""
+_AT_ONCE = 256
+"""Events of a batch that are sampled."""
+_KEPT = 512
+"""Events of which samples are kept: the latest ones."""
+
+
+class StreamSampler:
+    """Samples one stream in one worker, apart for each source partition: a task's events are all of one."""
+
+    def __init__(self, stream: Stream, clock: Callable[[], float]) -> None:
+        """Begin with nothing seen.
+
+        Args:
+            stream: What is sampled.
+            clock: Seconds since the epoch.
+        """
+        self._names = [column.name for column in stream.columns]
+        self._clock = clock
+        self._due: dict[int, float] = {}
+        self._next = 0.0
+        self._kept: dict[int, dict[str, deque[Rounded | None]]] = {}
+        self.loads = Loads()
+        """What the groups cost, over all partitions."""
+
+    def take(self, events: Events, version: TableVersion, snapshot: Snapshot) -> tuple[int, PartitionStatistics] | None:
+        """Return the partition of the events and what is known of it, None when that was told lately."""
+        partition, now = int(events.partitions[0]), self._clock()
+        if now < max(self._next, self._due.get(partition, 0.0)):
+            return None
+        self._due[partition], self._next = now + _EVERY_SECONDS, now + _APART_SECONDS
+        chosen = np.unique(np.linspace(0, events.count - 1, min(events.count, _AT_ONCE)).astype(np.int64)).tolist()
+        kept = self._kept.setdefault(partition, {name: deque(maxlen=_KEPT) for name in self._names})
+        for name in self._names:
+            values = events.values(name)
+            kept[name].extend(rounded(values[row]) for row in chosen)
+        columns = {name: _sample(values) for name, values in kept.items()}
+        return partition, PartitionStatistics(
+            round(now * 1000), version.epoch, version.version, columns, self.loads.take(), snapshot.nbytes
+        )
+
+
+def _sample(values: deque[Rounded | None]) -> ColumnSample:
+    known = [value for value in values if value is not None]
+    return ColumnSample(len(values) - len(known), sorted(known))

@@ -1,0 +1,204 @@
+"""Whatever is sent to cq.commands is answered or dead-lettered, once, and the next is served (contract §2, §3)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from confluent_kafka import Producer
+
+from gateway.kafka import CommandConsumer, LogReader
+from gateway.state.commit import Commits
+from schemas.codec import decode_reply
+from tests.benchmarks.ground import Ground
+from tests.benchmarks.timer_desk import Desk
+from tests.codec import encode_single_object, wire_schema
+from tests.kafka_tail import dead_letters
+from tests.stack.digests.desk import NOW
+from tests.stack.lab import Lab, Source
+from tests.stack.letters import await_letters
+
+NOT_RECORDS: dict[str, bytes | None] = {
+    "no value": None,
+    "empty": b"",
+    "no JSON": b"CREATE CQ x",
+    "a JSON array": b"[]",
+    "a JSON null": b"null",
+    "broken UTF-8": b'{"command_id": "c", "subscriber": "S", "text": "\xff"}',
+    "cut": b'{"command_id": "c", "subscriber": "S", "te',
+    "no text": b'{"command_id": "c", "subscriber": "S"}',
+    "text a number": b'{"command_id": "c", "subscriber": "S", "text": 7}',
+    "a subscriber with a line feed": b'{"command_id": "c", "subscriber": "a\\n", "text": "SHOW CQS"}',
+    "no command id": b'{"subscriber": "S", "text": "SHOW CQS"}',
+    "empty command id": b'{"command_id": "", "subscriber": "S", "text": "SHOW CQS"}',
+    "Avro of another schema": b"\xc3\x01" + bytes(8) + b"body",
+    "Avro cut": encode_single_object("string", "x")[:5],
+}
+
+
+@pytest.fixture(scope="module")
+def source(shared_lab: Lab) -> Source:
+    """A stream to create CQs on."""
+    return shared_lab.stream("symbol STRING, qty INT")
+
+
+def test_a_megabyte_of_sql(shared_lab: Lab, source: Source) -> None:
+    """Text over 512 KiB is refused by its size; just below it is carried out."""
+    client, alice = shared_lab.client, shared_lab.subscriber()
+    filler = "SELECT symbol FROM {} WHERE symbol = '{}'"
+    megabyte = "CREATE CQ big AS " + filler.format(source.name, "x" * 1_000_000)
+    assert "command-too-large" == client.execute(megabyte, alice).code
+    fits = filler.format(source.name, "y" * (512 * 1024 - 200))
+    shared_lab.create("large", fits)
+    comment = "SHOW CQS -- " + "z" * (512 * 1024 - 12)
+    assert "ok" == client.execute(comment, alice).code
+    assert "command-too-large" == client.execute(comment + "z", alice).code
+
+
+@pytest.mark.parametrize(
+    "subscriber",
+    [
+        "o'neil",
+        'say "hi"',
+        "a/b:c|d",
+        "日本語 \U0001f600",
+        " spaced ",
+        "{json}",
+        "%s*?[x]",
+        "A" * 300,
+    ],
+)
+def test_odd_subscriber_names(shared_lab: Lab, source: Source, subscriber: str) -> None:
+    """A subscriber is any text: its CQs are its own, and its replies carry its name."""
+    client = shared_lab.client
+    command_id = client.send(f"CREATE CQ mine AS SELECT symbol FROM {source.name}", subscriber)
+    reply = client.reply(command_id)
+    assert ("ok", subscriber, subscriber) == (reply.code, reply.fields["subscriber"], reply.key)
+    assert ["mine"] == [item["cq"] for item in client.result("SHOW CQS", subscriber)["cqs"]]
+    assert "ok" == client.execute("DROP CQ mine", subscriber).code
+
+
+@pytest.mark.parametrize("encoding", ["json", "avro"])
+def test_a_command_id_counts_once(shared_lab: Lab, source: Source, encoding: str) -> None:
+    """The same id again changes nothing and gets the first reply again, whatever its text is now (contract §2)."""
+    client, alice = shared_lab.client, shared_lab.subscriber(f"idempotent-{encoding}")
+    first_id = client.send(f"CREATE CQ once AS SELECT symbol FROM {source.name}", alice, encoding=encoding)
+    first = client.reply(first_id)
+    assert "ok" == first.code
+    assert "ok" == client.execute("DROP CQ once", alice, encoding=encoding).code
+    client.send(f"CREATE CQ once AS SELECT symbol FROM {source.name}", alice, command_id=first_id, encoding=encoding)
+    client.execute("SHOW CQS", alice)
+    assert [first.fields, first.fields] == [reply.fields for reply in client.replies_to(first_id)]
+    assert [] == client.result("SHOW CQS", alice)["cqs"]
+    other = shared_lab.subscriber(f"other-{encoding}")
+    client.send("DROP CQ once", other, command_id=first_id)
+    assert ["unknown-cq"] == [reply.code for reply in client.await_replies(1, lambda reply: reply.key == other)]
+
+
+def test_avro_is_answered_in_avro(shared_lab: Lab, source: Source) -> None:
+    """A command in Avro, with its optional fields, is answered in Avro; subscriber and header say whose it is."""
+    client, alice = shared_lab.client, shared_lab.subscriber()
+    fields = {
+        "command_id": "with-all",
+        "subscriber": alice,
+        "text": "SHOW STREAMS",
+        "sent_at": 1_700_000_000_000,
+        "properties": {"a": "b"},
+    }
+    client.send_record(alice, encode_single_object(wire_schema("command"), fields))
+    reply = client.reply("with-all")
+    assert ("avro", "with-all", "ok") == (reply.encoding, reply.header, reply.code)
+    assert source.name in [item["stream"] for item in reply.result["streams"]]
+    assert "unknown-cq" == client.execute("DROP CQ nope", alice, encoding="avro").code
+
+
+def test_key_and_subscriber_must_agree(shared_lab: Lab) -> None:
+    """A record under another key than its subscriber is `not-allowed`, told to the key, and no dead letter."""
+    client, mallory = shared_lab.client, shared_lab.subscriber("mallory")
+    letters = shared_lab.dead_letter_tail()
+    command_id = client.send("SHOW CQS", shared_lab.subscriber(), key=mallory)
+    reply = client.reply(command_id)
+    assert ("not-allowed", mallory) == (reply.code, reply.key)
+    assert "ok" == client.execute("SHOW CQS", mallory).code
+    assert [] == [letter for letter in dead_letters(letters) if letter.key == mallory.encode()]
+
+
+@pytest.mark.parametrize("case", NOT_RECORDS)
+def test_malformed_commands(shared_lab: Lab, case: str) -> None:
+    """What is no command gets one `malformed-command` at its key and one dead letter; the next is served."""
+    client, sender = shared_lab.client, shared_lab.subscriber("sender " + case)
+    letters = shared_lab.dead_letter_tail()
+    value = NOT_RECORDS[case]
+    value = value.replace(b'"S"', json.dumps(sender).encode()) if value else value
+    place = client.send_record(sender, value)
+    replies = client.await_replies(1, lambda reply: reply.key == sender)
+    assert "ok" == client.execute("SHOW CQS", sender).code
+    mine = [reply for reply in client.replies if reply.key == sender and reply.code != "ok"]
+    assert ["malformed-command"] == [reply.code for reply in mine], replies
+    await_letters(
+        client, letters, {place.offset: (sender.encode(), value)}, place.topic, place.partition, "malformed-command"
+    )
+
+
+def test_commands_without_a_key(shared_lab: Lab) -> None:
+    """A command without a key cannot be answered: it is a dead letter, and the next one is served."""
+    client = shared_lab.client
+    letters = shared_lab.dead_letter_tail()
+    value = json.dumps({"command_id": "keyless", "subscriber": shared_lab.subscriber(), "text": "SHOW CQS"}).encode()
+    place = client.send_record(None, value)
+    await_letters(client, letters, {place.offset: (None, value)}, place.topic, place.partition, "malformed-command")
+    assert "ok" == client.execute("SHOW CQS", shared_lab.subscriber()).code
+    assert not client.replies_to("keyless")
+
+
+def test_one_reply_each(shared_lab: Lab, source: Source) -> None:
+    """A thousand pipelined commands, good and bad, of four subscribers: each is answered once, in order."""
+    client = shared_lab.client
+    senders = [shared_lab.subscriber(f"piped{number}") for number in range(4)]
+    texts = (
+        "CREATE CQ p AS SELECT symbol FROM {s} WHERE qty = {n}",
+        "CREATE CQ p AS SELECT",
+        "DESCRIBE CQ p",
+        "DROP CQ p",
+        "nonsense",
+    )
+    codes = ("ok", "syntax-error", "ok", "ok", "unknown-statement")
+    sent = [(client.send(texts[n % 5].format(s=source.name, n=n), sender), n) for n in range(250) for sender in senders]
+    for command_id, n in sent:
+        assert codes[n % 5] == client.reply(command_id).code
+    for sender in senders:
+        assert "ok" == client.execute("SHOW CQS", sender).code
+    assert {1} == {len(client.replies_to(command_id)) for command_id, _ in sent}
+
+
+def test_large_replies_come_in_several_units(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However much a batch of commands asks for, a unit of work stays small, and each command is answered once."""
+    monkeypatch.setattr("gateway.commands.commands._UNIT_BYTES", 5000)
+    sizes: list[int] = []
+    begin = Commits.begin
+
+    def noted(commits: Commits, offsets: dict, records: list, *others: object) -> None:
+        sizes.append(sum(len(record.value) for record in records if record.topic.endswith("replies")))
+        begin(commits, offsets, records, *others)
+
+    monkeypatch.setattr(Commits, "begin", noted)
+    desk = Desk(ground.settings, NOW)
+    texts = [
+        "CREATE CQ large AS SELECT k FROM t WHERE k = 1 -- " + "x" * 1000,
+        *["DESCRIBE CQ large"] * 50,
+        "DROP CQ large",
+    ]
+    topic = ground.settings.topic("commands")
+    producer = Producer({"bootstrap.servers": ground.settings.kafka.bootstrap, "partitioner": "murmur2_random"})
+    for number, text in enumerate(texts):
+        fields = {"command_id": str(number), "subscriber": "alice", "text": text}
+        producer.produce(topic, json.dumps(fields), b"alice")
+    producer.flush()
+    consumer = CommandConsumer(ground.settings, topic, 4)
+    consumer.rewind()
+    desk.carry_out(consumer.read(1000, 10, 1))
+    consumer.close()
+    replies = LogReader(ground.settings).since(ground.settings.topic("replies"), dict.fromkeys(range(4), 0))
+    answered = [decode_reply(message.value()) for message in replies]
+    assert [(str(number), "ok") for number in range(len(texts))] == [(one.command_id, one.code) for one in answered]
+    assert max(sizes) < 5000 + 3000 < sum(sizes)

@@ -1,0 +1,91 @@
+"""What one subscriber may cost: beyond it the answer is `quota-exceeded`, whatever its size, and the next is served."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gateway.kafka import LARGEST_RECORD, LogReader
+from grouping.settings import LimitSettings
+from tests.benchmarks.ground import Ground
+from tests.codec import encode_single_object, wire_schema
+from tests.stack.counter import Counter
+
+
+def _stream(name: str, topic: str, partitions: int) -> str:
+    return f"CREATE STREAM {name} (a STRING) WITH (topic = '{topic}', format = 'json', partitions = {partitions})"
+
+
+def test_streams_and_their_partitions(ground: Ground) -> None:
+    """A subscriber has so many streams, and their topics so many partitions; another one's are not counted."""
+    limits = LimitSettings(streams_per_subscriber=2, partitions_per_subscriber=4)
+    counter = Counter(ground.settings.model_copy(update={"limits": limits}))
+    topic = f"x{ground.settings.prefix}"
+    replies = counter.answers(
+        _stream("a", topic + "a", 3),
+        _stream("b", topic + "b", 2),
+        _stream("c", topic + "c", 1_000),
+        _stream("b", topic + "b", 1),
+        _stream("d", topic + "d", 1),
+        "DROP STREAM a",
+        _stream("d", topic + "d", 1),
+    )
+    codes = ["ok", "quota-exceeded", "quota-exceeded", "ok", "quota-exceeded", "ok", "ok"]
+    assert codes == [reply.code for reply in replies]
+    assert ["ok"] == [reply.code for reply in counter.answers(_stream("e", topic + "b", 1), subscriber="bob")]
+
+
+def test_too_many_commands(ground: Ground) -> None:
+    """Beyond the rate commands are refused in their order, one reply each; another subscriber's are carried out."""
+    limits = LimitSettings(commands_per_second=2)
+    counter = Counter(ground.settings.model_copy(update={"limits": limits}))
+    replies = counter.answers(*["SHOW CQS"] * 30)
+    assert ["ok"] * 20 + ["quota-exceeded"] * 10 == [reply.code for reply in replies]
+    assert ["ok"] == [reply.code for reply in counter.answers("SHOW CQS", subscriber="bob")]
+    counter.desk.now_ms += 500
+    assert ["ok", "quota-exceeded"] == [reply.code for reply in counter.answers("SHOW CQS", "SHOW CQS")]
+
+
+def _command(**fields: object) -> bytes:
+    return json.dumps({"command_id": "c", "subscriber": "alice", "text": "SHOW CQS"} | fields).encode()
+
+
+def test_enormous_records(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids, names, keys, properties and rubbish of megabytes are each answered or a dead letter; the next is served."""
+    monkeypatch.setattr("gateway.commands.commands._UNIT_BYTES", 20 << 20)
+    counter = Counter(ground.settings)
+    huge, rubbish, longest = "h" * (5 << 20), b"r" * (15 << 20), b"r" * (LARGEST_RECORD - 500)
+    avro = {"command_id": huge, "subscriber": "alice", "text": "SHOW CQS"}
+    counter.serve_records(
+        [
+            (b"alice", _command(command_id=huge)),
+            (b"alice", encode_single_object(wire_schema("command"), avro)),
+            (huge.encode(), _command(subscriber=huge)),
+            (b"k" * 5000, _command(command_id="key", subscriber="k" * 5000)),
+            (b"k" * 5000, _command(command_id="long key")),
+            (b"alice", rubbish),
+            (b"alice", longest),
+            (b"alice", _command(command_id="text", text=huge)),
+            (b"alice", _command(command_id="properties", properties={huge: huge})),
+            (b"alice", _command(command_id="last")),
+        ]
+    )
+    codes = {name: [reply.code for reply in replies] for name, replies in counter.replies().items()}
+    malformed = "malformed-command"
+    assert {
+        "": [malformed] * 4,
+        "key": [malformed],
+        "long key": [malformed],
+        "text": ["command-too-large"],
+        "properties": ["ok"],
+        "last": ["ok"],
+    } == codes
+    reader = LogReader(ground.settings)
+    letters = list(reader.since(ground.settings.topic("deadletters"), {0: 0}))
+    reader.close()
+    assert 7 == len(letters)
+    assert rubbish in [letter.value() for letter in letters]
+    [cut] = [letter for letter in letters if len(letter.value()) > len(rubbish)]
+    assert longest.startswith(cut.value())
+    assert b"beginning only" in dict(cut.headers())["detail"]

@@ -1,0 +1,59 @@
+"""Commands that come again by the thousand: each gets its first reply, and others don't wait (contract §2)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+import pytest
+
+from tests.benchmarks.ground import Ground
+from tests.stack.counter import Counter
+
+_MANY = 5_000
+
+
+def _commands(numbers: Iterable[int], text: str = "SHOW CQS LIMIT 1") -> list[tuple[str, str, str]]:
+    return [(f"c{number}", f"s{number % 3}", text) for number in numbers]
+
+
+@pytest.mark.timeout(60)
+def test_thousands_of_repeats_are_answered_at_once(ground: Ground) -> None:
+    """5,000 commands again, in any order, and a new one of another: all are answered within two seconds."""
+    counter = Counter(ground.settings)
+    counter.serve(_commands(range(_MANY)))
+    first = counter.replies()
+    counter.desk.now_ms += 60_000
+    again = _commands(range(_MANY))
+    random.Random(7).shuffle(again)
+    took = counter.serve([*again[:2500], ("new", "bob", "SHOW CQS"), *again[2500:]])
+    replies = counter.replies()
+    assert ["ok"] == [reply.code for reply in replies.pop("new")]
+    assert {name: [*some, *some] for name, some in first.items()} == replies
+    assert took < 2
+
+
+@pytest.mark.timeout(60)
+def test_repeats_far_apart(ground: Ground) -> None:
+    """A few repeats from here and there in a long log are found without reading all of it."""
+    counter = Counter(ground.settings)
+    counter.serve(_commands(range(12_000)))
+    took = counter.serve(_commands(range(0, 12_000, 2_999)))
+    repeated = [replies for replies in counter.replies().values() if len(replies) > 1]
+    assert 5 == len(repeated)
+    assert all(first == second for first, second in repeated)
+    assert took < 1
+
+
+def test_repeats_that_take_too_long_are_asked_for_again(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not looked up in time is `unavailable`, and not carried out twice; the same id then has its reply."""
+    counter = Counter(ground.settings)
+    commands = _commands(range(3), "CREATE CQ a AS SELECT k FROM t WHERE k = 1")
+    counter.serve(commands)
+    with monkeypatch.context() as patch:
+        patch.setattr("gateway.commands.repeats._SECONDS", 0.0)
+        counter.serve(commands)
+    counter.serve(commands)
+    for replies in counter.replies().values():
+        assert ["ok", "unavailable", "ok"] == [reply.code for reply in replies]
+        assert replies[0] == replies[2]

@@ -1,0 +1,139 @@
+"""`cq up`, `cq down` and `cq status` as a user meets them: what they refuse, and what they leave behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from gateway.local.sessions import supervised
+from tests.stack.server import Stack
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Iterator[Path]:
+    """A data folder of the test's own, on which nothing may run afterwards."""
+    folder = tmp_path / "data"
+    yield folder
+    left = supervised(folder)
+    for process in left:
+        process.kill()
+    assert not left
+
+
+def _cq(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "gateway.cli", *map(str, arguments)]
+    told = {**os.environ, **environment}
+    return subprocess.run(command, env=told, capture_output=True, text=True, timeout=400, check=False)
+
+
+def _refusal(*arguments: str | Path, **environment: str) -> str:
+    """Return the one line that a start in vain prints."""
+    ran = _cq(*arguments, **environment)
+    lines = ran.stderr.splitlines()
+    assert (1, "", 1) == (ran.returncode, ran.stdout, len(lines)), ran.stderr
+    assert lines[0].startswith("cq: ")
+    return lines[0]
+
+
+def test_a_taken_port_is_refused(data: Path) -> None:
+    """The line names the port and the option to give another."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        line = _refusal("up", "--data", data, "--kafka-port", str(port))
+    assert f"port {port} for kafka is taken" in line
+    assert "--kafka-port" in line
+
+
+def test_a_port_that_there_is_not(data: Path) -> None:
+    """A number that no port has is told as any wrong option is."""
+    ran = _cq("up", "--data", data, "--redis-port", "65536")
+    assert (2, "") == (ran.returncode, ran.stdout)
+    assert "--redis-port" in ran.stderr and "Traceback" not in ran.stderr
+
+
+def test_a_given_server_must_answer(data: Path) -> None:
+    """A Kafka or a Redis that is not there is named, without its password."""
+    assert 'no Kafka answers at "127.0.0.1:1"' in _refusal("up", "--data", data, "--kafka", "127.0.0.1:1")
+    line = _refusal("up", "--data", data, CQ_REDIS_URL="redis://:hush@127.0.0.1:1/0")
+    assert "no Redis answers at" in line
+    assert "hush" not in line
+
+
+def test_a_bad_folder_is_refused(tmp_path: Path) -> None:
+    """A data folder that cannot be made is one line, with --detach too."""
+    (tmp_path / "file").touch()
+    assert "cannot be used: not a directory" in _refusal("up", "--data", tmp_path / "file" / "data")
+    assert "cannot be used: not a directory" in _refusal("up", "--detach", "--data", tmp_path / "file" / "data")
+
+
+def test_without_java(data: Path, tmp_path: Path) -> None:
+    """Where there is no Java the line says which ones will do."""
+    line = _refusal("up", "--data", data, PATH=str(tmp_path), JAVA_HOME="")
+    assert "no Java was found" in line
+    assert "17 or 21" in line
+
+
+def test_a_bad_setting_is_named(data: Path) -> None:
+    """A setting of the environment that cannot be read is named as it is written there."""
+    assert "CQ_METRICS_PORT" in _refusal("up", "--data", data, CQ_METRICS_PORT="many")
+
+
+def test_nothing_runs_on_a_new_folder(data: Path) -> None:
+    """Status says so with exit code 1; down has nothing to do and is content."""
+    ran = _cq("status", "--data", data, "--json")
+    assert (1, {"state": "stopped", "roles": {}, "streams": {}}) == (ran.returncode, json.loads(ran.stdout))
+    assert 0 == _cq("down", "--data", data).returncode
+
+
+def test_a_second_start_is_refused(stack: Stack) -> None:
+    """Who runs on the folder already is named, and is not disturbed."""
+    pids = stack.endpoints()["pids"]
+    assert f'runs already on "{stack.data}" (pid {pids["supervisor"]})' in _refusal("up", "--data", stack.data)
+    assert pids == stack.endpoints()["pids"]
+
+
+def test_loopback_only(stack: Stack) -> None:
+    """Nothing that was started can be reached from another machine."""
+    family = [psutil.Process(stack.endpoints()["pids"]["supervisor"]), *supervised(stack.data)]
+    listening = [
+        connection.laddr.ip
+        for process in family
+        for connection in process.net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN
+    ]
+    assert len(listening) >= 4
+    assert {"127.0.0.1"} == {ip.removeprefix("::ffff:") for ip in listening}
+
+
+def test_the_files_are_the_owners(stack: Stack) -> None:
+    """Addresses, which may tell more than names, are readable by their owner alone."""
+    assert 0o600 == (stack.data / "endpoints.json").stat().st_mode & 0o777
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_nothing_survives(stack: Stack, data: Path, number: signal.Signals) -> None:
+    """After a Ctrl-C, and even after the supervisor's SIGKILL every process of a started gateway is gone."""
+    command = [sys.executable, "-m", "gateway.cli", "up", "--data", str(data)]
+    command += ["--kafka", stack.bootstrap, "--redis", stack.redis_url]
+    told = {**os.environ, "CQ_PREFIX": f"{number.name.lower()}."}
+    with subprocess.Popen(command, env=told, stdout=subprocess.PIPE, text=True, start_new_session=True) as up:
+        assert up.stdout is not None
+        assert up.stdout.readline().startswith("ready")
+        assert 0 == _cq("status", "--data", data).returncode
+        family = supervised(data)
+        assert len(family) >= 3  # gateway, evaluator and its JVM
+        up.send_signal(number)
+        assert (number == signal.SIGKILL) == (up.wait(60) != 0)
+    assert not psutil.wait_procs(family, timeout=30)[1]
+    assert 1 == _cq("status", "--data", data).returncode

@@ -1,0 +1,98 @@
+"""START and EXPIRE on real servers, for change-based and timer-based CQs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from tests.stack.digests.ticks import Flow, digests, now_ms, numbers, tick_of
+from tests.stack.lab import Lab
+
+
+def _at(epoch_ms: int) -> str:
+    return datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def _ended(lab: Lab, made: Any) -> Any:
+    lab.results.until(lambda: any(one.kind == "cq.end" for one in lab.results.of(made["destination"])), "cq.end")
+    return lab.results.of(made["destination"])[-1]
+
+
+def test_start_and_expire_of_a_change_based_cq(lab: Lab) -> None:
+    """It sees the record times [START, EXPIRE); then it is gone, its end says so, and its name is free."""
+    source = lab.stream()
+    start_ms = now_ms() + 4000
+    expire_ms = start_ms + 4000
+    clauses = f"DO PUBLISH SHARED START '{_at(start_ms)}' EXPIRE '{_at(expire_ms)}'"
+    made = lab.where(source, "window", "symbol = 'A'", columns="qty", clauses=clauses)
+    flow = Flow(lab, source)
+    for time_ms in (start_ms - 1, start_ms, expire_ms - 1, expire_ms):
+        flow.publish("A", time_ms=time_ms)
+    end = _ended(lab, made)
+    assert (end.row["reason"], end.headers["ce_id"]) == ("expired", f"{made['destination']['id']}/end/{expire_ms}")
+    assert [one.row["qty"] for one in lab.results.of(made["destination"])[:-1]] == [1, 2]
+    assert lab.client.execute("DESCRIBE CQ window", lab.subscriber()).code == "unknown-cq"
+    del lab.cqs[lab.subscriber(), "window"]
+    assert now_ms() >= expire_ms
+
+
+def test_what_was_published_before_expire_still_counts(lab: Lab) -> None:
+    """Events published up to EXPIRE are all in, though they are evaluated after it."""
+    source = lab.stream(partitions=2)
+    made = lab.where(
+        source, "brief", "symbol = 'A'", columns="qty", clauses="DO PUBLISH SHARED EXPIRE AFTER '3 seconds'"
+    )
+    expire_ms = round(datetime.fromisoformat(made["expires_at"]).timestamp() * 1000)
+    flow = Flow(lab, source)
+    while now_ms() < expire_ms + 300:
+        flow.publish("A", "B", "A")
+    _ended(lab, made)
+    del lab.cqs[lab.subscriber(), "brief"]
+    seen = {one.row["qty"] for one in lab.results.of(made["destination"])[:-1]}
+    sure = {sent.number for sent in flow.of("A") if sent.time_ms < expire_ms and sent.acknowledged_ms <= expire_ms}
+    never = {sent.number for sent in flow.of("A") if sent.time_ms >= expire_ms}
+    assert sure
+    assert never
+    assert not sure - seen
+    assert not seen & never
+
+
+def test_the_last_digest_comes_at_expire(lab: Lab) -> None:
+    """What is pending at EXPIRE comes in a last digest of that tick, then the end; on a tick there is one digest."""
+    source = lab.stream()
+    start_ms = now_ms() + 500
+    every = f"DO PUBLISH SHARED START '{_at(start_ms)}' EVERY '2 seconds'"
+    off = lab.where(source, "off", "symbol = 'A'", columns="qty", clauses=f"{every} EXPIRE '{_at(start_ms + 5000)}'")
+    on = lab.where(source, "on", "qty >= 0", columns="qty", clauses=f"{every} EXPIRE '{_at(start_ms + 4000)}'")
+    flow = Flow(lab, source)
+    for late_ms in (-1, 0, 1999, 2000, 3999, 4000, 4999, 5000):
+        flow.publish("A", time_ms=start_ms + late_ms)
+    for made, name, ticks in (
+        (off, "off", {2000: [1, 2], 4000: [3, 4], 5000: [5, 6]}),
+        (on, "on", {2000: [1, 2], 4000: [3, 4]}),
+    ):
+        end = _ended(lab, made)
+        del lab.cqs[lab.subscriber(), name]
+        assert end.row["reason"] == "expired"
+        came = {tick_of(one) - start_ms: numbers([one]) for one in digests(lab, made)}
+        assert came == ticks
+        assert digests(lab, made)[0].row["from"] == made["starts_at"]
+
+
+def test_a_sharer_keeps_the_destination(lab: Lab) -> None:
+    """While a live CQ shares it, EXPIRE of another ends nothing; what is pending comes at the next tick."""
+    source = lab.stream()
+    start_ms = now_ms() + 500
+    every = f"DO PUBLISH SHARED START '{_at(start_ms)}' EVERY '2 seconds'"
+    brief = lab.where(
+        source, "brief", "symbol = 'A'", columns="qty", clauses=f"{every} EXPIRE '{_at(start_ms + 1000)}'"
+    )
+    lasting = lab.where(source, "lasting", "symbol = 'A'", columns="qty", clauses=every, who="bob")
+    assert brief["destination"]["id"] == lasting["destination"]["id"]
+    flow = Flow(lab, source)
+    flow.publish("A", time_ms=start_ms + 500)
+    flow.publish("A", time_ms=start_ms + 1500)
+    lab.results.until(lambda: digests(lab, lasting), "the digest")
+    assert [(tick_of(one) - start_ms, numbers([one])) for one in digests(lab, lasting)] == [(2000, [0, 1])]
+    assert lab.client.execute("DESCRIBE CQ brief", lab.subscriber()).code == "unknown-cq"
+    del lab.cqs[lab.subscriber(), "brief"]

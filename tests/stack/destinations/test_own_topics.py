@@ -1,0 +1,101 @@
+"""The gateway's own topics have their form, whoever made them; and what a cluster with habits of its own answers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from gateway.kafka import Topics
+from gateway.local import kafka
+from gateway.topics.own_topics import ensure_own_topics
+from grouping.model.errors import OperationalError
+from tests.benchmarks.ground import Ground, open_ground
+from tests.kafka_client import wait_until
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Ground]:
+    """A broker with Kafka's defaults: it makes topics that are asked for, and its records are small; and with ACLs."""
+    habits = {
+        "auto.create.topics.enable": "true",
+        "message.max.bytes": "100000",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in habits.items():
+            patch.setitem(kafka.PROPERTIES, name, value)
+        with open_ground() as ground:
+            yield ground
+
+
+def test_topics_are_brought_into_form(ground: Ground, caplog: pytest.LogCaptureFixture) -> None:
+    """A catalog that would age, and a log of too few partitions, are mended at the start; others stay as they are."""
+    settings, topics = ground.settings, Topics(ground.settings)
+    ground.make_topic(settings.topic("catalog"), 1, cleanup_policy="delete", retention_ms="1000")
+    ground.make_topic(settings.topic("pending"), 2)
+    ground.make_topic(settings.topic("results"), 3, retention_ms="5000")
+    with caplog.at_level(logging.WARNING):
+        partitions = ensure_own_topics(settings, topics)
+    assert (16, 3, 1) == tuple(partitions[settings.topic(name)] for name in ("pending", "results", "catalog"))
+
+    def in_form() -> bool:  # brokers learn of it a moment later
+        found = topics.configs([settings.topic("catalog"), settings.topic("results")])
+        catalog, results = found[settings.topic("catalog")], found[settings.topic("results")]
+        told = (catalog["cleanup.policy"], catalog["retention.ms"], results["message.timestamp.type"])
+        return told == ("compact", "-1", "LogAppendTime") and results["retention.ms"] == "5000"
+
+    wait_until(in_form, "the topics' form")
+    assert 3 == len(caplog.records) - sum("partitions added" in record.message for record in caplog.records)
+    caplog.clear()
+    assert partitions == ensure_own_topics(settings, topics)
+    assert not caplog.records
+
+
+def test_a_form_that_cannot_be_mended_is_refused(ground: Ground) -> None:
+    """Partitions cannot be taken away: the gateway says so in one line."""
+    ground.make_topic(ground.settings.topic("ticks"), 3)
+    with pytest.raises(OperationalError, match='ticks" has 3 partitions, and the gateway needs 1'):
+        ensure_own_topics(ground.settings, Topics(ground.settings))
+
+
+def test_asking_for_a_topic_makes_none(cluster: Ground) -> None:
+    """A broker that makes topics on its own makes none for a look at it, and the gateway's get the form they need."""
+    topics = Topics(cluster.settings)
+    assert topics.partitions("nobody-made-this") is None
+    assert {} == topics.known_ends([("nobody-made-this", 0)])
+    assert "nobody-made-this" not in topics.names()
+    partitions = ensure_own_topics(cluster.settings, topics)
+    found = topics.configs(partitions)
+    assert 16 == partitions[cluster.settings.topic("pending")]
+    assert all(int(config["max.message.bytes"]) >= 2 << 20 for config in found.values())
+
+
+def test_a_forbidden_topic_holds_up_nothing(cluster: Ground) -> None:
+    """The ends of other topics are told; the forbidden one keeps the end that it had."""
+    topics, places = Topics(cluster.settings), [("secret", 0), ("open", 0)]
+    for topic in ("secret", "open"):
+        cluster.make_topic(topic, 1)
+    # A broker tells the ends of topics that were just made a moment later.
+    wait_until(lambda: topics.known_ends(places) == dict.fromkeys(places, 0), "the topics' ends")
+    admin = AdminClient({"bootstrap.servers": cluster.settings.kafka.bootstrap})
+    theirs = AclBinding(
+        ResourceType.TOPIC, "secret", ResourcePatternType.LITERAL, "User:somebody", "*",
+        AclOperation.ALL, AclPermissionType.ALLOW,
+    )  # fmt: skip
+    for made in admin.create_acls([theirs]).values():
+        made.result()
+    while "secret" in topics.forms(["secret"]):
+        pass  # the broker learns of the rule a moment later
+    assert dict.fromkeys(places, 0) == topics.known_ends(places)
+    assert {("open", 0): 0} == Topics(cluster.settings).known_ends(places)

@@ -1,0 +1,131 @@
+"""Topics of destinations and of groups: what Kafka refuses is an answer, and those of the past count."""
+
+from __future__ import annotations
+
+import msgspec
+from confluent_kafka.admin import AdminClient
+
+from grouping.settings import ResultSettings, Settings
+from tests.benchmarks.ground import Ground
+from tests.stack.counter import Counter
+from tests.stack.digests.desk import HOUR, let_pass
+
+
+def _limited(ground: Ground, **results: int) -> Settings:
+    limited = ResultSettings(retention_hours=1, linger_seconds=60, **results)
+    return ground.settings.model_copy(update={"results": limited})
+
+
+def _topics(settings: Settings) -> set[str]:
+    """Return which destinations and groups have topics."""
+    there = AdminClient({"bootstrap.servers": settings.kafka.bootstrap}).list_topics(timeout=30).topics
+    own = settings.topic("results.")
+    return {name.removeprefix(own) for name in there if name.startswith(own)}
+
+
+def _create(number: int, clauses: str = "") -> str:
+    return f"CREATE CQ c{number} AS SELECT k FROM t WHERE k = {number} {clauses}"
+
+
+def test_a_refused_topic_is_an_answer(ground: Ground) -> None:
+    """Where a name collides, DEDICATED and VIRTUAL are refused, without a word it is shared, and the others go on."""
+    counter = Counter(ground.settings)
+    made = counter.answers(*(_create(number, "DO PUBLISH DEDICATED") for number in range(2)), _create(2), _create(3))
+    virtual = counter.answers(_create(4, "DO PUBLISH VIRTUAL"))
+    own = [reply.result["destination"]["topic"] for reply in [*made, *virtual]]
+    counter.answers(*(f"DROP CQ c{number}" for number in range(5)))
+    let_pass(counter.desk, 1_000)
+    counter.desk.now_ms += HOUR
+    let_pass(counter.desk, 1_000)
+    assert set() == _topics(ground.settings)
+    for topic in (own[0], own[2], own[4]):
+        ground.make_topic(topic.replace(".", "_"), 1)
+    again = counter.answers(
+        *(_create(number, "DO PUBLISH DEDICATED") for number in range(2)),
+        *(_create(number) for number in (2, 3)),
+        _create(4, "DO PUBLISH VIRTUAL"),
+        _create(5),
+    )
+    assert ["not-allowed", "ok", "ok", "ok", "not-allowed", "ok"] == [reply.code for reply in again]
+    assert "collides" in (again[0].detail or "")
+    modes = [reply.result["destination"]["mode"] for reply in again if reply.result]
+    assert ["dedicated", "shared", "dedicated", "dedicated"] == modes
+
+
+def test_topics_of_ended_destinations_count(ground: Ground) -> None:
+    """CREATE and DROP in a loop leave twice the limit of topics at most; DEDICATED is refused then, and later taken."""
+    settings = _limited(ground, dedicated_limit=3)
+    counter = Counter(settings)
+    created = counter.answers(*(text for n in range(9) for text in (_create(n), f"DROP CQ c{n}")))[::2]
+    modes = [reply.result["destination"]["mode"] for reply in created]
+    assert ["dedicated"] * 3 == modes[:3] and "shared" == modes[-1]
+    for number in range(9):
+        counter.answers(_create(number), f"DROP CQ c{number}")
+    assert 6 == len(_topics(settings))
+    taken_over, refused = counter.answers(_create(0), _create(10, "DO PUBLISH DEDICATED"))
+    assert ("dedicated", "quota-exceeded") == (taken_over.result["destination"]["mode"], refused.code)
+    counter.answers("DROP CQ c0")
+    let_pass(counter.desk, 70_000)
+    assert set() == _topics(settings)
+    assert ["ok"] == [reply.code for reply in counter.answers(_create(10, "DO PUBLISH DEDICATED"))]
+
+
+def test_topics_of_groups_are_limited(ground: Ground) -> None:
+    """More groups with virtual destinations than the limit are refused; another CQ of a group that has one is not."""
+    counter = Counter(_limited(ground, virtual_limit=1))
+    replies = counter.answers(
+        "CREATE CQ a AS SELECT k FROM t WHERE k = 1 DO PUBLISH VIRTUAL",
+        "CREATE CQ b AS SELECT k FROM t WHERE k < 1 DO PUBLISH VIRTUAL",
+        "CREATE CQ c AS SELECT k FROM t WHERE k = 2 DO PUBLISH VIRTUAL",
+    )
+    assert ["ok", "quota-exceeded", "ok"] == [reply.code for reply in replies]
+
+
+def test_a_topic_that_somebody_deleted_is_made_again(ground: Ground) -> None:
+    """A CQ that joins a live destination whose topic is gone is answered, and the topic is there again."""
+    counter = Counter(ground.settings)
+    [first] = counter.answers(_create(1))
+    topic = first.result["destination"]["topic"]
+    ground.delete_topic(topic)
+    [second] = counter.answers(_create(1), subscriber="bob")
+    assert ("ok", topic) == (second.code, second.result["destination"]["topic"])
+    assert {first.result["destination"]["id"]} == _topics(ground.settings)
+
+
+def test_topics_that_nobody_wants_go_at_the_start(ground: Ground) -> None:
+    """What a gateway made for a CQ before it died is deleted by the next one; topics of live CQs are not."""
+    counter = Counter(ground.settings)
+    kept = [reply.result["destination"]["id"] for reply in counter.answers(_create(1), _create(2))]
+    for owner in ("d", "g"):
+        ground.make_topic(ground.settings.topic(f"results.{owner}_{'0' * 24}"), 1)
+    counter.desk.recover()
+    assert set(kept) == _topics(ground.settings)
+
+
+def test_a_groups_topic_goes_with_its_last_virtual_cq(ground: Ground) -> None:
+    """Others of the group that live, whose results go elsewhere, do not keep it; one that comes later has it anew."""
+    counter = Counter(_limited(ground))
+    _, virtual = counter.answers(_create(1, "DO PUBLISH SHARED"), _create(2, "DO PUBLISH VIRTUAL"))
+    topic = virtual.result["destination"]["topic"]
+    counter.answers("DROP CQ c2")
+    counter.desk.recover()
+    assert topic in counter.desk.topics.names(), "its readers may not be done"
+    let_pass(counter.desk, 70_000)
+    assert topic not in counter.desk.topics.names()
+    [again] = counter.answers(_create(3, "DO PUBLISH VIRTUAL"))
+    counter.desk.recover()
+    assert topic == again.result["destination"]["topic"]
+    assert {topic.removeprefix(ground.settings.topic("results."))} == _topics(ground.settings)
+
+
+def test_a_topic_that_lingers_gets_the_partitions_of_its_source(ground: Ground) -> None:
+    """Partitions that came while no virtual CQ of a group lived are there for the next one, and its reader."""
+    counter = Counter(_limited(ground))
+    create = _create(1, "DO PUBLISH VIRTUAL")
+    [first] = counter.answers(create)
+    counter.answers("DROP CQ c1")
+    working = counter.desk.working
+    stream = working.streams["s_bench"]
+    working.replace_stream(msgspec.structs.replace(stream, start_offsets={**stream.start_offsets, "2": 0}))
+    [again] = counter.answers(create)
+    assert [2, 3] == [len(reply.result["destination"]["offset"]) for reply in (first, again)]

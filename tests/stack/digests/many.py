@@ -1,0 +1,88 @@
+"""CQs of all kinds of digests, so many with the same ticks that Spark makes their digests."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from tests.stack.digests.ticks import digests, now_ms, tick_of
+from tests.stack.lab import Lab
+from tests.stack.server import SPARK_FROM
+
+__all__ = ["Many"]
+
+_EVERY_MS = 10_000
+_CLAUSES = f"START '2026-01-01T00:00:00Z' EVERY '{_EVERY_MS // 1000} seconds'"
+_SYMBOLS = SPARK_FROM + 10
+_KINDS = {"latest": "DIGEST LATEST BY symbol", "top": "DIGEST TOP 3 BY price", "count": "DIGEST COUNT"}
+_EACH = 4
+
+
+class Many:
+    """A stream, a CQ for each of its symbols, and one of each kind of digest."""
+
+    count = _EACH * _SYMBOLS
+    """Events that are published at once."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._source = source = lab.stream("symbol STRING, qty INT, price DECIMAL(9,2), pad STRING", partitions=2)
+        self._published = 0
+        select = f"SELECT symbol, qty, price FROM {source.name} WHERE"
+        wanted = {f"s{n}": f"{select} symbol = 'S{n}' DO PUBLISH SHARED {_CLAUSES}" for n in range(_SYMBOLS)}
+        wanted |= {name: f"{select} qty >= 0 DO PUBLISH SHARED {kind} {_CLAUSES}" for name, kind in _KINDS.items()}
+        wanted["large"] = f"SELECT qty, pad FROM {source.name} WHERE qty >= 0 DO PUBLISH SHARED {_CLAUSES}"
+        wanted["empty"] = f"{select} qty < 0 DO PUBLISH SHARED EVEN IF EMPTY {_CLAUSES}"
+        wanted["silent"] = f"{select} qty < 0 DO PUBLISH DEDICATED {_CLAUSES}"
+        owner = lab.subscriber()
+        sent = {name: lab.client.send(f"CREATE CQ {name} AS {text}", owner) for name, text in wanted.items()}
+        self.made: dict[str, Any] = {}
+        for name, command_id in sent.items():
+            reply = lab.client.reply(command_id)
+            assert reply.code == "ok", reply.fields
+            self.made[name] = lab.cqs[owner, name] = reply.result
+            lab.results.follow(reply.result["destination"])
+
+    def publish(self) -> tuple[list[dict[str, Any]], int]:
+        """Publish some events of each symbol soon after a tick; return them, evaluated by then, and their tick."""
+        while now_ms() % _EVERY_MS > _EVERY_MS // 4:
+            time.sleep(0.05)
+        at_ms, first = now_ms(), self._published
+        self._published += self.count
+        rows = [
+            {"symbol": f"S{number % _SYMBOLS}", "qty": first + number, "price": str((number * 7919) % 1009)}
+            for number in range(self.count)
+        ]
+        bodies = [json.dumps(row | {"pad": "x" * 6000}).encode() for row in rows]
+        places = [(body, None, number % 2, at_ms) for number, body in enumerate(bodies)]
+        self._lab.client.publish_all(self._source.topic, places)
+        self._source.fence()
+        return rows, (at_ms // _EVERY_MS + 1) * _EVERY_MS
+
+    def check(self, rows: list[dict[str, Any]], tick_ms: int, timeout: float = 180.0) -> None:
+        """Compare all digests of a tick, when they are there, with what each CQ alone would have in it."""
+
+        def of(name: str) -> list[Any]:
+            return [one.row for one in digests(self._lab, self.made[name]) if tick_of(one) == tick_ms]
+
+        def complete(name: str) -> bool:
+            parts = of(name)
+            return name == "silent" or (bool(parts) and len(parts) == parts[0]["parts"])
+
+        self._lab.results.until(lambda: all(map(complete, self.made)), f"all digests of {tick_ms}", timeout)
+        for n in range(_SYMBOLS):
+            [digest] = of(f"s{n}")
+            own = [row["qty"] for row in rows if row["symbol"] == f"S{n}"]
+            assert sorted(row["qty"] for row in digest["rows"]) == own
+            assert digest["count"] == _EACH
+        [latest], [top], [count], [empty] = (of(name) for name in ("latest", "top", "count", "empty"))
+        assert len(latest["rows"]) == _SYMBOLS
+        best = sorted(rows, key=lambda row: -int(row["price"]))[:3]
+        assert [row["qty"] for row in top["rows"]] == [row["qty"] for row in best]
+        assert (count["count"], count["rows"], empty["count"], empty["rows"]) == (len(rows), [], 0, [])
+        large = of("large")
+        assert [part["part"] for part in large] == list(range(1, large[0]["parts"] + 1))
+        assert len(large) > 1
+        assert sorted(row["qty"] for part in large for row in part["rows"]) == [row["qty"] for row in rows]
+        assert digests(self._lab, self.made["silent"]) == []

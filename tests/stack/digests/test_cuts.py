@@ -1,0 +1,219 @@
+"""A cut that a crash left open, ticks that were missed, and positions that come back from their checkpoints."""
+
+from __future__ import annotations
+
+import tempfile
+
+import pytest
+from prometheus_client import REGISTRY
+
+from gateway.kafka import Topics
+from gateway.state.records import TriggerSpec
+from gateway.timers import checkpoints
+from gateway.timers.deliver import Delivery
+from gateway.topics.source_watch import SourceWatch
+from grouping.digests.rows import Rows
+from grouping.model.errors import OperationalError
+from tests.benchmarks.ground import Ground
+from tests.benchmarks.timer_desk import Desk
+from tests.stack.digests.desk import HOUR, NOW, digests, let_pass, take_in, written
+
+_CQS = 10
+_HOURLY = TriggerSpec(HOUR, NOW % HOUR)
+
+
+def _crash(*_: object) -> None:
+    raise OperationalError("the gateway dies here")
+
+
+def test_the_same_digests_after_a_crash_behind_the_cut(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Matches that came in after the cut are not in its digests, though their times are before the tick."""
+    desk = Desk(ground.settings, NOW)
+    desk.create([_HOURLY] * _CQS)
+    stores = desk.stores(range(_CQS), _HOURLY)
+    take_in(desk, stores, NOW + 1)
+    desk.now_ms = NOW + HOUR
+    with monkeypatch.context() as patched:
+        patched.setattr(Delivery, "deliver", _crash)
+        with pytest.raises(OperationalError, match="dies here"):
+            let_pass(desk, 60_000)
+    desk.match(stores, [NOW + 2] * _CQS)
+    desk.now_ms += 5000
+    desk.timers.recover()
+    let_pass(desk, 10_000)
+    first = digests(desk)
+    assert {int(name.split("/")[1]) for name in first} == {NOW + HOUR}
+    assert [digest["count"] for digest in first.values()] == [1] * _CQS
+    desk.now_ms = NOW + 2 * HOUR
+    let_pass(desk, 10_000)
+    both = digests(desk)
+    assert len(both) == 2 * _CQS
+    assert {name: both[name] for name in first} == first
+    assert sum(digest["count"] for digest in both.values()) == 2 * _CQS
+
+
+def test_missed_ticks_become_one_digest(ground: Ground) -> None:
+    """After hours in which nobody fired, one digest comes: that of the last missed tick, from the last one before."""
+    desk = Desk(ground.settings, NOW)
+    desk.create([_HOURLY] * _CQS)
+    stores = desk.stores(range(_CQS), _HOURLY)
+    take_in(desk, stores, NOW + 1)
+    desk.now_ms = NOW + HOUR
+    let_pass(desk, 5000)
+    take_in(desk, stores, desk.now_ms)
+    desk.now_ms = NOW + 5 * HOUR + 60_000
+    take_in(desk, stores, desk.now_ms - 1)
+    let_pass(desk, 10_000)
+    found = {name.split("/")[1]: digest for name, digest in digests(desk).items()}
+    assert sorted(found) == [str(NOW + HOUR), str(NOW + 5 * HOUR)]
+    last = found[str(NOW + 5 * HOUR)]
+    assert (last["from"], last["count"]) == (found[str(NOW + HOUR)]["to"], 1)
+    desk.now_ms = NOW + 6 * HOUR
+    let_pass(desk, 5000)
+    assert len(digests(desk)) == 3 * _CQS
+
+
+def test_digests_without_room_come_out_of_their_cut(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are tried again, also by the next gateway, and hold what they would have held at once."""
+    desk = Desk(ground.settings, NOW)
+    desk.create([_HOURLY] * _CQS)
+    stores = desk.stores(range(_CQS), _HOURLY)
+    take_in(desk, stores, NOW + 1)
+    desk.now_ms = NOW + HOUR
+    with monkeypatch.context() as patched:
+        patched.setattr(Rows.__init__, "__kwdefaults__", {"in_memory": 1})
+        patched.setattr(tempfile, "tempdir", "/no/such/folder")
+        let_pass(desk, 5000)
+        assert desk.timers.waiting == {"s_bench": _CQS}
+        take_in(desk, stores, NOW + 2)
+        desk.timers.recover()
+        let_pass(desk, 5000)
+        assert desk.timers.waiting == {"s_bench": _CQS}
+        assert not digests(desk)
+    let_pass(desk, 20_000)
+    first = digests(desk)
+    assert {int(name.split("/")[1]) for name in first} == {NOW + HOUR}
+    assert [digest["count"] for digest in first.values()] == [1] * _CQS
+    assert not desk.timers.waiting
+    desk.now_ms = NOW + 2 * HOUR
+    let_pass(desk, 10_000)
+    both = digests(desk)
+    assert {name: both[name] for name in first} == first
+    assert sum(digest["count"] for digest in both.values()) == 2 * _CQS
+
+
+def test_an_expire_waits_for_a_partition_that_was_added(ground: Ground) -> None:
+    """What was published there before it may not be evaluated yet, though the partition is not known here."""
+    desk = Desk(ground.settings, NOW)
+    desk.create([_HOURLY], expire_ms=NOW + 30_000)
+    let_pass(desk, 2000)
+    topics = Topics(ground.settings)
+    topics.grow(f"{ground.settings.prefix}t", 3)
+    desk.publish(partition=2)
+    desk.now_ms = NOW + 31_000
+    let_pass(desk, 3000)
+    assert not written(desk)
+    [known], _ = SourceWatch(ground.settings, desk.working, topics).step(desk.now_ms)
+    assert len(known.start_offsets) == 3
+    desk.working.replace_stream(known)
+    let_pass(desk, 3000)
+    assert not written(desk)
+    desk.evaluate(0, {"2": 1})
+    let_pass(desk, 3000)
+    assert [name.split("/")[1] for name in written(desk)] == ["end"]
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_clock_that_is_set_ahead_and_turned_back(ground: Ground, restarted: bool) -> None:
+    """Ticks fire by the clock as it is; one that fired ahead of its time does not fire again, and nothing is lost."""
+    desk = Desk(ground.settings, NOW)
+    desk.create([_HOURLY] * _CQS)
+    stores = desk.stores(range(_CQS), _HOURLY)
+    take_in(desk, stores, NOW + 1)
+    desk.now_ms = NOW + HOUR
+    let_pass(desk, 5000)
+    take_in(desk, stores, desk.now_ms)
+    desk.now_ms = NOW + 4 * HOUR + 60_000
+    let_pass(desk, 10_000)
+    desk.now_ms = NOW + HOUR + 60_000
+    if restarted:
+        desk.timers.recover()
+    take_in(desk, stores, desk.now_ms)
+    for hours in (2, 3, 4, 5):
+        desk.now_ms = NOW + hours * HOUR
+        let_pass(desk, 5000)
+        take_in(desk, stores, desk.now_ms)
+    found = digests(desk)
+    assert {int(name.split("/")[1]) for name in found} == {NOW + hours * HOUR for hours in (1, 2, 3, 4, 5)}
+    assert sum(digest["count"] for digest in found.values()) == 6 * _CQS
+    assert all(digest["from"] < digest["to"] for digest in found.values())
+
+
+@pytest.mark.parametrize("wiped", [False, True])
+def test_a_start_reads_the_log_behind_the_checkpoints_only(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch, wiped: bool
+) -> None:
+    """What waits comes back from the checkpoints and the log's tail, each match once; Redis is not needed for it."""
+    monkeypatch.setattr(checkpoints, "_TAIL_BYTES", 1)
+    desk = Desk(ground.settings, NOW)
+    desk.create([_HOURLY] * _CQS)
+    stores = desk.stores(range(_CQS), _HOURLY)
+    for _ in range(40):
+        take_in(desk, stores[:5], NOW + 1)
+    monkeypatch.setattr(checkpoints, "_TAIL_BYTES", 1 << 30)
+    take_in(desk, stores, NOW + 2)
+    if wiped:
+        desk.working.redis.delete(*desk.working.redis.keys(desk.settings.key("*")))
+    desk.recover()
+    topic = desk.settings.topic("pending")
+    ends = desk.topics.ends([(topic, number) for number in desk.timers.reached])
+    left = sum(ends[topic, number] - reached for number, reached in desk.timers.reached.items())
+    assert 0 < left < sum(ends.values()) / 2
+    let_pass(desk, 2000)
+    desk.now_ms = NOW + HOUR
+    let_pass(desk, 2000)
+    assert sorted(digest["count"] for digest in digests(desk).values()) == [1] * 5 + [41] * 5
+
+
+def test_a_destination_with_nothing_new_is_not_looked_at(ground: Ground) -> None:
+    """Only those for which something waits are armed; ticks of the others cost nothing, whatever their number."""
+    desk = Desk(ground.settings, NOW)
+    desk.create([_HOURLY] * _CQS)
+    armed = desk.working.key("timers", "s_bench")
+    take_in(desk, desk.stores([3], _HOURLY), NOW + 1)
+    assert desk.working.redis.zcard(armed) == 1
+    desk.now_ms = NOW + HOUR
+    let_pass(desk, 2000)
+    assert len(digests(desk)) == 1
+    assert desk.working.redis.zcard(armed) == 0
+
+
+def test_a_tick_waits_for_the_evaluator_so_long_and_no_longer(ground: Ground) -> None:
+    """What was published before a tick is in its digest if it is evaluated in time; what is late counts in metrics."""
+
+    def late() -> tuple[float, float]:
+        ticks, matches = (REGISTRY.get_sample_value(f"cq_late_{what}_total") for what in ("ticks", "matches"))
+        assert ticks is not None
+        assert matches is not None
+        return ticks, matches
+
+    desk = Desk(ground.settings, NOW)
+    desk.create([_HOURLY])
+    stores = desk.stores([0], _HOURLY)
+    desk.publish()
+    take_in(desk, stores, NOW + 1)
+    desk.publish()
+    desk.now_ms = NOW + HOUR
+    ticks, matches = late()
+    wait_ms = round(desk.settings.timers.wait_seconds * 1000)
+    let_pass(desk, wait_ms - 2000)
+    assert not digests(desk)
+    let_pass(desk, 4000)
+    assert [digest["count"] for digest in digests(desk).values()] == [1]
+    assert late()[0] > ticks
+    assert late()[1] == matches
+    take_in(desk, stores, NOW + 2)
+    desk.now_ms = NOW + 2 * HOUR
+    let_pass(desk, 2000)
+    assert [digest["count"] for digest in digests(desk).values()] == [1, 1]
+    assert late()[1] == matches + 1

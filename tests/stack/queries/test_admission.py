@@ -1,0 +1,208 @@
+"""What a group bears: by the workers' figures and what came since, over a working copy on a real Redis."""
+
+from __future__ import annotations
+
+import secrets
+
+import pytest
+from pydantic import SecretStr
+
+from gateway.registry.admission import Admission
+from gateway.state.records import Cq, Destination
+from gateway.state.unit import CqKey
+from gateway.state.working_copy import WorkingCopy
+from grouping.compiler.access_path import choose_index
+from grouping.compiler.stream_statistics import ColumnSample, GroupLoad, PartitionStatistics
+from grouping.model.catalog import Stream
+from grouping.model.errors import InputError
+from grouping.model.expression import Call, Column, Expression, Slot
+from grouping.model.group import CompiledQuery, ConstantRow, GroupPlan, SelectItem, SelectList, canonical_constants
+from grouping.settings import LimitSettings, RedisSettings, Settings
+from grouping.statements.cq_text import CqText
+from grouping.store.redis_store import TableStore
+from tests.stack.server import Stack
+
+_STREAM = Stream("s_1", "quotes", (), "quotes", "json", {"0": 0}, "")
+_SELECT = SelectList("s00", (SelectItem("price", Column("price", "DOUBLE")),))
+
+
+def _compared(op: str, column: str, kind: str) -> Expression:
+    return Call(op, (Column(column, kind), Slot(0)), "BOOLEAN")
+
+
+_BOUND = GroupPlan("g_bound", "s_1", "", (_compared(">", "price", "DOUBLE"),))
+_EQUAL = GroupPlan("g_equal", "s_1", "", (_compared("=", "symbol", "STRING"),))
+_LIKE = GroupPlan("g_like", "s_1", "", (_compared("like", "symbol", "STRING"),))
+
+
+@pytest.fixture
+def settings(stack: Stack) -> Settings:
+    """A prefix of one's own on the stack's Redis; a group bears 100 matches per event and 1.2 µs of checking."""
+    return Settings(
+        prefix=f"ad{secrets.token_hex(4)}.",
+        redis=RedisSettings(url=SecretStr(stack.redis_url)),
+        limits=LimitSettings(matches_per_event=100, residual_micros=1.2),
+    )
+
+
+@pytest.fixture
+def working(settings: Settings) -> WorkingCopy:
+    """A working copy with one stream."""
+    working = WorkingCopy(settings)
+    working.open()
+    working.add_stream(_STREAM)
+    working.commit({})
+    return working
+
+
+def _asked(plan: GroupPlan, constant: object, mode: str = "shared") -> tuple[CompiledQuery, Destination]:
+    """Return a query and the destination that it asks for."""
+    query = CompiledQuery(plan, ConstantRow(("STRING",), (constant,)), _SELECT)  # type: ignore[arg-type]
+    constants = canonical_constants(query.row)
+    return query, Destination("d_" + "0" * 24, "s_1", plan.group_id, "s00", constants, mode, 0)
+
+
+def _tell(settings: Settings, working: WorkingCopy, table_bytes: int = 0, **matches: float) -> None:
+    """Tell what a worker saw: prices 0 to 999, one symbol, and so many matches per event of some groups."""
+    columns = {
+        "price": ColumnSample(0, [float(number) for number in range(1000)]),
+        "symbol": ColumnSample(0, ["A"] * 1000),
+    }
+    plans = {plan.group_id: plan for plan in (_BOUND, _EQUAL, _LIKE)}
+    groups = {
+        name: GroupLoad(choose_index(plans[name].conjuncts), 1, 10.0, 10 * each, 10 * each, 10.0)
+        for name, each in matches.items()
+    }
+    told = PartitionStatistics(0, working.epoch, working.versions["s_1"], columns, groups, table_bytes)
+    TableStore(settings).tell_statistics("s_1", 0, told)
+
+
+def _admitted(admission: Admission, plan: GroupPlan, constants: list[object], now_ms: int = 10_000) -> int:
+    """Return how many are admitted before one is refused."""
+    for count, constant in enumerate(constants):
+        try:
+            admission.check(*_asked(plan, constant), now_ms)
+        except InputError as error:
+            assert "quota-exceeded" == error.code and "100.0" in (error.detail or "")
+            assert "VIRTUAL" in (error.hint or "")
+            return count
+    return len(constants)
+
+
+def test_expectations_add_up_to_the_limit(settings: Settings, working: WorkingCopy) -> None:
+    """Bounds that half of the sampled events pass are admitted up to twice the limit; rare and virtual ones always."""
+    admission = Admission(settings, working)
+    _tell(settings, working)
+    assert 500 == _admitted(admission, _BOUND, [1e6] * 500)
+    assert 200 == _admitted(admission, _BOUND, [499.0] * 300)
+    admission.check(*_asked(_BOUND, 499.0, "virtual"), 10_000)
+
+
+def test_of_many_some_are_estimated(settings: Settings, working: WorkingCopy) -> None:
+    """Where a group has thousands, the limit is met within a few dozen of where estimating each would meet it."""
+    admission = Admission(settings, working)
+    _tell(settings, working)
+    assert 2_000 == pytest.approx(_admitted(admission, _BOUND, [949.0] * 3_000), rel=0.05)
+
+
+def test_what_goes_makes_room(settings: Settings, working: WorkingCopy) -> None:
+    """However many come and go while no event does, nothing is refused that a group could bear."""
+    admission = Admission(settings, working)
+    _tell(settings, working)
+    destination = Destination("d_" + "0" * 24, "s_1", "g_bound", "s00", '["DOUBLE",1.0]', "shared", 0)
+    for _ in range(1_000):
+        admission.check(*_asked(_BOUND, -1.0), 10_000)
+        admission.ended(destination)
+    assert 100 == _admitted(admission, _BOUND, [-1.0] * 200)
+
+
+def test_without_statistics_only_observation_counts(settings: Settings, working: WorkingCopy) -> None:
+    """Nothing is refused where nothing was seen; what was observed counts whatever the samples say."""
+    admission = Admission(settings, working)
+    assert 300 == _admitted(admission, _BOUND, [0.0] * 300)
+    _tell(settings, working, g_bound=99.9)
+    assert 0 == _admitted(Admission(settings, working), _BOUND, [0.0])
+    assert 1 == _admitted(Admission(settings, working), _BOUND, [1e6])
+
+
+def test_what_workers_have_seen_counts_once(settings: Settings, working: WorkingCopy) -> None:
+    """When a version's tables are in the observed figures, what was expected of its destinations counts no more."""
+    admission = Admission(settings, working)
+    _tell(settings, working)
+    assert 90 == _admitted(admission, _BOUND, [-1.0] * 90)
+    cq = Cq("a", CqText.cut(""), "d_" + "0" * 24, 0, 0)
+    destination = Destination(cq.destination_id, "s_1", "g_bound", "s00", '["DOUBLE",1.0]', "shared", 0)
+    working.load([CqKey("alice", "a")], [destination])
+    working.put(CqKey("alice", "a"), cq, destination, _BOUND, _SELECT)
+    working.commit({})
+    _tell(settings, working, g_bound=20.0)
+    assert 80 == _admitted(admission, _BOUND, [-1.0] * 200, 20_000)
+
+
+def test_keys_alone_are_refused_by_observation_only(settings: Settings, working: WorkingCopy) -> None:
+    """A sample that holds one symbol only says nothing against another thousand of them."""
+    admission = Admission(settings, working)
+    _tell(settings, working, g_equal=1.0)
+    assert 1_000 == _admitted(admission, _EQUAL, ["A"] * 1_000)
+    _tell(settings, working, g_equal=100.1)
+    assert 0 == _admitted(admission, _EQUAL, ["A"], 20_000)
+
+
+def test_a_residual_over_its_budget_is_refused(settings: Settings, working: WorkingCopy) -> None:
+    """What no index decides is checked for every row: at 0.06 µs each, the 21st passes 1.2 µs, virtual or not."""
+    admission = Admission(settings, working)
+    for number in range(20):
+        admission.check(*_asked(_LIKE, "%"), 10_000)
+        name = f"d_{number:024x}"
+        destination = Destination(name, "s_1", "g_like", "s00", f'["STRING","{number}"]', "shared", 0)
+        working.load([CqKey("alice", str(number))], [destination])
+        working.put(
+            CqKey("alice", str(number)), Cq(str(number), CqText.cut(""), name, 0, 0), destination, _LIKE, _SELECT
+        )
+    working.commit({})
+    for mode in ("shared", "virtual"):
+        with pytest.raises(InputError, match="too expensive") as caught:
+            admission.check(*_asked(_LIKE, "%", mode), 10_000)
+        assert "quota-exceeded" == caught.value.code
+        assert "1.3 µs" in (caught.value.detail or "") and "1.2 µs" in (caught.value.detail or "")
+    admission.check(*_asked(_LIKE, "AB%"), 10_000)  # of its beginning an index knows
+
+
+def test_a_large_predicate_is_refused(settings: Settings, working: WorkingCopy) -> None:
+    """The limit is on what the normal form holds; a list of any length is one constant there."""
+    limits = LimitSettings(normal_form=20)
+    admission = Admission(settings.model_copy(update={"limits": limits}), working)
+    bounds = tuple(Call("<>", (Column("price", "DOUBLE"), Slot(slot)), "BOOLEAN") for slot in range(7))
+    wide = GroupPlan("g_wide", "s_1", "", bounds)
+    with pytest.raises(InputError, match="too large") as caught:
+        admission.check(*_asked(wide, 1.0), 10_000)
+    assert ("quota-exceeded", True) == (caught.value.code, "21" in (caught.value.detail or ""))
+    admission.check(*_asked(GroupPlan("g_six", "s_1", "", bounds[:6]), 1.0), 10_000)
+
+
+def test_tables_that_outgrow_a_worker_are_refused(settings: Settings, working: WorkingCopy) -> None:
+    """What workers told and what came since count together, by the size of the constants; what goes makes room."""
+    limits = LimitSettings(table_megabytes=10)
+    admission = Admission(settings.model_copy(update={"limits": limits}), working)
+    megabyte = "x" * 333_000
+    for _ in range(9):
+        admission.check(*_asked(_EQUAL, megabyte), 10_000)
+    for mode in ("shared", "virtual"):
+        with pytest.raises(InputError, match="constant tables") as caught:
+            admission.check(*_asked(_EQUAL, 2 * megabyte, mode), 10_000)
+        assert "quota-exceeded" == caught.value.code
+        assert "11.0 MB" in (caught.value.detail or "") and "10.0 MB" in (caught.value.detail or "")
+    for _ in range(5):
+        admission.ended(_asked(_EQUAL, megabyte)[1])
+    admission.check(*_asked(_EQUAL, 2 * megabyte), 20_000)
+    _tell(settings, working, table_bytes=9_900_000)
+    with pytest.raises(InputError, match="constant tables"):
+        admission.check(*_asked(_EQUAL, megabyte), 30_000)
+
+
+def test_statistics_go_with_their_stream(settings: Settings, working: WorkingCopy) -> None:
+    """Nothing of a dropped stream is left."""
+    _tell(settings, working)
+    working.remove_stream("s_1")
+    working.commit({})
+    assert [] == working.redis.keys(working.key("statistics", "*"))

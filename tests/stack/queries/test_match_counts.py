@@ -1,0 +1,68 @@
+"""Counts of matches: summed up from what workers push, and saved where the next gateway finds them."""
+
+from __future__ import annotations
+
+import secrets
+
+import numpy as np
+import pytest
+from pydantic import SecretStr
+
+from gateway.state.match_counts import MatchCounts
+from gateway.state.working_copy import WorkingCopy
+from grouping.model.catalog import Stream
+from grouping.settings import RedisSettings, Settings
+from grouping.store.match_tally import MatchTally
+from grouping.store.redis_store import TableStore
+from tests.stack.server import Stack
+
+
+@pytest.fixture
+def settings(stack: Stack) -> Settings:
+    """A prefix of one's own on the stack's Redis."""
+    return Settings(prefix=f"mc{secrets.token_hex(4)}.", redis=RedisSettings(url=SecretStr(stack.redis_url)))
+
+
+def _opened(settings: Settings) -> WorkingCopy:
+    """Return a working copy that has the stream."""
+    working = WorkingCopy(settings)
+    working.open()
+    working.add_stream(Stream("s_1", "quotes", (), "quotes", "json", {"0": 0}, ""))
+    working.commit({})
+    return working
+
+
+def test_a_block_is_saved_at_a_time_and_all_when_asked(settings: Settings) -> None:
+    """Each call writes one block of those that changed, in turns; the next gateway goes on with what was saved."""
+    working = _opened(settings)
+    counts, store = MatchCounts(working), TableStore(settings)
+    key = working.key("match-totals", "s_1")
+    store.count_matches("s_1", MatchTally.of(np.array([7, 70_000, 150_000, 7, 7, 150_000]), 1000))
+    counts.step()
+    saved = []
+    for _ in range(4):
+        counts.save()
+        saved.append(sorted(working.redis.hkeys(key)))
+        store.count_matches("s_1", MatchTally.of(np.array([7]), 2000))
+        counts.step()
+    assert [[b"0"], [b"0", b"1"], [b"0", b"1", b"2"], [b"0", b"1", b"2"]] == saved
+    counts.save(all_of_it=True)
+    again = MatchCounts(working)
+    again.open()
+    assert [(7, 2000), (1, 1000), (2, 1000)] == [again.of("s_1", number) for number in (7, 70_000, 150_000)]
+    again.forget([("s_1", 70_000)])
+    again.save(all_of_it=True)
+    third = MatchCounts(working)
+    third.open()
+    assert (0, None) == third.of("s_1", 70_000)
+
+
+def test_what_waits_for_the_gateway_is_bounded(settings: Settings) -> None:
+    """While no gateway runs a thousand tasks leave few values, with each destination's own count and time."""
+    working, store = _opened(settings), TableStore(settings)
+    for task in range(1000):
+        store.count_matches("s_1", MatchTally.of(np.array([task % 10, task % 10, 50, 200_000 + task]), task))
+    assert 70 >= working.redis.llen(working.key("matches", "s_1"))
+    counts = MatchCounts(working)
+    counts.step()
+    assert [(200, 993), (1000, 999), (1, 7)] == [counts.of("s_1", number) for number in (3, 50, 200_007)]

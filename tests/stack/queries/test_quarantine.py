@@ -1,0 +1,137 @@
+"""Queries that harm what evaluates them, by faults that the test plants: the others go on (contract §1, design §9)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+
+from tests.benchmarks.ground import Ground
+from tests.kafka_client import wait_until
+from tests.kafka_tail import DeadLetter, Tail, dead_letters
+from tests.stack.lab import Lab, Source
+from tests.stack.server import Stack
+
+_PREFIX = "harmed."
+_PLANTED = Path(__file__).parents[1] / "planted"
+
+
+@pytest.fixture(scope="module")
+def harmed(servers: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """A gateway and an evaluator of this file's own, in whose workers the faults are planted."""
+    path = os.pathsep.join([str(_PLANTED), *filter(None, [os.environ.get("PYTHONPATH")])])
+    redis = servers.settings.redis.url.get_secret_value()
+    given = ("--kafka", servers.settings.kafka.bootstrap, "--redis", redis)
+    harmed = Stack(tmp_path_factory.mktemp("harmed") / "data", *given, CQ_PREFIX=_PREFIX, PYTHONPATH=path)
+    try:
+        harmed.up()
+        yield harmed
+    finally:
+        if (harmed.data / "endpoints.json").exists():
+            harmed.down()
+
+
+@pytest.fixture
+def lab(harmed: Stack) -> Iterator[Lab]:
+    """A corner of that gateway."""
+    lab = Lab(harmed.bootstrap, _PREFIX)
+    yield lab
+    lab.close()
+
+
+def _publish(source: Source, first: int, count: int) -> list[int]:
+    values = [b'{"symbol": "A", "n": %d, "deadly": "x"}' % n for n in range(first, first + count)]
+    return [at.offset for at in source.publish_values(*values)]
+
+
+def _numbers(lab: Lab, created: Any) -> list[int]:
+    lab.results.drain()
+    return [one.row["n"] for one in lab.results.of(created["destination"]) if one.kind == "cq.match"]
+
+
+def _await_numbers(lab: Lab, created: list[Any], count: int) -> None:
+    """Wait until each CQ has the first results, in order."""
+    for one in created:
+        lab.results.until(lambda one=one: len(_numbers(lab, one)) >= count, "results of healthy CQs")  # type: ignore[misc]
+        assert list(range(count)) == _numbers(lab, one)
+
+
+def _letters(lab: Lab, tail: Tail, source: Source, offsets: list[int]) -> list[DeadLetter]:
+    """Wait until each of the events has a dead letter."""
+    found: list[DeadLetter] = []
+    expected = {f"{source.topic}/0/{offset}" for offset in offsets}
+
+    def complete() -> bool:
+        found.extend(letter for letter in dead_letters(tail) if letter.source.startswith(f"{source.topic}/"))
+        return expected <= {letter.source for letter in found}
+
+    wait_until(complete, f"dead letters of {sorted(expected)}")
+    assert {"not-evaluated"} == {letter.code for letter in found}
+    return found
+
+
+def _await_status(stack: Stack, name: str, told: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    answers: list[dict[str, Any]] = []
+
+    def seen() -> bool:
+        answers.append(stack.status()[1])
+        return told(answers[-1]["streams"].get(name, {}))
+
+    wait_until(seen, f"status of {name}")
+    return answers[-1]
+
+
+@pytest.mark.parametrize(
+    ("select", "reason"),
+    [
+        ("SELECT n FROM {} WHERE symbol = 'A' AND deadly LIKE '%x%'", "ended the worker"),
+        ("SELECT n, n AS deadly FROM {} WHERE symbol = 'A'", "ended the worker"),
+        ("SELECT n, n AS raising FROM {} WHERE symbol = 'A'", "MemoryError"),
+    ],
+    ids=["predicate kills", "select list kills", "select list raises"],
+)
+def test_healthy_queries_go_on(harmed: Stack, lab: Lab, select: str, reason: str) -> None:
+    """The others have all results, of the same group too; the guilty one's are dead letters, and it is told of."""
+    source, tail = lab.stream("symbol STRING, n INT, deadly STRING"), lab.dead_letter_tail()
+    healthy = [
+        lab.create("same group", f"SELECT n FROM {source.name} WHERE symbol = 'A'", clauses="DO PUBLISH SHARED"),
+        lab.create("every event", f"SELECT n FROM {source.name}", clauses="DO PUBLISH SHARED"),
+        lab.create("dedicated", f"SELECT n, symbol FROM {source.name} WHERE n >= 0", clauses="DO PUBLISH DEDICATED"),
+    ]
+    guilty = lab.create("guilty", select.format(source.name), lab.subscriber("mallory"), follow=False)
+    offsets = _publish(source, 0, 20)
+    _await_numbers(lab, healthy, 20)
+    letters = _letters(lab, tail, source, offsets)
+    assert all(f'"{guilty["group"]}"' in letter.detail and reason in letter.detail for letter in letters)
+    assert b'"n": 0' in (letters[0].value or b"")
+
+    status = _await_status(harmed, source.name, lambda told: bool(told.get("quarantined")))
+    shown = status["streams"][source.name]["quarantined"]
+    assert [guilty["group"]] == [share.split("/")[0] for share in shown]
+    described = lab.client.result("DESCRIBE CQ guilty", lab.subscriber("mallory"))
+    assert reason in described["quarantined"]["reason"]
+    assert lab.client.result('DESCRIBE CQ "same group"', lab.subscriber())["quarantined"] is None
+    groups = {item["group"]: item for item in lab.client.result("SHOW GROUPS", lab.subscriber())["groups"]}
+    assert groups[guilty["group"]]["quarantined"] is not None
+    wanted = (
+        f'cq_quarantined_groups{{stream="{source.name}"}} 1.0',
+        'cq_evaluator_dead_letters{code="not-evaluated"}',
+    )
+
+    def measured() -> bool:
+        metrics = urlopen(harmed.endpoints()["metrics_url"]).read().decode()
+        return all(line in metrics for line in wanted)
+
+    wait_until(measured, "metrics of the quarantine")
+
+    _publish(source, 20, 20)
+    _await_numbers(lab, healthy, 40)
+    lab.drop("guilty", lab.subscriber("mallory"))
+    status = _await_status(harmed, source.name, lambda told: not told.get("quarantined") and "reason" not in told)
+    assert "ready" == status["state"]
+    _publish(source, 40, 5)
+    _await_numbers(lab, healthy, 45)

@@ -1,0 +1,143 @@
+"""Runs `tests/scenarios/*.scenario` on the real servers: `$` acts, `>` expects, `!` must fail.
+
+$ stream name=quotes                columns in the body, as CREATE STREAM writes them
+$ create query=q [owner=bob]        the SELECT and its clauses in the body
+$ drop query=q [owner=bob]
+$ publish stream=quotes             one record per line of the body
+> matches query=q                   exactly these results since the beginning, in order, a JSON object per line
+> ids query=q                       the same for CQs that select `id`: the ids alone
+> same query=q as=p part=group      part is group, constants, signature or destination
+> other query=q than=p part=group
+> groups stream=quotes              lines `groups: n`, `constants: n` (in all groups) of the stream
+! create query=q                    the body ends with a line code:<code>
+! drop query=q
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.stack.lab import Lab, Source
+
+SCENARIOS = sorted((Path(__file__).parents[2] / "scenarios").glob("*.scenario"))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One act or expectation."""
+
+    line: int
+    sign: str
+    verb: str
+    options: dict[str, str]
+    body: tuple[str, ...]
+
+
+def steps(text: str) -> list[Step]:
+    """Return the steps of a scenario; lines that begin with `#` and empty ones separate, and mean nothing."""
+    found: list[Step] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line[:2] in ("$ ", "> ", "! "):
+            verb, *options = shlex.split(line[2:])
+            found.append(Step(number, line[0], verb, dict(option.split("=", 1) for option in options), ()))
+        elif line.strip() and not line.startswith("#"):
+            last = found[-1]
+            found[-1] = Step(last.line, last.sign, last.verb, last.options, (*last.body, line))
+    return found
+
+
+class Run:
+    """The state of one scenario: its streams and CQs by the names that it gives them."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._streams: dict[str, Source] = {}
+        self._queries: dict[str, tuple[Any, Source]] = {}
+
+    def perform(self, step: Step) -> None:
+        """Carry out one step."""
+        getattr(self, {"$": "act_", ">": "expect_", "!": "refuse_"}[step.sign] + step.verb)(step)
+
+    def act_stream(self, step: Step) -> None:
+        self._streams[step.options["name"]] = self._lab.stream(" ".join(step.body))
+
+    def act_create(self, step: Step) -> None:
+        name, owner = step.options["query"], self._owner(step)
+        text = " ".join(step.body)
+        [source] = [source for known, source in self._streams.items() if f"FROM {known}" in text]
+        self._queries[name] = (self._lab.create(name, self._named(text), owner), source)
+
+    def act_drop(self, step: Step) -> None:
+        name = step.options["query"]
+        self._queries[name][1].fence()
+        self._lab.drop(name, self._owner(step))
+
+    def act_publish(self, step: Step) -> None:
+        self._streams[step.options["stream"]].publish_values(*[line.encode() for line in step.body])
+
+    def expect_matches(self, step: Step) -> None:
+        assert [json.loads(line) for line in step.body] == self._rows(step)
+
+    def expect_ids(self, step: Step) -> None:
+        assert [int(word) for line in step.body for word in line.split()] == [row["id"] for row in self._rows(step)]
+
+    def expect_same(self, step: Step) -> None:
+        one, other = (self._part(step.options[name], step.options["part"]) for name in ("query", "as"))
+        assert one == other
+
+    def expect_other(self, step: Step) -> None:
+        one, other = (self._part(step.options[name], step.options["part"]) for name in ("query", "than"))
+        assert one != other
+
+    def expect_groups(self, step: Step) -> None:
+        stream = self._streams[step.options["stream"]]
+        stream.unwatch()
+        items = self._lab.client.result("SHOW GROUPS LIMIT 1000", self._lab.subscriber())["groups"]
+        mine = [item for item in items if item["stream"] == stream.name]
+        counted = {"groups": len(mine), "constants": sum(item["constants"] for item in mine)}
+        expected = {name: int(count) for name, count in (line.split(": ") for line in step.body)}
+        assert expected == {name: counted[name] for name in expected}
+
+    def refuse_create(self, step: Step) -> None:
+        *text, code = step.body
+        statement = f'CREATE CQ "{step.options["query"]}" AS {self._named(" ".join(text))}'
+        self._refused(statement, code, step)
+
+    def refuse_drop(self, step: Step) -> None:
+        self._refused(f'DELETE CQ "{step.options["query"]}"', step.body[-1], step)
+
+    def _refused(self, statement: str, code: str, step: Step) -> None:
+        reply = self._lab.client.execute(statement, self._owner(step))
+        assert code == f"code:{reply.code}", reply.fields
+
+    def _rows(self, step: Step) -> list[dict[str, Any]]:
+        return [one.row for one in self._lab.matches(*self._queries[step.options["query"]])]
+
+    def _part(self, query: str, part: str) -> object:
+        created = self._queries[query][0]
+        return created["destination"]["id"] if part == "destination" else created[part]
+
+    def _named(self, text: str) -> str:
+        for known, source in self._streams.items():
+            text = text.replace(f"FROM {known}", f"FROM {source.name}")
+        return text
+
+    def _owner(self, step: Step) -> str:
+        return self._lab.subscriber(step.options.get("owner", "alice"))
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_scenario(lab: Lab, path: Path) -> None:
+    """The scenario's acts have the effects that it expects."""
+    run = Run(lab)
+    for step in steps(path.read_text(encoding="utf-8")):
+        try:
+            run.perform(step)
+        except AssertionError as exc:
+            raise AssertionError(f"{path.name}:{step.line}: {exc}") from exc

@@ -1,0 +1,61 @@
+"""What the evaluator asks of source topics: once for all of them, however many streams there are."""
+
+from __future__ import annotations
+
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from grouping.model.catalog import Stream
+from grouping.store.redis_store import TableStore
+from spark_jobs.driver.checkpoint import Position
+from spark_jobs.driver.progress import Progress
+from spark_jobs.kafka.watermarks import Broker
+from tests.benchmarks.ground import Ground
+from tests.kafka_tail import Tail, dead_letters
+
+_TOPICS = 100
+
+
+def test_bounds_of_many_topics(ground: Ground) -> None:
+    """First offsets and ends of a hundred topics come in one answer; a missing one is left out."""
+    names = [f"{ground.settings.prefix}w{number}" for number in range(_TOPICS)]
+    admin = AdminClient({"bootstrap.servers": ground.settings.kafka.bootstrap})
+    for made in admin.create_topics([NewTopic(name, 2, 1) for name in names]).values():
+        made.result(30)
+    producer = Producer({"bootstrap.servers": ground.settings.kafka.bootstrap})
+    for number, name in enumerate(names):
+        for _ in range(number):
+            producer.produce(name, b"{}", partition=1)
+    producer.flush()
+    broker = Broker(ground.settings)
+    assert {} == broker.bounds([])
+    assert {} == broker.bounds(["missing"])
+    bounds = broker.bounds([*names, "missing"])
+    assert {name: ({0: 0, 1: 0}, {0: 0, 1: number}) for number, name in enumerate(names)} == bounds
+    assert (bounds[names[7]]) == (broker.earliest(names[7]), broker.ends(names[7]))
+
+
+def test_events_deleted_before_they_were_evaluated(ground: Ground) -> None:
+    """One dead letter names the range that the broker deleted, once; what is left is how far the stream is behind."""
+    settings, topic = ground.settings, f"{ground.settings.prefix}short"
+    ground.make_topic(topic, 1)
+    ground.make_topic(settings.topic("deadletters"), 1)
+    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap})
+    for _ in range(10):
+        producer.produce(topic, b"{}", partition=0)
+    producer.flush()
+    letters = Tail(settings.kafka.bootstrap)
+    letters.add_topic(settings.topic("deadletters"))
+    admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap})
+    for deleted in admin.delete_records([TopicPartition(topic, 0, 7)]).values():
+        deleted.result(30)
+    stream = Stream("s_1", "short", (), topic, "json", {"0": 2}, "")
+    broker = Broker(settings)
+    progress = Progress(stream, Position(-1, {}), TableStore(settings), broker)
+    for _ in range(2):
+        progress.report_deleted(broker.earliest(topic))
+    [letter] = dead_letters(letters)
+    letters.close()
+    assert ("events-deleted", f"{topic}/0/2") == (letter.code, letter.source)
+    assert "offsets 2 to 6" in letter.detail
+    assert (5, 8) == (progress.events_deleted, progress.behind(broker.ends(topic)))

@@ -1,0 +1,49 @@
+"""Earlier copies of a prefix's keys in Redis, and a Redis that is put back to one of them."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from grouping.settings import Settings
+from grouping.store.redis_store import connect
+
+__all__ = ["RedisCopy"]
+
+
+class RedisCopy(NamedTuple):
+    """All keys under a prefix as they were at a moment."""
+
+    dumps: dict[bytes, bytes]
+
+    @classmethod
+    def of(cls, settings: Settings) -> RedisCopy:
+        """Copy what there is now."""
+        redis = connect(settings)
+        names = list(redis.scan_iter(match=settings.key("*"), count=1000))
+        pipeline = redis.pipeline(transaction=True)
+        for name in names:
+            pipeline.dump(name)
+        bodies = pipeline.execute() if names else []
+        redis.close()
+        return cls({name: body for name, body in zip(names, bodies, strict=True) if body is not None})
+
+    def put_back(self, settings: Settings, *, other_run: bool) -> None:
+        """Have Redis hold this again, and nothing that came later.
+
+        Args:
+            settings: Of the prefix.
+            other_run: Whether it is another run of the server, as after a restart or a failover.
+        """
+        redis = connect(settings)
+        leases = settings.key("lease").encode()
+        for name in list(redis.scan_iter(match=settings.key("*"), count=1000)):
+            if not name.startswith(leases):
+                redis.delete(name)
+        for name, body in self.dumps.items():
+            if not name.startswith(leases):
+                redis.restore(name, 0, body, replace=True)
+        epoch = redis.get(settings.key("epoch"))
+        if other_run and epoch:
+            redis.set(settings.key("epoch"), json.dumps({**json.loads(epoch), "run_id": "another"}))
+        redis.close()

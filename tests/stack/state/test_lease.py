@@ -1,0 +1,99 @@
+"""Who may write to Redis: the holder of the lease alone, and only to a Redis that keeps what it is given."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from gateway.service import _refuse_eviction
+from gateway.state.remembered import Remembered
+from gateway.state.working_copy import WorkingCopy
+from gateway.timers.state import TimerState
+from grouping.model.catalog import Stream
+from grouping.model.errors import OperationalError
+from grouping.store.lease import Lease, LeaseLost
+from grouping.store.redis_store import connect
+from tests.benchmarks.ground import Ground
+from tests.stack.digests.desk import NOW
+from tests.stack.state.redis_copy import RedisCopy
+
+
+def _stream(number: int) -> Stream:
+    return Stream(f"s_{number}", f"quotes{number}", (), "quotes", "json", {"0": 0}, "")
+
+
+def test_a_gateway_that_was_asleep_writes_nothing(ground: Ground) -> None:
+    """Once another one has taken the lapsed lease, none of the first one's writes is carried out, not even in part."""
+    settings = ground.settings
+    first, second = Lease(settings, "gateway"), Lease(settings, "gateway")
+    assert first.acquire() and not second.acquire()
+    working = WorkingCopy(settings, first)
+    working.open()
+    working.add_stream(_stream(1))
+    working.commit({"journal": b"1"})
+    working.redis.delete(settings.key("lease", "gateway"))  # as it lapses
+    working.commit({"journal": b"2"})  # nobody else has written
+    assert second.acquire() and not first.acquire()
+    working.add_stream(_stream(2))
+    before = RedisCopy.of(settings)
+    writes: list[Callable[[], object]] = [
+        lambda: working.commit({"journal": b"3"}),
+        lambda: Remembered(settings, working).settle({b"a command id": (0, 1)}, {"position": "1"}, NOW),
+        lambda: TimerState(working).note_position(7),
+        lambda: TimerState(working).arm("s_1", {"d_1": 5}),
+        working.wipe,
+    ]
+    for write in writes:
+        with pytest.raises(LeaseLost):
+            write()
+    assert before == RedisCopy.of(settings)
+    other = WorkingCopy(settings, second)
+    other.open()
+    other.add_stream(_stream(3))
+    other.commit({})
+    assert {"s_1", "s_3"} == set(other.streams)
+
+
+def test_a_redis_that_lost_the_lease_is_written_to_again(ground: Ground) -> None:
+    """In a Redis that was wiped nothing is written before the lease is taken anew."""
+    lease = Lease(ground.settings, "gateway")
+    assert lease.acquire()
+    working = WorkingCopy(ground.settings, lease)
+    working.open()
+    for name in working.redis.keys(ground.settings.key("*")):
+        working.redis.delete(name)
+    with pytest.raises(LeaseLost):
+        working.commit({"journal": b"1"})
+    assert lease.acquire()
+    working.commit({"journal": b"2"})
+    assert b"2" == working.redis.get(working.key("journal"))
+
+
+def test_a_fault_in_a_transaction_is_raised(ground: Ground) -> None:
+    """What Redis refuses of a transaction is an error, and the connection goes on."""
+    lease = Lease(ground.settings, "gateway")
+    assert lease.acquire()
+    working = WorkingCopy(ground.settings, lease)
+    working.redis.set(working.key("text"), "x")
+    for faulty in (("HSET", working.key("text"), "a", "b"), ("NO SUCH COMMAND",)):
+        with pytest.raises(OperationalError), working.writing() as pipeline:
+            pipeline.execute_command(*faulty)
+    assert b"x" == working.redis.get(working.key("text"))
+
+
+def test_a_redis_that_drops_keys_is_refused(ground: Ground) -> None:
+    """The gateway does not start on a Redis that drops keys when its memory is full; without a limit it drops none."""
+    redis, stop = connect(ground.settings), threading.Event()
+    redis.config_set("maxmemory-policy", "allkeys-lru")
+    try:
+        _refuse_eviction(ground.settings, stop)
+        redis.config_set("maxmemory", "1gb")
+        with pytest.raises(OperationalError, match="allkeys-lru"):
+            _refuse_eviction(ground.settings, stop)
+        redis.config_set("maxmemory-policy", "noeviction")
+        _refuse_eviction(ground.settings, stop)
+    finally:
+        redis.config_set("maxmemory-policy", "noeviction")
+        redis.config_set("maxmemory", "0")

@@ -1,0 +1,272 @@
+"""Redis falls back to any earlier moment, and Kafka forgets what it may: what was accepted is there, once."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from gateway.commands.statements import Statements
+from gateway.kafka import LogReader
+from gateway.state.commit import Commits
+from gateway.state.commit_mark import CatalogUnreadable
+from gateway.state.journal import Journal
+from gateway.state.stored import decode_cq
+from gateway.state.table_upkeep import TableUpkeep
+from grouping.store.redis_store import TableStore
+from schemas.codec import Reply, decode_reply
+from tests.benchmarks.ground import Ground
+from tests.benchmarks.timer_desk import Desk
+from tests.stack.digests.desk import NOW
+from tests.stack.state.redis_copy import RedisCopy
+
+_DAY = 24 * 3_600_000
+
+
+class _Office:
+    """A desk that takes commands from Kafka, and knows what it must have."""
+
+    def __init__(self, ground: Ground) -> None:
+        self.desk = Desk(ground.settings, NOW)
+        self.settings = ground.settings
+        self.live: set[str] = set()
+        self.sent = 0
+        config = {"bootstrap.servers": ground.settings.kafka.bootstrap, "partitioner": "murmur2_random"}
+        self._producer = Producer(config)
+
+    def send(self, text: str, command_id: str = "", subscriber: str = "bench") -> None:
+        """Send a command and have it carried out."""
+        self.sent += not command_id
+        fields = {"command_id": command_id or str(self.sent), "subscriber": subscriber, "text": text}
+        self._producer.produce(self.settings.topic("commands"), json.dumps(fields), b"bench")
+        self._producer.flush()
+        self.desk.carry_out(self.desk._commits._consumer.read(100, 10.0))
+        self.desk.working.begin()
+
+    def create(self, name: str, number: int) -> None:
+        self.send(f"CREATE CQ {name} AS SELECT k FROM t WHERE k = {number} DO PUBLISH SHARED")
+        self.live.add(name)
+
+    def drop(self, name: str, *, by_command: bool) -> None:
+        """Drop a CQ by a command, or as EXPIRE does, by a commit without any."""
+        if by_command:
+            self.send(f"DROP CQ {name}")
+        else:
+            self.desk.drop(name)
+            self.desk._commits.finish()
+        self.live.discard(name)
+
+    def recover(self) -> None:
+        """Recover as a gateway does that starts."""
+        self.desk.recover()
+        self.desk.working.begin()
+
+    def replies(self) -> list[Reply]:
+        """Return all replies so far, in their order."""
+        reader = LogReader(self.settings)
+        found = list(reader.since(self.settings.topic("replies"), dict.fromkeys(range(4), 0)))
+        reader.close()
+        return [decode_reply(message.value()) for message in found]
+
+    def state(self) -> dict[str, Any]:
+        """Return what Redis holds of CQs, destinations and ends, versions and numbers aside."""
+        working, key = self.desk.working, self.desk.working.key
+        cqs = {name.decode(): decode_cq(body) for name, body in working.redis.hgetall(key("cqs", "bench")).items()}
+        rows = TableUpkeep(self.settings, working).distinct_rows("s_bench")
+        holders = working.redis.hkeys(key("destinations"))
+        return {"cqs": cqs, "rows": rows, "holders": sorted(holders), "parts": working.parts}
+
+    def check(self) -> None:
+        """Compare Redis with what was accepted, and with itself filled anew."""
+        state = self.state()
+        assert self.live == set(state["cqs"])
+        self.desk._recovery.run(self.desk.now_ms, rebuild=True)
+        assert state == self.state()
+        assert {1} >= set(Counter(reply.command_id for reply in self.replies()).values())
+
+
+@contextmanager
+def _copies(office: _Office, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[RedisCopy]]:
+    """Give the copies of Redis that are taken as units are committed: between its half and Kafka's, and behind both."""
+    copies: list[RedisCopy] = []
+    publish = Commits.publish
+
+    def copying(commits: Commits, journal: Journal, now_ms: int) -> None:
+        copies.append(RedisCopy.of(office.settings))
+        publish(commits, journal, now_ms)
+        copies.append(RedisCopy.of(office.settings))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Commits, "publish", copying)
+        yield copies
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_redis_falls_back_to_any_moment(ground: Ground, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Whatever moment Redis is put back to, and whatever it was at, all accepted CQs are there, and no dropped one."""
+    rng, office = random.Random(seed), _Office(ground)
+    with _copies(office, monkeypatch) as copies:
+        for _ in range(8):
+            for _ in range(rng.randint(1, 4)):
+                _change(office, rng)
+            rng.choice(copies[-8:]).put_back(office.settings, other_run=rng.random() < 0.7)
+            office.recover()
+            assert office.live == set(office.state()["cqs"])
+    office.check()
+
+
+def _change(office: _Office, rng: random.Random) -> None:
+    name = f"q{rng.randint(0, 5)}"
+    if name in office.live:
+        office.drop(name, by_command=rng.random() < 0.4)
+    else:
+        office.create(name, rng.randint(0, 3))
+
+
+def test_an_old_journal_takes_nothing_back(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A unit without commands that Redis finds again after a fall is not written behind what came since."""
+    office = _Office(ground)
+    office.create("a", 1)
+    with _copies(office, monkeypatch) as copies:
+        office.drop("a", by_command=False)
+    office.create("a", 1)
+    office.create("b", 2)
+    copies[0].put_back(office.settings, other_run=True)
+    office.recover()
+    office.check()
+
+
+def test_a_redis_of_some_days_ago(ground: Ground) -> None:
+    """A Redis from a backup does not bring back what was dropped, though the catalog tells of it no more."""
+    office = _Office(ground)
+    office.create("dropped", 1)
+    office.create("kept", 2)
+    backup = RedisCopy.of(office.settings)
+    office.desk.now_ms += 2 * _DAY
+    office.create("new", 3)
+    office.desk._commits.refresh(office.desk.now_ms)
+    _hide(office, "dropped")
+    office.live.discard("dropped")
+    backup.put_back(office.settings, other_run=True)
+    office.recover()
+    office.check()
+
+
+def _hide(office: _Office, name: str) -> None:
+    """Leave the catalog without a trace of a CQ, as compaction does in the end: here it is made anew without it."""
+    topic = office.settings.topic("catalog")
+    reader = LogReader(office.settings)
+    records = [(m.key(), m.value()) for m in reader.since(topic, {0: 0}) if name.encode() not in (m.key() or b"")]
+    office.desk.topics.delete([topic])
+    office.desk.topics.create({topic: 1}, {"cleanup.policy": "compact"})
+    for key, value in [(b"nothing", None)] * len(records) + records:
+        office._producer.produce(topic, value, key, 0)
+    office._producer.flush()
+    reader.close()
+
+
+def test_a_redis_of_an_earlier_life(ground: Ground) -> None:
+    """A Redis that another one stood in for meanwhile is filled anew: it may hold what no other ever had."""
+    office = _Office(ground)
+    office.create("kept", 1)
+    first = RedisCopy.of(office.settings)
+    RedisCopy.of(office.settings).put_back(office.settings, other_run=True)
+    office.recover()
+    office.create("new", 2)
+    first.put_back(office.settings, other_run=True)
+    own, key = office.desk.working.redis, office.desk.working.key("cqs", "bench")
+    own.hset(key, "nobody", own.hget(key, "kept"))
+    office.recover()
+    office.check()
+
+
+def test_kafka_forgets_how_far_commands_were_read(ground: Ground) -> None:
+    """Without the offsets of the consumer group no command is answered again; from Redis, and without it."""
+    office = _Office(ground)
+    for number in range(3):
+        office.create(f"q{number}", number)
+    for lost in (False, True):
+        office.desk._commits.refresh(office.desk.now_ms)  # as it is each hour
+        group = office.settings.topic("gateway")
+        admin = AdminClient({"bootstrap.servers": office.settings.kafka.bootstrap})
+        admin.delete_consumer_groups([group])[group].result()
+        if lost:
+            office.desk.working.redis.delete(*office.desk.working.redis.keys(office.settings.key("*")))
+        office.recover()
+        assert [] == office.desk._commits._consumer.read(100, 1.0)
+        office.send("DESCRIBE CQ q0")
+    office.check()
+
+
+def test_what_is_not_remembered_stays_so(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With Redis lost an id has the reply that counted as its first one, and after `unavailable` it is tried anew."""
+    office = _Office(ground)
+    office.create("a", 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(Statements, "carry_out", _failing)
+        office.send("DESCRIBE CQ a", "tried anew")
+    office.send("DESCRIBE CQ a", "refused", subscriber="mallory")
+    office.send("DESCRIBE CQ none", "first")
+    office.create("none", 2)
+    office.desk.working.redis.delete(*office.desk.working.redis.keys(office.settings.key("*")))
+    office.recover()
+    for command_id in ("tried anew", "refused"):
+        office.send("DESCRIBE CQ a", command_id)
+    office.send("DESCRIBE CQ none", "first")
+    codes: dict[str, list[str]] = {}
+    for reply in office.replies():
+        codes.setdefault(reply.command_id or "", []).append(reply.code)
+    assert ["unavailable", "ok"] == codes["tried anew"]
+    assert ["not-allowed", "ok"] == codes["refused"]
+    assert ["unknown-cq", "unknown-cq"] == codes["first"]
+
+
+def _failing(*_: object) -> dict[str, object]:
+    raise RuntimeError("a fault")
+
+
+def test_what_cannot_be_read(ground: Ground) -> None:
+    """What a fault of ours may have left in Redis is filled anew; what a later version wrote is refused, and kept."""
+    office = _Office(ground)
+    office.create("a", 1)
+    working = office.desk.working
+    working.redis.hset(working.key("cqs", "bench"), "a", b"of another form")
+    office.desk._recovery.doubt()
+    office.recover()
+    office.check()
+    working.redis.set(working.key("epoch"), b"of another form")
+    office.recover()
+    office.check()
+    position = json.loads(working.redis.get(working.key("position")))
+    working.redis.set(working.key("position"), json.dumps({**position, "format": 99}))
+    with pytest.raises(CatalogUnreadable, match="format 99"):
+        office.recover()
+    assert 1 == working.redis.exists(working.key("cqs", "bench"))
+    office._producer.produce(office.settings.topic("catalog"), b'{"number": 1}', b"commit", 0)
+    office._producer.flush()
+    working.redis.set(working.key("position"), json.dumps(position))
+    with pytest.raises(CatalogUnreadable, match="cannot read"):
+        office.recover()
+
+
+def test_no_batch_meets_tables_that_are_wiped(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the first of the tables goes, no epoch is confirmed any more."""
+    office = _Office(ground)
+    working, store, seen = office.desk.working, TableStore(office.settings), []
+    transaction = working.transaction
+
+    def noting(*client: object) -> object:
+        seen.append(store.epoch())
+        return transaction(*client)
+
+    monkeypatch.setattr(working, "transaction", noting)
+    working.wipe()
+    assert seen[0] is not None
+    assert {None} == set(seen[1:])

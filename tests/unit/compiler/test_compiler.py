@@ -1,0 +1,150 @@
+"""The compiler by its golden cases, and what they cannot say."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from grouping.compiler.compiler import compile_draft, compile_select
+from grouping.compiler.explain import explain
+from grouping.compiler.signature import render_part
+from grouping.functions.functions import FUNCTIONS, result_type
+from grouping.model.errors import InputError
+from tests.cases import Case, load, refusal
+from tests.quotes import QUOTES, catalog
+
+
+def _plan(select: str) -> str:
+    return compile_select(select, catalog()).plan.signature
+
+
+def _normalize(where: str) -> str:
+    draft = compile_draft(f"SELECT symbol FROM quotes WHERE {where}", catalog())
+    parts = [render_part(expression) for expression in draft.expressions]
+    return "\n".join([*parts, f"constants: {list(draft.row.values)}"])
+
+
+def _signature(select: str) -> str:
+    query = compile_select(select, catalog())
+    return f"{query.plan.signature}\nconstants: {list(zip(query.row.types, query.row.values, strict=True))}"
+
+
+def _compile(select: str) -> str:
+    query = compile_select(select, catalog())
+    constants = [f"{kind} {value!r}" for kind, value in zip(query.row.types, query.row.values, strict=True)]
+    items = [f"{item.name}: {item.expression.type} {_shown(item.expression)}" for item in query.select.items]
+    return "\n".join([query.plan.signature, *constants, *items])
+
+
+def _shown(expression: object) -> str:
+    return type(expression).__name__.lower()
+
+
+_STAGES: dict[str, Callable[[str], str]] = {
+    "plan": _plan,
+    "normalize": _normalize,
+    "signature": _signature,
+    "compile": _compile,
+}
+
+
+@pytest.mark.parametrize("case", [case for stage in _STAGES for case in load(stage)], ids=str)
+def test_case(case: Case, pytestconfig: pytest.Config) -> None:
+    """Each stage makes of its input what the case says."""
+    try:
+        actual = _STAGES[case.stage](case.input)
+    except InputError as error:
+        actual = refusal(error)
+    case.check(actual, rewrite=pytestconfig.getoption("--rewrite", default=False))
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        " AND ".join(["price > 1"] * 10_000),
+        " OR ".join(f"price > {n} AND volume < {n}" for n in range(5000)),
+        f"symbol IN ({', '.join(repr(str(n)) for n in range(10_000))})",
+        f"upper(symbol) NOT IN ({', '.join(repr(str(n)) for n in range(10_000))})",
+        "NOT " * 90 + "flag",
+        "(" * 90 + "flag" + ")" * 90,
+    ],
+    ids=["and", "or", "in", "not in", "not", "parentheses"],
+)
+def test_large_predicates_are_compiled(where: str) -> None:
+    """A large predicate is compiled, and in time that grows with its size only: about half a second of one core."""
+    started = time.process_time()
+    compile_select(f"SELECT symbol FROM quotes WHERE {where}", catalog())
+    assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "NOT " * 20_000 + "flag",
+        "(" * 20_000 + "flag" + ")" * 20_000,
+        "+".join(["price"] * 20_000) + " > 1",
+        "abs(" * 5000 + "price" + ")" * 5000 + " > 1",
+        "CASE WHEN " * 3000 + "flag" + " THEN flag END" * 3000,
+        "price" + " BETWEEN (price" * 90 + " BETWEEN 1 AND 2" + ") AND 2" * 90,
+    ],
+    ids=["not", "parentheses", "chain", "functions", "case", "between"],
+)
+def test_deep_predicates_are_refused(where: str) -> None:
+    """What is nested too deep is refused as such, not by a stack that overflows."""
+    with pytest.raises(InputError) as caught:
+        compile_select(f"SELECT symbol FROM quotes WHERE {where}", catalog())
+    assert caught.value.code in ("unsupported-query", "type-mismatch")
+
+
+def test_repeated_operands_are_bounded() -> None:
+    """BETWEEN repeats its operand; nested ones do not explode."""
+    where = "flag"
+    for _ in range(40):
+        where = f"({where}) BETWEEN FALSE AND TRUE"
+    with pytest.raises(InputError) as caught:
+        compile_select(f"SELECT symbol FROM quotes WHERE {where}", catalog())
+    assert caught.value.code == "unsupported-query"
+
+
+def test_streams_do_not_share_groups() -> None:
+    """Queries of the same text over two streams are in two groups (I4)."""
+    quotes, trades = (compile_select(f"SELECT * FROM {name} WHERE i = 1", catalog()) for name in ("quotes", "trades"))
+    assert quotes.plan.group_id != trades.plan.group_id
+
+
+def test_select_list_is_no_part_of_the_group() -> None:
+    """Queries that differ in the SELECT list share a group and not a SELECT list."""
+    one = compile_select("SELECT symbol FROM quotes WHERE i = 1", catalog())
+    other = compile_select("SELECT price FROM quotes WHERE i = 1", catalog())
+    assert one.plan == other.plan
+    assert one.select.select_id != other.select.select_id
+
+
+def test_explain_names_the_index() -> None:
+    """EXPLAIN says which conjuncts are looked up and which are checked afterwards."""
+    query = compile_select("SELECT symbol FROM quotes WHERE symbol = 'a' AND price < 5 AND symbol LIKE 'b%'", catalog())
+    plan = explain(query, QUOTES)["plan"]
+    assert ("composite", ["symbol = :c0", "price < :c1"], ["symbol LIKE :c2"]) == (
+        plan["index"],
+        plan["keys"],
+        plan["residual"],
+    )
+
+
+def test_every_function_has_a_result_type() -> None:
+    """Whatever its arguments, a function's result has a type."""
+    assert all(result_type(name, ["INT"] * len(function.params)) for name, function in FUNCTIONS.items())
+
+
+def test_functions_of_texts_may_be_nested_where_texts_stay_short() -> None:
+    """What counts is how long a text can become, and not how many functions make it."""
+    cleaned = "symbol"
+    for character in "$€£,._-+ /":
+        cleaned = f"replace({cleaned}, '{character}', '')"
+    cased = "symbol || name"
+    for _ in range(40):
+        cased = f"upper(lower({cased}))"
+    for value in (cleaned, cased, "repeat(concat(repeat(symbol, 2), 'a'), 2)", "lpad(repeat(symbol, 1000), 1000)"):
+        assert compile_select(f"SELECT {value} AS v FROM quotes WHERE {value} = 'a'", catalog())

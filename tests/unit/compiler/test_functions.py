@@ -1,0 +1,37 @@
+"""What the README says of functions, and that what is accepted is evaluated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from grouping.functions.function_table import BEGIN, END, GROUPS, function_table
+from grouping.functions.functions import ALIASES, CASTS, FUNCTIONS, REWRITTEN
+from grouping.functions.spark_functions import REASONS
+from spark_jobs.expressions import casts
+from spark_jobs.expressions import functions as polars_functions
+
+README = Path(__file__).parents[3] / "README.md"
+
+
+def test_the_readme_lists_what_the_compiler_accepts() -> None:
+    """The README's section is the one that is made from the compiler's tables."""
+    section = README.read_text().partition(BEGIN)[2].partition(END)[0]
+    assert function_table() == section.strip()
+
+
+def test_the_section_shows_every_function_once() -> None:
+    """No function is left out of the section or in two of its groups."""
+    shown = [name for names in GROUPS.values() for name in names.split()]
+    assert sorted({*FUNCTIONS, *REWRITTEN}) == sorted(shown)
+
+
+def test_every_other_name_is_one_of_a_function() -> None:
+    """Aliases lead to functions, and nothing is both accepted and refused."""
+    assert set(ALIASES.values()) <= set(FUNCTIONS)
+    assert not set(REASONS) & {*FUNCTIONS, *ALIASES, *REWRITTEN}
+
+
+def test_all_that_is_accepted_is_evaluated() -> None:
+    """Every function and CAST that a query may use is one that the evaluator computes."""
+    assert set(FUNCTIONS) <= set(polars_functions.FUNCTIONS)
+    assert {(source, target) for source, targets in CASTS.items() for target in targets} <= set(casts._CASTS)

@@ -1,0 +1,158 @@
+"""The rows of a digest, which may be more than memory holds, and which of them it shows."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.commands.digest_columns import with_digest_columns
+from gateway.timers.cuts import Cut
+from gateway.timers.open_cuts import OpenCuts
+from grouping.compiler.compiler import compile_select
+from grouping.digests.digest import column_type, shown
+from grouping.digests.rows import Row, Rows, RowsUnavailable
+from grouping.model.catalog import Catalog, Stream, StreamColumn
+from grouping.model.errors import InputError
+from grouping.model.expression import Column
+from grouping.model.group import SelectItem, SelectList
+from grouping.model.query import CreateCq, DigestClause
+from grouping.statements.command import parse
+
+
+def test_very_many_rows_lie_in_a_file() -> None:
+    """Rows beyond what is held in memory are read back as they came, as often as wanted."""
+    rows = Rows()
+    made = [Row(number % 3, number, 5, b"x" * 100_000) for number in range(400)]
+    for row in made:
+        rows.append(row)
+    assert len(rows) == len(made)
+    assert list(rows) == list(rows) == made
+
+
+def _rows(*values: object, column: str = "v") -> list[Row]:
+    return [Row(0, number, number, json.dumps({column: value}).encode()) for number, value in enumerate(values)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "best"),
+    [
+        ("BIGINT", [3, None, 9, 9, 1], [2, 3, 0]),
+        ("DECIMAL(9,2)", ["9.00", "10.00", "-1.00", None], [1, 0, 2]),
+        ("TIMESTAMP", ["2026-01-01T10:00:00Z", "2026-01-01T10:00:00.5Z", None], [1, 0, 2]),
+        ("STRING", [None, None, "a", None], [2, 0, 1]),
+    ],
+)
+def test_top_compares_as_the_type_does(kind: str, values: list[object], best: list[int]) -> None:
+    """TOP keeps the largest first, NULLs last and ties earliest first, by the column's type and not by its text."""
+    select = SelectList("s1", (SelectItem("v", Column("v", kind)),))
+    clause = DigestClause("top", ("v",), 3)
+    kept = shown(clause, column_type(clause, select), Rows(_rows(*values)))
+    assert [row.offset for row in kept] == best
+
+
+def test_latest_keeps_the_last_row_by_record_time() -> None:
+    """LATEST BY goes by record time, then partition and offset, whatever the order of arrival."""
+    rows = [
+        Row(0, 0, 50, b'{"k":"a","n":0}'),
+        Row(0, 1, 40, b'{"k":"a","n":1}'),
+        Row(1, 0, 50, b'{"k":"a","n":2}'),
+        Row(1, 1, 10, b'{"k":null,"n":3}'),
+    ]
+    kept = shown(DigestClause("latest", ("k",)), "", Rows(rows))
+    assert [json.loads(row.body)["n"] for row in kept] == [2, 3]
+
+
+_values = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), st.none() | st.integers(0, 9)), max_size=60)
+
+
+@given(values=_values, most=st.integers(1, 70))
+def test_few_rows_in_memory_show_the_same(values: list[tuple[int, int, int | None]], most: int) -> None:
+    """TOP and LATEST BY choose the same rows when only a few are held in memory and the rest is merged."""
+    made = [
+        Row(partition, offset, time_ms, json.dumps({"v": value}).encode())
+        for offset, (partition, time_ms, value) in enumerate(values)
+    ]
+
+    def rank(row: Row) -> tuple[int, int, int]:
+        return row.time_ms, row.partition, row.offset
+
+    def value_of(row: Row) -> int | None:
+        return json.loads(row.body)["v"]
+
+    latest = {value_of(row): row for row in sorted(made, key=rank)}
+    known = sorted((row for row in made if value_of(row) is not None), key=rank)
+    known.sort(key=lambda row: value_of(row) or 0, reverse=True)
+    top = [*known, *sorted((row for row in made if value_of(row) is None), key=rank)][:most]
+    for in_memory in (600, 1 << 20):
+        rows = Rows(made, in_memory=in_memory)
+        assert list(shown(DigestClause("top", ("v",), most), "INT", rows, in_memory=in_memory)) == top
+        kept = list(shown(DigestClause("latest", ("v",)), "", rows, in_memory=in_memory))
+        assert kept == sorted(latest.values(), key=lambda row: (row.partition, row.offset))
+
+
+def test_top_of_a_billion_takes_no_more_than_there_is() -> None:
+    """However many rows TOP asks for, a few are in memory."""
+    made = Rows(_rows(*range(2000)), in_memory=4000)
+    kept = shown(DigestClause("top", ("v",), 1_000_000_000), "INT", made, in_memory=4000)
+    assert [row.offset for row in kept] == list(range(1999, -1, -1))
+
+
+def test_a_key_of_any_type_has_a_last_row() -> None:
+    """LATEST BY a column of structs or lists compares their values; the two zeros are one."""
+    rows = [Row(0, number, number, body) for number, body in enumerate([
+        b'{"k":[1],"d":0.0}', b'{"k":[2],"d":0.0}', b'{"k":[1],"d":-0.0}'
+    ])]  # fmt: skip
+    assert [row.offset for row in shown(DigestClause("latest", ("k", "d")), "", Rows(rows))] == [1, 2]
+
+
+def test_no_folder_for_rows_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where rows cannot be kept that is told, with what the system says and what helps."""
+    monkeypatch.setattr(tempfile, "tempdir", "/no/such/folder")
+    with pytest.raises(RowsUnavailable) as told:
+        Rows(_rows(*range(100)), in_memory=1000)
+    assert told.value.detail == "No such file or directory."
+    assert "TMPDIR" in (told.value.hint or "")
+
+
+def test_open_cuts_are_tried_again() -> None:
+    """Those that a crash left are tried at once, what finds no room after longer and longer waits."""
+    cut, cuts = Cut("s", {}, (("d_1", 10, 5), ("d_2", 10, 5)), 12), OpenCuts()
+    cuts.recover({"cut/1": cut})
+    assert (cuts.untried, cuts.due(1000), cuts.waiting) == (True, ("cut/1", cut), {"d_1", "d_2"})
+    left = Cut("s", {}, (("d_2", 10, 5),), 12)
+    cuts.keep("cut/1", left, 1000)
+    assert (cuts.untried, cuts.due(10_999), cuts.waiting, cuts.of_streams()) == (False, None, {"d_2"}, {"s": 1})
+    assert cuts.due(11_000) == cuts.due(500) == ("cut/1", left)
+    cuts.keep("cut/1", left, 11_000)
+    assert (cuts.due(30_999), cuts.due(31_000)) == (None, ("cut/1", left))
+    cuts.keep("cut/1", None, 31_000)
+    assert (cuts.due(99_000), cuts.waiting) == (None, set())
+
+
+_QUOTES = Stream(
+    "s_1", "quotes", (StreamColumn("price", "DOUBLE"), StreamColumn("tags", "ARRAY<STRING>")), "quotes", "json",
+    {"0": 0}, "2026-11-21T00:00:00Z",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("digest", "code"),
+    [
+        ("TOP 1000000000 BY price", "quota-exceeded"),
+        ("TOP 100001 BY price", "quota-exceeded"),
+        ("TOP 3 BY tags", "type-mismatch"),
+        ("TOP 3 BY nothing", "unknown-column"),
+    ],
+)
+def test_a_top_that_cannot_be_is_refused(digest: str, code: str) -> None:
+    """TOP needs a number of rows within the limit, and a column whose values have an order."""
+    select = "SELECT price, tags FROM quotes"
+    statement = parse(f"CREATE CQ a AS {select} DO PUBLISH DIGEST {digest} EVERY '1 minute'")
+    assert isinstance(statement, CreateCq)
+    with pytest.raises(InputError) as told:
+        with_digest_columns(statement, compile_select(select, Catalog([_QUOTES])), 100_000)
+    assert told.value.code == code

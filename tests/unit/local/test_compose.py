@@ -1,0 +1,95 @@
+"""`docker/compose.yaml` and `cq up` are two ways to run the same thing; no container engine is needed to see it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gateway.local.kafka import HEAP, PROPERTIES
+from gateway.local.launch import role_environment
+from gateway.local.valkey import CONFIGURATION
+from grouping.settings import Settings
+
+ROOT = Path(__file__).parents[3]
+
+ADDRESSES = {"controller.listener.names", "listener.security.protocol.map", "log.dirs"}
+"""Kafka's settings that follow from where it runs."""
+
+
+@pytest.fixture(scope="module")
+def services() -> dict[str, Any]:
+    """The services of the compose file."""
+    loaded: dict[str, Any] = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text("utf-8"))
+    return loaded["services"]
+
+
+@pytest.mark.parametrize("role", ["gateway", "evaluator"])
+def test_roles_are_told_the_same(role: str, services: dict[str, Any]) -> None:
+    """Compose gives a role exactly the settings that the supervisor gives it, with its own addresses."""
+    told = dict(services[role]["environment"])
+    told.pop("CQ_STATUS_FILE")
+    assert role_environment("kafka:19092", "redis://valkey:6379/0", "/var/lib/cq") == told
+    assert [role] == services[role]["command"]
+
+
+def test_the_settings_are_known(services: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The names in the compose file are names of settings, not misspelled ones that nobody reads."""
+    for name, value in services["gateway"]["environment"].items():
+        monkeypatch.setenv(name, value)
+    settings = Settings()
+    assert ("kafka:19092", Path("/var/lib/cq")) == (settings.kafka.bootstrap, settings.data)
+    assert settings.redis.url.get_secret_value() == "redis://valkey:6379/0"
+
+
+def test_kafka_is_configured_the_same(services: dict[str, Any]) -> None:
+    """Every property of the embedded broker, addresses aside, is that of the container's."""
+    environment = services["kafka"]["environment"]
+    expected = {
+        f"KAFKA_{name.replace('.', '_').upper()}": PROPERTIES[name] for name in PROPERTIES if name not in ADDRESSES
+    }
+    assert expected == {name: environment.get(name) for name in expected}
+    assert f"-Xms{HEAP} -Xmx{HEAP}" == environment["KAFKA_HEAP_OPTS"]
+
+
+def test_valkey_is_configured_the_same(services: dict[str, Any]) -> None:
+    """Every line of the embedded server's file, addresses aside, is an argument of the container's."""
+    lines = (line.split(maxsplit=1) for line in CONFIGURATION.splitlines() if not line.startswith("#"))
+    expected = {f"--{name}": value.strip('"') for name, value in lines if name not in {"bind", "dir"}}
+    arguments = services["valkey"]["command"][1:]
+    assert expected == dict(zip(arguments[::2], arguments[1::2], strict=True))
+
+
+def test_images_are_pinned(services: dict[str, Any]) -> None:
+    """Every image that is not built here has a full version."""
+    images = {name: service["image"] for name, service in services.items() if "build" not in service}
+    base = re.search(r"^FROM (\S+)", (ROOT / "docker" / "Dockerfile").read_text("utf-8"), re.MULTILINE)
+    assert base is not None
+    for image in [*images.values(), base[1]]:
+        assert re.search(r":\d+\.\d+\.\d+", image), image
+
+
+def test_nobody_is_root(services: dict[str, Any]) -> None:
+    """No service runs as root, and each can tell whether it is well."""
+    dockerfile = (ROOT / "docker" / "Dockerfile").read_text("utf-8")
+    assert dockerfile.rindex("USER cq") > dockerfile.rindex("RUN ")
+    for name, service in services.items():
+        assert "build" in service or service["user"].split(":")[0] not in {"root", "0"}, name
+        assert service["healthcheck"]["test"], name
+
+
+def test_the_image_has_the_locked_versions() -> None:
+    """What the image installs is part of what the tests ran with, to the byte."""
+    whole = _locked(ROOT / "requirements.lock")
+    image = _locked(ROOT / "docker" / "requirements.lock")
+    assert image == {name: whole[name] for name in image}
+    assert "pyspark" in image
+
+
+def _locked(path: Path) -> dict[str, str]:
+    """Return the requirement and its hashes, by the package's name."""
+    entries = re.split(r"\n(?=\S)", path.read_text("utf-8").strip())
+    return {entry.partition("==")[0]: entry for entry in entries}

@@ -1,0 +1,112 @@
+"""Fetching the jars: what is kept, what is refused, and what a person is told."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from gateway.local import jars
+from gateway.local.jars import KAFKA, SPARK, Jar, ensure_jars, read_lock
+from gateway.local.java import find_java
+from grouping.model.errors import OperationalError
+from grouping.settings import JarSettings
+
+BODY = b"as good as a jar"
+
+
+@pytest.fixture
+def lock(monkeypatch: pytest.MonkeyPatch) -> Jar:
+    """A lock file of one jar."""
+    jar = Jar("org.example", "thing", "1.2", hashlib.sha256(BODY).hexdigest())
+    monkeypatch.setattr(jars, "read_lock", lambda name: [jar])
+    return jar
+
+
+@pytest.fixture
+def mirror(tmp_path: Path, lock: Jar) -> Path:
+    """A Maven repository in a folder, with that jar."""
+    place = tmp_path / "maven" / "org" / "example" / "thing" / "1.2"
+    place.mkdir(parents=True)
+    (place / lock.file).write_bytes(BODY)
+    return tmp_path / "maven"
+
+
+def _settings(mirror: Path | str, cache: Path) -> JarSettings:
+    root = mirror.as_uri() if isinstance(mirror, Path) else mirror
+    return JarSettings(mirror=SecretStr(root), cache=cache)
+
+
+@pytest.mark.parametrize("name", [KAFKA, SPARK])
+def test_locks_are_whole(name: str) -> None:
+    """Each locked jar has a SHA-256 and a file name of its own, and no line names a host."""
+    locked = read_lock(name)
+    assert len(locked) == len({jar.file for jar in locked})
+    assert all(len(jar.sha256) == 64 and int(jar.sha256, 16) for jar in locked)
+    assert "://" not in (Path(jars.__file__).parent / name).read_text("utf-8")
+
+
+def test_a_jar_is_fetched_once(tmp_path: Path, mirror: Path, lock: Jar) -> None:
+    """What is in the cache needs no network, no mirror and no progress."""
+    seen: list[tuple[int, int]] = []
+    folder = ensure_jars(SPARK, _settings(mirror, tmp_path / "cache"), lambda there, of: seen.append((there, of)))
+    assert [BODY] == [path.read_bytes() for path in folder.glob("*.jar")]
+    assert seen[-1] == (1, 1)
+    seen.clear()
+    assert folder == ensure_jars(SPARK, _settings("nowhere:", tmp_path / "cache"), lambda *told: seen.append(told))
+    assert not seen
+
+
+def test_a_damaged_jar_is_fetched_again(tmp_path: Path, mirror: Path, lock: Jar) -> None:
+    """A jar that was cut short in the cache is not used."""
+    path = ensure_jars(SPARK, _settings(mirror, tmp_path / "cache")) / lock.file
+    path.write_bytes(BODY[:4])
+    ensure_jars(SPARK, _settings(mirror, tmp_path / "cache"))
+    assert path.read_bytes() == BODY
+
+
+def test_another_jar_is_refused(tmp_path: Path, mirror: Path, lock: Jar) -> None:
+    """A jar whose SHA-256 is not the locked one never gets into the cache."""
+    next(mirror.rglob("*.jar")).write_bytes(b"something else")
+    with pytest.raises(OperationalError, match="not the one that was locked"):
+        ensure_jars(SPARK, _settings(mirror, tmp_path / "cache"))
+    assert not list((tmp_path / "cache").rglob("*.jar"))
+
+
+def test_no_network_is_one_line_without_secrets(tmp_path: Path, lock: Jar) -> None:
+    """A mirror that cannot be reached is told with what to do, and its password is not shown."""
+    with pytest.raises(OperationalError) as failure:
+        ensure_jars(SPARK, _settings("http://me:hush@127.0.0.1:9/maven", tmp_path / "cache"))
+    told = f"{failure.value.message} {failure.value.hint}"
+    assert lock.file in told
+    assert "CQ_JARS_MIRROR" in told
+    assert "hush" not in told
+    assert "\n" not in told
+
+
+def test_what_a_killed_fetch_left_goes(tmp_path: Path, mirror: Path, lock: Jar) -> None:
+    """A folder of an interrupted fetch is swept by the next one."""
+    folder = ensure_jars(SPARK, _settings(mirror, tmp_path / "cache"))
+    (folder / lock.file).unlink()
+    (folder / ".fetch-old").mkdir()
+    ensure_jars(SPARK, _settings(mirror, tmp_path / "cache"))
+    assert {lock.file, ".lock"} == {path.name for path in folder.iterdir()}
+
+
+def test_no_java_is_one_line(tmp_path: Path) -> None:
+    """Without a Java the line says which ones will do."""
+    with pytest.raises(OperationalError, match="no Java was found") as failure:
+        find_java({"PATH": str(tmp_path)})
+    assert "17 or 21" in str(failure.value.hint)
+
+
+def test_an_old_java_is_named(tmp_path: Path) -> None:
+    """An unsupported Java is told with its place and version."""
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho '    java.home = /old' >&2\necho '    java.specification.version = 1.8' >&2\n")
+    java.chmod(0o755)
+    with pytest.raises(OperationalError, match=r"no supported Java: .*bin/java is Java 8"):
+        find_java({"JAVA_HOME": str(tmp_path), "PATH": ""})

@@ -1,0 +1,57 @@
+"""Settings come from the environment, secrets stay out of sight, and the README lists them all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from grouping.settings import Settings
+from grouping.settings_table import settings_table
+
+_README = Path(__file__).parents[3] / "README.md"
+_BEGIN, _END = "<!-- settings -->", "<!-- /settings -->"
+
+
+def test_the_readme_lists_every_setting() -> None:
+    """The README's table is the one that is made from the settings."""
+    assert settings_table() == _README.read_text().partition(_BEGIN)[2].partition(_END)[0].strip()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "path", "expected"),
+    [
+        ("CQ_PREFIX", "dev.", ("prefix",), "dev."),
+        ("CQ_METRICS_PORT", "9100", ("metrics_port",), 9100),
+        ("CQ_KAFKA_BOOTSTRAP", "k:1,l:2", ("kafka", "bootstrap"), "k:1,l:2"),
+        ("CQ_KAFKA_EXTRA", '{"client.id": "x"}', ("kafka", "extra"), {"client.id": "x"}),
+        ("CQ_RESULTS_DEDICATED_LIMIT", "0", ("results", "dedicated_limit"), 0),
+        ("CQ_EVALUATOR_EVENTS_PER_BATCH", "7", ("evaluator", "events_per_batch"), 7),
+    ],
+)
+def test_settings_come_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, path: tuple[str, ...], expected: object
+) -> None:
+    """`CQ_` and a setting's path in capitals sets it, and leaves its neighbours as they are."""
+    monkeypatch.setenv(variable, value)
+    found: object = Settings()
+    for name in path:
+        found = getattr(found, name)
+    assert expected == found
+    assert Settings().timers.wait_seconds == 30.0
+
+
+def test_a_password_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Redis URL, which may hold a password, is in no repr."""
+    monkeypatch.setenv("CQ_REDIS_URL", "redis://:secret@127.0.0.1:6379/0")
+    assert "secret" not in repr(Settings())
+    assert "secret" in Settings().redis.url.get_secret_value()
+
+
+def test_what_may_be_a_password_is_not_shown() -> None:
+    """Raw options hold passwords: neither the settings' text nor what is wrong with them shows one."""
+    hushed = Settings.model_validate({"kafka": {"extra": {"sasl.password": "hush"}}})
+    assert "hush" not in repr(hushed) + str(hushed)
+    with pytest.raises(ValueError, match="extra") as refusal:
+        Settings.model_validate({"kafka": {"extra": {"sasl.password": ["hush"]}}})
+    assert "hush" not in str(refusal.value)

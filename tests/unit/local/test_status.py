@@ -1,0 +1,53 @@
+"""`cq status`: what gateway and evaluator told of the streams, as a person and a program see it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from gateway.cli.main import app
+from gateway.local.run_folder import RunFolder, write_json
+
+_QUARANTINED = {"g_1": {"since": "2026-11-21T10:00:00Z", "until": "2026-11-21T10:01:00Z", "reason": "it failed"}}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[RunFolder]:
+    """A data folder on which everything is ready."""
+    run = RunFolder(tmp_path)
+    run.prepare()
+    with run.taken():
+        write_json(run.state, {"state": "ready", "told_at": time.monotonic(), "roles": {}})
+        streams = {"quotes": {"behind": 3, "quarantined": _QUARANTINED}, "orders": {"behind": 0, "quarantined": {}}}
+        write_json(run.status("gateway"), {"streams": streams})
+        yield run
+
+
+def _status(run: RunFolder, reason: str | None, *options: str) -> tuple[int, str]:
+    write_json(run.status("evaluator"), {"streams": {"quotes": {"reason": reason}, "orders": {"reason": None}}})
+    ran = CliRunner().invoke(app, ["status", "--data", str(run.data), *options])
+    return ran.exit_code, ran.output
+
+
+def test_a_stream_that_does_not_go_on_is_no_ready_state(run: RunFolder) -> None:
+    """The state is degraded and the stream says why; the others say nothing of it."""
+    reason = "a worker died, 3 times at one batch"
+    code, output = _status(run, reason, "--json")
+    told = json.loads(output)
+    assert (1, "degraded", reason) == (code, told["state"], told["streams"]["quotes"]["reason"])
+    assert "reason" not in told["streams"]["orders"]
+    assert f"    does not go on: {reason}" in _status(run, reason)[1].splitlines()
+
+
+def test_a_quarantined_group_is_told_and_all_else_is_ready(run: RunFolder) -> None:
+    """What a subscriber's query does makes nobody else's state worse."""
+    code, output = _status(run, None, "--json")
+    told = json.loads(output)
+    assert (0, "ready", _QUARANTINED) == (code, told["state"], told["streams"]["quotes"]["quarantined"])
+    lines = _status(run, None)[1].splitlines()
+    assert "    g_1 is not evaluated since 2026-11-21T10:00:00Z: it failed" in lines

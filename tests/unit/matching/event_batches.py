@@ -1,0 +1,57 @@
+"""Batches as Spark's Kafka source gives them, and the streams that they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from aiokafka.record.util import decode_varint
+
+from grouping.model.catalog import Stream, StreamColumn
+from grouping.settings import Settings
+
+SETTINGS = Settings(prefix="cq.")
+FIRST_OFFSET = 100
+TIME_MS = 1_700_000_000_123
+
+
+def stream(
+    *columns: str, form: str = "json", schema: str | None = None, framing: str = "single-object", name: str = "quotes"
+) -> Stream:
+    """Return a stream of columns written as ``name TYPE``."""
+    declared = tuple(StreamColumn(*column.split(" ", 1)) for column in columns)
+    return Stream("s_1", name, declared, "source", form, {"0": 0}, "2026-11-21T10:00:00Z", schema, framing)
+
+
+def batch(
+    values: Sequence[bytes | None], keys: Sequence[bytes | None] | None = None, partitions: Sequence[int] | None = None
+) -> pa.RecordBatch:
+    """Return records of those values, at offsets from `FIRST_OFFSET` and a millisecond apart."""
+    count = len(values)
+    return pa.record_batch(
+        {
+            "key": pa.array(keys or [b"k"] * count, pa.binary()),
+            "value": pa.array(values, pa.binary()),
+            "partition": pa.array(partitions or [3] * count, pa.int32()),
+            "offset": pa.array(range(FIRST_OFFSET, FIRST_OFFSET + count), pa.int64()),
+            "timestamp": pa.array([(TIME_MS + row) * 1000 for row in range(count)], pa.timestamp("us", "UTC")),
+        }
+    )
+
+
+def headers(row: dict) -> list[tuple[str, bytes]]:
+    """Return the headers of an output row."""
+    packed = bytearray(row["headers"])
+    count, at = decode_varint(packed, 0)
+    found = []
+    for _ in range(2 * count):
+        size, at = decode_varint(packed, at)
+        found.append(bytes(packed[at : at + size]))
+        at += size
+    assert at == len(packed)
+    return [(name.decode(), value) for name, value in zip(found[::2], found[1::2], strict=True)]
+
+
+def header(row: dict, name: str) -> str:
+    """Return a header of an output row."""
+    return dict(headers(row))[name].decode()

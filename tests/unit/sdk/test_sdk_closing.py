@@ -1,0 +1,63 @@
+"""Ends that are known before everything is read: what was written before still comes, then the reading ends."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from gateway.sdk.cursor import decode_cursor, place_of
+from gateway.sdk.feed import Feed
+from gateway.sdk.reader import Reader
+from gateway.sdk.results import ContinuousQuery, End, Match, Trigger
+from tests.unit.sdk import sdk_records as records
+from tests.unit.sdk.sdk_records import NOON
+
+
+def _spread(member: str = "m_1") -> ContinuousQuery:
+    """A CQ whose results are in two partitions."""
+    query = records.query(member=member)
+    where = msgspec.structs.replace(query.destination, partition=None, offset=[0, 0])
+    return msgspec.structs.replace(query, destination=where)
+
+
+@pytest.mark.parametrize("record", [records.end(0, seconds=1), records.leave(0, "m_1")])
+def test_an_end_in_one_partition_waits_for_the_others(record: records.Fields) -> None:
+    """It takes effect when all is read that the other partitions had, also from a cursor in between."""
+    told = msgspec.structs.replace(record, partition=0)
+    match = msgspec.structs.replace(records.match(0, (1, 7)), partition=1)
+    feed = Feed([Reader(place_of(_spread()))])
+    feed.add([told])
+    assert feed.take() is None
+    again = Feed([Reader(place) for place in decode_cursor(feed.cursor())])
+    for one, given in ((feed, [match]), (again, [told, match])):
+        one.add(given)
+        assert isinstance(one.take(), Match)
+        assert one.take() is None
+        [reader] = one.readers
+        assert reader.closing is not None
+        reader.closing.bound({0: 1, 1: 1})
+        one.settle({("cq.results", 0): 1, ("cq.results", 1): 0})
+        assert not one.ended
+        one.settle({("cq.results", 0): 1, ("cq.results", 1): 1})
+        assert {"intel": End("intel", NOON + timedelta(seconds=1), "dropped")} == one.ends
+        assert one.ended
+
+
+@pytest.mark.parametrize(
+    ("trigger", "seconds"),
+    [(Trigger(), 70), (Trigger("timer", every="PT1H"), 3670), (Trigger("timer", cron="0 8 * * *"), None)],
+)
+def test_the_gateway_is_asked_when_the_end_should_have_come(trigger: Trigger, seconds: float | None) -> None:
+    """Some seconds after EXPIRE, or after the tick behind it; where that is not known the end is waited for."""
+    reader = Reader(place_of(records.query(expires_at=NOON + timedelta(minutes=1), trigger=trigger)))
+    asked = [late for late in range(0, 10_000, 5) if reader.overdue(NOON + timedelta(seconds=late))]
+    assert seconds == (asked[0] if asked else None)
+    reader.close(End("intel", NOON, "expired"))
+    assert not reader.overdue(NOON + timedelta(days=1))
+
+
+def test_without_expire_nothing_is_asked() -> None:
+    """Only EXPIRE tells a reader that a CQ should be gone."""
+    assert not Reader(place_of(records.query())).overdue(NOON + timedelta(days=999))

@@ -1,0 +1,104 @@
+"""Many CQs over one flow, and the cursor of all."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.sdk.cursor import decode_cursor, encode_cursor, place_of
+from gateway.sdk.errors import BadCursor
+from gateway.sdk.feed import Feed, places
+from gateway.sdk.reader import Reader
+from gateway.sdk.results import Match
+from tests.unit.sdk import sdk_records as records
+
+
+def feed(*names: str, destination: str = "d_1") -> Feed:
+    """CQs of these names that share a destination."""
+    return Feed([Reader(place_of(records.query(name, destination))) for name in names])
+
+
+def names(flow: Feed) -> list[str]:
+    """Whose results come, to the last record."""
+    found = []
+    while (result := flow.take()) is not None:
+        found.append(result.cq)
+    return found
+
+
+def test_sharers_of_a_destination_each_get_the_match() -> None:
+    """One record is a match for every CQ that is followed there."""
+    flow = feed("a", "b")
+    flow.add([records.match(0, (0, 1)), records.match(1, (0, 2), key="d_other")])
+    assert ["a", "b"] == names(flow)
+
+
+def test_a_cursor_between_sharers_keeps_what_the_second_has_not_got() -> None:
+    """Left after the first CQ's copy of a record, the second's comes after resuming, and the first's does not."""
+    flow = feed("a", "b")
+    flow.add([records.match(0, (0, 1)), records.match(1, (0, 2))])
+    first = flow.take()
+    assert isinstance(first, Match)
+    again = Feed([Reader(place) for place in decode_cursor(flow.cursor())])
+    again.add([records.match(0, (0, 1)), records.match(1, (0, 2))])
+    assert ["b", "a", "b"] == names(again)
+
+
+def test_all_have_ended_when_the_last_has() -> None:
+    """The iteration goes on while one CQ is alive; ends tell when and why."""
+    flow = Feed([Reader(place_of(records.query(name, name))) for name in ("d_1", "d_2")])
+    flow.add([records.end(0, seconds=1)])
+    assert [] == names(flow)
+    assert not flow.ended
+    flow.add([records.end(1, seconds=2, destination="d_2")])
+    assert [] == names(flow)
+    assert flow.ended
+    assert ["dropped", "dropped"] == [end.reason for end in flow.ends.values()]
+    assert {} == flow.positions()
+
+
+def test_an_ended_cq_stays_ended_over_a_cursor() -> None:
+    """Resuming after the end ends at once, and still tells why."""
+    flow = feed("a")
+    flow.add([records.end(0, seconds=1)])
+    assert [] == names(flow)
+    again = Feed([Reader(place) for place in decode_cursor(flow.cursor())])
+    assert again.ended
+    assert flow.ends == again.ends
+
+
+def test_a_replaced_cq_begins_anew_beside_a_cursor() -> None:
+    """A cursor's position counts only for the destination it was taken of; new names begin."""
+    cursor = encode_cursor([place_of(records.query("a", "d_1")), place_of(records.query("b", "d_2"))])
+    now = [records.query("a", "d_9"), records.query("b", "d_2"), records.query("c", "d_3")]
+    assert ["d_9", "d_2", "d_3"] == [place.query.destination.id for place in places(now, cursor)]
+    assert ["d_1", "d_2"] == [place.query.destination.id for place in places([], cursor)]
+
+
+@given(st.dictionaries(st.integers(0, 99), st.integers(0, 2**62)), st.none() | st.integers(0, 2**45), st.text())
+def test_cursor_keeps_every_position(marks: dict[int, int], tick: int | None, name: str) -> None:
+    """What goes into a cursor comes out of it."""
+    place = place_of(records.query(name))
+    place.marks, place.tick = marks, tick
+    assert [place] == decode_cursor(encode_cursor([place]))
+
+
+@given(st.data())
+def test_a_cursor_that_was_cut_or_changed_is_refused(data: st.DataObject) -> None:
+    """Damage is a `BadCursor`, never another position."""
+    text = encode_cursor([place_of(records.query())])
+    at = data.draw(st.integers(0, len(text) - 1))
+    other = data.draw(st.characters(codec="ascii", exclude_characters=text[at]))
+    for damaged in (text[:at], text[:at] + other + text[at + 1 :]):
+        try:
+            assert decode_cursor(text) == decode_cursor(damaged)  # only bits that carry nothing differ
+        except BadCursor:
+            continue
+
+
+@pytest.mark.parametrize("text", ["", "1.", "nonsense", "2.abc"])
+def test_other_texts_are_no_cursors(text: str) -> None:
+    """Whatever is not a cursor is refused by name."""
+    with pytest.raises(BadCursor):
+        decode_cursor(text)

@@ -1,0 +1,45 @@
+"""A worker that hangs ends itself; one that is waited for, or is merely slow, does not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from spark_jobs.isolation.hang_guard import guarded
+
+_HANGS = """
+from spark_jobs.isolation.hang_guard import guarded
+def made():
+    yield 1
+    while True: pass
+print(*guarded(made(), 0.2))
+"""
+
+
+def test_who_makes_nothing_for_too_long_ends() -> None:
+    """The process is gone soon, whatever it does, and its last words are where it was."""
+    ran = subprocess.run([sys.executable, "-c", _HANGS], capture_output=True, text=True, timeout=60, check=False)
+    assert (1, "") == (ran.returncode, ran.stdout)
+    assert "in made" in ran.stderr
+
+
+def test_the_consumers_time_does_not_count() -> None:
+    """Who takes the pieces may wait; each piece has its own time, and what is raised comes through."""
+
+    def made() -> Iterator[int]:
+        yield 1
+        yield 2
+        raise ValueError
+
+    pieces = guarded(made(), 0.2)
+    assert 1 == next(pieces)
+    began = time.monotonic()
+    while time.monotonic() - began < 0.5:
+        pass
+    assert 2 == next(pieces)
+    with pytest.raises(ValueError):
+        next(pieces)

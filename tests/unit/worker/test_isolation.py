@@ -1,0 +1,210 @@
+"""What fails for one share of the queries, a group or a SELECT list of one, fails alone."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grouping.model.expression import Call, Column, Expression, Slot
+from grouping.model.group import GroupPlan, SelectItem, SelectList
+from grouping.store.quarantine import share_of
+from spark_jobs.batch.events import Events
+from spark_jobs.batch.matches import Matches
+from spark_jobs.batch.output import dead_letter_code
+from spark_jobs.decode.decode import decode
+from spark_jobs.isolation.caution import NO_CAUTION, Caution
+from spark_jobs.isolation.isolation import Isolation
+from spark_jobs.isolation.not_evaluated import NotEvaluated
+from spark_jobs.match.residual import evaluate_expression
+from spark_jobs.results.split import split
+from spark_jobs.tables.constant_cache import ConstantTables, Snapshot
+from spark_jobs.tables.load import Loads
+from tests.unit.matching.event_batches import FIRST_OFFSET, SETTINGS, batch, header, stream
+from tests.unit.matching.matching import Store, apart, compare, destination, entry
+
+_STREAM = stream("a INT")
+_A = Column("a", "INT")
+_NONSENSE = Call("nonsense", (_A,), "BOOLEAN")
+"""An expression that nothing evaluates: it raises, as a fault of ours does."""
+_KEY = compare("a", "=", "INT", 0)
+_BAD_SELECT = "s_bad"
+
+
+class _Tables(Store):
+    """Tables of groups `g_0`, `g_1`, …, of which some raise, each with two SELECT lists, of which one may."""
+
+    def selects(self, stream_id: str, ids: list[str]) -> dict[str, SelectList]:
+        """Return SELECT lists of the column `a`, and of nonsense."""
+        wanted: dict[str, Expression] = {name: _NONSENSE if name == _BAD_SELECT else _A for name in ids}
+        return {name: SelectList(name, (SelectItem("a", item),)) for name, item in wanted.items()}
+
+
+def _snapshot(groups: int, failing: Collection[int] = (), selects: Collection[str] = ("s_1",)) -> Snapshot:
+    """Return tables in which every event is met by every group, for each SELECT list by one destination."""
+    store = _Tables()
+    entries = []
+    for number in range(groups):
+        group = f"g_{number}"
+        residual = Call("nonsense", (Slot(1),), "BOOLEAN") if number in failing else compare("a", "<", "INT", 1)
+        store.known_plans[group] = GroupPlan(group, "s", "", (_KEY, residual))
+        types, values = ("BIGINT", "BIGINT"), (1, 2)
+        for select in selects:
+            entries.append(entry(f"{group} {select}", types, values, group=group, select=select))
+    return ConstantTables("s").at(store.commit((), entries), store)
+
+
+def _events(count: int) -> Events:
+    """Return events that all groups look for, between others that none does."""
+    events, _ = decode(batch([b'{"a": %d}' % (1 - row % 2) for row in range(count)]), _STREAM, SETTINGS)
+    return events
+
+
+def _write(events: Events, found: Matches) -> Iterable[pa.RecordBatch]:
+    return split(events, found, _STREAM, SETTINGS, evaluate_expression)
+
+
+def _evaluated(
+    snapshot: Snapshot, events: Events, caution: Caution = NO_CAUTION, failed: set[str] | None = None
+) -> tuple[dict[str, list[int]], list[tuple[int, str]]]:
+    """Return by destination the offsets of its results in order, repeats left out; and offset and detail of letters."""
+    letters = NotEvaluated(_STREAM, SETTINGS)
+    isolation = Isolation(snapshot, _write, letters, caution, set() if failed is None else failed, Loads())  # type: ignore[arg-type]
+    results: dict[str, list[int]] = {}
+    told = []
+    for rows in isolation.records(events):
+        for row in rows.to_pylist():
+            if dead_letter_code(rows) is not None:
+                assert "not-evaluated" == header(row, "code") == dead_letter_code(rows)
+                told.append((int(header(row, "source").split("/")[2]), header(row, "detail")))
+                continue
+            offset = int(header(row, "ce_id").split("/")[2])
+            seen = results.setdefault(row["key"].decode(), [])
+            if not seen or offset > seen[-1]:  # as the SDK's reader does
+                seen.append(offset)
+    return results, told
+
+
+def _wanted(count: int) -> list[int]:
+    return list(range(FIRST_OFFSET, FIRST_OFFSET + count, 2))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 12).flatmap(lambda n: st.tuples(st.just(n), st.sets(st.integers(0, n - 1)))), st.booleans())
+def test_groups_that_raise_are_left_out_alone(drawn: tuple[int, set[int]], alone: bool) -> None:
+    """Whichever groups raise, bundled or not: the others have all results in order; their events are letters."""
+    groups, failing = drawn
+    snapshot = _snapshot(groups, failing)
+    results, letters = _evaluated(apart(snapshot) if alone else snapshot, _events(6))
+    assert {destination(f"g_{n} s_1"): _wanted(6) for n in range(groups) if n not in failing} == results
+    expected = [(offset, f'Group "g_{n}" was not evaluated') for n in sorted(failing) for offset in _wanted(6)]
+    assert sorted(expected) == sorted((offset, detail.split(" for this event")[0]) for offset, detail in letters)
+
+
+def test_a_select_list_that_raises_is_left_out_alone() -> None:
+    """What one CQ publishes is no fault of the others of its group."""
+    results, letters = _evaluated(_snapshot(3, selects=("s_1", _BAD_SELECT, "s_2")), _events(4))
+    expected = {destination(f"g_{n} {select}"): _wanted(4) for n in range(3) for select in ("s_1", "s_2")}
+    assert expected == results
+    assert sorted(_wanted(4) * 3) == sorted(offset for offset, _ in letters)
+    assert all('SELECT list "s_bad" of group "g_' in detail for _, detail in letters)
+
+
+def test_a_group_whose_index_cannot_be_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is left out as one whose predicate raises; the tables of the others are loaded."""
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    healthy = _snapshot(1)
+    monkeypatch.setattr("spark_jobs.tables.constant_part.lookup_of", fail)
+    results, letters = _evaluated(replace(healthy, tables=(*healthy.tables, *_unbundled().tables)), _events(4))
+    assert {destination("g_0 s_1"): _wanted(4)} == results
+    assert list(range(FIRST_OFFSET, FIRST_OFFSET + 4)) == [offset for offset, _ in letters]
+
+
+def _unbundled() -> Snapshot:
+    """Return the table of a group that has an index of its own however small it is."""
+    store = _Tables()
+    store.known_plans["g_range"] = GroupPlan("g_range", "s", "", (compare("a", ">", "INT", 0),))
+    return ConstantTables("s").at(store.commit((), [entry("r", ("BIGINT",), (0,), group="g_range")]), store)
+
+
+def test_a_letter_tells_no_constant_and_no_stack_trace() -> None:
+    """The detail names the group and the kind of failure alone."""
+    _, [(_, detail)] = _evaluated(_snapshot(1, [0]), _events(1))
+    assert 'Group "g_0" was not evaluated for this event: it failed with InternalError.' == detail
+
+
+def test_what_failed_before_is_evaluated_after_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    """A worker finds a fault once: the next events of the others are written once, and the log says it once."""
+    snapshot, failed = _snapshot(8, [3]), set[str]()
+    with caplog.at_level(logging.ERROR):
+        for _ in range(2):
+            results, letters = _evaluated(snapshot, _events(2), failed=failed)
+    assert {"g_3"} == failed
+    assert ["g_3"] == [record.share for record in caplog.records]  # type: ignore[attr-defined]
+    assert (7, 1) == (len(results), len(letters))
+    isolation = Isolation(snapshot, _write, NotEvaluated(_STREAM, SETTINGS), NO_CAUTION, failed, Loads())  # type: ignore[arg-type]
+    written = [rows.num_rows for rows in isolation.records(_events(2)) if dead_letter_code(rows) is None]
+    assert 7 == sum(written)
+
+
+def test_dead_letters_of_a_task_are_bounded() -> None:
+    """A thousand name an event each; of further events one names how many, from where to where."""
+    results, letters = _evaluated(_snapshot(2, [0]), _events(5000))
+    assert _wanted(5000) == results[destination("g_1 s_1")]
+    assert 1001 == len(letters)
+    first = _wanted(5000)[1000]
+    assert (first, f"1500 events from offset {first} to {_wanted(5000)[-1]}") == (
+        letters[-1][0],
+        letters[-1][1].split("evaluated for ")[1].split(":")[0],
+    )
+
+
+def test_what_killed_workers_is_not_tried() -> None:
+    """A group that is left out gets a letter for every event, one of its SELECT lists for what it met."""
+    snapshot = _snapshot(3, selects=("s_1", "s_2"))
+    results, letters = _evaluated(snapshot, _events(4), Caution({"g_0", share_of("g_1", "s_2")}))
+    assert {destination(name): _wanted(4) for name in ("g_1 s_1", "g_2 s_1", "g_2 s_2")} == results
+    of_group = [offset for offset, detail in letters if detail.startswith('Group "g_0" ')]
+    of_select = [offset for offset, detail in letters if detail.startswith('SELECT list "s_2" of group "g_1" ')]
+    assert (list(range(FIRST_OFFSET, FIRST_OFFSET + 4)), _wanted(4)) == (of_group, of_select)
+    assert all("it ended the worker that evaluated it" in detail for _, detail in letters)
+
+
+_SHARES = st.sets(st.sampled_from(["g_0", "g_2", share_of("g_1", "s_1"), share_of("g_2", "s_2"), "g_gone"]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(_SHARES, _SHARES, st.none() | _SHARES)
+def test_caution_changes_no_result(watched: set[str], failed: set[str], suspects: set[str] | None) -> None:
+    """Whatever is evaluated together, apart, or in hand: each destination has the same results, in order."""
+    snapshot, events = _snapshot(4, selects=("s_1", "s_2")), _events(6)
+    cautious = _evaluated(snapshot, events, Caution(watched=watched, suspects=suspects), failed)
+    assert _evaluated(snapshot, events) == cautious
+
+
+def test_suspects_are_in_hand_while_they_are_evaluated() -> None:
+    """The others come first with nothing in hand; then each suspect is noted before it is touched."""
+    held: list[list[str]] = []
+    written: list[tuple[list[str], str]] = []
+
+    def write(events: Events, found: Matches) -> Iterable[pa.RecordBatch]:
+        written.extend((held[-1] if held else [], share) for share in found.shares)
+        return ()
+
+    caution = Caution(suspects=["g_1", share_of("g_2", "s_2")], hold=lambda shares: held.append(list(shares)))
+    snapshot = _snapshot(3, selects=("s_1", "s_2"))
+    isolation = Isolation(snapshot, write, NotEvaluated(_STREAM, SETTINGS), caution, set(), Loads())  # type: ignore[arg-type]
+    assert [] == list(isolation.records(_events(2)))
+    in_hand = {share: hand for hand, share in written}
+    assert [share_of("g_2", "s_2")] == in_hand.pop(share_of("g_2", "s_2"))
+    assert {()} == {tuple(hand) for hand in in_hand.values()}
+    assert ["g_1"] in held and held.index(["g_1"]) > held.index([share_of("g_2", "s_2")])
+    assert [] == held[-1]
