@@ -1,4 +1,4 @@
-"""How long `cq up` takes on a data folder with many CQs, and with Redis lost meanwhile; and what it takes of memory."""
+"""How fast many CQs come to be, how long `cq up` takes on their data folder, also with Redis lost; and the memory."""
 
 from __future__ import annotations
 
@@ -8,59 +8,58 @@ import time
 from pathlib import Path
 
 import psutil
-from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.benchmarks import quotes
+from tests.benchmarks.arrivals import Arrivals
 from tests.benchmarks.product import Product, open_product
 from tests.benchmarks.report import Report
 
 __all__ = ["add_options", "main"]
 
-_RESULT_SECONDS = 120.0
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the sizes."""
     parser.add_argument("--kept", type=int, default=100_000, help="CQs in the data folder")
+    parser.add_argument(
+        "--lost", action=argparse.BooleanOptionalAction, default=True, help="whether Redis is lost as well"
+    )
 
 
 def main(options: argparse.Namespace, folder: Path) -> None:
     """Measure and report."""
     report = Report("start")
-    with open_product(results_dedicated_limit=0) as product:
+    with open_product(results_dedicated_limit=0, limits_cqs_per_subscriber=options.kept) as product:
         with product.client("bench") as client:
             client.create_stream(quotes.TOPIC, quotes.COLUMNS, partitions=quotes.PARTITIONS)
-            client.create_all(quotes.queries("q", options.kept), timeout=600)
+            started = time.monotonic()
+            tally = client.create_all(quotes.queries("q", options.kept), timeout=600)
+        report.add("CQs accepted", tally.accepted, "", str(options.kept))
+        report.add("registration", tally.accepted / (time.monotonic() - started), "CQs/s")
+        _add_memory(report, product)
         for what, lost in (("with its data", False), ("with Redis lost", True)):
+            if lost and not options.lost:
+                break
             product.stop()
             if lost:
                 shutil.rmtree(product.data / "redis")
             started = time.monotonic()
             product.start()
             report.add(f"cq up {what}", time.monotonic() - started, "s", "<= 60" if not lost else "")
-            report.add("first result after that", _first_result(product), "s")
-            for role, memory in _peaks(product).items():
-                report.add(f"{role}, most memory", memory / 1e6, "MB")
+            with Arrivals(product.bootstrap) as arrivals:
+                started = time.monotonic()
+                report.add("first result after that", arrivals.first_result() - started, "s")
+            _add_memory(report, product)
     report.write(folder, vars(options))
 
 
-def _first_result(product: Product) -> float:
-    """Return the seconds from publishing an event that one CQ matches to its result."""
-    consumer = Consumer({"bootstrap.servers": product.bootstrap, "group.id": "bench", "auto.offset.reset": "latest"})
-    places = [
-        TopicPartition("cq.results", number, consumer.get_watermark_offsets(TopicPartition("cq.results", number))[1])
-        for number in consumer.list_topics("cq.results").topics["cq.results"].partitions
-    ]
-    consumer.assign(places)
-    producer = Producer({"bootstrap.servers": product.bootstrap})
-    started = time.monotonic()
-    producer.produce(quotes.TOPIC, f'{{"symbol": "{quotes.symbol(0)}", "price": 0.0}}', partition=0)
-    producer.flush()
-    found = consumer.poll(_RESULT_SECONDS)
-    consumer.close()
-    if found is None or found.error() is not None:
-        raise RuntimeError("no result came")
-    return time.monotonic() - started
+def _add_memory(report: Report, product: Product) -> None:
+    """Report the most memory that each role has taken, and all of them in the meantime."""
+    for role, memory in _peaks(product).items():
+        report.add(f"{role}, most memory", memory / 1e6, "MB")
+    everything = [psutil.Process(pid) for pid in product.pids.values()]
+    everything += [child for each in everything for child in each.children(recursive=True)]
+    now = sum(each.memory_full_info().pss for each in {each.pid: each for each in everything}.values())
+    report.add("all processes now, what they share counted once", now / 1e6, "MB")
 
 
 def _peaks(product: Product) -> dict[str, int]:

@@ -1,0 +1,90 @@
+"""How long until it answers, and matches, again: the gateway or the evaluator killed, Redis lost with its files."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+from gateway.local.role import STEADY
+from gateway.sdk import Client
+from tests.benchmarks import quotes
+from tests.benchmarks.arrivals import Arrivals
+from tests.benchmarks.product import Product, open_product
+from tests.benchmarks.report import Report
+
+__all__ = ["add_options", "main"]
+
+_GOALS = {"gateway killed": 3, "evaluator killed": 15, "Redis lost": 15}
+_LOOK_SECONDS = 0.1
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the sizes."""
+    parser.add_argument("--held", type=int, default=100_000, help="CQs that are live meanwhile")
+    parser.add_argument("--times", type=int, default=5, help="how often each is done")
+    parser.add_argument("--broken", default=",".join(_GOALS), help="what is done")
+
+
+def main(options: argparse.Namespace, folder: Path) -> None:
+    """Measure and report."""
+    report = Report("recovery")
+    with open_product(results_dedicated_limit=0) as product, product.client("bench") as client:
+        client.create_stream(quotes.TOPIC, quotes.COLUMNS, partitions=quotes.PARTITIONS)
+        client.create_all(quotes.queries("q", options.held), timeout=600)
+        with Arrivals(product.bootstrap) as arrivals:
+            arrivals.first_result()
+            for what in options.broken.split(","):
+                took = [_measured(product, client, arrivals, what) for _ in range(options.times)]
+                awaited = "answers" if what == "gateway killed" else "matches"
+                report.add(f"{what}: {awaited} again, median", median(took), "s")
+                report.add(f"{what}: {awaited} again, at most", max(took), "s", f"<= {_GOALS[what]}")
+    report.write(folder, vars(options))
+
+
+def _measured(product: Product, client: Client, arrivals: Arrivals, what: str) -> float:
+    """Return the seconds from the fault until it works again, once all has been steady for long."""
+    _await_steady(product)
+    started = time.monotonic()
+    return _BREAK[what](product, client, arrivals) - started
+
+
+def _await_steady(product: Product) -> None:
+    """Return when a role that dies is started again at once: none did for long, and each is ready."""
+    since, before = time.monotonic(), dict[str, int]()
+    while time.monotonic() < since + STEADY + 1:
+        told = json.loads((product.data / "run" / "supervisor.json").read_text())
+        product.pids = {name: role["pid"] for name, role in told["roles"].items()}
+        if told["state"] != "ready" or product.pids != before:
+            since, before = time.monotonic(), product.pids
+        time.sleep(_LOOK_SECONDS)
+
+
+def _gateway(product: Product, client: Client, arrivals: Arrivals) -> float:
+    os.kill(product.pids["gateway"], signal.SIGKILL)
+    client.execute("SHOW CQS LIMIT 1")
+    return time.monotonic()
+
+
+def _evaluator(product: Product, client: Client, arrivals: Arrivals) -> float:
+    os.kill(product.pids["evaluator"], signal.SIGKILL)
+    return arrivals.first_result()
+
+
+def _redis(product: Product, client: Client, arrivals: Arrivals) -> float:
+    shutil.rmtree(product.data / "redis" / "appendonlydir")
+    os.kill(product.pids["redis"], signal.SIGKILL)
+    return arrivals.first_result()
+
+
+_BREAK: dict[str, Callable[[Product, Client, Arrivals], float]] = {
+    "gateway killed": _gateway,
+    "evaluator killed": _evaluator,
+    "Redis lost": _redis,
+}
