@@ -46,7 +46,7 @@ class DestinationResult(msgspec.Struct, frozen=True):
     member: str
     """The token of the CQ here, by which its reader knows its own `cq.leave`."""
     since: str | UnsetType = UNSET
-    """When the CQ came here, where that is not when it was created: a `cq.end` before it is another life's."""
+    """When the CQ came here, where that is not when it was created: a `cq.end` before it is another incarnation's."""
     filter: str | UnsetType = UNSET
     """From here on of a virtual destination."""
     select: str | UnsetType = UNSET

@@ -15,12 +15,12 @@ from gateway.commands.dead_letters import LONGEST_KEY, command_letter
 from gateway.commands.rates import CommandRates
 from gateway.commands.repeats import Repeats
 from gateway.commands.replies import Replies
-from gateway.commands.statements import Prepared, Statements
+from gateway.commands.statements import PreparedCommand, Statements
 from gateway.ends.ends import Ends
 from gateway.kafka import LARGEST_RECORD, Message, Outgoing, PlaceReader, Topics
 from gateway.metrics import COMMANDS, DEAD_LETTERS
+from gateway.state.command_ids import CommandIds
 from gateway.state.commit import Commits
-from gateway.state.remembered import Remembered
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.positions import Positions
 from grouping.model.errors import InputError, OperationalError
@@ -53,7 +53,7 @@ _UNIT_BYTES = 64 << 20
 _KEY_BYTES = 4096
 """Of the longest subscriber's name."""
 
-_Compiled = tuple[_Request, Prepared | InputError]
+_Compiled = tuple[_Request, PreparedCommand | InputError]
 """A command after compiling: what it asks for, or what is wrong with it."""
 
 
@@ -91,7 +91,7 @@ class Commands:
         """
         try:
             self._carry_out(messages)
-        except _TooMuch:
+        except _UnitTooLarge:
             self._working.open()
             self._statements.reload()
             middle = len(messages) // 2
@@ -104,7 +104,7 @@ class Commands:
         self._replies = Replies(self._replies_topic, self._reply_partitions, now_ms)
         requests = [request for message in messages if (request := self._decode(message, now_ms)) is not None]
         if self._replies.size > _UNIT_BYTES and len(messages) > 1:
-            raise _TooMuch
+            raise _UnitTooLarge
         self._run_unless_poisoned(requests, now_ms)
         offsets = {message.partition() or 0: (message.offset() or 0) + 1 for message in messages}
         self.commit(offsets, self._replies.records, self._replies.to_remember, now_ms)
@@ -144,7 +144,7 @@ class Commands:
             )
             self._replies.add(key, command.encoding, self._replies.reject(command.command_id, _text(key), refusal))
             return None
-        remember = Remembered.key(key, command.command_id)
+        remember = CommandIds.key(key, command.command_id)
         return _Request(message, key, command, remember, self._rates.refusal(key, now_ms))
 
     def _refuse_malformed(
@@ -193,14 +193,14 @@ class Commands:
         run: list[_Compiled] = []
         for request in requests:
             command = request.command
-            prepared: Prepared | InputError
+            prepared: PreparedCommand | InputError
             try:
                 prepared = request.refusal or self._statements.prepare(command.subscriber, command.text, now_ms)
             except InputError as error:
                 prepared = error
             except Exception as error:
                 raise _Poison(request) from error
-            if isinstance(prepared, Prepared) and prepared.on_streams:
+            if isinstance(prepared, PreparedCommand) and prepared.on_streams:
                 self._run(run, repeats, now_ms)
                 self._run([(request, prepared)], repeats, now_ms)
                 run = []
@@ -213,7 +213,7 @@ class Commands:
         self._commits.finish()
         repeats.read()
         fresh = (prepared for request, prepared in run if request.remember not in repeats)
-        self._statements.load(prepared for prepared in fresh if isinstance(prepared, Prepared))
+        self._statements.load(prepared for prepared in fresh if isinstance(prepared, PreparedCommand))
         for request, prepared in run:
             try:
                 self._one(request, prepared, repeats, now_ms)
@@ -222,9 +222,9 @@ class Commands:
             except Exception as error:
                 raise _Poison(request) from error
             if max(self._replies.size, repeats.size) > _UNIT_BYTES and len(self._replies.records) > 1:
-                raise _TooMuch
+                raise _UnitTooLarge
 
-    def _one(self, request: _Request, prepared: Prepared | InputError, repeats: Repeats, now_ms: int) -> None:
+    def _one(self, request: _Request, prepared: PreparedCommand | InputError, repeats: Repeats, now_ms: int) -> None:
         command, replies = request.command, self._replies
         try:
             first = replies.first(request.remember) or repeats.reply(request.remember)
@@ -242,7 +242,7 @@ class Commands:
         replies.add(request.key, command.encoding, reply, request.remember)
 
 
-class _TooMuch(Exception):
+class _UnitTooLarge(Exception):
     """The replies so far are too large for one unit of work; there are several commands."""
 
 

@@ -128,9 +128,9 @@ def _like(pattern: str) -> Callable[[str], bool]:
 def _cq(working: WorkingCopy, key: CqKey, next_tick: NextTick) -> dict[str, object]:
     cq = working.cq(key)
     assert cq is not None, "its name was listed"
-    holder = working.holder(cq.destination_id)
-    assert holder is not None, "a CQ has a destination"
-    destination = holder.destination
+    membership = working.membership(cq.destination_id)
+    assert membership is not None, "a CQ has a destination"
+    destination = membership.destination
     return {
         "cq": cq.name,
         "group": destination.group_id,

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from gateway.kafka import Outgoing
 from gateway.metrics import COMMANDS
-from gateway.state.remembered import NOT_REMEMBERED
+from gateway.state.command_ids import NOT_REMEMBERED
 from grouping.model.errors import InputError
 from schemas.codec import Encoding, Reply, decode_reply, encode_reply
 from schemas.partition import partition_of

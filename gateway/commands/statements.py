@@ -15,7 +15,7 @@ from gateway.commands.listing import show
 from gateway.commands.quarantines import Quarantines
 from gateway.kafka import Topics
 from gateway.registry.grid import next_tick
-from gateway.registry.placing import Asked
+from gateway.registry.placement import DestinationRequest
 from gateway.registry.registry import Registry
 from gateway.registry.streams import create_stream, describe_stream, drop_stream
 from gateway.state.match_counts import MatchCounts
@@ -50,7 +50,7 @@ from grouping.settings import Settings
 from grouping.statements.command import parse
 from grouping.statements.cq_text import CqText
 
-__all__ = ["Prepared", "Statements"]
+__all__ = ["PreparedCommand", "Statements"]
 
 Result = dict[str, object]
 
@@ -64,7 +64,7 @@ _ABOUT_CQ = DropCq | PauseCq | ResumeCq | AlterCq | DescribeCq | ExplainCq
 """Statements about a CQ that there is."""
 
 
-class Prepared(msgspec.Struct, frozen=True):
+class PreparedCommand(msgspec.Struct, frozen=True):
     """A command after parsing and compiling, before anything was looked up for it."""
 
     statement: Statement
@@ -81,7 +81,7 @@ class Create(msgspec.Struct, frozen=True):
 
     text: CqText
     query: CompiledQuery
-    asked: Asked
+    asked: DestinationRequest
 
 
 class Answer(NamedTuple):
@@ -115,7 +115,7 @@ class Statements:
         self.catalog = Catalog(self._working.streams.values())
         self._preparer = Preparer(self.catalog)
 
-    def prepare(self, subscriber: str, text: str, now_ms: int) -> Prepared:
+    def prepare(self, subscriber: str, text: str, now_ms: int) -> PreparedCommand:
         """Parse and compile a subscriber's text.
 
         Raises:
@@ -132,15 +132,15 @@ class Statements:
         if not (cut.is_cut or _CREATE_CQ.match(text)) and not isinstance(statement := parse(text), CreateCq):
             name = statement.name if isinstance(statement, _ABOUT_CQ) else ""
             on_streams = isinstance(statement, CreateStream | DropStream)
-            return Prepared(statement, CqKey.of(subscriber, name), on_streams=on_streams)
+            return PreparedCommand(statement, CqKey.of(subscriber, name), on_streams=on_streams)
         create, query = self._preparer.create(cut)
         create = with_digest_columns(create, query, self._settings.limits.top_rows)
         if create.publish.mode == "virtual":
             check_virtual(query)
         asked = self.registry.placing.asked(create, query, now_ms)
-        return Prepared(create, CqKey.of(subscriber, create.name), Create(cut, query, asked))
+        return PreparedCommand(create, CqKey.of(subscriber, create.name), Create(cut, query, asked))
 
-    def load(self, run: Iterable[Prepared]) -> None:
+    def load(self, run: Iterable[PreparedCommand]) -> None:
         """Look up what commands need that were compiled against the same streams, all at once."""
         keys, asked = [], []
         for prepared in run:
@@ -150,7 +150,7 @@ class Statements:
                 asked.append(prepared.create.asked)
         self.registry.load(keys, asked)
 
-    def carry_out(self, prepared: Prepared, position: str, now_ms: int) -> Answer:
+    def carry_out(self, prepared: PreparedCommand, position: str, now_ms: int) -> Answer:
         """Carry out a statement and return its result, and when it was carried out.
 
         Args:
@@ -180,7 +180,7 @@ class Statements:
                 return Answer(self._other(prepared, position, now_ms), now_ms)
         return Answer(self._cq(key, cq, now_ms), max(now_ms, cq.latest_ms))
 
-    def _other(self, prepared: Prepared, position: str, now_ms: int) -> Result:
+    def _other(self, prepared: PreparedCommand, position: str, now_ms: int) -> Result:
         """Carry out a statement that changes no CQ and return its result."""
         statement, key, registry = prepared.statement, prepared.key, self.registry
         match statement:
@@ -245,14 +245,14 @@ class Statements:
         return parts
 
     def _describe(self, key: CqKey, cq: Cq, now_ms: int) -> Result:
-        holder = self._working.holder(cq.destination_id)
-        assert holder is not None, "a CQ has a destination"
-        destination = holder.destination
+        membership = self._working.membership(cq.destination_id)
+        assert membership is not None, "a CQ has a destination"
+        destination = membership.destination
         matches: int | None
-        if holder.destination.mode == "virtual":
+        if membership.destination.mode == "virtual":
             matches, last_ms = None, None  # who sees a record of the group's is each reader's to tell
         else:
-            matches, last_ms = self.counts.of(holder.destination.stream_id, holder.number)
+            matches, last_ms = self.counts.of(membership.destination.stream_id, membership.number)
         described: Result = msgspec.to_builtins(self._cq(key, cq, now_ms))
         return described | {
             "text": str(cq.text),

@@ -1,6 +1,6 @@
-"""Notices of ends that are under way, kept in sheaves: those of one unit of work are one record, however many.
+"""Notices of ends that are under way, kept in batches: those of one unit of work are one record, however many.
 
-A sheaf lies on `cq.catalog` (key ``end/<sheaf>``) and in Redis until all its notices are done with; it is written anew
+A batch lies on `cq.catalog` (key ``end/<batch>``) and in Redis until all its notices are done with; it is written anew
 when some of them are, and gone with the last. So a million ends at one EXPIRE cost hundreds of records, not millions.
 """
 
@@ -19,7 +19,7 @@ from grouping.store.redis_store import mapped
 
 __all__ = ["EndNotices"]
 
-_SHEAF = 8000
+_BATCH = 8000
 """Notices in one record, at most: a few megabytes."""
 
 _encode = msgspec.json.encode
@@ -35,19 +35,19 @@ class EndNotices:
         """Those whose records are still to be written; those that were looked at longest ago come first."""
         self.lingering: dict[str, EndNotice] = {}
         """Those whose `cq.end` is out, so that only the topic is left to delete."""
-        self._sheaves: dict[str, set[str]] = {}
-        self._sheaf_of: dict[str, str] = {}
+        self._batches: dict[str, set[str]] = {}
+        self._batch_of: dict[str, str] = {}
         self._changed: set[str] = set()
 
     def reload(self) -> None:
         """Read the notices from the working copy."""
-        self.open, self.lingering, self._sheaves, self._sheaf_of, self._changed = {}, {}, {}, {}, set()
+        self.open, self.lingering, self._batches, self._batch_of, self._changed = {}, {}, {}, {}, set()
         self._working.ending = {}
         with mapped():
             bodies = self._working.redis.hgetall(self._working.key("ends"))
-        for sheaf, body in bodies.items():
+        for batch, body in bodies.items():
             notices = _decode(body)
-            self._bind(sheaf.decode(), notices)
+            self._bind(batch.decode(), notices)
             for notice in notices:
                 self._note_end(notice)
         self._changed.clear()
@@ -55,12 +55,12 @@ class EndNotices:
     def add(self, notices: Iterable[EndNotice]) -> list[CatalogChange]:
         """Take up the ends that a unit of work brings, and return what the catalog is told."""
         left = map(self._behind, notices)
-        while some := list(islice(left, _SHEAF)):
+        while some := list(islice(left, _BATCH)):
             self._bind(secrets.token_hex(8), some)
         return self.changes()
 
     def _behind(self, notice: EndNotice) -> EndNotice:
-        """Return an end with the one that comes before it: a destination's lives end in their order."""
+        """Return an end with the one that comes before it: a destination's incarnations end in their order."""
         name = notice.destination.destination_id
         before_ms = 0 if notice.members else self._working.ending.get(name, 0)
         self._note_end(notice)
@@ -72,17 +72,17 @@ class EndNotices:
             ending[name] = max(notice.ended_ms, ending.get(name, 0))
 
     def held_up(self, notice: EndNotice) -> bool:
-        """Tell whether the end of the life before is still to be written."""
+        """Tell whether the end of the incarnation before is still to be written."""
         return bool(notice.after_ms) and end_key(notice.destination.destination_id, notice.after_ms) in self.open
 
-    def _bind(self, sheaf: str, notices: list[EndNotice]) -> None:
-        keys = self._sheaves[sheaf] = set()
+    def _bind(self, batch: str, notices: list[EndNotice]) -> None:
+        keys = self._batches[batch] = set()
         for notice in notices:
             key = notice.key
             (self.lingering if notice.written else self.open)[key] = notice
-            self._sheaf_of[key] = sheaf
+            self._batch_of[key] = batch
             keys.add(key)
-        self._changed.add(sheaf)
+        self._changed.add(batch)
 
     def next(self, most: int) -> Iterator[EndNotice]:
         """Return open notices to look at; they come last the next time, so that those that wait hold up no others."""
@@ -96,16 +96,16 @@ class EndNotices:
         self._take(key)
         (self.lingering if notice.written else self.open)[key] = notice
         self._note_end(notice)
-        self._changed.add(self._sheaf_of[key])
+        self._changed.add(self._batch_of[key])
 
     def remove(self, notice: EndNotice) -> None:
         """Forget an end that is done with; nothing happens where there is none."""
         key = notice.key
-        sheaf = self._sheaf_of.pop(key, None)
-        if sheaf is not None:
+        batch = self._batch_of.pop(key, None)
+        if batch is not None:
             self._take(key)
-            self._sheaves[sheaf].discard(key)
-            self._changed.add(sheaf)
+            self._batches[batch].discard(key)
+            self._changed.add(batch)
 
     def _take(self, key: str) -> None:
         notice = self.open.pop(key, None)
@@ -115,14 +115,14 @@ class EndNotices:
             del self._working.ending[notice.destination.destination_id]
 
     def changes(self) -> list[CatalogChange]:
-        """Put the sheaves that changed into the unit of work, and return what the catalog is told."""
+        """Put the batches that changed into the unit of work, and return what the catalog is told."""
         changes: list[CatalogChange] = []
-        for sheaf in self._changed:
-            keys = self._sheaves[sheaf]
+        for batch in self._changed:
+            keys = self._batches[batch]
             body = _encode([self.open.get(key) or self.lingering[key] for key in keys]) if keys else None
             if not keys:
-                del self._sheaves[sheaf]
-            self._working.set_field("ends", sheaf, body)
-            changes.append((f"end/{sheaf}".encode(), body))
+                del self._batches[batch]
+            self._working.set_field("ends", batch, body)
+            changes.append((f"end/{batch}".encode(), body))
         self._changed.clear()
         return changes

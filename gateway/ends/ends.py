@@ -23,7 +23,7 @@ from gateway.state.records import Destination, EndNotice, instant
 from gateway.state.table_upkeep import oldest_pin
 from gateway.state.unit import virtual_groups, virtual_part
 from gateway.state.working_copy import WorkingCopy
-from gateway.timers.frontier import covers
+from gateway.timers.watermark import covers
 from gateway.topics.positions import dedicated_topic, topic_of
 from gateway.topics.result_topics import ResultTopics
 from grouping.settings import Settings
@@ -105,11 +105,11 @@ class Ends:
         return records, changes
 
     def _load(self, notices: Iterable[EndNotice]) -> None:
-        self._working.load_holders(notice.destination.destination_id for notice in notices)
+        self._working.load_memberships(notice.destination.destination_id for notice in notices)
 
     def _lives(self, notice: EndNotice) -> bool:
         """Tell whether somebody is, or is again, where a CQ went; loaded."""
-        return self._working.holder(notice.destination.destination_id) is not None
+        return self._working.membership(notice.destination.destination_id) is not None
 
     def _due(self, notices: Iterable[EndNotice], epoch: int) -> Iterator[EndNotice]:
         """Yield those to whose destinations nothing is written any more that is theirs."""
@@ -143,8 +143,8 @@ class Ends:
         """Tell whether all who share a destination expire with those who left it, so that its end may tell them all."""
         if not notice.members or notice.reason != "expired":
             return False
-        holder = self._working.holder(notice.destination.destination_id)
-        return holder is not None and not holder.outlives(notice.ended_ms)
+        membership = self._working.membership(notice.destination.destination_id)
+        return membership is not None and not membership.outlives(notice.ended_ms)
 
     def _committed(self, stream_id: str) -> Mapping[str, int] | None:
         """Return by source partition how far a stream is evaluated; None for one that is gone, and holds up nothing."""

@@ -8,8 +8,8 @@ from gateway.kafka import Outgoing
 from gateway.state.commit import Commits
 from gateway.state.records import EndNotice
 from gateway.state.working_copy import WorkingCopy
-from gateway.timers.cuts import life_of
-from gateway.timers.deliver import Ready, digest_records
+from gateway.timers.cuts import incarnation_of
+from gateway.timers.deliver import DueDigest, digest_records
 from gateway.timers.pending_index import store_key
 from gateway.timers.timers import Timers
 from grouping.settings import Settings
@@ -82,7 +82,7 @@ class LastDigests:
         armed_ms = self._timers.armed_ms(notice.destination)
         return armed_ms is None or armed_ms > last_ms
 
-    def _records(self, notice: EndNotice, ready: Ready) -> list[Outgoing]:
+    def _records(self, notice: EndNotice, ready: DueDigest) -> list[Outgoing]:
         records: list[Outgoing] = []
         size = 0
         for record in digest_records(self._settings, self._working, ready, notice.ended_ms):
@@ -106,15 +106,15 @@ class LastDigests:
             self._last_ticks.pop(notice.key, None)
         timed = [notice for notice in timed if not notice.members]
         owed = [notice for notice in timed if self.owes(notice)]
-        holders = self._working.holders
-        living = [notice.destination for notice in owed if holders[notice.destination.destination_id] is not None]
+        memberships = self._working.memberships
+        living = [notice.destination for notice in owed if memberships[notice.destination.destination_id] is not None]
         self._timers.retention.let_go(((notice.destination, _store(notice)) for notice in owed), living)
         self._timers.retention.drop_unread(_store(notice) for notice in timed)
-        lives = [life_of(notice.destination.destination_id, notice.timed) for notice in timed]
-        for life in lives:
-            self._working.set_field("cursors", life, None)
+        incarnations = [incarnation_of(notice.destination.destination_id, notice.timed) for notice in timed]
+        for incarnation in incarnations:
+            self._working.set_field("cursors", incarnation, None)
         topic = self._settings.topic("ticks")
-        return [Outgoing(topic, f"cursor/{life}".encode(), None, (), 0) for life in lives]
+        return [Outgoing(topic, f"cursor/{incarnation}".encode(), None, (), 0) for incarnation in incarnations]
 
 
 def _pending(notice: EndNotice) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gateway.kafka import Topics
 from gateway.registry.registry import Registry
-from gateway.state.stored import unpack_key
+from gateway.state.stored_form import unpack_key
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.timers import Timers
 from grouping.store.redis_store import mapped

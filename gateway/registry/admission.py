@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from gateway.registry.admitted import Admitted
+from gateway.registry.expectations import Expectations
 from gateway.registry.table_memory import TableMemory
 from gateway.state.records import Destination
 from gateway.state.working_copy import WorkingCopy
@@ -46,7 +46,7 @@ class Admission:
         self._limits = settings.limits
         self._working = working
         self._known: dict[str, tuple[int, StreamStatistics]] = {}
-        self._admitted: dict[tuple[str, str], Admitted] = {}
+        self._admitted: dict[tuple[str, str], Expectations] = {}
         self._groups: dict[str, _Group] = {}
         """What the statistics say of groups, as long as they are used."""
         self._shapes: dict[str, _Shape] = {}
@@ -119,7 +119,7 @@ class Admission:
         admitted = None
         # Where keys alone decide, a few hot values in a sample say little of all others: what was observed does.
         if shape.path.kind != "hash" or shape.path.residual:
-            admitted = self._admitted.setdefault((plan.stream_id, plan.group_id), Admitted())
+            admitted = self._admitted.setdefault((plan.stream_id, plan.group_id), Expectations())
         return _Group(known, shape, rows, candidates, observed, admitted)
 
     def _shape(self, plan: GroupPlan) -> _Shape:
@@ -196,7 +196,7 @@ class _Group(NamedTuple):
     """Rows that its index leaves, per event."""
     observed: float
     """Matches per event."""
-    admitted: Admitted | None
+    admitted: Expectations | None
     """None where only what was observed counts."""
 
 

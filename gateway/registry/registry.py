@@ -13,13 +13,13 @@ import msgspec
 
 from gateway.registry.admission import Admission
 from gateway.registry.grid import next_tick
-from gateway.registry.placing import Asked, Placing
+from gateway.registry.placement import DestinationRequest, Placement
 from gateway.registry.stays import Stays
 from gateway.state.records import CatalogCq, Cq, Destination, EndNotice, TriggerSpec, instant, millis
 from gateway.state.unit import CqKey
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.positions import Positions
-from grouping.digests.cursor import sights_since
+from grouping.digests.cursor import visibility_since
 from grouping.model.catalog import Stream
 from grouping.model.errors import InputError, near_name
 from grouping.model.group import CompiledQuery, GroupPlan, SelectList
@@ -55,7 +55,7 @@ class Registry:
         self._positions = positions
         self.admission = Admission(settings, working)
         """What the streams' statistics say; refuses what would cost too much."""
-        self.placing = Placing(settings, working, positions)
+        self.placing = Placement(settings, working, positions)
         self._wanted: dict[str, Destination] = {}
         """What this unit's commands ask for, by id."""
         self.changes: list[CatalogChange] = []
@@ -63,12 +63,12 @@ class Registry:
         self.stays = Stays(working)
         """Where CQs came and went in this unit."""
 
-    def load(self, keys: Iterable[CqKey], asked: Iterable[Asked]) -> None:
+    def load(self, keys: Iterable[CqKey], asked: Iterable[DestinationRequest]) -> None:
         """Look up CQs, the destinations that are asked for, and where readers of these will begin."""
         wanted, working = self.placing.place(asked), self._working
         self._wanted |= wanted
         working.load(keys, wanted.values())
-        names = [name for name, each in wanted.items() if each.mode == "dedicated" and working.holder(name) is None]
+        names = [name for name, each in wanted.items() if each.mode == "dedicated" and working.membership(name) is None]
         self._positions.prepare(names[: self.placing.room()], wanted.keys() & working.dedicated)
 
     def create(
@@ -112,7 +112,7 @@ class Registry:
             )
         destination = self._destination(destination_id)
         _check_ticks(destination.trigger, start_ms, now_ms)
-        if self._working.holder(destination_id) is None:
+        if self._working.membership(destination_id) is None:
             self.admission.check(query, destination, now_ms)
         cq = Cq(statement.name, text, destination.destination_id, now_ms, self._begin(destination), start_ms, expire_ms)
         if old is not None and old.destination_id == cq.destination_id:
@@ -122,8 +122,8 @@ class Registry:
 
     def _destination(self, destination_id: str) -> Destination:
         """Return a destination that is loaded: as it is, or a new one if there may be one more."""
-        holder = self._working.holder(destination_id)
-        return self.placing.new(self._wanted[destination_id]) if holder is None else holder.destination
+        membership = self._working.membership(destination_id)
+        return self.placing.new(self._wanted[destination_id]) if membership is None else membership.destination
 
     def _begin(self, destination: Destination) -> int | tuple[int, ...]:
         if destination.mode == "virtual":
@@ -280,20 +280,20 @@ class Registry:
 
     def shorten(self, needed: Mapping[str, tuple[int, int]]) -> None:
         """Forget what timer-based destinations saw before the epochs and versions of the tables that still matter."""
-        self._working.load_holders(needed)
+        self._working.load_memberships(needed)
         for name, table in needed.items():
-            holder = self._working.holder(name)
-            if holder is not None:
-                history = sights_since(holder.timed.history, table)
-                note = msgspec.structs.replace(holder.timed, history=history)
+            membership = self._working.membership(name)
+            if membership is not None:
+                visibility = visibility_since(membership.timed.visibility, table)
+                note = msgspec.structs.replace(membership.timed, visibility=visibility)
                 self._working.set_timed(name, note)
                 self.changes.append((f"timed/{name}".encode(), msgspec.json.encode(note)))
 
     def destination_of(self, cq: Cq) -> Destination:
         """Return where a CQ's results go."""
-        holder = self._working.holder(cq.destination_id)
-        assert holder is not None, "a CQ has a destination"
-        return holder.destination
+        membership = self._working.membership(cq.destination_id)
+        assert membership is not None, "a CQ has a destination"
+        return membership.destination
 
     def note_stream(self, stream: Stream, *, gone: bool = False) -> None:
         """Note a stream that was created or dropped for the catalog."""
@@ -302,11 +302,11 @@ class Registry:
     def finish(self, now_ms: int) -> tuple[list[CatalogChange], list[EndNotice]]:
         """Return what the unit is to write to the catalog and which destinations it ended, and begin the next one."""
         unused = ((f"part/{stream_id}/{name}".encode(), None) for stream_id, name in self._working.unused_parts())
-        sights = (
+        visibility = (
             (f"timed/{name}".encode(), None if note is None else _encode(note))
-            for name, note in self._working.note_sights(now_ms).items()
+            for name, note in self._working.note_visibility(now_ms).items()
         )
-        changes, notices = [*self.changes, *sights, *unused], self.stays.finish()
+        changes, notices = [*self.changes, *visibility, *unused], self.stays.finish()
         self.changes, self._wanted = [], {}
         return changes, notices
 

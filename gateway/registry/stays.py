@@ -1,7 +1,7 @@
 """Stays of CQs in their destinations: when they begin and end, and what is told when they do.
 
-A destination may end and be taken up again within one unit of work. Readers tell the lives apart by their times, so a
-stay begins later than whatever ended in its place.
+A destination may end and be taken up again within one unit of work. Readers tell incarnations apart by their times,
+so a stay begins later than whatever ended in its place.
 """
 
 from __future__ import annotations

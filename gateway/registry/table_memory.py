@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gateway.registry.admitted import Admitted
+from gateway.registry.expectations import Expectations
 from gateway.state.records import Destination
 from gateway.state.working_copy import WorkingCopy
 from grouping.compiler.stream_statistics import StreamStatistics
@@ -28,7 +28,7 @@ class _Stream:
     """Bytes that workers hold, or that the rows there were at first are reckoned to take."""
     told: tuple[int, int] = (0, 0)
     """The version of the tables that `base` is of."""
-    admitted: Admitted = field(default_factory=Admitted)
+    admitted: Expectations = field(default_factory=Expectations)
 
 
 class TableMemory:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from gateway.sdk.errors import Closed, TransportError
-from gateway.sdk.outbox import Outbox, Pending
+from gateway.sdk.outbox import CommandUnderWay, Outbox
 from gateway.sdk.transport import Inbox, Sender
 from schemas.partition import partition_of
 
@@ -58,7 +58,7 @@ class Exchange:
         with self._lock:
             self._listen(seconds)
 
-    def submit(self, texts: Sequence[str], *, timeout: float, command_id: str | None = None) -> list[Pending]:
+    def submit(self, texts: Sequence[str], *, timeout: float, command_id: str | None = None) -> list[CommandUnderWay]:
         """Queue statements in their order; `step` sends them.
 
         Args:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from gateway.sdk import statements
 from gateway.sdk.errors import CommandRejected
-from gateway.sdk.outbox import Pending
+from gateway.sdk.outbox import CommandUnderWay
 from gateway.sdk.results import ContinuousQuery, Reply
 
 __all__ = ["Operation", "accepted"]
@@ -22,7 +22,7 @@ Operation = Generator[str, Reply, T]
 """Yields statements, is sent their replies, returns a result."""
 
 
-def accepted(pending: Pending) -> Reply:
+def accepted(pending: CommandUnderWay) -> Reply:
     """Return the reply of an accepted command.
 
     Raises:

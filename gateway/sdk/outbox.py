@@ -11,7 +11,7 @@ import msgspec
 from gateway.sdk.errors import CommandRejected, NoReply, TransportError, rejection
 from gateway.sdk.results import Reply
 
-__all__ = ["Outbox", "Pending"]
+__all__ = ["Outbox", "CommandUnderWay"]
 
 _RETRY_SECONDS = 1.0
 """How long after an `unavailable` the command goes out again."""
@@ -29,7 +29,7 @@ _decode_reply = msgspec.json.Decoder(Reply).decode
 _encode = msgspec.json.Encoder().encode
 
 
-class Pending:
+class CommandUnderWay:
     """One command and, once it came, its outcome."""
 
     __slots__ = ("command_id", "deadline", "error", "record", "reply", "send_at", "timeout")
@@ -83,8 +83,8 @@ class Outbox:
         self._silence = self._patience = silence
         self._run = uuid.uuid4().hex
         self._count = 0
-        self._pending: dict[str, Pending] = {}
-        self._unsent: deque[Pending] = deque()
+        self._pending: dict[str, CommandUnderWay] = {}
+        self._unsent: deque[CommandUnderWay] = deque()
         self._heard_at = clock()
         self._next_tick_at = clock()
 
@@ -92,7 +92,7 @@ class Outbox:
         """How many commands wait for their outcome."""
         return len(self._pending)
 
-    def submit(self, text: str, *, timeout: float, command_id: str | None = None) -> Pending:
+    def submit(self, text: str, *, timeout: float, command_id: str | None = None) -> CommandUnderWay:
         """Queue a statement; `timeout` in seconds. A command id that still waits is joined, not sent twice."""
         if command_id is None:
             self._count += 1
@@ -103,12 +103,12 @@ class Outbox:
         if not self._pending:
             self._heard_at, self._patience = now, self._silence
         record = _encode({"command_id": command_id, "subscriber": self._subscriber, "text": text})
-        pending = Pending(command_id, record, now=now, timeout=timeout)
+        pending = CommandUnderWay(command_id, record, now=now, timeout=timeout)
         self._pending[command_id] = pending
         self._unsent.append(pending)
         return pending
 
-    def unsent(self) -> Iterator[Pending]:
+    def unsent(self) -> Iterator[CommandUnderWay]:
         """Yield what is to be sent now, in order; each is taken out when the next is asked for."""
         while self._unsent:
             pending = self._unsent[0]
@@ -133,7 +133,7 @@ class Outbox:
         pending.reply = reply
         del self._pending[pending.command_id]
 
-    def refuse(self, pending: Pending, error: TransportError) -> None:
+    def refuse(self, pending: CommandUnderWay, error: TransportError) -> None:
         """Record that Kafka will not take a command."""
         pending.error = error
         self._pending.pop(pending.command_id, None)

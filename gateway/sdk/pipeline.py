@@ -10,7 +10,7 @@ from itertools import islice
 from gateway.sdk import statements
 from gateway.sdk.errors import CommandRejected, SomeRejected
 from gateway.sdk.exchange import MOST_UNDER_WAY, Exchange
-from gateway.sdk.outbox import Pending
+from gateway.sdk.outbox import CommandUnderWay
 from gateway.sdk.results import Reply
 
 __all__ = ["Item", "Outcome", "Pipeline", "Progress", "Rejected", "Tally", "checked", "counted"]
@@ -67,7 +67,7 @@ class Pipeline:
         self._take = take
         self._timeout = timeout
         self._progress = progress
-        self._waiting: deque[Pending] = deque()
+        self._waiting: deque[CommandUnderWay] = deque()
         self._answered = 0
         self._exhausted = False
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.sdk.closing import Closing
+from gateway.sdk.cq_end import CqEnd
 from gateway.sdk.cursor import Place
 from gateway.sdk.record import (
     DIGEST,
@@ -54,7 +54,7 @@ class Reader:
         self._rows: dict[tuple[int, int], Mapping[str, Any] | None] = {}
         """Partition and offset of a virtual destination's records that were sifted → row, or None for no match."""
         self._end = place.end
-        self.closing: Closing | None = None
+        self.closing: CqEnd | None = None
         """The CQ's end, known but not reached."""
 
     @property
@@ -92,7 +92,7 @@ class Reader:
 
     def close(self, end: End) -> None:
         """Have the reading end when all is read that is there now."""
-        self.closing = Closing(end)
+        self.closing = CqEnd(end)
 
     def settle(self, reached: Mapping[tuple[str, int], int]) -> End | None:
         """Return the CQ's end if it is closing, and all that was there has been handed over.
@@ -253,7 +253,7 @@ class Reader:
     def _finish(self, end: End, record: Fields) -> End | None:
         if len(self._next) > 1:
             # Results that were written before may lie in other partitions, and not be read yet.
-            self.closing = self.closing or Closing(end, (record.partition, record.offset))
+            self.closing = self.closing or CqEnd(end, (record.partition, record.offset))
             return None
         self._end = end
         return end

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from gateway.state.unit_writing import SHELVES, shelf
+from gateway.state.unit_writing import SHELVES, hash_of
 from gateway.state.working_copy import WorkingCopy
 from grouping.store.redis_store import StoreLost, mapped
 
@@ -60,7 +60,7 @@ class Audit:
         for stream_id in stream_ids:
             parts = working.parts.get(stream_id, {})
             wanted["parts", stream_id] = len(parts)
-            wanted |= {(name, stream_id): count for name, count in Counter(map(shelf, parts)).items() if name}
+            wanted |= {(name, stream_id): count for name, count in Counter(map(hash_of, parts)).items() if name}
         with mapped():
             pipeline = working.redis.pipeline(transaction=False)
             for name in wanted:

@@ -106,7 +106,7 @@ class CatalogReplay:
     def _apply_timed(self) -> None:
         """Give timer-based destinations back what they have seen, at versions that are not replayed."""
         for chunk in _chunks(self._timed):
-            self._working.load_holders(chunk)
+            self._working.load_memberships(chunk)
             for name in chunk:
                 self._working.set_timed(name, self._timed[name])
             self._working.commit({})

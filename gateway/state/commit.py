@@ -16,9 +16,9 @@ from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from gateway.kafka import CommandConsumer, Outgoing, TransactionalWriter
+from gateway.state.command_ids import CommandIds
 from gateway.state.commit_mark import MARK_KEY, CommitMark
 from gateway.state.journal import Journal, Position
-from gateway.state.remembered import Remembered
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
@@ -34,7 +34,7 @@ class Commits:
         self._settings = settings
         self._working = working
         self._consumer = consumer
-        self.remembered = Remembered(settings, working)
+        self.remembered = CommandIds(settings, working)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
         self._published: Future[None] | None = None
         """Kafka's half of the last commit, until it is known to be done."""
@@ -120,7 +120,7 @@ class Commits:
         """Have it looked up where the replies to commands lie that were seen before; the last unit's count once done.
 
         Args:
-            keys: Of the commands' ids, as `Remembered.key` makes them.
+            keys: Of the commands' ids, as `CommandIds.key` makes them.
             now_ms: The present.
         """
         return self._thread.submit(self.remembered.find, keys, now_ms)

@@ -27,7 +27,7 @@ class CommitMark(msgspec.Struct, frozen=True):
     """What a commit says of itself."""
 
     epoch: int
-    """Of the tables that it fell on: each life of Redis has one of its own."""
+    """Of the tables that it fell on: each incarnation of Redis has one of its own."""
     number: int
     """Of its journal; they only grow."""
     offsets: dict[int, int]

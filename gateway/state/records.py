@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import msgspec
 
-from grouping.digests.cursor import Sight, Window
+from grouping.digests.cursor import VisibilityInterval, Window
 from grouping.model.group import ConstantRow, SelectList, parse_constants, pending_id
 from grouping.model.query import ChangeBased, CronBased, DigestClause, PackedDigest, TimerBased, Trigger
 from grouping.statements.cq_text import CqText
@@ -20,9 +20,9 @@ __all__ = [
     "Cq",
     "Destination",
     "EndNotice",
-    "Holder",
+    "Membership",
     "PENDING_PARTITIONS",
-    "Sight",
+    "VisibilityInterval",
     "TimedNote",
     "TriggerSpec",
     "Window",
@@ -107,7 +107,7 @@ class Destination(msgspec.Struct, frozen=True, array_like=True):
 
 
 ALWAYS = ","
-"""The window without bounds, as a holder's key."""
+"""The window without bounds, as a membership's key."""
 
 PENDING_PARTITIONS = 16
 """Of `cq.pending`; fixed, since the place of stored matches follows from it."""
@@ -185,7 +185,7 @@ class CatalogCq(msgspec.Struct, frozen=True):
 class TimedNote(msgspec.Struct, array_like=True, frozen=True):
     """What a timer-based destination has seen and when it began, key `timed/<destination>` on `cq.catalog`."""
 
-    history: tuple[Sight, ...] = ()
+    visibility: tuple[VisibilityInterval, ...] = ()
     """Oldest first. A stored match is the destination's if it saw its time at the version that met the event."""
     born_ms: int = 0
     """When its first CQ was accepted."""
@@ -200,7 +200,7 @@ class TimedNote(msgspec.Struct, array_like=True, frozen=True):
     """EXPIRE of the last CQ that was not paused, while paused ones share the destination; 0 when there was none."""
 
 
-class Holder(msgspec.Struct, array_like=True):
+class Membership(msgspec.Struct, array_like=True):
     """A destination with its members."""
 
     destination: Destination
@@ -254,9 +254,9 @@ def _window_key(start: int | None, expire: int | None) -> str:
 
 
 class EndNotice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The end of one life of a destination, or members that left it to others, until all of it is done.
+    """The end of one incarnation of a destination, or members that left it to others, until all of it is done.
 
-    A life begins with the first member and ends with the last; the destination may be taken up again at once.
+    A incarnation begins with the first member and ends with the last; the destination may be taken up again at once.
     """
 
     destination: Destination
@@ -278,7 +278,7 @@ class EndNotice(msgspec.Struct, frozen=True, omit_defaults=True):
     members: tuple[str, ...] = ()
     """The tokens of members that left it to others; none where it ended."""
     after_ms: int = 0
-    """When the life before ended whose `cq.end` was still to be written, and comes first; else 0."""
+    """When the incarnation before ended whose `cq.end` was still to be written, and comes first; else 0."""
     written_ms: int = 0
     """When `cq.end` was written; 0 where an earlier version noted only that it was."""
 
@@ -289,7 +289,7 @@ class EndNotice(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def key(self) -> str:
-        """What it is known by: one life of a destination ends later than the one before, and a member leaves once."""
+        """What it is known by: an incarnation of a destination ends later than that before; a member leaves once."""
         name = self.destination.destination_id
         return f"{name}/leave/{self.members[0]}" if self.members else end_key(name, self.ended_ms)
 

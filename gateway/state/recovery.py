@@ -19,11 +19,11 @@ import msgspec
 
 from gateway.kafka import CommandConsumer, LogReader, Message, Outgoing, Topics
 from gateway.state.catalog_replay import CatalogReplay, last_mark
+from gateway.state.command_ids import CommandIds, is_remembered
 from gateway.state.commit import Commits
 from gateway.state.commit_mark import CatalogUnreadable, CommitMark
 from gateway.state.journal import FORMAT, Journal, Position
 from gateway.state.members import SECRET_BYTES
-from gateway.state.remembered import Remembered, is_remembered
 from gateway.state.working_copy import WorkingCopy
 from grouping.settings import Settings
 from grouping.store.redis_store import mapped
@@ -39,7 +39,7 @@ _TOMBSTONES_MS = 12 * 3_600_000
 """The catalog keeps what tells of a removal for a day: a Redis that is older may never learn of it."""
 
 
-class _Confirmed(msgspec.Struct, frozen=True):
+class _EpochNote(msgspec.Struct, frozen=True):
     """What Redis says of its tables."""
 
     epoch: int = 0
@@ -228,7 +228,7 @@ class Recovery:
             ends[f"replies-read:{partition}"] = str(offset + 1)
             headers, key = message.headers(), message.key()
             if headers and key and is_remembered(headers):
-                name = Remembered.key(_bytes(key), _bytes(headers[0][1]).decode("utf-8", "surrogatepass"))
+                name = CommandIds.key(_bytes(key), _bytes(headers[0][1]).decode("utf-8", "surrogatepass"))
                 places.setdefault(name, (partition, offset))
         known = self._commits.remembered.find(list(places), now_ms)
         fresh = {name: place for name, place in places.items() if name not in known}
@@ -243,11 +243,11 @@ class Recovery:
             reader.close()
 
 
-def _confirmed(body: bytes | None) -> _Confirmed:
+def _confirmed(body: bytes | None) -> _EpochNote:
     try:
-        return msgspec.json.decode(body or b"{}", type=_Confirmed)
+        return msgspec.json.decode(body or b"{}", type=_EpochNote)
     except msgspec.MsgspecError:
-        return _Confirmed()
+        return _EpochNote()
 
 
 def _is_written(journal: Journal, mark: CommitMark | None, reached: Mapping[int, int]) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gateway.state.leaving import Leaving
-from gateway.state.records import Destination, Holder, Window
+from gateway.state.departures import Departures
+from gateway.state.records import Destination, Membership, Window
 from grouping.store.constant_table import Block, Entry
 
 __all__ = ["TableEntries", "rows_of", "table_entries"]
@@ -15,14 +15,14 @@ TableEntries = tuple[int, list[tuple[tuple[int, ...], list[Window]]]]
 _NONE: TableEntries = (0, [])
 
 
-def table_entries(holder: Holder | None, leaving: Leaving | None) -> TableEntries:
+def table_entries(membership: Membership | None, leaving: Departures | None) -> TableEntries:
     """Return the entries of a destination; each record time is in one of them, so that it gets an event once."""
-    seen = [] if holder is None else holder.seen
+    seen = [] if membership is None else membership.seen
     entries: list[tuple[tuple[int, ...], list[Window]]] = [((), seen)] if seen else []
     if leaving is not None:
         entries += leaving.entries(seen)
         return (leaving.number, entries) if entries else _NONE
-    return (holder.number, entries) if holder is not None and entries else _NONE
+    return (membership.number, entries) if membership is not None and entries else _NONE
 
 
 def rows_of(destination: Destination, entries: TableEntries) -> Iterator[Entry]:

@@ -11,9 +11,18 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from gateway.state.leaving import Leaving
+from gateway.state.departures import Departures
 from gateway.state.names import Names
-from gateway.state.records import Cq, Destination, Holder, Sight, TimedNote, Window, feed_of, joined_with
+from gateway.state.records import (
+    Cq,
+    Destination,
+    Membership,
+    TimedNote,
+    VisibilityInterval,
+    Window,
+    feed_of,
+    joined_with,
+)
 from gateway.state.table_entries import TableEntries, rows_of, table_entries
 from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList
@@ -54,12 +63,12 @@ class Unit:
         """
         self.dedicated: set[str] = set()
         """Live dedicated destinations."""
-        self.leaving: dict[str, Leaving] = {}
+        self.leaving: dict[str, Departures] = {}
         """What members that left have yet to get, by destination."""
         self.vacant: Counter[str] = Counter()
         """By stream: how many of these have no members, and keep their numbers."""
         self.ending: dict[str, int] = {}
-        """By destination: when the last of its lives ended whose `cq.end` is still to be written."""
+        """By destination: when the last of its incarnations ended whose `cq.end` is still to be written."""
         self.epoch = 0
         """The confirmed epoch of the tables."""
         self.joined: list[tuple[str, str]] = []
@@ -80,7 +89,7 @@ class Unit:
         self.changed_cqs: set[CqKey] = set()
         self.timed: dict[CqKey, bool] = {}
         """CQs that begin or cease to be timer-based ones, which SHOW TIMERS lists."""
-        self.holders: dict[str, Holder | None] = {}
+        self.memberships: dict[str, Membership | None] = {}
         self.touched: dict[str, tuple[Destination, list[Window]]] = {}
         self.touched_timed: list[str] = []
         """Those of them that are timer-based."""
@@ -103,9 +112,9 @@ class Unit:
         """Return a CQ; it must have been loaded."""
         return self.cqs[key]
 
-    def holder(self, destination_id: str) -> Holder | None:
+    def membership(self, destination_id: str) -> Membership | None:
         """Return a destination with its members; it must have been loaded."""
-        return self.holders[destination_id]
+        return self.memberships[destination_id]
 
     def put(self, key: CqKey, cq: Cq, destination: Destination, *parts: GroupPlan | SelectList) -> Destination | None:
         """Let a CQ join its destination, which is made when it is the first; one of the same name leaves its own.
@@ -121,25 +130,25 @@ class Unit:
         """
         stream_id = destination.stream_id
         for joined in joined_with(destination):
-            holder = self._touch(joined)
-            if holder is None:
+            membership = self._touch(joined)
+            if membership is None:
                 leaving = self.leaving.get(joined.destination_id)
                 if leaving is None:
                     number = self._take_number(stream_id)
                 else:
                     number = leaving.number
                     self.vacant[stream_id] -= 1
-                holder = self.holders[joined.destination_id] = Holder(joined, number)
+                membership = self.memberships[joined.destination_id] = Membership(joined, number)
                 if joined.trigger.timed:
                     self.new_readers.add(joined.destination_id)
                     begin = cq.since_ms if cq.start_ms is None else cq.start_ms
                     store = feed_of(joined)
-                    holder.timed = TimedNote(
+                    membership.timed = TimedNote(
                         born_ms=cq.since_ms, from_ms=begin, store=store.destination_id, partition=store.partition
                     )
                 if joined.mode == "dedicated":
                     self.dedicated.add(joined.destination_id)
-            holder.count(cq, 1)
+            membership.count(cq, 1)
         counts, changed = self.parts.setdefault(stream_id, {}), self.changed_parts
         for part_id in _used_parts(cq, destination):
             if part_id in counts:
@@ -191,7 +200,7 @@ class Unit:
         self._touch(destination)
         if (leaving := self.leaving.get(name)) is not None:
             self._keep_leaving(name, leaving.passed(until))
-            if name not in self.leaving and self.holders[name] is None and stream_id in self.streams:
+            if name not in self.leaving and self.memberships[name] is None and stream_id in self.streams:
                 self._free(stream_id, leaving.number)
                 self.vacant[stream_id] -= 1
             # Until then a batch may have asked for its plan, whoever has dropped it.
@@ -204,7 +213,7 @@ class Unit:
         leaving = self.leaving.get(destination_id)
         return () if leaving is None else leaving.departures[-1].until
 
-    def _keep_leaving(self, name: str, leaving: Leaving | None) -> None:
+    def _keep_leaving(self, name: str, leaving: Departures | None) -> None:
         if leaving is None:
             self.leaving.pop(name, None)
         else:
@@ -226,26 +235,26 @@ class Unit:
         self.changed_cqs.add(key)
 
     def _leave(self, key: CqKey, cq: Cq, until: tuple[int, ...] = ()) -> Destination | None:
-        own = self.holders[cq.destination_id]
+        own = self.memberships[cq.destination_id]
         assert own is not None, "a CQ has a destination"
         destination = own.destination
         if destination.trigger.timed:
             self.timed[key] = False
         for left in joined_with(destination):
-            holder, name = self._touch(left), left.destination_id
-            assert holder is not None, "a destination stays as long as it has members"
-            holder.count(cq, -1)
+            membership, name = self._touch(left), left.destination_id
+            assert membership is not None, "a destination stays as long as it has members"
+            membership.count(cq, -1)
             if until and not cq.paused:
-                leaving = self.leaving.get(name) or Leaving(left, holder.number)
+                leaving = self.leaving.get(name) or Departures(left, membership.number)
                 self._keep_leaving(name, leaving.joined(cq.window, until))
-            if not (holder.windows or holder.paused):
-                self._ended_notes[name] = holder.timed
-                self.holders[name] = None
+            if not (membership.windows or membership.paused):
+                self._ended_notes[name] = membership.timed
+                self.memberships[name] = None
                 if name in self.leaving:
-                    self.cleared_numbers.append((left.stream_id, holder.number))
+                    self.cleared_numbers.append((left.stream_id, membership.number))
                     self.vacant[left.stream_id] += 1
                 else:
-                    self._free(left.stream_id, holder.number)
+                    self._free(left.stream_id, membership.number)
                 self.dedicated.discard(name)
         stream_id = destination.stream_id
         counts, changed = self.parts[stream_id], self.changed_parts
@@ -254,21 +263,21 @@ class Unit:
             if not left_over:
                 del counts[part_id]
             changed.add((stream_id, part_id))
-        return None if self.holders[cq.destination_id] is not None else destination
+        return None if self.memberships[cq.destination_id] is not None else destination
 
-    def _touch(self, destination: Destination) -> Holder | None:
-        """Return the holder, and remember what it saw before the unit."""
+    def _touch(self, destination: Destination) -> Membership | None:
+        """Return the membership, and remember what it saw before the unit."""
         name = destination.destination_id
-        holder = self.holders[name]
+        membership = self.memberships[name]
         if name not in self.touched:
-            self.touched[name] = (destination, holder.seen if holder is not None else [])
+            self.touched[name] = (destination, membership.seen if membership is not None else [])
             if destination.trigger.timed:
                 self.touched_timed.append(name)
             self._entries_before[name] = self._entries(name)
-        return holder
+        return membership
 
     def _entries(self, name: str) -> TableEntries:
-        return table_entries(self.holders[name], self.leaving.get(name))
+        return table_entries(self.memberships[name], self.leaving.get(name))
 
     def _take_number(self, stream_id: str) -> int:
         if free := self.free_numbers.get(stream_id):
@@ -332,12 +341,12 @@ class Unit:
     def ended_note(self, destination: Destination) -> TimedNote:
         """Return what a timer-based destination that this unit ends has seen, up to its end."""
         note = self._ended_notes[destination.destination_id]
-        if not note.history:
+        if not note.visibility:
             return note
-        last: Sight = (self.epoch, self.ended_version(destination), [])
-        return msgspec.structs.replace(note, history=(*note.history, last))
+        last: VisibilityInterval = (self.epoch, self.ended_version(destination), [])
+        return msgspec.structs.replace(note, visibility=(*note.visibility, last))
 
-    def note_sights(self, now_ms: int) -> dict[str, TimedNote | None]:
+    def note_visibility(self, now_ms: int) -> dict[str, TimedNote | None]:
         """Bring what timer-based destinations see up to the unit's version, and return what changed (None: ended).
 
         A stored match is shared by all ticks that read it; which of them saw it follows from the version that met the
@@ -349,28 +358,28 @@ class Unit:
         changed: dict[str, TimedNote | None] = {}
         for name in self.touched_timed:
             destination, before = self.touched[name]
-            holder = self.holders[name]
-            after = holder.seen if holder is not None else []
-            if before == after and (holder is None or holder.timed.history or not after):
+            membership = self.memberships[name]
+            after = membership.seen if membership is not None else []
+            if before == after and (membership is None or membership.timed.visibility or not after):
                 continue
             self._bumped.add(destination.stream_id)
             changed[name] = None
-            if holder is not None:
-                sight = (self.epoch, self.versions[destination.stream_id] + 1, after)
-                history = (*holder.timed.history, sight)
+            if membership is not None:
+                interval = (self.epoch, self.versions[destination.stream_id] + 1, after)
+                visibility = (*membership.timed.visibility, interval)
                 owed_ms = 0 if after else self._owed.get(name, 0)
-                holder.timed = msgspec.structs.replace(
-                    holder.timed, history=history, changed_ms=now_ms, owed_ms=owed_ms
+                membership.timed = msgspec.structs.replace(
+                    membership.timed, visibility=visibility, changed_ms=now_ms, owed_ms=owed_ms
                 )
-                changed[name] = holder.timed
+                changed[name] = membership.timed
         return changed
 
     def set_timed(self, name: str, note: TimedNote) -> None:
         """Give a destination back what the catalog says that it has seen; it must have been loaded."""
-        holder = self.holders[name]
-        if holder is not None and holder.timed != note:
-            self._touch(holder.destination)
-            holder.timed = note
+        membership = self.memberships[name]
+        if membership is not None and membership.timed != note:
+            self._touch(membership.destination)
+            membership.timed = note
 
     def unused_parts(self) -> list[tuple[str, str]]:
         """Return the plans and SELECT lists, with their streams, that this unit leaves without a CQ."""

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 
 from gateway.state.records import feed_of
-from gateway.state.stored import pack_cq, pack_holder, pack_key, raw_id
+from gateway.state.stored_form import pack_cq, pack_key, pack_membership, raw_id
 from gateway.state.unit import Unit
 from grouping.store.segment_log import Span, segment_fields
 
-__all__ = ["SHELVES", "shelf", "write_unit"]
+__all__ = ["SHELVES", "hash_of", "write_unit"]
 
 Key = Callable[..., str]
 """Makes a key under the prefix."""
@@ -42,7 +42,7 @@ _OF_STREAM = (
 def write_unit(unit: Unit, pipeline: Any, key: Key) -> None:
     """Queue everything that a unit changed; the versions of the streams that it touches go up by one."""
     _write_cqs(unit, pipeline, key)
-    _write_holders(unit, pipeline, key)
+    _write_memberships(unit, pipeline, key)
     _write_timed(unit, pipeline, key)
     _write_listed(unit, pipeline, key)
     _write_parts(unit, pipeline, key)
@@ -117,16 +117,18 @@ def _write_cqs(unit: Unit, pipeline: Any, key: Key) -> None:
         pipeline.hdel(key("cqs", subscriber), *names)
 
 
-def _write_holders(unit: Unit, pipeline: Any, key: Key) -> None:
-    holders = {name: holder for name in unit.touched if (holder := unit.holders[name]) is not None}
-    gone = [name for name in unit.touched if unit.holders[name] is None]
-    if holders:
-        pipeline.hset(key("destinations"), mapping={raw_id(name): pack_holder(each) for name, each in holders.items()})
+def _write_memberships(unit: Unit, pipeline: Any, key: Key) -> None:
+    memberships = {name: membership for name in unit.touched if (membership := unit.memberships[name]) is not None}
+    gone = [name for name in unit.touched if unit.memberships[name] is None]
+    if memberships:
+        pipeline.hset(
+            key("destinations"), mapping={raw_id(name): pack_membership(each) for name, each in memberships.items()}
+        )
     if gone:
         pipeline.hdel(key("destinations"), *map(raw_id, gone))
         if ended := [name for name in gone if unit.touched[name][0].mode == "dedicated"]:
             pipeline.srem(key("dedicated"), *ended)
-    if new := [name for name, holder in holders.items() if holder.destination.mode == "dedicated"]:
+    if new := [name for name, membership in memberships.items() if membership.destination.mode == "dedicated"]:
         pipeline.sadd(key("dedicated"), *new)
     taken: dict[str, list[int]] = {}
     for stream_id, number in unit.taken_numbers:
@@ -147,16 +149,16 @@ def _write_holders(unit: Unit, pipeline: Any, key: Key) -> None:
 
 
 def _write_timed(unit: Unit, pipeline: Any, key: Key) -> None:
-    """Keep who reads which store of matches, and have the timers look at those whose sight changed."""
+    """Keep who reads which store of matches, and have the timers look at those whose visibility changed."""
     looks: dict[str, dict[str, int]] = {}
     gone: dict[str, list[str]] = {}
     unread: set[str] = set()
     for name in unit.touched_timed:
         destination, before = unit.touched[name]
-        holder, store = unit.holders[name], feed_of(destination).destination_id
-        if holder is None:
+        membership, store = unit.memberships[name], feed_of(destination).destination_id
+        if membership is None:
             gone.setdefault(destination.stream_id, []).append(name)
-            if unit.holders[store] is None:
+            if unit.memberships[store] is None:
                 unread.add(store)
             else:
                 pipeline.srem(key("readers", store), name)
@@ -164,8 +166,8 @@ def _write_timed(unit: Unit, pipeline: Any, key: Key) -> None:
         if name in unit.new_readers:
             pipeline.sadd(key("readers", store), name)
             unit.joined.append((store, name))
-        worth = before or destination.clause.even_if_empty or holder.timed.history[1:]
-        if holder.seen and holder.seen != before and worth:
+        worth = before or destination.clause.even_if_empty or membership.timed.visibility[1:]
+        if membership.seen and membership.seen != before and worth:
             looks.setdefault(destination.stream_id, {})[name] = 0
     if unread:
         pipeline.unlink(*(key("readers", store) for store in unread))
@@ -192,7 +194,7 @@ def _write_listed(unit: Unit, pipeline: Any, key: Key) -> None:
 
 def _write_parts(unit: Unit, pipeline: Any, key: Key) -> None:
     for (stream_id, part_id), part in unit.new_parts.items():
-        pipeline.hset(key(shelf(part_id), stream_id), part_id, msgspec.json.encode(part))
+        pipeline.hset(key(hash_of(part_id), stream_id), part_id, msgspec.json.encode(part))
         pipeline.zrem(key("unused", stream_id), part_id)
     for stream_id, part_id in unit.changed_parts:
         if stream_id not in unit.streams:
@@ -201,10 +203,10 @@ def _write_parts(unit: Unit, pipeline: Any, key: Key) -> None:
             pipeline.hset(key("parts", stream_id), part_id, count)
         else:
             pipeline.hdel(key("parts", stream_id), part_id)
-            if shelf(part_id):  # a batch that is replayed may still ask for the plan: `TableUpkeep` removes it later
+            if hash_of(part_id):  # a batch that is replayed may still ask for the plan: `TableUpkeep` removes it later
                 pipeline.zadd(key("unused", stream_id), {part_id: unit.versions[stream_id] + 1})
 
 
-def shelf(part_id: str) -> str:
+def hash_of(part_id: str) -> str:
     """Return the name of the hash in which a part is kept; none for a topic, which is counted only."""
     return {"g_": "groups", "t_": "texts", "v_": ""}.get(part_id[:2], "selects")

@@ -16,12 +16,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from gateway.state.leaving import Leaving
+from gateway.state.departures import Departures
 from gateway.state.names import Names
 from gateway.state.records import Destination, feed_of
-from gateway.state.stored import StoredCq, decode_cq, raw_id, unpack_cq, unpack_holder
+from gateway.state.stored_form import StoredCq, decode_cq, raw_id, unpack_cq, unpack_membership
 from gateway.state.unit import CqKey, Part, Unit
-from gateway.state.unit_writing import shelf, write_unit
+from gateway.state.unit_writing import hash_of, write_unit
 from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList
 from grouping.settings import Settings
@@ -36,7 +36,7 @@ _Part = TypeVar("_Part", GroupPlan, SelectList, TextTemplate)
 _KNOWN_PARTS = 10_000
 """So many parts are kept in memory between units; they never change."""
 
-_decode_leaving = msgspec.msgpack.Decoder(Leaving).decode
+_decode_leaving = msgspec.msgpack.Decoder(Departures).decode
 
 
 _LISTED_NAMES = 2_000_000
@@ -161,7 +161,7 @@ class WorkingCopy(Unit):
         wanted = [destination.destination_id for destination in destinations]
         wanted += [feed_of(destination).destination_id for destination in destinations if destination.trigger.timed]
         homes = [stored.destination_id for stored in found.values()]
-        self.load_holders([*homes, *wanted])
+        self.load_memberships([*homes, *wanted])
         self._unpack(found, homes)
 
     def _unpack(self, found: Mapping[CqKey, StoredCq], homes: Sequence[str]) -> None:
@@ -169,14 +169,14 @@ class WorkingCopy(Unit):
         stores: list[str] = []
         texts: dict[str, set[bytes]] = defaultdict(set)
         for home, stored in zip(homes, found.values(), strict=True):
-            holder = self.holders[home]
-            if holder is None:
+            membership = self.memberships[home]
+            if membership is None:
                 raise StoreLost("redis has lost a destination", detail=f'It is "{home}", which has CQs.')
-            destination = holder.destination
+            destination = membership.destination
             if destination.trigger.timed:
                 stores.append(feed_of(destination).destination_id)
             texts[destination.stream_id].add(stored.template)
-        self.load_holders(stores)
+        self.load_memberships(stores)
         templates = {b"": WHOLE}
         for stream_id, some in texts.items():
             names = {f"t_{template.hex()}": template for template in some if template}
@@ -196,23 +196,23 @@ class WorkingCopy(Unit):
                 new.append(name)
         if new:
             with mapped():
-                bodies = self.redis.hmget(self.key(shelf(new[0]), stream_id), new)
+                bodies = self.redis.hmget(self.key(hash_of(new[0]), stream_id), new)
             for name, body in zip(new, bodies, strict=True):
                 found[name] = self._keep_part(stream_id, name, body, TextTemplate)
         return found
 
-    def load_holders(self, names: Iterable[str]) -> None:
+    def load_memberships(self, names: Iterable[str]) -> None:
         """Read those destinations into the unit."""
-        new = [name for name in dict.fromkeys(names) if name not in self.holders]
+        new = [name for name in dict.fromkeys(names) if name not in self.memberships]
         if self._known_gone:
-            self.holders.update(dict.fromkeys(self._known_gone.intersection(new)))
+            self.memberships.update(dict.fromkeys(self._known_gone.intersection(new)))
             new = [name for name in new if name not in self._known_gone]
         if not new:
             return
         with mapped():
             bodies = self.redis.hmget(self.key("destinations"), [raw_id(name) for name in new])
         for name, body in zip(new, bodies, strict=True):
-            self.holders[name] = unpack_holder(name, body) if body is not None else None
+            self.memberships[name] = unpack_membership(name, body) if body is not None else None
 
     def plan(self, stream_id: str, group_id: str) -> GroupPlan:
         """Return the plan of a live group."""
@@ -230,7 +230,7 @@ class WorkingCopy(Unit):
         part = self._known_parts.get((stream_id, part_id))
         if part is None:
             with mapped():
-                body = self.redis.hget(self.key(shelf(part_id), stream_id), part_id)
+                body = self.redis.hget(self.key(hash_of(part_id), stream_id), part_id)
             part = self._keep_part(stream_id, part_id, body, kind)
         assert isinstance(part, kind)
         return part
@@ -314,7 +314,7 @@ class WorkingCopy(Unit):
     def _note_gone(self) -> None:
         if len(self._known_gone) > _KNOWN_GONE:
             self._known_gone.clear()
-        gone = {name for name in self.touched if self.holders[name] is None}
+        gone = {name for name in self.touched if self.memberships[name] is None}
         self._known_gone.difference_update(self.touched)
         self._known_gone |= gone
 

@@ -19,13 +19,13 @@ import msgspec
 from gateway.kafka import Outgoing
 from gateway.timers.cuts import Cut
 from gateway.timers.deliver import Delivery
+from gateway.timers.digest_orders import OrderDesk
 from gateway.timers.open_cuts import OpenCuts
 from gateway.timers.order_log import OrderLog
-from gateway.timers.ordering import Ordering
 from gateway.timers.state import TimerState
 from grouping.digests.cursor import Cursor
 from grouping.digests.jobs import DigestJobs, Job
-from grouping.digests.orders import Answer, Answered, Order, carry_out, ordered_parts
+from grouping.digests.orders import Answer, DigestOutcome, Order, carry_out, ordered_parts
 from grouping.digests.pending_log import PendingLog
 from grouping.settings import Settings
 from grouping.store.lease import Lease
@@ -47,7 +47,7 @@ class BigTicks:
         self,
         settings: Settings,
         orders: OrderLog,
-        ordering: Ordering,
+        ordering: OrderDesk,
         delivery: Delivery,
         state: TimerState,
         pending: PendingLog,
@@ -208,7 +208,7 @@ class BigTicks:
             self._cuts.keep(key, cut, self._clock())
         self._ordering.carried_out(answer, _cursors(answered))
 
-    def _left(self, offset: int, answered: list[Answered]) -> dict[str, Cut]:
+    def _left(self, offset: int, answered: list[DigestOutcome]) -> dict[str, Cut]:
         """Return the cut, by its key, of an order's digests that found no room; mostly there is none."""
         failures = {each.destination_id: each.failure for each in answered if each.failure}
         if not failures:
@@ -222,7 +222,7 @@ class BigTicks:
         )
         return {f"cut/order-{offset}": Cut(order.stream_id, order.covered, named, order.fired_ms)}
 
-    def _made(self, order: Order, answered: list[Answered]) -> Iterator[Outgoing]:
+    def _made(self, order: Order, answered: list[DigestOutcome]) -> Iterator[Outgoing]:
         """Yield the records of an order's digests, with the cursors that they move."""
         for each, digest, told in carry_out(self._pending, order):
             answered.append(told)
@@ -230,11 +230,11 @@ class BigTicks:
                 for body, headers in ordered_parts(order, each, digest):
                     yield Outgoing(each.topic, each.destination_id.encode(), body, headers, each.partition)
             if told.cursor is not None:
-                yield self._delivery.cursor(told.life, told.cursor)
+                yield self._delivery.cursor(told.incarnation, told.cursor)
 
 
 _decode = msgspec.msgpack.Decoder(Answer).decode
 
 
-def _cursors(answered: list[Answered]) -> dict[str, Cursor]:
-    return {each.life: each.cursor for each in answered if each.cursor is not None}
+def _cursors(answered: list[DigestOutcome]) -> dict[str, Cursor]:
+    return {each.incarnation: each.cursor for each in answered if each.cursor is not None}

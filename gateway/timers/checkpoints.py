@@ -14,7 +14,7 @@ import msgspec
 from gateway.kafka import LogReader, Outgoing
 from gateway.state.commit import Commits
 from gateway.timers.pending_index import PendingIndex
-from grouping.digests.stored import Stored
+from grouping.digests.match_places import MatchPlaces
 from grouping.settings import Settings
 
 __all__ = ["Checkpoints"]
@@ -113,11 +113,11 @@ class Checkpoints:
             offsets[partition] = part.offset
             for entry in part.entries:
                 positions = array("q", entry.positions)
-                index.restore(entry.store, Stored(partition, positions, entry.older, entry.earliest_ms))
+                index.restore(entry.store, MatchPlaces(partition, positions, entry.older, entry.earliest_ms))
         return offsets
 
 
-def _groups(stores: Iterator[tuple[bytes, Stored]]) -> Iterator[list[_Entry]]:
+def _groups(stores: Iterator[tuple[bytes, MatchPlaces]]) -> Iterator[list[_Entry]]:
     """Cut a partition's stores into runs for a record each; one empty run where there is none."""
     group: list[_Entry] = []
     size = 0

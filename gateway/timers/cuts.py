@@ -7,7 +7,7 @@ import msgspec
 from gateway.state.records import TimedNote
 from grouping.digests.cursor import Offsets
 
-__all__ = ["Cut", "Named", "life_of"]
+__all__ = ["Cut", "Named", "incarnation_of"]
 
 Named = tuple[str, int, int]
 """Destination, tick, and where the digest's time begins."""
@@ -27,9 +27,9 @@ class Cut(msgspec.Struct, array_like=True, frozen=True):
     """The time that the digests give as theirs."""
 
 
-def life_of(destination_id: str, note: TimedNote) -> str:
-    """Return the name of one life of a destination.
+def incarnation_of(destination_id: str, note: TimedNote) -> str:
+    """Return the name of one incarnation of a destination.
 
-    One that was taken up again has cursors of its own, for the last digest of the life before may still be to come.
+    One that was taken up again has cursors of its own, for the last digest of the one before may still be to come.
     """
     return f"{destination_id}/{note.born_ms}"

@@ -17,31 +17,31 @@ from gateway.state.commit import Commits
 from gateway.state.records import Destination
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.cuts import Cut, Named
-from gateway.timers.state import Settled
+from gateway.timers.state import WatermarkNote
 from gateway.topics.positions import topic_of
 from grouping.digests.cursor import Cursor
 from grouping.digests.digest import Digest, Frame, column_type, digest_parts
-from grouping.digests.orders import Answered
+from grouping.digests.orders import DigestOutcome
 from grouping.digests.rows import Rows
 from grouping.model.group import SelectList
 from grouping.settings import Settings
 
-__all__ = ["Delivery", "Ready", "digest_records", "source_of"]
+__all__ = ["Delivery", "DueDigest", "digest_records", "source_of"]
 
 _encode = msgspec.msgpack.encode
 _TRANSACTION_BYTES = 64 << 20
 
 
-class Ready(NamedTuple):
+class DueDigest(NamedTuple):
     """A digest that is to be written."""
 
     destination: Destination
     digest: Digest
     tick_ms: int
     from_ms: int
-    life: str
+    incarnation: str
     cursor: Cursor
-    """Of this life of the destination, once the digest is out."""
+    """Of this incarnation of the destination, once the digest is out."""
 
     @property
     def named(self) -> Named:
@@ -49,7 +49,7 @@ class Ready(NamedTuple):
         return self.destination.destination_id, self.tick_ms, self.from_ms
 
 
-def digest_records(settings: Settings, working: WorkingCopy, ready: Ready, fired_ms: int) -> Iterator[Outgoing]:
+def digest_records(settings: Settings, working: WorkingCopy, ready: DueDigest, fired_ms: int) -> Iterator[Outgoing]:
     """Yield a digest's records, one for each part.
 
     Args:
@@ -107,13 +107,13 @@ class Delivery:
         self._commits.write_records([self._record(key, _encode(cut))])
         return key, cut
 
-    def deliver(self, key: str, cut: Cut, ready: Sequence[Ready], left: Cut | None) -> None:
+    def deliver(self, key: str, cut: Cut, ready: Sequence[DueDigest], left: Cut | None) -> None:
         """Write digests of a cut, with the cursors that they move, and what is left of it: nothing closes it."""
 
         def records() -> Iterator[Outgoing]:
             for each in ready:
                 yield from digest_records(self._settings, self._working, each, cut.fired_ms)
-                yield self.cursor(each.life, each.cursor)
+                yield self.cursor(each.incarnation, each.cursor)
 
         self._write(records(), lambda: [self._record(key, None if left is None else _encode(left))])
         DIGESTS.inc(len(ready))
@@ -123,7 +123,7 @@ class Delivery:
         self,
         offset: int,
         records: Iterable[Outgoing],
-        answered: Collection[Answered],
+        answered: Collection[DigestOutcome],
         left: Callable[[], Mapping[str, Cut]],
     ) -> None:
         """Write what an order brings with it, and that it is carried out.
@@ -145,9 +145,9 @@ class Delivery:
         LATE_MATCHES.inc(sum(each.late for each in sent))
         REPEATED_MATCHES.inc(sum(each.repeats for each in answered))
 
-    def cursor(self, life: str, cursor: Cursor) -> Outgoing:
+    def cursor(self, incarnation: str, cursor: Cursor) -> Outgoing:
         """Return the record of a cursor."""
-        return self._record(f"cursor/{life}", _encode(cursor))
+        return self._record(f"cursor/{incarnation}", _encode(cursor))
 
     def _write(self, records: Iterable[Outgoing], last: Callable[[], Iterable[Outgoing]]) -> None:
         """Write records in one transaction, or in more where they are large: the last records in the last of these."""
@@ -161,7 +161,7 @@ class Delivery:
                 some, size = [], 0
         self._commits.write_records([*some, *last()])
 
-    def note_settled(self, notes: Mapping[str, Settled]) -> None:
+    def note_watermark(self, notes: Mapping[str, WatermarkNote]) -> None:
         """Put on Kafka up to when the ticks of streams have fired."""
         if notes:
             records = [self._record(f"settled/{name}", _encode(note)) for name, note in notes.items()]

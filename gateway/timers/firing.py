@@ -9,9 +9,9 @@ from typing import NamedTuple
 import msgspec
 
 from gateway.metrics import REPEATED_MATCHES, TICK_SECONDS
-from gateway.state.records import Destination, EndNotice, Holder
-from gateway.timers.cuts import Cut, Named, life_of
-from gateway.timers.deliver import Delivery, Ready
+from gateway.state.records import Destination, EndNotice, Membership
+from gateway.timers.cuts import Cut, Named, incarnation_of
+from gateway.timers.deliver import Delivery, DueDigest
 from gateway.timers.intake import Intake
 from gateway.timers.open_cuts import OpenCuts
 from gateway.timers.pending_index import store_key
@@ -19,13 +19,13 @@ from gateway.timers.probes import Probes
 from gateway.timers.retention import Retention
 from gateway.timers.schedule import digest_from, following_tick, is_tick, last_tick, may_fire, run_of, tick_to_fire
 from gateway.timers.state import TimerState
-from grouping.digests.cursor import Cursor, Offsets, moved, sights_since
+from grouping.digests.cursor import Cursor, Offsets, moved, visibility_since
 from grouping.digests.digest import Digest
-from grouping.digests.gather import Gathered, Wanted, gather
+from grouping.digests.gather import DigestMatches, DigestQuestion, gather
 from grouping.digests.rows import RowsUnavailable
 from grouping.model.group import SelectList
 
-__all__ = ["CHUNK", "Firing", "Served"]
+__all__ = ["CHUNK", "TickRun", "DueDestination"]
 
 log = logging.getLogger(__name__)
 
@@ -37,18 +37,18 @@ _EVERYTHING = 1 << 62
 _AGAIN_MS = 10_000
 
 
-class Served(NamedTuple):
+class DueDestination(NamedTuple):
     """A destination whose time has come."""
 
     name: str
-    holder: Holder
-    life: str
+    membership: Membership
+    incarnation: str
     cursor: Cursor
     tick: int | None
     """None: it is only looked at, for the tick that it is to be armed for."""
 
 
-class Firing:
+class TickRun:
     """Serves destinations, some thousands at a time."""
 
     def __init__(
@@ -83,39 +83,39 @@ class Firing:
         self.serve(stream_id, *self.choose(stream_id, due))
         return True
 
-    def serve(self, stream_id: str, served: Sequence[Served], idle: list[str]) -> None:
+    def serve(self, stream_id: str, served: Sequence[DueDestination], idle: list[str]) -> None:
         """Send the digests of some destinations, and arm these anew."""
-        frontier = self._probes.frontier(stream_id)
-        covered, runs = dict(frontier.covered), frontier.runs
-        ready: list[Ready] = []
+        watermark = self._probes.watermark(stream_id)
+        covered, runs = dict(watermark.covered), watermark.runs
+        ready: list[DueDigest] = []
         left: list[Named] = []
         cursors: dict[str, Cursor] = {}
         ticks: dict[str, int] = {}
-        done: list[tuple[str, Holder]] = []
+        done: list[tuple[str, Membership]] = []
         size = 0
         for each, answer in zip(served, gather(self._intake.log, self._questions(served, covered)), strict=True):
-            holder, tick, cursor = each.holder, each.tick, each.cursor
-            if tick is not None and (answer.failure or answer.rows or holder.destination.clause.even_if_empty):
+            membership, tick, cursor = each.membership, each.tick, each.cursor
+            if tick is not None and (answer.failure or answer.rows or membership.destination.clause.even_if_empty):
                 since_ms = self._begins(each, tick)
-                digest = self._digest(holder.destination, answer, since_ms)
+                digest = self._digest(membership.destination, answer, since_ms)
                 if digest is None:
                     left.append((each.name, tick, since_ms))
                     idle.append(each.name)
                     continue
                 cursor = self._moved(each, tick, covered, answer)
-                ready.append(Ready(holder.destination, digest, tick, since_ms, each.life, cursor))
+                ready.append(DueDigest(membership.destination, digest, tick, since_ms, each.incarnation, cursor))
             else:
                 cursor = self._moved(each, None, covered, answer)
             if cursor != each.cursor:
-                cursors[each.life] = cursor
-            after_ms = max(frontier.settled_ms, last_tick(holder, each.cursor, runs))
-            following = following_tick(holder, tick, answer.left_ms, after_ms, runs)
+                cursors[each.incarnation] = cursor
+            after_ms = max(watermark.fired_ms, last_tick(membership, each.cursor, runs))
+            following = following_tick(membership, tick, answer.left_ms, after_ms, runs)
             if following is None:
                 idle.append(each.name)
             else:
                 ticks[each.name] = following
-            self.shorten(each.name, holder, answer.oldest)
-            done.append((each.name, holder))
+            self.shorten(each.name, membership, answer.oldest)
+            done.append((each.name, membership))
             REPEATED_MATCHES.inc(answer.repeats)
             size += answer.rows.size
             if size > _BYTES:
@@ -130,14 +130,14 @@ class Firing:
         self._state.settle(stream_id, ticks, idle, cursors)
         self._retention.release(done, cursors)
 
-    def _begins(self, each: Served, tick: int) -> int:
+    def _begins(self, each: DueDestination, tick: int) -> int:
         """Return where the digest of a tick begins."""
-        stream_id = each.holder.destination.stream_id
-        last_ms = last_tick(each.holder, each.cursor, self._probes.runs(stream_id))
-        return digest_from(each.holder, tick, self._probes.missed(stream_id), last_ms)
+        stream_id = each.membership.destination.stream_id
+        last_ms = last_tick(each.membership, each.cursor, self._probes.runs(stream_id))
+        return digest_from(each.membership, tick, self._probes.missed(stream_id), last_ms)
 
     def _digest(
-        self, destination: Destination, answer: Gathered, since_ms: int, select: SelectList | None = None
+        self, destination: Destination, answer: DigestMatches, since_ms: int, select: SelectList | None = None
     ) -> Digest | None:
         """Return a destination's digest, None when there is no room for its rows."""
         try:
@@ -149,96 +149,98 @@ class Firing:
             log.error("a digest finds no room, it is tried again", extra=told)
             return None
 
-    def _deliver(self, key: str, cut: Cut, ready: Sequence[Ready], left: Sequence[Named]) -> None:
+    def _deliver(self, key: str, cut: Cut, ready: Sequence[DueDigest], left: Sequence[Named]) -> None:
         """Write what is ready of a cut, and leave it open for the rest."""
         rest = msgspec.structs.replace(cut, digests=tuple(left)) if left else None
         self._delivery.deliver(key, cut, ready, rest)
         self._cuts.keep(key, rest, self._clock())
 
-    def choose(self, stream_id: str, due: Sequence[tuple[str, int]]) -> tuple[list[Served], list[str]]:
+    def choose(self, stream_id: str, due: Sequence[tuple[str, int]]) -> tuple[list[DueDestination], list[str]]:
         """Return those of the due that are served now, and those that are not to be armed any more."""
         missed, runs = self._probes.missed(stream_id), self._probes.runs(stream_id)
         idle: list[str] = []
-        armed: list[tuple[str, Holder, int]] = []
-        for (name, armed_ms), holder in zip(due, self._state.holders([name for name, _ in due]), strict=True):
+        armed: list[tuple[str, Membership, int]] = []
+        for (name, armed_ms), membership in zip(due, self._state.memberships([name for name, _ in due]), strict=True):
             owed = name in self._retention.owed or name in self._cuts.waiting
-            if holder is None or owed or not may_fire(holder, armed_ms):
+            if membership is None or owed or not may_fire(membership, armed_ms):
                 # Gone, or paused before its tick, or not before one that is owed: it is looked at again afterwards.
                 idle.append(name)
             else:
-                armed.append((name, holder, armed_ms))
-        lives = [life_of(name, holder.timed) for name, holder, _ in armed]
+                armed.append((name, membership, armed_ms))
+        incarnations = [incarnation_of(name, membership.timed) for name, membership, _ in armed]
         served = []
-        for (name, holder, armed_ms), life, cursor in zip(armed, lives, self._state.cursors(lives), strict=True):
-            tick = None if not armed_ms else tick_to_fire(holder, armed_ms, missed)
+        for (name, membership, armed_ms), incarnation, cursor in zip(
+            armed, incarnations, self._state.cursors(incarnations), strict=True
+        ):
+            tick = None if not armed_ms else tick_to_fire(membership, armed_ms, missed)
             if tick is not None and (
                 tick == cursor.tick_ms
-                or tick <= last_tick(holder, cursor, runs)
-                or run_of(holder, tick, runs)
-                or not is_tick(holder, tick)
+                or tick <= last_tick(membership, cursor, runs)
+                or run_of(membership, tick, runs)
+                or not is_tick(membership, tick)
             ):
                 tick = None  # served before a crash, or no tick any more: look when the next one is
-            served.append(Served(name, holder, life, cursor, tick))
+            served.append(DueDestination(name, membership, incarnation, cursor, tick))
         return served, idle
 
-    def _questions(self, served: Iterable[Served], covered: Offsets) -> Iterator[Wanted]:
+    def _questions(self, served: Iterable[DueDestination], covered: Offsets) -> Iterator[DigestQuestion]:
         for each in served:
-            store = store_key(each.holder.timed.store)
-            history = each.holder.timed.history
-            yield Wanted(store, self._intake.index.get(store), each.cursor, history, each.tick, covered)
+            store = store_key(each.membership.timed.store)
+            visibility = each.membership.timed.visibility
+            yield DigestQuestion(store, self._intake.index.get(store), each.cursor, visibility, each.tick, covered)
 
-    def _moved(self, each: Served, tick: int | None, covered: Offsets, answer: Gathered) -> Cursor:
+    def _moved(self, each: DueDestination, tick: int | None, covered: Offsets, answer: DigestMatches) -> Cursor:
         """Return a destination's cursor after a tick (or after a look that found nothing to send)."""
-        return moved(each.cursor, tick, covered, self._intake.reached[each.holder.timed.partition], answer.held)
+        return moved(each.cursor, tick, covered, self._intake.reached[each.membership.timed.partition], answer.held)
 
-    def shorten(self, name: str, holder: Holder, oldest: tuple[int, int] | None) -> None:
+    def shorten(self, name: str, membership: Membership, oldest: tuple[int, int] | None) -> None:
         """Note what of a long history no match that is still to come can refer to.
 
         Args:
             name: The destination's.
-            holder: The destination with its members.
+            membership: The destination with its members.
             oldest: Epoch and version of the tables that met the oldest of what is left for later ticks.
         """
-        history, floor = holder.timed.history, self._probes.floor(holder.destination.stream_id)
-        if len(history) > 1 and floor is not None:
+        visibility, floor = membership.timed.visibility, self._probes.floor(membership.destination.stream_id)
+        if len(visibility) > 1 and floor is not None:
             table = floor if oldest is None else min(floor, oldest)
-            if sights_since(history, table) != history:
+            if visibility_since(visibility, table) != visibility:
                 self.shortened[name] = table
 
     def finish(self, key: str, cut: Cut) -> None:
         """Write the digests of a cut that a crash left unfinished: the same ones, for the cut is the same."""
-        holders = self._state.holders([name for name, _, _ in cut.digests])
+        memberships = self._state.memberships([name for name, _, _ in cut.digests])
         known = [
-            (Served(name, holder, life_of(name, holder.timed), Cursor(), tick), since_ms)
-            for (name, tick, since_ms), holder in zip(cut.digests, holders, strict=True)
-            if holder is not None and holder.timed.born_ms < tick
+            (DueDestination(name, membership, incarnation_of(name, membership.timed), Cursor(), tick), since_ms)
+            for (name, tick, since_ms), membership in zip(cut.digests, memberships, strict=True)
+            if membership is not None and membership.timed.born_ms < tick
         ]
-        cursors = self._state.cursors([each.life for each, _ in known])
+        cursors = self._state.cursors([each.incarnation for each, _ in known])
         left = [
             (each._replace(cursor=cursor), since_ms)
             for (each, since_ms), cursor in zip(known, cursors, strict=True)
             if cursor.tick_ms != each.tick  # of its digests none comes twice, and while it is open no other
         ]
         answers = gather(self._intake.log, self._questions([each for each, _ in left], cut.covered))
-        ready: list[Ready] = []
+        ready: list[DueDigest] = []
         again: list[Named] = []
         for (each, since_ms), answer in zip(left, answers, strict=True):
-            destination, tick = each.holder.destination, each.tick or 0
+            destination, tick = each.membership.destination, each.tick or 0
             digest = self._digest(destination, answer, since_ms)
             if digest is None:
                 again.append((each.name, tick, since_ms))
             else:
                 moved = self._moved(each, tick, cut.covered, answer)
-                ready.append(Ready(destination, digest, tick, since_ms, each.life, moved))
+                ready.append(DueDigest(destination, digest, tick, since_ms, each.incarnation, moved))
         log.info("finishing digests of a cut", extra={"digests": len(ready), "left": len(again)})
         self._deliver(key, cut, ready, again)
         # Looked at once more: what is left for later ticks arms them, and those that live again were passed over.
         waiting = {name for name, _, _ in again}
-        named = zip(cut.digests, holders, strict=True)
-        looks = {name: 0 for (name, _, _), holder in named if holder is not None and name not in waiting}
-        self._state.settle(cut.stream_id, looks, (), {one.life: one.cursor for one in ready})
+        named = zip(cut.digests, memberships, strict=True)
+        looks = {name: 0 for (name, _, _), membership in named if membership is not None and name not in waiting}
+        self._state.settle(cut.stream_id, looks, (), {one.incarnation: one.cursor for one in ready})
 
-    def last_digests(self, notices: Iterable[EndNotice]) -> Iterator[tuple[EndNotice, Ready | None]]:
+    def last_digests(self, notices: Iterable[EndNotice]) -> Iterator[tuple[EndNotice, DueDigest | None]]:
         """Yield destinations that have ended with their last digests, None where nothing is pending.
 
         They are the same whenever they are asked for: a notice tells which versions of the tables were seen. One that
@@ -247,25 +249,28 @@ class Firing:
         now_ms, index = self._clock(), self._intake.index
         self._patience = {name: at_ms for name, at_ms in self._patience.items() if 0 < at_ms - now_ms <= _AGAIN_MS}
         asked = [notice for notice in notices if notice.destination.destination_id not in self._patience]
-        lives = [life_of(notice.destination.destination_id, notice.timed) for notice in asked]
-        cursors = self._state.cursors(lives)
+        incarnations = [incarnation_of(notice.destination.destination_id, notice.timed) for notice in asked]
+        cursors = self._state.cursors(incarnations)
         stores = [store_key(notice.timed.store) for notice in asked]
         questions = [
-            Wanted(store, index.get(store), cursor, notice.timed.history, _EVERYTHING, None)
+            DigestQuestion(store, index.get(store), cursor, notice.timed.visibility, _EVERYTHING, None)
             for notice, store, cursor in zip(asked, stores, cursors, strict=True)
         ]
         answers = gather(self._intake.log, questions)
-        for notice, life, wanted, answer in zip(asked, lives, questions, answers, strict=True):
+        for notice, incarnation, wanted, answer in zip(asked, incarnations, questions, answers, strict=True):
             destination = notice.destination
-            holder = Holder(destination, 0, timed=notice.timed)
-            last_ms = last_tick(holder, wanted.cursor, self._probes.runs(destination.stream_id))
+            membership = Membership(destination, 0, timed=notice.timed)
+            last_ms = last_tick(membership, wanted.cursor, self._probes.runs(destination.stream_id))
             empty_too = destination.clause.even_if_empty and notice.reason == "expired"
             if last_ms >= notice.ended_ms or not (answer.failure or answer.rows or empty_too):
                 yield notice, None
                 continue
-            since_ms = digest_from(holder, notice.ended_ms, None, last_ms)
+            since_ms = digest_from(membership, notice.ended_ms, None, last_ms)
             digest = self._digest(destination, answer, since_ms, notice.select)
             if digest is None:
                 self._patience[destination.destination_id] = now_ms + _AGAIN_MS
             else:
-                yield notice, Ready(destination, digest, notice.ended_ms, since_ms, life, Cursor(notice.ended_ms))
+                yield (
+                    notice,
+                    DueDigest(destination, digest, notice.ended_ms, since_ms, incarnation, Cursor(notice.ended_ms)),
+                )

@@ -15,14 +15,14 @@ from gateway.kafka import LogReader, TailReader, Topics
 from gateway.state.records import PENDING_PARTITIONS
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.checkpoints import Checkpoints
-from gateway.timers.cuts import life_of
+from gateway.timers.cuts import incarnation_of
 from gateway.timers.pending_index import PendingIndex, store_key
 from gateway.timers.schedule import tick_after
 from gateway.timers.state import TimerState
 from grouping.digests.cursor import Cursor
+from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.pending_matches import PendingMatches
-from grouping.digests.stored import Stored
 from grouping.settings import Settings
 
 __all__ = ["Intake"]
@@ -43,7 +43,7 @@ class Intake:
         topics: Topics,
         state: TimerState,
         checkpoints: Checkpoints,
-        settled_ms: Callable[[str], int],
+        fired_ms: Callable[[str], int],
     ) -> None:
         """Begin with nothing; `recover` comes first.
 
@@ -53,16 +53,16 @@ class Intake:
             topics: The broker's offsets.
             state: Who reads what, and the event list.
             checkpoints: Where positions are kept.
-            settled_ms: Up to when the ticks of a stream have fired.
+            fired_ms: Up to when the ticks of a stream have fired.
         """
         self._settings = settings
         self._working = working
         self._topics = topics
         self._state = state
         self._checkpoints = checkpoints
-        self._settled_ms = settled_ms
+        self._fired_ms = fired_ms
         self._tail: TailReader | None = None
-        self._restored: Iterator[tuple[bytes, Stored]] = iter(())
+        self._restored: Iterator[tuple[bytes, MatchPlaces]] = iter(())
         self.held: Counter[bytes] = Counter()
         """Stores of which last digests are still to come, and how many: they stay when nobody reads them any more."""
         self.log = PendingLog(partial(_span, LogReader(settings), settings.topic("pending")))
@@ -98,7 +98,7 @@ class Intake:
         self._join()
         return self._take_in() == _TAKEN
 
-    def _restore(self, some: list[tuple[bytes, Stored]]) -> None:
+    def _restore(self, some: list[tuple[bytes, MatchPlaces]]) -> None:
         """Arm the readers of stores that come from a checkpoint, whose cursors may have gone on since."""
         if not some:
             self.complete = True
@@ -121,18 +121,20 @@ class Intake:
         joined, self._working.joined = self._working.joined, []
         waiting = [(stored, name) for store, name in joined if (stored := self.index.get(store_key(store))) is not None]
         cursors = {}
-        for (stored, name), holder in zip(waiting, self._state.holders([name for _, name in waiting]), strict=True):
-            if holder is not None:
+        for (stored, name), membership in zip(
+            waiting, self._state.memberships([name for _, name in waiting]), strict=True
+        ):
+            if membership is not None:
                 stored.idle.add(name)
                 stored.readers += 1
-                cursors[life_of(name, holder.timed)] = Cursor(next=self.reached[stored.partition])
+                cursors[incarnation_of(name, membership.timed)] = Cursor(next=self.reached[stored.partition])
         if cursors:
             self._state.begin_cursors(cursors)
 
     def _take_in(self) -> int:
         assert self._tail is not None, "recovered before"
         messages = self._tail.read(_TAKEN)
-        armed: dict[bytes, tuple[Stored, int]] = {}
+        armed: dict[bytes, tuple[MatchPlaces, int]] = {}
         for message in messages:
             partition, offset, body = message.partition(), message.offset(), message.value()
             if partition is None or offset is None or not isinstance(body, bytes):
@@ -149,7 +151,7 @@ class Intake:
         self._checkpoints.step(self.index, self.reached)
         return len(messages)
 
-    def _arm(self, stores: dict[bytes, tuple[Stored, int]]) -> None:
+    def _arm(self, stores: dict[bytes, tuple[MatchPlaces, int]]) -> None:
         """Arm the readers of stores that have got matches: all of them, or those that had nothing to wait for."""
         everyone = [
             store
@@ -170,11 +172,11 @@ class Intake:
             stored.idle.clear()
         names = list(wanted)
         ticks: dict[str, dict[str, int]] = {}
-        for name, holder in zip(names, self._state.holders(names), strict=True):
-            if holder is None:
+        for name, membership in zip(names, self._state.memberships(names), strict=True):
+            if membership is None:
                 continue
-            stream_id = holder.destination.stream_id
-            tick = tick_after(holder, max(wanted[name], self._settled_ms(stream_id)))
+            stream_id = membership.destination.stream_id
+            tick = tick_after(membership, max(wanted[name], self._fired_ms(stream_id)))
             if tick is not None:
                 ticks.setdefault(stream_id, {})[name] = tick
         for stream_id, some in ticks.items():

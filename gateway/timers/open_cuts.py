@@ -19,7 +19,7 @@ _AGAIN_MS, _LONGEST_MS = 10_000, 300_000
 """From one try to the next, twice as long each time: reading a large digest takes long."""
 
 
-class _Try(NamedTuple):
+class _Attempt(NamedTuple):
     """When a cut is tried next."""
 
     since_ms: int
@@ -39,14 +39,14 @@ class OpenCuts:
     def recover(self, found: Mapping[str, Cut]) -> None:
         """Begin with what Kafka has."""
         self._cuts = dict(found)
-        self._tries: dict[str, _Try] = {}
+        self._tries: dict[str, _Attempt] = {}
         self._count()
 
     def keep(self, key: str, left: Cut | None, now_ms: int) -> None:
         """Note what is left of a cut that was tried just now, None when all its digests are out."""
         if left is not None:
             wait_ms = min(2 * self._tries[key].wait_ms, _LONGEST_MS) if key in self._tries else _AGAIN_MS
-            self._cuts[key], self._tries[key] = left, _Try(now_ms, wait_ms)
+            self._cuts[key], self._tries[key] = left, _Attempt(now_ms, wait_ms)
         elif self._cuts.pop(key, None) is not None:
             self._tries.pop(key, None)
         else:

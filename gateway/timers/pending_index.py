@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gateway.state.records import PENDING_PARTITIONS
+from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_matches import PendingMatches
-from grouping.digests.stored import Stored
 
 __all__ = ["PendingIndex", "store_key"]
 
@@ -23,37 +23,37 @@ class PendingIndex:
     """All stores with something pending."""
 
     def __init__(self) -> None:
-        self._stores: dict[bytes, Stored] = {}
-        self._by_partition: list[dict[bytes, Stored]] = [{} for _ in range(PENDING_PARTITIONS)]
+        self._stores: dict[bytes, MatchPlaces] = {}
+        self._by_partition: list[dict[bytes, MatchPlaces]] = [{} for _ in range(PENDING_PARTITIONS)]
 
     def __len__(self) -> int:
         return len(self._stores)
 
-    def __iter__(self) -> Iterator[tuple[bytes, Stored]]:
+    def __iter__(self) -> Iterator[tuple[bytes, MatchPlaces]]:
         return iter(self._stores.items())
 
-    def get(self, store: bytes) -> Stored | None:
+    def get(self, store: bytes) -> MatchPlaces | None:
         """Return a store's matches, None when nothing is pending."""
         return self._stores.get(store)
 
-    def take_in(self, record: PendingMatches, partition: int, offset: int) -> Iterator[tuple[bytes, Stored, int]]:
+    def take_in(self, record: PendingMatches, partition: int, offset: int) -> Iterator[tuple[bytes, MatchPlaces, int]]:
         """Note a record's matches; yields the stores whose readers are to be armed, with their earliest times."""
         times = record.time_of
         for store, (begin, end) in record.spans.items():
             stored = self._stores.get(store)
             if stored is None:
-                stored = Stored(partition)
+                stored = MatchPlaces(partition)
                 self.restore(store, stored)
             stored.add(offset)
             earliest = int(times[begin]) if end == begin + 1 else int(times[begin:end].min())
             if stored.idle or stored.earliest_ms is None or earliest < stored.earliest_ms:
                 yield store, stored, earliest
 
-    def restore(self, store: bytes, stored: Stored) -> None:
+    def restore(self, store: bytes, stored: MatchPlaces) -> None:
         """Take up a store that is not known yet."""
         self._stores[store] = self._by_partition[stored.partition][store] = stored
 
-    def of_partition(self, partition: int) -> Iterator[tuple[bytes, Stored]]:
+    def of_partition(self, partition: int) -> Iterator[tuple[bytes, MatchPlaces]]:
         """Return the stores of one partition of the log."""
         return iter(self._by_partition[partition].items())
 

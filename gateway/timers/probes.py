@@ -15,9 +15,9 @@ from gateway.kafka import Topics
 from gateway.metrics import LATE_TICKS
 from gateway.state.records import PENDING_PARTITIONS
 from gateway.state.working_copy import WorkingCopy
-from gateway.timers.frontier import Frontier
-from gateway.timers.schedule import Missed, Run
-from gateway.timers.state import Settled, TimerState
+from gateway.timers.schedule import MissedTicks, Run
+from gateway.timers.state import TimerState, WatermarkNote
+from gateway.timers.watermark import Watermark
 from grouping.model.catalog import Stream
 from grouping.settings import Settings
 from grouping.store.redis_store import mapped
@@ -30,10 +30,10 @@ _EVERY_MS = 100
 _ABSENT_MS = 10_000
 """Who did not look for so long was away (suspended, or its clock was set): the ticks since are missed ones."""
 _TURNED_MS = 2_000
-"""A clock that lies so far behind the settled time was turned back; less is waited for."""
+"""A clock that lies so far behind the watermark was turned back; less is waited for."""
 
 
-class _Committed(NamedTuple):
+class _CommittedBatch(NamedTuple):
     """The last micro-batch that the evaluator has committed."""
 
     offsets: dict[str, int]
@@ -42,7 +42,7 @@ class _Committed(NamedTuple):
 
 
 class Probes:
-    """Frontiers of the live streams."""
+    """Watermarks of the live streams."""
 
     def __init__(self, settings: Settings, working: WorkingCopy, topics: Topics, state: TimerState) -> None:
         self._working = working
@@ -54,10 +54,10 @@ class Probes:
 
     def reset(self) -> None:
         """Begin anew, as after a crash."""
-        self._frontiers: dict[str, Frontier] = {}
-        self._missed: dict[str, Missed] = {}
+        self._watermarks: dict[str, Watermark] = {}
+        self._missed: dict[str, MissedTicks] = {}
         self._due: dict[str, int] = {}
-        self._candidate: tuple[dict[str, _Committed], dict[int, int]] | None = None
+        self._candidate: tuple[dict[str, _CommittedBatch], dict[int, int]] | None = None
         self._floors: dict[str, tuple[int, int]] = {}
         self._probed_ms = 0
         self._partitions: dict[str, int] = {}
@@ -65,19 +65,19 @@ class Probes:
         self.completed = 0
         """How often all that was committed has been taken in, since the probes began."""
 
-    def frontier(self, stream_id: str) -> Frontier:
-        """Return a stream's settled time."""
-        found = self._frontiers.get(stream_id)
+    def watermark(self, stream_id: str) -> Watermark:
+        """Return a stream's watermark."""
+        found = self._watermarks.get(stream_id)
         if found is None:
-            note = self._state.settled(stream_id)
+            note = self._state.watermark(stream_id)
             start = self._working.streams[stream_id].start_offsets
             at_ms, covered = (note.at_ms, note.covered) if note is not None else (0, start)
-            found = self._frontiers[stream_id] = Frontier(at_ms, covered, self._wait_ms)
+            found = self._watermarks[stream_id] = Watermark(at_ms, covered, self._wait_ms)
             if note is not None:
                 found.run_ms, found.runs = at_ms if note.run_ms is None else note.run_ms, note.runs
         return found
 
-    def missed(self, stream_id: str) -> Missed | None:
+    def missed(self, stream_id: str) -> MissedTicks | None:
         """Return the time in which nobody was there to fire a stream's ticks, while it is being caught up with."""
         return self._missed.get(stream_id)
 
@@ -96,7 +96,7 @@ class Probes:
                 for stream_id, batch in committed.items():
                     stream = self._working.streams.get(stream_id)
                     if stream is not None:
-                        self.frontier(stream_id).cover(stream.evaluated(batch.offsets))
+                        self.watermark(stream_id).cover(stream.evaluated(batch.offsets))
                         if batch.table is not None:
                             self._floors[stream_id] = batch.table
                 self._candidate = None
@@ -115,54 +115,54 @@ class Probes:
         elif self._candidate is None:
             self._candidate = committed, {place[1]: ends[place] for place in own}
         for stream in streams:
-            frontier = self.frontier(stream.stream_id)
-            if not frontier.settled_ms:
-                frontier.settled_ms = frontier.run_ms = now_ms
-            if now_ms < frontier.settled_ms - _TURNED_MS:
-                self._turn_back(stream.stream_id, frontier, now_ms)
-            self._look_at_partitions(stream, frontier)
-            self._note_absence(stream.stream_id, frontier, now_ms)
-            if now_ms > frontier.settled_ms:
+            watermark = self.watermark(stream.stream_id)
+            if not watermark.fired_ms:
+                watermark.fired_ms = watermark.run_ms = now_ms
+            if now_ms < watermark.fired_ms - _TURNED_MS:
+                self._turn_back(stream.stream_id, watermark, now_ms)
+            self._look_at_partitions(stream, watermark)
+            self._note_absence(stream.stream_id, watermark, now_ms)
+            if now_ms > watermark.fired_ms:
                 # A source that was deleted holds up nothing: what it had and was not evaluated is gone.
                 known = {number: ends.get((stream.topic, int(number))) for number in stream.start_offsets}
                 found = stream.positions({number: end for number, end in known.items() if end is not None})
                 certain = not any((stream.topic, int(number)) in silent for number in known)
-                frontier.probe(now_ms, found, certain=certain)
+                watermark.probe(now_ms, found, certain=certain)
         self._probed_ms = now_ms
 
-    def _note_absence(self, stream_id: str, frontier: Frontier, now_ms: int) -> None:
+    def _note_absence(self, stream_id: str, watermark: Watermark, now_ms: int) -> None:
         """Ticks that came due while nobody looked are missed ones."""
-        since_ms = self._probed_ms or frontier.settled_ms
+        since_ms = self._probed_ms or watermark.fired_ms
         if now_ms > since_ms and (not self._probed_ms or now_ms > since_ms + _ABSENT_MS):
             before = self._missed.get(stream_id)
-            self._missed[stream_id] = Missed(since_ms if before is None else before.since_ms, now_ms)
+            self._missed[stream_id] = MissedTicks(since_ms if before is None else before.since_ms, now_ms)
             if before is None:
-                frontier.run_ms = now_ms
+                watermark.run_ms = now_ms
 
-    def _turn_back(self, stream_id: str, frontier: Frontier, now_ms: int) -> None:
+    def _turn_back(self, stream_id: str, watermark: Watermark, now_ms: int) -> None:
         """Have ticks fire by a clock that was turned back; none of those whose digests are out by the one before."""
         log.warning(
-            "the clock was turned back", extra={"stream": stream_id, "milliseconds": frontier.settled_ms - now_ms}
+            "the clock was turned back", extra={"stream": stream_id, "milliseconds": watermark.fired_ms - now_ms}
         )
         self._state.look_after(stream_id, now_ms)
-        frontier.turn_back(now_ms)
+        watermark.turn_back(now_ms)
         self._due.pop(stream_id, None)
         self._missed.pop(stream_id, None)
-        self._state.note_settled(stream_id, self.note(stream_id))
+        self._state.note_watermark(stream_id, self.note(stream_id))
 
-    def _look_at_partitions(self, stream: Stream, frontier: Frontier) -> None:
+    def _look_at_partitions(self, stream: Stream, watermark: Watermark) -> None:
         """See whether the source has partitions that the probes so far did not look at."""
         count = len(stream.start_offsets)
         if count > self._partitions.setdefault(stream.stream_id, count):
-            frontier.doubt()
+            watermark.doubt()
         self._partitions[stream.stream_id] = count
 
     def runs(self, stream_id: str) -> tuple[Run, ...]:
         """Return the times ahead in which ticks have fired by a clock that was turned back since."""
-        known = self._frontiers.get(stream_id)
+        known = self._watermarks.get(stream_id)
         return () if known is None else known.runs
 
-    def _committed(self, stream_ids: list[str]) -> dict[str, _Committed]:
+    def _committed(self, stream_ids: list[str]) -> dict[str, _CommittedBatch]:
         if not stream_ids:
             return {}
         with mapped():
@@ -179,30 +179,30 @@ class Probes:
 
     def due(self, stream_id: str, now_ms: int) -> int:
         """Return up to when a stream's ticks may fire; it stays so until that is settled."""
-        frontier = self.frontier(stream_id)
+        watermark = self.watermark(stream_id)
         due_ms = self._due.get(stream_id, 0)
-        if due_ms <= frontier.settled_ms:
-            due_ms = self._due[stream_id] = frontier.due(now_ms)
-            if due_ms > frontier.evaluated_ms:
+        if due_ms <= watermark.fired_ms:
+            due_ms = self._due[stream_id] = watermark.due(now_ms)
+            if due_ms > watermark.evaluated_ms:
                 LATE_TICKS.inc()
         return due_ms
 
     def settle(self, stream_id: str, at_ms: int) -> None:
         """Note that all ticks of a stream up to an instant have fired."""
-        self.frontier(stream_id).settle(at_ms)
+        self.watermark(stream_id).settle(at_ms)
         missed = self._missed.get(stream_id)
         if missed is not None and at_ms >= missed.until_ms:
             del self._missed[stream_id]
-        self._state.note_settled(stream_id, self.note(stream_id))
+        self._state.note_watermark(stream_id, self.note(stream_id))
 
-    def note(self, stream_id: str) -> Settled:
+    def note(self, stream_id: str) -> WatermarkNote:
         """Return what is to be remembered of a stream."""
-        frontier = self.frontier(stream_id)
-        return Settled(frontier.settled_ms, frontier.covered, frontier.run_ms, frontier.runs)
+        watermark = self.watermark(stream_id)
+        return WatermarkNote(watermark.fired_ms, watermark.covered, watermark.run_ms, watermark.runs)
 
 
-def _batch(body: bytes) -> _Committed:
+def _batch(body: bytes) -> _CommittedBatch:
     told = json.loads(body)
     epoch, _, version = told.get("pinned", "").partition(":")
     offsets = {number: int(offset) for number, offset in told["offsets"].items()}
-    return _Committed(offsets, (int(epoch), int(version)) if version else None)
+    return _CommittedBatch(offsets, (int(epoch), int(version)) if version else None)

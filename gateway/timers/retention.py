@@ -1,4 +1,4 @@
-"""What nobody needs any more goes: positions that all readers have passed, records of the log, sights long past."""
+"""Retention: positions that all readers have passed, records of the log and visibility of long ago go."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from gateway.kafka import Topics
-from gateway.state.records import Destination, Holder
-from gateway.timers.cuts import life_of
+from gateway.state.records import Destination, Membership
+from gateway.timers.cuts import incarnation_of
 from gateway.timers.intake import Intake
 from gateway.timers.pending_index import store_key
 from gateway.timers.state import TimerState
@@ -26,24 +26,24 @@ class Retention:
         self._state = state
         self._intake = intake
         self.owed: Counter[str] = Counter()
-        """How many lives of destinations have a last digest to come: none fires before, should it live again."""
+        """How many incarnations of destinations have a last digest to come: none fires before, should it live again."""
 
     def reset(self) -> None:
         """Begin anew, as after a crash: what is held is told anew."""
         self.owed.clear()
         self._intake.held.clear()
 
-    def release(self, served: Iterable[tuple[str, Holder]], moved: Mapping[str, Cursor]) -> None:
+    def release(self, served: Iterable[tuple[str, Membership]], moved: Mapping[str, Cursor]) -> None:
         """Forget positions that all readers of a store have passed; once in a while for a store that has many.
 
         Args:
             served: Destinations whose ticks have fired, or that were looked at.
-            moved: By life of a destination, the cursors that changed by that.
+            moved: By incarnation of a destination, the cursors that changed by that.
         """
         index = self._intake.index
         shared: list[bytes] = []
-        for name, holder in served:
-            store = store_key(holder.timed.store)
+        for name, membership in served:
+            store = store_key(membership.timed.store)
             stored = index.get(store)
             if stored is None:
                 continue
@@ -52,7 +52,7 @@ class Retention:
             if store in self._intake.held or stored.fired < stored.readers:
                 continue
             stored.fired = 0
-            cursor = moved.get(life_of(name, holder.timed))
+            cursor = moved.get(incarnation_of(name, membership.timed))
             if stored.readers == 1 and cursor is not None:
                 self._forget(store, [cursor])
             else:

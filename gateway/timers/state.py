@@ -11,28 +11,28 @@ from typing import TypeVar
 
 import msgspec
 
-from gateway.state.records import Holder
-from gateway.state.stored import raw_id, unpack_holder
+from gateway.state.records import Membership
+from gateway.state.stored_form import raw_id, unpack_membership
 from gateway.state.working_copy import WorkingCopy
-from gateway.timers.cuts import life_of
+from gateway.timers.cuts import incarnation_of
 from grouping.digests.cursor import Cursor
 from grouping.store.redis_store import mapped
 
-__all__ = ["Settled", "TimerState"]
+__all__ = ["WatermarkNote", "TimerState"]
 
 _encode = msgspec.msgpack.encode
 _decode_cursor = msgspec.msgpack.Decoder(Cursor).decode
 
 
-class Settled(msgspec.Struct, array_like=True, frozen=True):
-    """Up to when all ticks of a stream have fired, key `settled/<stream>` on `cq.ticks`."""
+class WatermarkNote(msgspec.Struct, array_like=True, frozen=True):
+    """Up to when all ticks of a stream have fired, key `watermark/<stream>` on `cq.ticks`."""
 
     at_ms: int
     covered: dict[str, int]
     run_ms: int | None = None
     """Since when they have fired one after the other; None where an earlier version noted it."""
     runs: tuple[tuple[int, int], ...] = ()
-    """As `Frontier.runs`."""
+    """As `Watermark.runs`."""
 
 
 class TimerState:
@@ -42,36 +42,40 @@ class TimerState:
         self._working = working
         self._redis = working.redis
 
-    def holders(self, names: Sequence[str]) -> list[Holder | None]:
+    def memberships(self, names: Sequence[str]) -> list[Membership | None]:
         """Return destinations with their members, None for those that are gone."""
         if not names:
             return []
         with mapped():
             bodies = self._redis.hmget(self._working.key("destinations"), [raw_id(name) for name in names])
-        return [None if body is None else unpack_holder(name, body) for name, body in zip(names, bodies, strict=True)]
+        return [
+            None if body is None else unpack_membership(name, body) for name, body in zip(names, bodies, strict=True)
+        ]
 
-    def cursors(self, lives: Sequence[str]) -> list[Cursor]:
-        """Return how far lives of destinations were served; the beginning for those that never were."""
-        if not lives:
+    def cursors(self, incarnations: Sequence[str]) -> list[Cursor]:
+        """Return how far incarnations of destinations were served; the beginning for those that never were."""
+        if not incarnations:
             return []
         with mapped():
-            bodies = self._redis.hmget(self._working.key("cursors"), lives)
+            bodies = self._redis.hmget(self._working.key("cursors"), incarnations)
         return [_NEW if body is None else _decode_cursor(body) for body in bodies]
 
     def cursors_of(self, stores: Sequence[bytes]) -> list[list[Cursor]]:
         """Return how far the destinations that read each of those stores were served."""
         readers = self.readers(stores)
         names = [name for some in readers for name in some]
-        holders = zip(names, self.holders(names), strict=True)
-        lives = {name: life_of(name, holder.timed) for name, holder in holders if holder is not None}
-        cursors = dict(zip(lives, self.cursors(list(lives.values())), strict=True))
+        memberships = zip(names, self.memberships(names), strict=True)
+        incarnations = {
+            name: incarnation_of(name, membership.timed) for name, membership in memberships if membership is not None
+        }
+        cursors = dict(zip(incarnations, self.cursors(list(incarnations.values())), strict=True))
         return [[cursors[name] for name in some if name in cursors] for some in readers]
 
     def begin_cursors(self, cursors: Mapping[str, Cursor]) -> None:
-        """Keep cursors of lives of destinations that have none yet."""
+        """Keep cursors of incarnations of destinations that have none yet."""
         with self._working.writing() as pipeline:
-            for life, cursor in cursors.items():
-                pipeline.hsetnx(self._working.key("cursors"), life, _encode(cursor))
+            for incarnation, cursor in cursors.items():
+                pipeline.hsetnx(self._working.key("cursors"), incarnation, _encode(cursor))
 
     def readers(self, stores: Sequence[bytes]) -> list[list[str]]:
         """Return the destinations that read each of those stores."""
@@ -131,7 +135,7 @@ class TimerState:
     def settle(
         self, stream_id: str, ticks: Mapping[str, int], idle: Iterable[str], cursors: Mapping[str, Cursor]
     ) -> None:
-        """Note that destinations were served: their next ticks, or none, and by life the cursors that moved."""
+        """Note that destinations were served: their next ticks, or none, and by incarnation the cursors that moved."""
         key, gone = self._working.key("timers", stream_id), list(idle)
         with self._working.writing() as pipeline:
             if cursors:
@@ -149,7 +153,9 @@ class TimerState:
         with mapped():
             return int(self._redis.get(self._working.key("ticks-read")) or 0)
 
-    def restore(self, cursors: Mapping[str, Cursor | None], settled: Mapping[str, Settled | None], read: int) -> None:
+    def restore(
+        self, cursors: Mapping[str, Cursor | None], watermarks: Mapping[str, WatermarkNote | None], read: int
+    ) -> None:
         """Take over what `cq.ticks` has up to an offset."""
         for chunk in _chunks(cursors):
             kept = {name: _encode(cursor) for name, cursor in chunk.items() if cursor is not None}
@@ -159,9 +165,9 @@ class TimerState:
                     pipeline.hset(self._working.key("cursors"), mapping=kept)
                 if gone:
                     pipeline.hdel(self._working.key("cursors"), *gone)
-        for stream_id, note in settled.items():
+        for stream_id, note in watermarks.items():
             if note is not None:
-                self.note_settled(stream_id, note)
+                self.note_watermark(stream_id, note)
         self.note_position(read)
 
     def note_position(self, read: int) -> None:
@@ -169,13 +175,13 @@ class TimerState:
         with self._working.writing() as pipeline:
             pipeline.set(self._working.key("ticks-read"), read)
 
-    def settled(self, stream_id: str) -> Settled | None:
+    def watermark(self, stream_id: str) -> WatermarkNote | None:
         """Return up to when the ticks of a stream have fired."""
         with mapped():
             body = self._redis.hget(self._working.key("settled-ticks"), stream_id)
-        return None if body is None else msgspec.msgpack.decode(body, type=Settled)
+        return None if body is None else msgspec.msgpack.decode(body, type=WatermarkNote)
 
-    def note_settled(self, stream_id: str, note: Settled) -> None:
+    def note_watermark(self, stream_id: str, note: WatermarkNote) -> None:
         """Note up to when the ticks of a stream have fired."""
         with self._working.writing() as pipeline:
             pipeline.hset(self._working.key("settled-ticks"), stream_id, _encode(note))

@@ -17,15 +17,15 @@ from gateway.state.working_copy import WorkingCopy
 from gateway.timers.big_ticks import BigTicks
 from gateway.timers.checkpoints import Checkpoints
 from gateway.timers.cuts import Cut
-from gateway.timers.deliver import Delivery, Ready
-from gateway.timers.firing import Firing
+from gateway.timers.deliver import Delivery, DueDigest
+from gateway.timers.digest_orders import OrderDesk
+from gateway.timers.firing import TickRun
 from gateway.timers.intake import Intake
 from gateway.timers.open_cuts import OpenCuts
 from gateway.timers.order_log import OrderLog
-from gateway.timers.ordering import Ordering
 from gateway.timers.probes import Probes
 from gateway.timers.retention import Retention
-from gateway.timers.state import Settled, TimerState
+from gateway.timers.state import TimerState, WatermarkNote
 from grouping.digests.cursor import Cursor
 from grouping.settings import Settings
 
@@ -62,13 +62,13 @@ class Timers:
         self._delivery = Delivery(settings, working, commits)
         self._probes = Probes(settings, working, topics, self._state)
         checkpoints = Checkpoints(settings, commits)
-        self._intake = Intake(settings, working, topics, self._state, checkpoints, self._settled_ms)
+        self._intake = Intake(settings, working, topics, self._state, checkpoints, self._fired_ms)
         self.retention = Retention(settings, topics, self._state, self._intake)
         self._cuts = OpenCuts()
-        self._firing = Firing(
+        self._firing = TickRun(
             self._state, self._intake, self._probes, self._delivery, self.retention, self._cuts, clock
         )
-        ordering = Ordering(
+        ordering = OrderDesk(
             settings, working, self._state, self._intake, self._probes, self.retention, self._firing, clock
         )
         orders = OrderLog(settings, topics, commits)
@@ -97,7 +97,7 @@ class Timers:
         topic, reader = self._settings.topic("ticks"), LogReader(self._settings)
         since = self._state.read_position()
         cursors: dict[str, Cursor | None] = {}
-        settled: dict[str, Settled | None] = {}
+        settled: dict[str, WatermarkNote | None] = {}
         cuts: dict[str, Cut] = {}
         end, closed = since, 0
         try:
@@ -117,7 +117,7 @@ class Timers:
                     case "cursor" if offset >= since:
                         cursors[rest] = None if body is None else msgspec.msgpack.decode(body, type=Cursor)
                     case "settled" if offset >= since:
-                        settled[rest] = None if body is None else msgspec.msgpack.decode(body, type=Settled)
+                        settled[rest] = None if body is None else msgspec.msgpack.decode(body, type=WatermarkNote)
         finally:
             reader.close()
         self._cuts.recover(cuts)
@@ -143,27 +143,27 @@ class Timers:
                     self._advance(stream_id, now_ms)
         if not 0 <= now_ms - self._noted_ms < _NOTE_MS:
             self._noted_ms = now_ms
-            self._delivery.note_settled({name: self._probes.note(name) for name in self._working.streams})
+            self._delivery.note_watermark({name: self._probes.note(name) for name in self._working.streams})
         if not 0 <= now_ms - self._trimmed_ms < _TRIM_MS and self.taken_in and self._big.stream_id is None:
             self._trimmed_ms = now_ms
             self.retention.trim()
 
     def _advance(self, stream_id: str, now_ms: int) -> None:
-        """Fire what a stream's settled time allows; it moves on when nothing is left to fire."""
+        """Fire what a stream's watermark allows; it moves on when nothing is left to fire."""
         due_ms = self._probes.due(stream_id, now_ms)
-        if due_ms <= self._settled_ms(stream_id):
+        if due_ms <= self._fired_ms(stream_id):
             return
         if self._big.take(stream_id, due_ms) or self._firing.fire(stream_id, due_ms):
             self.busy = True
         else:
             self._probes.settle(stream_id, due_ms)
 
-    def _settled_ms(self, stream_id: str) -> int:
-        return self._probes.frontier(stream_id).settled_ms
+    def _fired_ms(self, stream_id: str) -> int:
+        return self._probes.watermark(stream_id).fired_ms
 
     def evaluated_ms(self, stream_id: str) -> int:
         """Return up to when everything published to a stream is evaluated and taken in here."""
-        return self._probes.frontier(stream_id).evaluated_ms
+        return self._probes.watermark(stream_id).evaluated_ms
 
     @property
     def taken_in(self) -> int:
@@ -185,8 +185,8 @@ class Timers:
 
     def tick_after(self, destination: Destination, at_ms: int) -> int:
         """Return a destination's first tick later than an instant that has not fired yet."""
-        settled_ms = self._settled_ms(destination.stream_id)
-        return next_tick(destination.trigger, max(at_ms, settled_ms)) or settled_ms
+        fired_ms = self._fired_ms(destination.stream_id)
+        return next_tick(destination.trigger, max(at_ms, fired_ms)) or fired_ms
 
     def armed_ms(self, destination: Destination) -> int | None:
         """Return for which tick a destination is armed (0: it is to be looked at), None when nothing is pending."""
@@ -207,7 +207,7 @@ class Timers:
         found, self._firing.shortened = self._firing.shortened, {}
         return found
 
-    def last_digests(self, notices: Sequence[EndNotice]) -> Iterator[tuple[EndNotice, Ready | None]]:
+    def last_digests(self, notices: Sequence[EndNotice]) -> Iterator[tuple[EndNotice, DueDigest | None]]:
         """Yield destinations that have ended with their last digests, None where nothing is pending."""
         return self._firing.last_digests(notices)
 

@@ -21,7 +21,7 @@ __all__ = ["ensure_own_topics"]
 log = logging.getLogger(__name__)
 
 
-class _Wanted(NamedTuple):
+class _TopicForm(NamedTuple):
     """The form of one of the gateway's topics."""
 
     partitions: int
@@ -33,7 +33,7 @@ class _Wanted(NamedTuple):
     """Names of options that an operator may have set otherwise."""
 
 
-def _wanted(settings: Settings) -> dict[str, _Wanted]:
+def _wanted(settings: Settings) -> dict[str, _TopicForm]:
     large = {"max.message.bytes": str(LARGEST_RECORD)}
     keep = {"retention.ms": "-1", "retention.bytes": "-1", **large}
     compact = {"cleanup.policy": "compact", **keep}
@@ -41,15 +41,15 @@ def _wanted(settings: Settings) -> dict[str, _Wanted]:
     remembered = {"retention.ms": str(round(settings.commands.remember_days * 86_400_000)), **large}
     retention = frozenset({"retention.ms"})
     return {
-        "commands": _Wanted(settings.commands.partitions, remembered, fixed=False, free=retention),
-        "replies": _Wanted(settings.commands.partitions, remembered, fixed=False, free=retention),
-        "results": _Wanted(settings.results.partitions, result_config(settings), fixed=False, free=retention),
-        "deadletters": _Wanted(1, remembered, fixed=False, free=retention),
-        "catalog": _Wanted(1, compact | {"delete.retention.ms": str(24 * 3_600_000)}),  # recovery.py counts on it
-        "pending": _Wanted(PENDING_PARTITIONS, keep),
-        "ticks": _Wanted(1, compact | often),
-        "orders": _Wanted(2, keep),
-        "positions": _Wanted(1, compact | often),
+        "commands": _TopicForm(settings.commands.partitions, remembered, fixed=False, free=retention),
+        "replies": _TopicForm(settings.commands.partitions, remembered, fixed=False, free=retention),
+        "results": _TopicForm(settings.results.partitions, result_config(settings), fixed=False, free=retention),
+        "deadletters": _TopicForm(1, remembered, fixed=False, free=retention),
+        "catalog": _TopicForm(1, compact | {"delete.retention.ms": str(24 * 3_600_000)}),  # recovery.py counts on it
+        "pending": _TopicForm(PENDING_PARTITIONS, keep),
+        "ticks": _TopicForm(1, compact | often),
+        "orders": _TopicForm(2, keep),
+        "positions": _TopicForm(1, compact | often),
     }
 
 
@@ -72,7 +72,9 @@ def ensure_own_topics(settings: Settings, topics: Topics) -> dict[str, int]:
     return {topic: found[topic].partitions if topic in found else form.partitions for topic, form in wanted.items()}
 
 
-def _bring_into_form(topics: Topics, topic: str, partitions: int, config: Mapping[str, str], wanted: _Wanted) -> None:
+def _bring_into_form(
+    topics: Topics, topic: str, partitions: int, config: Mapping[str, str], wanted: _TopicForm
+) -> None:
     differing = {
         name: value
         for name, value in wanted.config.items()

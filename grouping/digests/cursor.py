@@ -1,4 +1,4 @@
-"""How far a destination has been served: after each digest on `cq.ticks`, key `cursor/<life of the destination>`."""
+"""How far a destination has been served: after each digest on `cq.ticks`, key ``cursor/<incarnation>``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-__all__ = ["MOST_HELD", "Cursor", "Offsets", "Sight", "Window", "highest", "moved", "sights_since", "windows_at"]
+__all__ = [
+    "MOST_HELD",
+    "Cursor",
+    "Offsets",
+    "VisibilityInterval",
+    "Window",
+    "highest",
+    "moved",
+    "visibility_since",
+    "windows_at",
+]
 
 Offsets = Mapping[str, int]
 """By partition (as text, as in JSON): the next offset."""
@@ -14,7 +24,7 @@ Offsets = Mapping[str, int]
 Window = tuple[int | None, int | None]
 """Record times [start, expire) in epoch milliseconds that a CQ sees; None is unbounded."""
 
-Sight = tuple[int, int, list[Window]]
+VisibilityInterval = tuple[int, int, list[Window]]
 """From an epoch and a version of the constant tables on: the record times that a destination sees."""
 
 
@@ -22,7 +32,7 @@ MOST_HELD = 64
 """Positions that a cursor names; from the first of more the log is read again."""
 
 
-class Served(msgspec.Struct, array_like=True, frozen=True):
+class DigestCoverage(msgspec.Struct, array_like=True, frozen=True):
     """What digests held up to one of them: matches of times before its tick, and of offsets that its cut covered."""
 
     tick_ms: int
@@ -43,7 +53,7 @@ class Cursor(msgspec.Struct, array_like=True, frozen=True):
     """In the partition of `cq.pending` that holds the matches: all records before it are done with, but the `held`."""
     held: tuple[int, ...] = ()
     """Earlier records with matches that are still to come; a cursor of an earlier version has them in any order."""
-    earlier: tuple[Served, ...] = ()
+    earlier: tuple[DigestCoverage, ...] = ()
 
     def passed(self, partition: int, offset: int, time_ms: int) -> bool:
         """Tell whether a match was in an earlier digest."""
@@ -83,11 +93,11 @@ def moved(
     return msgspec.structs.replace(cursor, next=passed, held=named) if held else cursor
 
 
-def _ahead(cursor: Cursor, tick: int) -> tuple[Served, ...]:
+def _ahead(cursor: Cursor, tick: int) -> tuple[DigestCoverage, ...]:
     """Return what digests held whose ticks lie ahead of the present one; usually nothing."""
     if not cursor.earlier and cursor.tick_ms <= tick:
         return ()
-    return tuple(one for one in (*cursor.earlier, Served(cursor.tick_ms, cursor.covered)) if one.tick_ms > tick)
+    return tuple(one for one in (*cursor.earlier, DigestCoverage(cursor.tick_ms, cursor.covered)) if one.tick_ms > tick)
 
 
 def highest(covered: Offsets, before: Offsets) -> Offsets:
@@ -105,27 +115,29 @@ def highest(covered: Offsets, before: Offsets) -> Offsets:
     return {**covered, **{partition: max(offset, covered.get(partition, 0)) for partition, offset in before.items()}}
 
 
-def windows_at(history: tuple[Sight, ...], epoch: int, version: int) -> list[Window]:
+def windows_at(visibility: tuple[VisibilityInterval, ...], epoch: int, version: int) -> list[Window]:
     """Return the record times that a destination saw at a version of the tables.
 
     Example:
         >>> windows_at(((1, 4, [(None, None)]), (1, 9, [])), 1, 8)
         [(None, None)]
     """
-    for since_epoch, since_version, windows in reversed(history):
+    for since_epoch, since_version, windows in reversed(visibility):
         if (since_epoch, since_version) <= (epoch, version):
             return windows
     return []
 
 
-def sights_since(history: tuple[Sight, ...], table: tuple[int, int]) -> tuple[Sight, ...]:
+def visibility_since(
+    visibility: tuple[VisibilityInterval, ...], table: tuple[int, int]
+) -> tuple[VisibilityInterval, ...]:
     """Return the part of a history that matches met at a version of the tables, or later, can refer to.
 
     Example:
-        >>> sights_since(((1, 4, []), (1, 9, [(None, None)]), (1, 12, [])), (1, 10))
+        >>> visibility_since(((1, 4, []), (1, 9, [(None, None)]), (1, 12, [])), (1, 10))
         ((1, 9, [(None, None)]), (1, 12, []))
     """
     first = 0
-    while first + 1 < len(history) and history[first + 1][:2] <= table:
+    while first + 1 < len(visibility) and visibility[first + 1][:2] <= table:
         first += 1
-    return history[first:]
+    return visibility[first:]

@@ -6,13 +6,13 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from grouping.digests.cursor import Cursor, Offsets, Sight, Window, highest, windows_at
+from grouping.digests.cursor import Cursor, Offsets, VisibilityInterval, Window, highest, windows_at
+from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog, Place
 from grouping.digests.pending_matches import PendingMatches
 from grouping.digests.rows import Row, Rows, RowsUnavailable
-from grouping.digests.stored import Stored
 
-__all__ = ["BOUNDS", "Bounds", "Gathered", "Wanted", "gather"]
+__all__ = ["BOUNDS", "Bounds", "DigestMatches", "DigestQuestion", "gather"]
 
 
 class Bounds(NamedTuple):
@@ -24,21 +24,21 @@ class Bounds(NamedTuple):
     """Of several destinations, read together."""
 
 
-class Wanted(NamedTuple):
+class DigestQuestion(NamedTuple):
     """One destination's question."""
 
     store: bytes
-    stored: Stored | None
+    stored: MatchPlaces | None
     """None: nothing is pending."""
     cursor: Cursor
-    history: tuple[Sight, ...]
+    visibility: tuple[VisibilityInterval, ...]
     before_ms: int | None
     """The tick; None for no row at all, just what is left."""
     covered: Offsets | None
     """What the tick's cut covers; None for everything."""
 
 
-class Gathered(NamedTuple):
+class DigestMatches(NamedTuple):
     """The answer."""
 
     rows: Rows
@@ -58,7 +58,7 @@ class Gathered(NamedTuple):
 BOUNDS = Bounds()
 
 
-def gather(log: PendingLog, questions: Iterable[Wanted], bounds: Bounds = BOUNDS) -> Iterator[Gathered]:
+def gather(log: PendingLog, questions: Iterable[DigestQuestion], bounds: Bounds = BOUNDS) -> Iterator[DigestMatches]:
     """Answer destinations' questions in their order, reading a record once for many of them.
 
     Args:
@@ -66,7 +66,7 @@ def gather(log: PendingLog, questions: Iterable[Wanted], bounds: Bounds = BOUNDS
         questions: Of destinations; asked as the answers are taken.
         bounds: Of what is held in memory.
     """
-    asked: list[tuple[Wanted, list[Place] | None]] = []
+    asked: list[tuple[DigestQuestion, list[Place] | None]] = []
     together: set[Place] = set()
     for question in questions:
         places = _places(question, bounds.one)
@@ -80,8 +80,8 @@ def gather(log: PendingLog, questions: Iterable[Wanted], bounds: Bounds = BOUNDS
 
 
 def _answers(
-    log: PendingLog, asked: list[tuple[Wanted, list[Place] | None]], together: set[Place]
-) -> Iterator[Gathered]:
+    log: PendingLog, asked: list[tuple[DigestQuestion, list[Place] | None]], together: set[Place]
+) -> Iterator[DigestMatches]:
     records = log.load(together)
     for question, places in asked:
         if places is None:
@@ -91,10 +91,10 @@ def _answers(
         try:
             yield _answer(question, found)
         except RowsUnavailable as error:
-            yield Gathered(Rows(), None, (), None, 0, error.detail or error.message)
+            yield DigestMatches(Rows(), None, (), None, 0, error.detail or error.message)
 
 
-def _places(question: Wanted, most: int) -> list[Place] | None:
+def _places(question: DigestQuestion, most: int) -> list[Place] | None:
     """Return where matches lie that the destination has not been given, in the order of the log.
 
     None where there are very many, or old ones that the index has no positions of: the log is read from the first on.
@@ -109,7 +109,7 @@ def _places(question: Wanted, most: int) -> list[Place] | None:
     return [(stored.partition, offset) for offset in (sorted({*cursor.held, *offsets}) if cursor.held else offsets)]
 
 
-def _scanned(log: PendingLog, question: Wanted) -> Iterator[tuple[int, PendingMatches]]:
+def _scanned(log: PendingLog, question: DigestQuestion) -> Iterator[tuple[int, PendingMatches]]:
     """Yield the records of a question in the order of the log, one at a time but those that its cursor names."""
     stored, cursor = question.stored, question.cursor
     assert stored is not None, "there is something to read"
@@ -122,7 +122,7 @@ def _scanned(log: PendingLog, question: Wanted) -> Iterator[tuple[int, PendingMa
             yield place[1], record
 
 
-def _answer(question: Wanted, records: Iterable[tuple[int, PendingMatches]]) -> Gathered:
+def _answer(question: DigestQuestion, records: Iterable[tuple[int, PendingMatches]]) -> DigestMatches:
     """Go through the records that may hold something of a destination, in the order of the log."""
     store, cursor, before_ms = question.store, question.cursor, question.before_ms
     covered = None if question.covered is None else highest(question.covered, cursor.covered)
@@ -132,7 +132,7 @@ def _answer(question: Wanted, records: Iterable[tuple[int, PendingMatches]]) -> 
     oldest: tuple[int, int] | None = None
     marks: dict[int, int] = {}
     for position, record in records:
-        windows = windows_at(question.history, record.epoch, record.version)
+        windows = windows_at(question.visibility, record.epoch, record.version)
         if not windows:
             continue
         always, left = windows == [(None, None)], False
@@ -159,7 +159,7 @@ def _answer(question: Wanted, records: Iterable[tuple[int, PendingMatches]]) -> 
             held.append(position)
             version = (record.epoch, record.version)
             oldest = version if oldest is None else min(oldest, version)
-    return Gathered(rows, left_ms, tuple(held), oldest, repeats)
+    return DigestMatches(rows, left_ms, tuple(held), oldest, repeats)
 
 
 def _sees(windows: list[Window], time_ms: int) -> bool:

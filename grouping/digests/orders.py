@@ -12,22 +12,22 @@ from collections.abc import Iterator
 
 import msgspec
 
-from grouping.digests.cursor import MOST_HELD, Cursor, Offsets, Sight, moved
+from grouping.digests.cursor import MOST_HELD, Cursor, Offsets, VisibilityInterval, moved
 from grouping.digests.digest import Digest, Frame, digest_parts
-from grouping.digests.gather import BOUNDS, Bounds, Wanted, gather
+from grouping.digests.gather import BOUNDS, Bounds, DigestQuestion, gather
+from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.rows import Rows, RowsUnavailable
-from grouping.digests.stored import Stored
 from grouping.model.query import DigestClause, PackedDigest
 
 __all__ = [
     "ANSWERS",
     "ORDERS",
     "Answer",
-    "Answered",
-    "Lying",
+    "DigestOutcome",
+    "StorePlaces",
     "Order",
-    "Ordered",
+    "DigestOrder",
     "carry_out",
     "lying",
     "ordered_parts",
@@ -40,15 +40,15 @@ _MANY = 64
 """Positions that an order names; of more it has the first and the last, and what lies between is read."""
 
 
-class Lying(msgspec.Struct, array_like=True, frozen=True):
-    """Where the matches of a store lie that a destination has still to get: a `Stored` as it was at an instant."""
+class StorePlaces(msgspec.Struct, array_like=True, frozen=True):
+    """Where the matches of a store lie that a destination has still to get: a `MatchPlaces` as it was at an instant."""
 
     partition: int
     older: int | None
     positions: tuple[int, ...]
 
 
-def lying(stored: Stored | None, cursor: Cursor, most: int = _MANY) -> Lying | None:
+def lying(stored: MatchPlaces | None, cursor: Cursor, most: int = _MANY) -> StorePlaces | None:
     """Return where what a cursor has not passed lies now; None where nothing is pending.
 
     Args:
@@ -57,7 +57,7 @@ def lying(stored: Stored | None, cursor: Cursor, most: int = _MANY) -> Lying | N
         most: Positions that are named.
 
     Example:
-        >>> lying(Stored(3, array("q", [5, 8, 9])), Cursor(next=6))
+        >>> lying(MatchPlaces(3, array("q", [5, 8, 9])), Cursor(next=6))
         Lying(partition=3, older=None, positions=(8, 9))
     """
     if stored is None or not stored.positions:
@@ -65,16 +65,16 @@ def lying(stored: Stored | None, cursor: Cursor, most: int = _MANY) -> Lying | N
     positions = tuple(stored.positions[bisect_left(stored.positions, cursor.next) :])
     older = stored.older if cursor.next < stored.positions[0] else None
     if len(positions) > most:
-        return Lying(stored.partition, positions[0] if older is None else older, positions[-1:])
-    return Lying(stored.partition, older, positions)
+        return StorePlaces(stored.partition, positions[0] if older is None else older, positions[-1:])
+    return StorePlaces(stored.partition, older, positions)
 
 
-class Ordered(msgspec.Struct, array_like=True, frozen=True):
+class DigestOrder(msgspec.Struct, array_like=True, frozen=True):
     """One destination's digest."""
 
     destination_id: str
     born_ms: int
-    """Which of its lives."""
+    """Which of its incarnations."""
     topic: str
     partition: int
     digest: PackedDigest
@@ -84,9 +84,9 @@ class Ordered(msgspec.Struct, array_like=True, frozen=True):
     tick_ms: int
     from_ms: int
     cursor: Cursor
-    history: tuple[Sight, ...]
+    visibility: tuple[VisibilityInterval, ...]
     store: bytes
-    lying: Lying | None
+    lying: StorePlaces | None
     reached: int
     """In the store's partition of `cq.pending`: what lies behind is none of this tick's."""
 
@@ -106,10 +106,10 @@ class Order(msgspec.Struct, array_like=True, frozen=True):
     """The cut: by source partition, matches of lower offsets are in."""
     fired_ms: int
     """The time that the digests give as theirs."""
-    digests: tuple[Ordered, ...]
+    digests: tuple[DigestOrder, ...]
 
 
-class Answered(msgspec.Struct, array_like=True, frozen=True):
+class DigestOutcome(msgspec.Struct, array_like=True, frozen=True):
     """What the gateway has to know when a digest is out."""
 
     destination_id: str
@@ -130,7 +130,7 @@ class Answered(msgspec.Struct, array_like=True, frozen=True):
     """Why the digest could not be made; then nothing of it is out."""
 
     @property
-    def life(self) -> str:
+    def incarnation(self) -> str:
         """What its cursor is kept under."""
         return f"{self.destination_id}/{self.born_ms}"
 
@@ -145,12 +145,12 @@ class Answer(msgspec.Struct, array_like=True, frozen=True):
 
     stream_id: str
     fired_ms: int
-    digests: tuple[Answered, ...]
+    digests: tuple[DigestOutcome, ...]
 
 
 def carry_out(
     log: PendingLog, order: Order, bounds: Bounds = BOUNDS, most_held: int = MOST_HELD
-) -> Iterator[tuple[Ordered, Digest | None, Answered]]:
+) -> Iterator[tuple[DigestOrder, Digest | None, DigestOutcome]]:
     """Yield each digest of an order, in turn: None where there is nothing to send; and what came of it.
 
     Args:
@@ -160,7 +160,7 @@ def carry_out(
         most_held: Records that a cursor names.
     """
     questions = (
-        Wanted(each.store, _stored(each.lying), each.cursor, each.history, each.tick_ms, order.covered)
+        DigestQuestion(each.store, _stored(each.lying), each.cursor, each.visibility, each.tick_ms, order.covered)
         for each in order.digests
     )
     for each, found in zip(order.digests, gather(log, questions, bounds), strict=True):
@@ -173,14 +173,14 @@ def carry_out(
             yield (
                 each,
                 None,
-                Answered(
+                DigestOutcome(
                     each.destination_id, each.born_ms, each.tick_ms, each.reached, None, 0, None, None, 0, failure
                 ),
             )
             continue
         tick_ms = None if digest is None else each.tick_ms
         cursor = moved(each.cursor, tick_ms, order.covered, each.reached, found.held, most_held)
-        answered = Answered(
+        answered = DigestOutcome(
             each.destination_id,
             each.born_ms,
             each.tick_ms,
@@ -194,17 +194,19 @@ def carry_out(
         yield each, digest, answered
 
 
-def _digest(each: Ordered, matches: Rows) -> Digest | None:
+def _digest(each: DigestOrder, matches: Rows) -> Digest | None:
     """Return what is sent of a digest's matches, None where that is nothing."""
     if not matches and not each.clause.even_if_empty:
         return None
     return Digest.of(each.clause, each.column_type, matches, each.from_ms)
 
 
-def ordered_parts(order: Order, each: Ordered, digest: Digest) -> Iterator[tuple[bytes, tuple[tuple[str, bytes], ...]]]:
+def ordered_parts(
+    order: Order, each: DigestOrder, digest: Digest
+) -> Iterator[tuple[bytes, tuple[tuple[str, bytes], ...]]]:
     """Yield value and headers of the records of one of an order's digests."""
     return digest_parts(order.source, each.destination_id, digest, Frame(order.fired_ms, each.from_ms, each.tick_ms))
 
 
-def _stored(where: Lying | None) -> Stored | None:
-    return None if where is None else Stored(where.partition, array("q", where.positions), where.older)
+def _stored(where: StorePlaces | None) -> MatchPlaces | None:
+    return None if where is None else MatchPlaces(where.partition, array("q", where.positions), where.older)

@@ -85,10 +85,10 @@ class Lease:
 
         Its `execute` takes one round trip, and raises `LeaseLost`.
         """
-        return _Fenced(client, self._fence, self.token)
+        return _FencedPipeline(client, self._fence, self.token)
 
 
-class _Fenced(redis.client.Pipeline):
+class _FencedPipeline(redis.client.Pipeline):
     """A transaction under a fence: sent at once with a look at the fence, whose change keeps it from being run."""
 
     def __init__(self, client: Any, fence: str, token: str) -> None:

@@ -17,7 +17,7 @@ from grouping.model.errors import OperationalError
 from grouping.settings import Settings
 from spark_jobs.kafka.sink import write_all
 from spark_jobs.kafka.source import kafka_options
-from spark_jobs.worker.digests import Digesting
+from spark_jobs.worker.digest_task import DigestTask
 
 __all__ = ["DigestJobs", "write_digests"]
 
@@ -102,5 +102,5 @@ def write_digests(spark: SparkSession, settings: Settings, job: Job) -> None:
         "failOnDataLoss": "false",
     }
     orders = spark.read.format("kafka").options(**source).load().select("offset", "value")
-    write_all(orders, Digesting.of(settings), settings)
+    write_all(orders, DigestTask.of(settings), settings)
     log.info("digests written", extra={"orders": job.end - job.first, "seconds": round(time.monotonic() - begun, 2)})

@@ -29,7 +29,7 @@ from spark_jobs.driver.session import jobs_started, jvm_process, kill_jvm, open_
 from spark_jobs.driver.streams import Streams
 from spark_jobs.driver.trials import Trials
 from spark_jobs.driver.warm_up import warm_up
-from spark_jobs.kafka.watermarks import Broker
+from spark_jobs.kafka.broker import Broker
 from spark_jobs.worker.worker import Evaluation
 
 __all__ = ["STATUS_VARIABLE", "main"]

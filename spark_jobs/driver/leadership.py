@@ -56,9 +56,9 @@ class Leadership:
         while True:
             try:
                 if not self._lease.acquire():
-                    raise _Taken(f'another evaluator runs on this prefix: "{self._lease.holder()}"')
+                    raise _LeaseTaken(f'another evaluator runs on this prefix: "{self._lease.holder()}"')
                 break
-            except _Taken:
+            except _LeaseTaken:
                 raise
             except OperationalError:
                 if self._clock() >= until:
@@ -91,5 +91,5 @@ class Leadership:
                 return
 
 
-class _Taken(OperationalError):
+class _LeaseTaken(OperationalError):
     """Somebody else has the lease."""

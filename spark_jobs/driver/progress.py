@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from grouping.model.catalog import Stream
 from grouping.store.redis_store import TableStore
 from spark_jobs.driver.checkpoint import Position
-from spark_jobs.kafka.watermarks import Broker
+from spark_jobs.kafka.broker import Broker
 
 __all__ = ["Progress"]
 

@@ -17,9 +17,9 @@ from grouping.store.redis_store import TableStore
 from spark_jobs.driver.checkpoint import Position, checkpoints, is_whole, last_commit, remove
 from spark_jobs.driver.progress import Progress
 from spark_jobs.driver.trials import Trials
+from spark_jobs.kafka.broker import Broker
 from spark_jobs.kafka.sink import Produce, checkpoint_location, write_stream
 from spark_jobs.kafka.source import read_stream
-from spark_jobs.kafka.watermarks import Broker
 
 __all__ = ["Streams"]
 
@@ -38,7 +38,7 @@ Evaluate = Callable[[Stream, bool], Produce]
 
 
 @dataclass(slots=True)
-class _Running:
+class _StreamQuery:
     stream: Stream
     progress: Progress | None = None
     query: StreamingQuery | None = None
@@ -82,7 +82,7 @@ class Streams:
         self._evaluate = evaluate
         self._trials = trials
         self._clock = clock
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, _StreamQuery] = {}
         self._epoch: int | None = None
         self._compare_at = 0.0
 
@@ -113,7 +113,7 @@ class Streams:
             self._drop(self._running.pop(stream_id))
             yield stream_id
         for stream_id, stream in live.items():
-            running = self._running.setdefault(stream_id, _Running(stream))
+            running = self._running.setdefault(stream_id, _StreamQuery(stream))
             if stream != running.stream:
                 running = self._running[stream_id] = self._changed(running, stream)
             try:
@@ -123,7 +123,7 @@ class Streams:
             yield stream_id
         self._compare()
 
-    def _changed(self, running: _Running, stream: Stream) -> _Running:
+    def _changed(self, running: _StreamQuery, stream: Stream) -> _StreamQuery:
         """Take over what the gateway noticed of a stream's topic: with another one the query begins anew."""
         if stream.generation == running.stream.generation:
             running.stream = stream
@@ -131,7 +131,7 @@ class Streams:
                 running.progress.stream = stream
             return running
         self._drop(running)
-        return _Running(stream)
+        return _StreamQuery(stream)
 
     def status(self) -> dict[str, dict[str, object]]:
         """Return by name of the stream how far behind it is, and why it doesn't run if it doesn't."""
@@ -147,7 +147,7 @@ class Streams:
             for running in self._running.values()
         }
 
-    def _attend(self, running: _Running) -> None:
+    def _attend(self, running: _StreamQuery) -> None:
         if running.query is None:
             if self._clock() >= running.start_at:
                 self._start(running)
@@ -163,7 +163,7 @@ class Streams:
         elif self._clock() >= running.steady_at:
             running.reason = None
 
-    def _ended(self, running: _Running, failure: str) -> None:
+    def _ended(self, running: _StreamQuery, failure: str) -> None:
         """Note the end of a query, and when it is started again."""
         running.query = None
         deaths = self._trials.failed(running.stream.stream_id, failure)
@@ -189,7 +189,7 @@ class Streams:
             # Each query is itself the judge of whether its topic can be read.
             log.warning("offsets not compared", extra={"reason": error.message})
 
-    def _start(self, running: _Running) -> None:
+    def _start(self, running: _StreamQuery) -> None:
         stream = running.stream
         form = self._broker.form(stream.topic)
         if stream.topic_id not in ("", form.topic_id):
@@ -235,7 +235,7 @@ class Streams:
         offsets = {partition: place - stream.base for partition, place in begin.items() if place >= stream.base}
         return Position(-1, offsets)
 
-    def _failed(self, running: _Running, reason: str, *, prompt: bool = False) -> None:
+    def _failed(self, running: _StreamQuery, reason: str, *, prompt: bool = False) -> None:
         backoff = 0.0
         if not prompt:
             backoff = min(_FIRST_BACKOFF_SECONDS * 2.0**running.failures, _LONGEST_BACKOFF_SECONDS)
@@ -252,7 +252,7 @@ class Streams:
         for source_id in set(checkpoints(checkpoint_location("", self._settings))).difference(live):
             remove(checkpoint_location(source_id, self._settings))
 
-    def _drop(self, running: _Running) -> None:
+    def _drop(self, running: _StreamQuery) -> None:
         if running.query is not None:
             running.query.stop()
         remove(checkpoint_location(running.stream.source_id, self._settings))

@@ -21,9 +21,9 @@ from grouping.settings import Settings
 from spark_jobs.batch.headers import NO_HEADERS
 from spark_jobs.batch.output import OUTPUT
 from spark_jobs.driver.checkpoint import remove
+from spark_jobs.kafka.broker import Broker
 from spark_jobs.kafka.sink import checkpoint_location, write_stream
 from spark_jobs.kafka.source import read_stream
-from spark_jobs.kafka.watermarks import Broker
 
 __all__ = ["warm_up"]
 

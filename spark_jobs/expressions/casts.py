@@ -13,7 +13,7 @@ from grouping.model.decimal_types import is_decimal
 from grouping.model.errors import InternalError
 from spark_jobs.expressions.by_value import each_distinct
 from spark_jobs.expressions.decimals import fitted
-from spark_jobs.expressions.types import Typed, polars_type, to_double
+from spark_jobs.expressions.types import Operand, polars_type, to_double
 
 __all__ = ["cast", "to_bigint"]
 
@@ -35,7 +35,7 @@ _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
 _LONGEST_EXPONENT = 5000
 
 
-def cast(args: list[Typed], kind: str) -> Typed:
+def cast(args: list[Operand], kind: str) -> Operand:
     """Compile a CAST."""
     (value,) = args
     source = "DECIMAL" if is_decimal(value.type) else value.type
@@ -43,7 +43,7 @@ def cast(args: list[Typed], kind: str) -> Typed:
     convert = _CASTS.get((source, target))
     if convert is None and value.type != kind:
         raise InternalError(f"no cast of {value.type} to {kind}")
-    return Typed(convert(value, kind) if convert else value.expr, kind)
+    return Operand(convert(value, kind) if convert else value.expr, kind)
 
 
 def to_bigint(value: pl.Expr) -> pl.Expr:
@@ -59,10 +59,10 @@ def to_bigint(value: pl.Expr) -> pl.Expr:
     )
 
 
-Caster = Callable[[Typed, str], pl.Expr]
+Caster = Callable[[Operand, str], pl.Expr]
 
 
-def _plain(value: Typed, kind: str) -> pl.Expr:
+def _plain(value: Operand, kind: str) -> pl.Expr:
     return value.expr.cast(polars_type(kind), strict=False)
 
 
@@ -71,14 +71,14 @@ def _by_value(convert: Callable[..., object]) -> Caster:
     return lambda value, kind: each_distinct([value.expr], lambda one: convert(one, kind), polars_type(kind))
 
 
-def _double_to_whole(value: Typed, kind: str) -> pl.Expr:
+def _double_to_whole(value: Operand, kind: str) -> pl.Expr:
     whole = pl.when(value.expr < 0).then(value.expr.ceil()).otherwise(value.expr.floor())
     top = _TOP if kind == "BIGINT" else 2.0**31 - 1  # Spark compares with the bounds as doubles, 2^63 passes
     fits = (whole <= top) & (whole >= (-_TOP if kind == "BIGINT" else -(2.0**31)))
     return pl.when(fits).then(to_bigint(whole)).cast(polars_type(kind), strict=False)
 
 
-def _boolean_to_string(value: Typed, _: str) -> pl.Expr:
+def _boolean_to_string(value: Operand, _: str) -> pl.Expr:
     return pl.when(value.expr).then(pl.lit("true")).when(~value.expr).then(pl.lit("false"))
 
 
@@ -129,13 +129,13 @@ def _timestamp_to_string(time: datetime, _: str) -> str:
     return f"{text}.{time.microsecond:06}".rstrip("0") if time.microsecond else text
 
 
-def _seconds_to_timestamp(value: Typed, kind: str) -> pl.Expr:
+def _seconds_to_timestamp(value: Operand, kind: str) -> pl.Expr:
     seconds = value.expr.cast(pl.Int64)
     known = pl.when(seconds.is_between(_FIRST_SECOND, _LAST_SECOND)).then(seconds)
     return (known * _MICROS).cast(polars_type(kind))
 
 
-def _timestamp_to_seconds(value: Typed, kind: str) -> pl.Expr:
+def _timestamp_to_seconds(value: Operand, kind: str) -> pl.Expr:
     return (value.expr.cast(pl.Int64) // _MICROS).cast(polars_type(kind), strict=False)
 
 

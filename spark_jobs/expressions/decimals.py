@@ -10,7 +10,7 @@ import polars as pl
 
 from grouping.model.decimal_types import WIDEST, decimal_result, decimal_size, exact_size
 from spark_jobs.expressions.by_value import each_distinct
-from spark_jobs.expressions.types import Typed, polars_type
+from spark_jobs.expressions.types import Operand, polars_type
 
 __all__ = ["arithmetic", "fitted", "rounded", "rounded_double", "to_scale"]
 
@@ -30,7 +30,7 @@ def fitted(value: Decimal, kind: str) -> Decimal | None:
     return rounded if not rounded or rounded.adjusted() < precision - scale else None
 
 
-def arithmetic(op: str, left: Typed, right: Typed) -> Typed:
+def arithmetic(op: str, left: Operand, right: Operand) -> Operand:
     """Return ``+ - * / %`` of exact numbers of which one is a DECIMAL; NULL where Spark's ``try_`` form is."""
     kind = decimal_result(op, left.type, right.type)
     compute = _OPERATORS[op]
@@ -40,7 +40,7 @@ def arithmetic(op: str, left: Typed, right: Typed) -> Typed:
         return None if result is None else fitted(result, kind)
 
     operands = [operand.expr.cast(pl.Decimal(*exact_size(operand.type))) for operand in (left, right)]
-    return Typed(each_distinct(operands, apply, polars_type(kind)), kind)
+    return Operand(each_distinct(operands, apply, polars_type(kind)), kind)
 
 
 def _quotient(left: Decimal, right: Decimal) -> Decimal | None:
@@ -78,8 +78,8 @@ def rounded_double(rounding: str) -> Callable[[float, int], float]:
     return apply
 
 
-def rounded(value: Typed, kind: str, rounding: str) -> Typed:
+def rounded(value: Operand, kind: str, rounding: str) -> Operand:
     """Return a DECIMAL rounded to a whole number of that type."""
-    return Typed(
+    return Operand(
         each_distinct([value.expr], lambda number: fitted(to_scale(number, 0, rounding), kind), polars_type(kind)), kind
     )

@@ -19,9 +19,9 @@ from grouping.model.errors import InternalError
 from grouping.model.expression import Call, Column, Expression, Slot, Value
 from spark_jobs.expressions.functions import FUNCTIONS, either
 from spark_jobs.expressions.text import BYTES
-from spark_jobs.expressions.types import Typed, polars_type, widened, wider
+from spark_jobs.expressions.types import Operand, polars_type, widened, wider
 
-__all__ = ["Compiled", "KeyPair", "Member", "compile_expression"]
+__all__ = ["CompiledExpression", "KeyPair", "Member", "compile_expression"]
 
 
 class KeyPair(NamedTuple):
@@ -49,7 +49,7 @@ class Member(NamedTuple):
         return f":member {self.slot}"
 
 
-class Compiled(NamedTuple):
+class CompiledExpression(NamedTuple):
     """What to evaluate, and which columns it reads."""
 
     steps: tuple[tuple[str, pl.Expr], ...]
@@ -63,7 +63,9 @@ class Compiled(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def compile_expression(expression: Expression, types: tuple[str, ...], most_bytes: int | None = None) -> Compiled:
+def compile_expression(
+    expression: Expression, types: tuple[str, ...], most_bytes: int | None = None
+) -> CompiledExpression:
     """Compile an expression over slots of these types.
 
     Args:
@@ -76,7 +78,7 @@ def compile_expression(expression: Expression, types: tuple[str, ...], most_byte
     """
     compiler = _Compiler(types, most_bytes)
     expr, kind = compiler.compile(expression)
-    return Compiled(
+    return CompiledExpression(
         tuple(compiler.steps),
         expr,
         kind,
@@ -113,25 +115,25 @@ class _Compiler:
         self.keys: dict[KeyPair, None] = {}
         self.members: dict[Member, None] = {}
 
-    def compile(self, expression: Expression) -> Typed:
+    def compile(self, expression: Expression) -> Operand:
         match expression:
             case Column(name, kind):
                 self.columns[name] = None
-                return Typed(pl.col(name), kind)
+                return Operand(pl.col(name), kind)
             case Slot(index):
                 self.slots[index] = None
                 kind = self._types[index]
-                return Typed(pl.col(f":c{index}").cast(polars_type(kind)), kind)
+                return Operand(pl.col(f":c{index}").cast(polars_type(kind)), kind)
             case Value(value, kind):
-                return Typed(_literal(value, kind), kind)
+                return Operand(_literal(value, kind), kind)
             case Call(op, args, kind):
                 return self._call(op, args, kind)
 
-    def _call(self, op: str, args: Sequence[Expression], kind: str) -> Typed:
+    def _call(self, op: str, args: Sequence[Expression], kind: str) -> Operand:
         if op in _COMPARISONS:
-            return Typed(self._comparison(op, args), "BOOLEAN")
+            return Operand(self._comparison(op, args), "BOOLEAN")
         if op == "in":
-            return Typed(self._membership(args), "BOOLEAN")
+            return Operand(self._membership(args), "BOOLEAN")
         function = _case if op == "case" else FUNCTIONS.get(op)
         if function is None:
             raise InternalError(f'"{op}" is not evaluated here')
@@ -141,22 +143,22 @@ class _Compiler:
         if op in BYTES:
             fits = BYTES[op](*[argument.expr for argument in typed]) <= self._most_bytes
             # Without its first operand each of these is NULL.
-            typed[0] = self._step(Typed(pl.when(fits).then(typed[0].expr), typed[0].type))
+            typed[0] = self._step(Operand(pl.when(fits).then(typed[0].expr), typed[0].type))
         result = function(typed, kind)
         if result.type != "STRING":
             return result
         result = self._step(result)
-        return Typed(pl.when(result.expr.str.len_bytes() <= self._most_bytes).then(result.expr), "STRING")
+        return Operand(pl.when(result.expr.str.len_bytes() <= self._most_bytes).then(result.expr), "STRING")
 
-    def _once(self, expression: Expression) -> Typed:
+    def _once(self, expression: Expression) -> Operand:
         """Compile an operand that may be repeated: what an operator or function yields is computed in a step."""
         value = self.compile(expression)
         return self._step(value) if isinstance(expression, Call) else value
 
-    def _step(self, value: Typed) -> Typed:
+    def _step(self, value: Operand) -> Operand:
         name = f":step {len(self.steps)}"
         self.steps.append((name, value.expr))
-        return Typed(pl.col(name), value.type)
+        return Operand(pl.col(name), value.type)
 
     def _comparison(self, op: str, args: Sequence[Expression]) -> pl.Expr:
         match tuple(args):
@@ -169,7 +171,7 @@ class _Compiler:
         return self._compared(op, left, right)
 
     @staticmethod
-    def _compared(op: str, left: Typed, right: Typed) -> pl.Expr:
+    def _compared(op: str, left: Operand, right: Operand) -> pl.Expr:
         if "NUMERIC" in (left.type, right.type):
             raise InternalError("an exact number is compared with something that is no column")
         kind = wider([left.type, right.type])
@@ -189,14 +191,14 @@ class _Compiler:
         return either([self._compared("=", sought, other) for other in others])
 
 
-def _case(typed: list[Typed], kind: str) -> Typed:
+def _case(typed: list[Operand], kind: str) -> Operand:
     """Compile condition, result, …[, ELSE]."""
     results = [*typed[1::2], *(typed[-1:] if len(typed) % 2 else [])]
     kind = kind or wider([result.type for result in results])
     otherwise = widened(typed[-1], kind) if len(typed) % 2 else pl.lit(None, polars_type(kind))
     for i in range(len(typed) // 2 * 2 - 2, -1, -2):
         otherwise = pl.when(typed[i].expr).then(widened(typed[i + 1], kind)).otherwise(otherwise)
-    return Typed(otherwise, kind)
+    return Operand(otherwise, kind)
 
 
 def _literal(value: str | int | float | bool | None, kind: str) -> pl.Expr:

@@ -14,7 +14,7 @@ from spark_jobs.expressions import dates as polars_dates
 from spark_jobs.expressions import numbers as polars_numbers
 from spark_jobs.expressions import text as polars_text
 from spark_jobs.expressions.casts import cast
-from spark_jobs.expressions.types import Implementation, Typed, polars_type, widened, wider
+from spark_jobs.expressions.types import Implementation, Operand, polars_type, widened, wider
 
 __all__ = ["FUNCTIONS", "either"]
 
@@ -33,28 +33,28 @@ def _extreme(better: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Implementation:
         whole = [column if len(column) == size else column.new_from_index(0, size) for column in columns]
         return reduce(lambda left, right: pl.select(choose(pl.lit(left), pl.lit(right))).to_series(), whole)
 
-    def apply(args: list[Typed], kind: str) -> Typed:
+    def apply(args: list[Operand], kind: str) -> Operand:
         kind, exprs = _common(args, kind)
         if len(exprs) == 2:
-            return Typed(choose(*exprs), kind)
-        return Typed(pl.map_batches(exprs, fold, return_dtype=polars_type(kind)), kind)
+            return Operand(choose(*exprs), kind)
+        return Operand(pl.map_batches(exprs, fold, return_dtype=polars_type(kind)), kind)
 
     return apply
 
 
-def _common(args: list[Typed], kind: str) -> tuple[str, list[pl.Expr]]:
+def _common(args: list[Operand], kind: str) -> tuple[str, list[pl.Expr]]:
     kind = kind or wider([argument.type for argument in args])
     return kind, [widened(argument, kind) for argument in args]
 
 
-def _coalesce(args: list[Typed], kind: str) -> Typed:
+def _coalesce(args: list[Operand], kind: str) -> Operand:
     kind, exprs = _common(args, kind)
-    return Typed(pl.coalesce(exprs), kind)
+    return Operand(pl.coalesce(exprs), kind)
 
 
-def _nullif(args: list[Typed], _: str) -> Typed:
+def _nullif(args: list[Operand], _: str) -> Operand:
     _, (left, right) = _common(args, wider([argument.type for argument in args]))
-    return Typed(pl.when((left == right).fill_null(False)).then(None).otherwise(args[0].expr), args[0].type)
+    return Operand(pl.when((left == right).fill_null(False)).then(None).otherwise(args[0].expr), args[0].type)
 
 
 def either(exprs: list[pl.Expr]) -> pl.Expr:
@@ -67,10 +67,10 @@ def _all(exprs: list[pl.Expr]) -> pl.Expr:
 
 
 FUNCTIONS: dict[str, Implementation] = {
-    "and": lambda args, _: Typed(_all([argument.expr for argument in args]), "BOOLEAN"),
-    "or": lambda args, _: Typed(either([argument.expr for argument in args]), "BOOLEAN"),
-    "not": lambda args, _: Typed(~args[0].expr, "BOOLEAN"),
-    "is_null": lambda args, _: Typed(args[0].expr.is_null(), "BOOLEAN"),
+    "and": lambda args, _: Operand(_all([argument.expr for argument in args]), "BOOLEAN"),
+    "or": lambda args, _: Operand(either([argument.expr for argument in args]), "BOOLEAN"),
+    "not": lambda args, _: Operand(~args[0].expr, "BOOLEAN"),
+    "is_null": lambda args, _: Operand(args[0].expr.is_null(), "BOOLEAN"),
     "greatest": _extreme(lambda a, b: a >= b),
     "least": _extreme(lambda a, b: a <= b),
     "coalesce": _coalesce,

@@ -19,7 +19,7 @@ from grouping.model.errors import InternalError
 from spark_jobs.expressions import decimals, fdlibm
 from spark_jobs.expressions.by_value import each_distinct
 from spark_jobs.expressions.casts import to_bigint
-from spark_jobs.expressions.types import Implementation, Typed, polars_type, to_double, wider
+from spark_jobs.expressions.types import Implementation, Operand, polars_type, to_double, wider
 
 __all__ = ["FUNCTIONS"]
 
@@ -32,7 +32,7 @@ _MOST_DIGITS = 30
 def _exactly(op: str, other: Implementation) -> Implementation:
     """Make an operator that is computed as DECIMAL where one operand is and none is DOUBLE."""
 
-    def apply(args: list[Typed], kind: str) -> Typed:
+    def apply(args: list[Operand], kind: str) -> Operand:
         kinds = [argument.type for argument in args]
         if any(map(is_decimal, kinds)) and "DOUBLE" not in kinds:
             return decimals.arithmetic(op, *args)
@@ -42,13 +42,13 @@ def _exactly(op: str, other: Implementation) -> Implementation:
 
 
 def _arithmetic(op: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Implementation:
-    def apply(args: list[Typed], _: str) -> Typed:
+    def apply(args: list[Operand], _: str) -> Operand:
         left, right = args
         if "DOUBLE" in (left.type, right.type):
-            return Typed(op(to_double(left), to_double(right)), "DOUBLE")
+            return Operand(op(to_double(left), to_double(right)), "DOUBLE")
         kind = wider([left.type, right.type])
         wide = _wide(kind)
-        return Typed(op(left.expr.cast(wide), right.expr.cast(wide)).cast(_INTEGERS[kind], strict=False), kind)
+        return Operand(op(left.expr.cast(wide), right.expr.cast(wide)).cast(_INTEGERS[kind], strict=False), kind)
 
     return apply
 
@@ -59,9 +59,9 @@ def _wide(kind: str) -> pl.DataType:
     return _WIDE[kind]
 
 
-def _divide(args: list[Typed], _: str) -> Typed:
+def _divide(args: list[Operand], _: str) -> Operand:
     left, right = (to_double(argument) for argument in args)
-    return Typed(_by_numpy(np.divide, left, right), "DOUBLE")
+    return Operand(_by_numpy(np.divide, left, right), "DOUBLE")
 
 
 def _truncated(left: pl.Expr, right: pl.Expr) -> pl.Expr:
@@ -70,20 +70,20 @@ def _truncated(left: pl.Expr, right: pl.Expr) -> pl.Expr:
     return pl.when((left < 0) != (right < 0)).then(0 - size).otherwise(size)
 
 
-def _whole_divide(args: list[Typed], _: str) -> Typed:
+def _whole_divide(args: list[Operand], _: str) -> Operand:
     left, right = (argument.expr.cast(pl.Int128) for argument in args)
     divisor = pl.when(right != 0).then(right)
-    return Typed(_truncated(left, divisor).cast(pl.Int64, strict=False), "BIGINT")
+    return Operand(_truncated(left, divisor).cast(pl.Int64, strict=False), "BIGINT")
 
 
-def _remainder(args: list[Typed], _: str) -> Typed:
+def _remainder(args: list[Operand], _: str) -> Operand:
     left, right = args
     if "DOUBLE" in (left.type, right.type):
-        return Typed(_by_numpy(np.fmod, to_double(left), to_double(right)), "DOUBLE")
+        return Operand(_by_numpy(np.fmod, to_double(left), to_double(right)), "DOUBLE")
     kind = wider([left.type, right.type])
     dividend, divisor = left.expr.cast(_wide(kind)), right.expr.cast(_wide(kind))
     divisor = pl.when(divisor != 0).then(divisor)
-    return Typed((dividend - _truncated(dividend, divisor) * divisor).cast(_INTEGERS[kind], strict=False), kind)
+    return Operand((dividend - _truncated(dividend, divisor) * divisor).cast(_INTEGERS[kind], strict=False), kind)
 
 
 def _by_numpy(function: np.ufunc, left: pl.Expr, right: pl.Expr) -> pl.Expr:
@@ -102,7 +102,7 @@ def _by_numpy(function: np.ufunc, left: pl.Expr, right: pl.Expr) -> pl.Expr:
     return pl.when(known).then(pl.map_batches([left, right], apply, return_dtype=pl.Float64))
 
 
-def _positive_remainder(args: list[Typed], kind: str) -> Typed:
+def _positive_remainder(args: list[Operand], kind: str) -> Operand:
     """Return ``((a % n) + n) % n`` for a negative ``a % n``; the sum wraps round, as Spark's does."""
     remainder = _remainder(args, kind)
     divisor = args[1].expr
@@ -115,40 +115,40 @@ def _positive_remainder(args: list[Typed], kind: str) -> Typed:
         wrapped = pl.when(total < -(2 ** (bits - 1))).then(total + pl.lit(2**bits, wide)).otherwise(total)
         known = pl.when(divisor != 0).then(divisor)
         again = (wrapped - _truncated(wrapped, known) * known).cast(_INTEGERS[remainder.type], strict=False)
-    return Typed(pl.when(remainder.expr < 0).then(again).otherwise(remainder.expr), remainder.type)
+    return Operand(pl.when(remainder.expr < 0).then(again).otherwise(remainder.expr), remainder.type)
 
 
-def _negative(args: list[Typed], _: str) -> Typed:
+def _negative(args: list[Operand], _: str) -> Operand:
     (value,) = args
     if value.type in _WIDE:
-        return Typed((0 - value.expr.cast(_WIDE[value.type])).cast(_INTEGERS[value.type], strict=False), value.type)
-    return Typed(-value.expr, value.type)
+        return Operand((0 - value.expr.cast(_WIDE[value.type])).cast(_INTEGERS[value.type], strict=False), value.type)
+    return Operand(-value.expr, value.type)
 
 
-def _abs(args: list[Typed], _: str) -> Typed:
+def _abs(args: list[Operand], _: str) -> Operand:
     (value,) = args
     if value.type in _WIDE:
-        return Typed(value.expr.cast(_WIDE[value.type]).abs().cast(_INTEGERS[value.type], strict=False), value.type)
-    return Typed(value.expr.abs(), value.type)
+        return Operand(value.expr.cast(_WIDE[value.type]).abs().cast(_INTEGERS[value.type], strict=False), value.type)
+    return Operand(value.expr.abs(), value.type)
 
 
 def _whole(step: Callable[[pl.Expr], pl.Expr], rounding: str) -> Implementation:
     """Make ceil or floor."""
 
-    def apply(args: list[Typed], _: str) -> Typed:
+    def apply(args: list[Operand], _: str) -> Operand:
         (value,) = args
         if is_decimal(value.type):
             return decimals.rounded(value, result_type("floor", [value.type]), rounding)
         if value.type in _INTEGERS:
-            return Typed(value.expr.cast(pl.Int64), "BIGINT")
-        return Typed(to_bigint(step(value.expr)), "BIGINT")
+            return Operand(value.expr.cast(pl.Int64), "BIGINT")
+        return Operand(to_bigint(step(value.expr)), "BIGINT")
 
     return apply
 
 
-def _sign(args: list[Typed], _: str) -> Typed:
+def _sign(args: list[Operand], _: str) -> Operand:
     value = to_double(args[0])
-    return Typed(
+    return Operand(
         pl.when(value > 0)
         .then(pl.when(value.is_nan()).then(value).otherwise(1.0))
         .when(value < 0)
@@ -176,15 +176,15 @@ def _round(rounding: str) -> Implementation:
     """Make a rounding to a scale, of a double's shortest decimal form; what then does not fit is NULL."""
     of_double = decimals.rounded_double(rounding)
 
-    def apply(args: list[Typed], _: str) -> Typed:
+    def apply(args: list[Operand], _: str) -> Operand:
         value, *scales = args
         if is_decimal(value.type):
             return decimals.rounded(value, result_type("round", [value.type]), rounding)
         if value.type == "DOUBLE" and not scales:
-            return Typed(_vector(_TO_WHOLE[rounding], [value.expr]), "DOUBLE")
+            return Operand(_vector(_TO_WHOLE[rounding], [value.expr]), "DOUBLE")
         scale = scales[0].expr if scales else pl.repeat(0, pl.len(), dtype=pl.Int32)
         if value.type == "DOUBLE":
-            return Typed(each_distinct([value.expr, scale], of_double, pl.Float64), "DOUBLE")
+            return Operand(each_distinct([value.expr, scale], of_double, pl.Float64), "DOUBLE")
         most = 2 ** (31 if value.type == "INT" else 63)
 
         def of_whole(number: int, scale: int) -> int | None:
@@ -193,7 +193,7 @@ def _round(rounding: str) -> Implementation:
             )
             return rounded if -most <= rounded < most else None
 
-        return Typed(each_distinct([value.expr, scale], of_whole, polars_type(value.type)), value.type)
+        return Operand(each_distinct([value.expr, scale], of_whole, polars_type(value.type)), value.type)
 
     return apply
 
@@ -201,8 +201,8 @@ def _round(rounding: str) -> Implementation:
 def _of_double(function: Callable[..., NDArray[np.float64]]) -> Implementation:
     """Make a function of doubles, NULL where an argument is."""
 
-    def apply(args: list[Typed], _: str) -> Typed:
-        return Typed(_vector(function, [to_double(argument) for argument in args]), "DOUBLE")
+    def apply(args: list[Operand], _: str) -> Operand:
+        return Operand(_vector(function, [to_double(argument) for argument in args]), "DOUBLE")
 
     return apply
 
@@ -210,20 +210,20 @@ def _of_double(function: Callable[..., NDArray[np.float64]]) -> Implementation:
 def _logarithm(function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> Implementation:
     """Make a logarithm, NULL where it is not defined."""
 
-    def apply(args: list[Typed], _: str) -> Typed:
+    def apply(args: list[Operand], _: str) -> Operand:
         value = to_double(args[0])
-        return Typed(pl.when(value > 0).then(_vector(function, [value])), "DOUBLE")
+        return Operand(pl.when(value > 0).then(_vector(function, [value])), "DOUBLE")
 
     return apply
 
 
-def _log(args: list[Typed], kind: str) -> Typed:
+def _log(args: list[Operand], kind: str) -> Operand:
     """Return the logarithm to a base, the first of two arguments, as a quotient."""
     if len(args) == 1:
         return _logarithm(fdlibm.log)(args, kind)
     base, value = (to_double(argument) for argument in args)
     quotient = _vector(lambda b, x: fdlibm.log(x) / fdlibm.log(b), [base, value])
-    return Typed(pl.when((base > 0) & (value > 0)).then(quotient), "DOUBLE")
+    return Operand(pl.when((base > 0) & (value > 0)).then(quotient), "DOUBLE")
 
 
 def _vector(function: Callable[..., NDArray[np.float64]], exprs: Sequence[pl.Expr]) -> pl.Expr:
@@ -250,13 +250,13 @@ FUNCTIONS: dict[str, Implementation] = {
     "round": _round(ROUND_HALF_UP),
     "bround": _round(ROUND_HALF_EVEN),
     "sign": _sign,
-    "sqrt": lambda args, _: Typed(to_double(args[0]).sqrt(), "DOUBLE"),
+    "sqrt": lambda args, _: Operand(to_double(args[0]).sqrt(), "DOUBLE"),
     "exp": _of_double(fdlibm.exp),
     "pow": _of_double(fdlibm.power),
     "ln": _logarithm(fdlibm.log),
     "log": _log,
     "log2": _logarithm(lambda value: fdlibm.log(value) / fdlibm.log(np.array([2.0]))),
     "log10": _logarithm(fdlibm.log10),
-    "isnan": lambda args, _: Typed(to_double(args[0]).is_nan().fill_null(False), "BOOLEAN"),
+    "isnan": lambda args, _: Operand(to_double(args[0]).is_nan().fill_null(False), "BOOLEAN"),
 }
 """By operator or function, as `grouping.functions.functions` names them."""

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from spark_jobs.expressions.by_value import each_distinct
 from spark_jobs.expressions.text_search import like, rlike
-from spark_jobs.expressions.types import Implementation, Typed, polars_type
+from spark_jobs.expressions.types import Implementation, Operand, polars_type
 
 __all__ = ["BYTES", "FUNCTIONS"]
 
@@ -19,10 +19,10 @@ __all__ = ["BYTES", "FUNCTIONS"]
 def _text(build: Callable[..., pl.Expr], kind: str = "STRING") -> Implementation:
     """Make a function of strings (and whole numbers) that is NULL when any argument is."""
 
-    def apply(args: list[Typed], _: str) -> Typed:
+    def apply(args: list[Operand], _: str) -> Operand:
         exprs = [argument.expr for argument in args]
         known = reduce(pl.Expr.and_, [expr.is_not_null() for expr in exprs])
-        return Typed(pl.when(known).then(build(*exprs)), kind)
+        return Operand(pl.when(known).then(build(*exprs)), kind)
 
     return apply
 
@@ -81,7 +81,9 @@ def _padded(*, left: bool) -> Implementation:
 
 def _by_value(function: Callable[..., object], kind: str = "STRING") -> Implementation:
     """Make a function that is computed in Python, NULL when any argument is."""
-    return lambda args, _: Typed(each_distinct([argument.expr for argument in args], function, polars_type(kind)), kind)
+    return lambda args, _: Operand(
+        each_distinct([argument.expr for argument in args], function, polars_type(kind)), kind
+    )
 
 
 def _repeat(text: str, times: int) -> str:
@@ -109,11 +111,11 @@ def _locate(part: str, text: str) -> int:
     return text.find(part) + 1
 
 
-def _concat_ws(args: list[Typed], _: str) -> Typed:
+def _concat_ws(args: list[Operand], _: str) -> Operand:
     """Join what is not NULL."""
     separator, *parts = (argument.expr for argument in args)
     joined = pl.concat_list(parts).list.join(separator, ignore_nulls=True) if parts else pl.lit("")
-    return Typed(pl.when(separator.is_not_null()).then(joined), "STRING")
+    return Operand(pl.when(separator.is_not_null()).then(joined), "STRING")
 
 
 def _joined_bytes(separator: pl.Expr, *parts: pl.Expr) -> pl.Expr:

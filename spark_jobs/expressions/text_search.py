@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from grouping.values.like_pattern import is_too_large, like_parts
 from grouping.values.patterns import rust_pattern
 from spark_jobs.expressions.by_value import converted, distinct_rows
-from spark_jobs.expressions.types import Typed
+from spark_jobs.expressions.types import Operand
 
 __all__ = ["like", "rlike"]
 
@@ -49,17 +49,17 @@ _BY_ONE: dict[Kind, Callable[[pl.Series, str], pl.Series]] = {
 """The same with one pattern for all rows, many times faster for few of them: an OR may hold hundreds of LIKEs."""
 
 
-def like(args: list[Typed], _: str) -> Typed:
+def like(args: list[Operand], _: str) -> Operand:
     """Return LIKE, its escape character maybe the third argument; NULL for a pattern that Spark refuses."""
     return _searched(args, _like_search)
 
 
-def rlike(args: list[Typed], _: str) -> Typed:
+def rlike(args: list[Operand], _: str) -> Operand:
     """Return RLIKE."""
     return _searched(args, lambda pattern: _Search("regex", rust_pattern(pattern)))
 
 
-def _searched(args: list[Typed], search: Callable[..., _Search | None]) -> Typed:
+def _searched(args: list[Operand], search: Callable[..., _Search | None]) -> Operand:
     def apply(columns: Sequence[pl.Series]) -> pl.Series:
         size = max(len(column) for column in columns)
         text, *patterns = (column if len(column) == size else column.new_from_index(0, size) for column in columns)
@@ -69,7 +69,7 @@ def _searched(args: list[Typed], search: Callable[..., _Search | None]) -> Typed
             return _BY_ONE[only.kind](text, only.text)
         return _met(text, searches, codes)
 
-    return Typed(pl.map_batches([argument.expr for argument in args], apply, return_dtype=pl.Boolean), "BOOLEAN")
+    return Operand(pl.map_batches([argument.expr for argument in args], apply, return_dtype=pl.Boolean), "BOOLEAN")
 
 
 def _met(text: pl.Series, searches: Sequence[_Search | None], codes: NDArray[np.int64]) -> pl.Series:

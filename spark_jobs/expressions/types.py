@@ -13,17 +13,17 @@ from grouping.model.errors import InternalError
 from spark_jobs.batch.events import decimal_size
 from spark_jobs.expressions.by_value import each_distinct
 
-__all__ = ["Implementation", "Typed", "polars_type", "to_double", "widened", "wider"]
+__all__ = ["Implementation", "Operand", "polars_type", "to_double", "widened", "wider"]
 
 
-class Typed(NamedTuple):
+class Operand(NamedTuple):
     """A Polars expression and its SQL type."""
 
     expr: pl.Expr
     type: str
 
 
-Implementation = Callable[[list[Typed], str], Typed]
+Implementation = Callable[[list[Operand], str], Operand]
 """How an operator or function is computed: its arguments, and the type of its result where the plan knows it."""
 
 _POLARS_TYPES: dict[str, pl.DataType] = {
@@ -54,13 +54,13 @@ def wider(kinds: Sequence[str]) -> str:
     return kind
 
 
-def to_double(value: Typed) -> pl.Expr:
+def to_double(value: Operand) -> pl.Expr:
     """Return a number as a DOUBLE, a DECIMAL as the nearest one (Polars' own cast rounds twice)."""
     if is_decimal(value.type):
         return each_distinct([value.expr], float, pl.Float64)
     return value.expr.cast(pl.Float64)
 
 
-def widened(value: Typed, kind: str) -> pl.Expr:
+def widened(value: Operand, kind: str) -> pl.Expr:
     """Return a value in a type that holds it, or DOUBLE."""
     return to_double(value) if kind == "DOUBLE" else value.expr.cast(polars_type(kind))

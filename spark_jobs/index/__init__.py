@@ -5,7 +5,7 @@ They know int64 keys and row numbers only: what a key means, and NULLs, are `spa
 
 from spark_jobs.index.composite import CompositeIndex
 from spark_jobs.index.equality import EqualityIndex, KeyDirectory, mix
-from spark_jobs.index.interval import IntervalIndex, Stabs
+from spark_jobs.index.interval import ContainingIntervals, IntervalIndex
 from spark_jobs.index.ordered import OrderedIndex
 from spark_jobs.index.ranges import Ints, Pairs, Ranges
 
@@ -18,6 +18,6 @@ __all__ = [
     "OrderedIndex",
     "Pairs",
     "Ranges",
-    "Stabs",
+    "ContainingIntervals",
     "mix",
 ]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from spark_jobs.index.ordered import search
 from spark_jobs.index.ranges import Ints, Pairs, chunks
 
-__all__ = ["IntervalIndex", "Stabs"]
+__all__ = ["IntervalIndex", "ContainingIntervals"]
 
 
 class IntervalIndex:
@@ -61,11 +61,11 @@ class IntervalIndex:
         inside = np.minimum(left, self._bounds.size - 1)
         return 2 * left + (self._bounds[inside] == values if self._bounds.size else 0)
 
-    def at(self, ranks: Ints, codes: NDArray[np.int32] | None = None) -> Stabs:
+    def at(self, ranks: Ints, codes: NDArray[np.int32] | None = None) -> ContainingIntervals:
         """Return the intervals that hold each event's value, by its rank; none where its code is -1."""
         if codes is not None:
             ranks = np.where(codes >= 0, ranks + codes.astype(np.int64) * self._span, -1)
-        return Stabs(self, ranks)
+        return ContainingIntervals(self, ranks)
 
     def stab(self, ranks: Ints, events: Ints) -> Pairs:
         """Return all (event, row) pairs of these ranks."""
@@ -101,7 +101,7 @@ class IntervalIndex:
         return own + cached + 4 * self._starts.itemsize * self.rows.size
 
 
-class Stabs:
+class ContainingIntervals:
     """The look-up of a batch of events: like `Ranges`, of an interval index.
 
     Everything is looked up in the order of the ranks, so that neighbouring searches take the same path.
@@ -112,8 +112,8 @@ class Stabs:
         self._ranks = ranks
         self._order = np.argsort(ranks)
 
-    def __getitem__(self, part: slice) -> Stabs:
-        return self if part == slice(0, self._ranks.size) else Stabs(self._index, self._ranks[part])
+    def __getitem__(self, part: slice) -> ContainingIntervals:
+        return self if part == slice(0, self._ranks.size) else ContainingIntervals(self._index, self._ranks[part])
 
     def counts(self) -> Ints:
         """Return how many rows each event meets."""

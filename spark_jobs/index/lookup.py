@@ -12,7 +12,16 @@ from grouping.compiler.access_path import AccessPath
 from grouping.model.errors import InternalError
 from grouping.model.expression import Call, Column, Expression, Slot
 from spark_jobs.batch.event_column import EventColumn, EventColumns
-from spark_jobs.index import CompositeIndex, EqualityIndex, IntervalIndex, Ints, OrderedIndex, Pairs, Ranges, Stabs
+from spark_jobs.index import (
+    CompositeIndex,
+    ContainingIntervals,
+    EqualityIndex,
+    IntervalIndex,
+    Ints,
+    OrderedIndex,
+    Pairs,
+    Ranges,
+)
 from spark_jobs.index.key_codes import JointCodes, KeyCodes
 from spark_jobs.index.keys import key_space
 
@@ -22,7 +31,7 @@ _FEW = 4
 """Of so many values at most one is looked up by itself."""
 
 Rows = NDArray[np.int32]
-Found = Ranges | Stabs
+Found = Ranges | ContainingIntervals
 
 
 class AliveRows:
@@ -71,7 +80,7 @@ class Candidates:
             alive: By row; None when all are.
             version: Changes whenever `alive` does.
         """
-        if isinstance(self._found, Stabs):
+        if isinstance(self._found, ContainingIntervals):
             hit = self._found.any(alive, version)
         else:
             hit = self._found.any(None if alive is None else self._alive.before(alive, version))

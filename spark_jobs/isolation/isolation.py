@@ -22,7 +22,7 @@ from spark_jobs.batch.faults import FAULTS, halved
 from spark_jobs.batch.matches import Matches
 from spark_jobs.index import Ints
 from spark_jobs.isolation.caution import Caution
-from spark_jobs.isolation.not_evaluated import NotEvaluated
+from spark_jobs.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.match.evaluate import candidates, matches
 from spark_jobs.tables.constant_cache import Snapshot
 from spark_jobs.tables.load import Loads
@@ -44,7 +44,7 @@ class Isolation:
         self,
         snapshot: Snapshot,
         write: Write,
-        not_evaluated: NotEvaluated,
+        not_evaluated: NotEvaluatedLetters,
         caution: Caution,
         failed: set[str],
         loads: Loads,

@@ -12,13 +12,13 @@ from spark_jobs.batch.events import Events
 from spark_jobs.batch.output import dead_letters
 from spark_jobs.index import Ints
 
-__all__ = ["NotEvaluated"]
+__all__ = ["NotEvaluatedLetters"]
 
 _SINGLE = 1_000
 """Dead letters of a task that name one event each; further events share one for each share and batch of records."""
 
 
-class NotEvaluated:
+class NotEvaluatedLetters:
     """Writes the dead letters (code ``not-evaluated``) of one task."""
 
     def __init__(self, stream: Stream, settings: Settings) -> None:

@@ -156,7 +156,7 @@ class RecordWriter:
             self._broken = True  # until all are on their way: nothing must overtake one that is not
             self._look_up({batch.topic for batch in batches})
             sent = [
-                await self._producer.send_batch(_Laid(batch), batch.topic, partition=batch.partition)
+                await self._producer.send_batch(_FinishedBatch(batch), batch.topic, partition=batch.partition)
                 for batch in batches
             ]
             self._broken = False
@@ -170,7 +170,7 @@ class RecordWriter:
         self._used |= topics
 
 
-class _Laid:
+class _FinishedBatch:
     """A batch as aiokafka's producer asks for it: its `BatchBuilder`, of which nothing is left to build."""
 
     def __init__(self, batch: RecordBatch) -> None:

@@ -22,7 +22,7 @@ _NOTHING = "nothing boolean"
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
+class _RecordWriting:
     """The function that `mapInArrow` runs: it yields no row, and ends when Kafka has all of them."""
 
     produce: Produce
@@ -46,7 +46,7 @@ def checkpoint_location(source_id: str, settings: Settings) -> str:
 def write_stream(events: DataFrame, produce: Produce, source_id: str, settings: Settings) -> StreamingQuery:
     """Start the query that writes what is made of a stream's events."""
     return (
-        events.mapInArrow(_Written(produce, pickle.dumps(settings)), _NOTHING)
+        events.mapInArrow(_RecordWriting(produce, pickle.dumps(settings)), _NOTHING)
         .writeStream.format("noop")
         .queryName(source_id)
         .option("checkpointLocation", checkpoint_location(source_id, settings))
@@ -56,4 +56,5 @@ def write_stream(events: DataFrame, produce: Produce, source_id: str, settings: 
 
 def write_all(rows: DataFrame, produce: Produce, settings: Settings) -> None:
     """Write what is made of some rows, by one job."""
-    rows.mapInArrow(_Written(produce, pickle.dumps(settings)), _NOTHING).write.format("noop").mode("append").save()
+    written = rows.mapInArrow(_RecordWriting(produce, pickle.dumps(settings)), _NOTHING)
+    written.write.format("noop").mode("append").save()

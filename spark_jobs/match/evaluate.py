@@ -1,6 +1,6 @@
 """Matching: which entries of the constant tables does each event of a batch meet?
 
-Small tables with the same key columns are looked up together (`bundle`), each other one by an index of its own
+Small tables with the same key columns are looked up together (`shared index`), each other one by an index of its own
 (`table_lookup`): filters on events, look-up, and on candidate pairs what is left of the predicate.
 """
 
@@ -14,15 +14,15 @@ import numpy as np
 from spark_jobs.batch.event_column import VALUE_BYTES, EventColumns, EventSource
 from spark_jobs.batch.matches import Matches
 from spark_jobs.index import Ints
-from spark_jobs.match.bundle_lookup import BundleLookup
-from spark_jobs.match.met import Met, assembled, once_per_group
+from spark_jobs.match.matched_pairs import MatchedPairs, assembled, once_per_group
+from spark_jobs.match.shared_index_lookup import SharedIndexLookup
 from spark_jobs.match.table_lookup import PAIRS, TableLookup, selected_events
 from spark_jobs.tables.constant_cache import ConstantTable, Snapshot
 from spark_jobs.tables.load import Load, Loads
 
 __all__ = ["candidates", "match", "matches"]
 
-AnyLookup = TableLookup | BundleLookup
+AnyLookup = TableLookup | SharedIndexLookup
 
 
 def match(snapshot: Snapshot, source: EventSource) -> Matches:
@@ -75,9 +75,9 @@ def _looked_up(snapshot: Snapshot, events: EventColumns, loads: Loads, groups: d
         load.rows = table.rows
         if any(part.lookup is not None for part in table.parts):
             yield from _by_itself(table, events, load, groups)
-    for bundle in snapshot.bundles:
+    for shared in snapshot.shared_indexes:
         began = time.perf_counter()
-        lookup = BundleLookup(bundle, events, loads, groups)
+        lookup = SharedIndexLookup(shared, events, loads, groups)
         lookup.took(time.perf_counter() - began)
         yield lookup
 
@@ -94,7 +94,7 @@ def _by_itself(table: ConstantTable, events: EventColumns, load: Load, groups: d
     load.seconds += time.perf_counter() - began
 
 
-def _met(lookup: AnyLookup, events: EventColumns, first: int, last: int) -> list[Met]:
+def _met(lookup: AnyLookup, events: EventColumns, first: int, last: int) -> list[MatchedPairs]:
     began = time.perf_counter()
     met = list(lookup.meet(events, first, last))
     lookup.took(time.perf_counter() - began)

@@ -24,7 +24,7 @@ __all__ = ["evaluate_expression", "holds"]
 
 Positions = NDArray[np.integer]
 
-_BUNDLE = 32
+_AT_ONCE = 32
 """Conjuncts that are evaluated at once where there are more."""
 _BYTES = 64 << 20
 """Texts that are read and computed at once, unless a single row has more."""
@@ -51,7 +51,7 @@ def holds(
         rows: The row of each pair; None for conjuncts without slots.
     """
     true = np.ones(positions.size, np.bool_)
-    for conjunct in _bundled(conjuncts):
+    for conjunct in _joined(conjuncts):
         left = np.flatnonzero(true)
         if not left.size:
             break
@@ -60,12 +60,13 @@ def holds(
     return true
 
 
-def _bundled(conjuncts: Sequence[Expression]) -> Sequence[Expression]:
-    """Return conjuncts, many of them in bundles: each has its cost, and the first ones leave few pairs."""
-    if len(conjuncts) <= _BUNDLE:
+def _joined(conjuncts: Sequence[Expression]) -> Sequence[Expression]:
+    """Return conjuncts, many of them as one: each has its cost, and the first ones leave few pairs."""
+    if len(conjuncts) <= _AT_ONCE:
         return conjuncts
     return [
-        Call("and", tuple(conjuncts[start : start + _BUNDLE]), "BOOLEAN") for start in range(0, len(conjuncts), _BUNDLE)
+        Call("and", tuple(conjuncts[start : start + _AT_ONCE]), "BOOLEAN")
+        for start in range(0, len(conjuncts), _AT_ONCE)
     ]
 
 

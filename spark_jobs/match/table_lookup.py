@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from spark_jobs.batch.event_column import EventColumns
 from spark_jobs.index import Ints, Pairs
 from spark_jobs.index.union_lookup import AnyCandidates
-from spark_jobs.match.met import Met
+from spark_jobs.match.matched_pairs import MatchedPairs
 from spark_jobs.match.residual import holds
 from spark_jobs.tables.constant_part import ConstantPart
 from spark_jobs.tables.load import Load
@@ -62,7 +62,7 @@ class TableLookup:
         """Count time that it cost."""
         self.load.seconds += seconds
 
-    def meet(self, events: EventColumns, first: int, last: int) -> Iterator[Met]:
+    def meet(self, events: EventColumns, first: int, last: int) -> Iterator[MatchedPairs]:
         """Yield what the events in [first, last) meet."""
         for met in self._meet(events, first, last):
             self.load.matches += met.event.size
@@ -73,21 +73,21 @@ class TableLookup:
         """Whether the index alone says that an event is wanted."""
         return self.part.shape.virtual and not self.part.shape.residual
 
-    def _meet(self, events: EventColumns, first: int, last: int) -> Iterator[Met]:
+    def _meet(self, events: EventColumns, first: int, last: int) -> Iterator[MatchedPairs]:
         part = self.part
         candidates = self.candidates.between(first, last)
         if self._by_existence:
             # START and EXPIRE of a virtual destination are its reader's to keep (contract §6).
-            yield Met.virtual(candidates.any(part.alive, part.version), int(part.rows.variant[0]), self.group)
+            yield MatchedPairs.virtual(candidates.any(part.alive, part.version), int(part.rows.variant[0]), self.group)
             return
         for pairs in candidates.pairs(RESIDUAL_PAIRS if self.part.shape.residual else PAIRS):
             found, rows = self._checked(events, pairs)
             if not found.size:
                 continue
             if self.part.shape.virtual:
-                yield Met.virtual(np.unique(found), int(part.rows.variant[0]), self.group)
+                yield MatchedPairs.virtual(np.unique(found), int(part.rows.variant[0]), self.group)
             else:
-                yield Met.of(found, part.rows, rows, np.full(found.size, self.group, np.int32))
+                yield MatchedPairs.of(found, part.rows, rows, np.full(found.size, self.group, np.int32))
 
     def _checked(self, events: EventColumns, pairs: Pairs) -> Pairs:
         """Return the pairs whose entry is alive, whose time is in the entry's window and whose residual holds."""

@@ -20,7 +20,7 @@ from spark_jobs.batch.event_column import VALUE_BYTES
 from spark_jobs.batch.events import Events
 from spark_jobs.batch.output import MAX_RECORD_BYTES
 
-__all__ = ["Encoded", "EvaluateExpression", "encode", "row_bytes"]
+__all__ = ["EncodedRows", "EvaluateExpression", "encode", "row_bytes"]
 
 EvaluateExpression = Callable[[Expression, Events, NDArray[np.int32]], pa.Array]
 """Evaluates an expression of a SELECT list on some rows of the events."""
@@ -35,7 +35,7 @@ _SCALAR_BYTES = 64
 """Of a value that is no text, with what stands around it, and more than enough."""
 
 
-class Encoded(NamedTuple):
+class EncodedRows(NamedTuple):
     """The JSON objects of some rows."""
 
     values: pa.BinaryArray
@@ -51,7 +51,7 @@ def encode(
     evaluate_expression: EvaluateExpression,
     *,
     large: bool = True,
-) -> Encoded:
+) -> EncodedRows:
     """Return the JSON object of a SELECT list for each of the rows (contract §6).
 
     Args:
@@ -72,15 +72,15 @@ def encode(
             kept = kept[small]
             columns = [list(compress(column, small)) for column in columns]
             if not kept.size:
-                return Encoded(pa.nulls(len(rows), pa.binary()), sizes)
+                return EncodedRows(pa.nulls(len(rows), pa.binary()), sizes)
     make = _object_maker(tuple(item.name for item in select.items))
     values = _split_lines(_encoder.encode_lines(list(map(make, *columns))), len(kept))
     if len(kept) == len(rows):
-        return Encoded(values, _lengths(values))
+        return EncodedRows(values, _lengths(values))
     place = np.full(len(rows), -1)
     place[kept] = np.arange(len(kept))
     sizes[kept] = _lengths(values)
-    return Encoded(values.take(pa.array(place, mask=place < 0)), sizes)
+    return EncodedRows(values.take(pa.array(place, mask=place < 0)), sizes)
 
 
 def row_bytes(select: SelectList, record: Size) -> Size:

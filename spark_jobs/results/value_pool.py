@@ -29,7 +29,7 @@ class ValuePool:
     """Encoded values, and the matches that want them."""
 
     values: pa.BinaryArray
-    """Null for one that no record holds (`spark_jobs.results.encode.Encoded`)."""
+    """Null for one that no record holds (`spark_jobs.results.encode.EncodedRows`)."""
     sizes: NDArray[np.int64]
     """In bytes; of a null, so many at least."""
     event: NDArray[np.int32]

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from grouping.model.errors import OperationalError
 from grouping.model.group import GroupPlan, SelectList
 from grouping.store.constant_table import MODES, Block, Segment
-from spark_jobs.tables.bundle import Bundle
-from spark_jobs.tables.bundles import Bundles
 from spark_jobs.tables.constant_part import ConstantPart, added
 from spark_jobs.tables.constant_rows import ConstantRows, destinations
+from spark_jobs.tables.shared_index import SharedIndex
+from spark_jobs.tables.shared_indexes import SharedIndexes
 from spark_jobs.tables.table_shape import TableShape
 
 __all__ = ["ConstantTable", "ConstantTables", "Snapshot", "TableReader", "Version"]
@@ -71,7 +71,7 @@ class Snapshot:
     """By variant: index into `selects`."""
     mode_of: NDArray[np.int8]
     """By variant: index into `grouping.store.constant_table.MODES`."""
-    bundles: tuple[Bundle, ...] = ()
+    shared_indexes: tuple[SharedIndex, ...] = ()
     """The parts that have no index of their own."""
 
     @property
@@ -88,14 +88,14 @@ class Snapshot:
         """Return the tables of some groups alone, with the indexes that they have."""
         kept = frozenset(groups)
         tables = tuple(table for table in self.tables if table.shape.plan.group_id in kept)
-        bundles = tuple(part for bundle in self.bundles if (part := bundle.only(kept)) is not None)
-        return replace(self, tables=tables, bundles=bundles)
+        shared_indexes = tuple(part for shared in self.shared_indexes if (part := shared.only(kept)) is not None)
+        return replace(self, tables=tables, shared_indexes=shared_indexes)
 
     @property
     def nbytes(self) -> int:
         """Memory of rows and indexes in bytes."""
         parts = sum(part.nbytes for table in self.tables for part in table.parts)
-        return parts + sum(bundle.nbytes for bundle in self.bundles)
+        return parts + sum(shared.nbytes for shared in self.shared_indexes)
 
 
 _Key = tuple[str, tuple[str, ...], bool, tuple[int, ...]]
@@ -118,7 +118,7 @@ class ConstantTables:
         self._plans: dict[str, GroupPlan] = {}
         self._selects: dict[str, SelectList] = {}
         self._variants: dict[tuple[str, str], int] = {}
-        self._bundles = Bundles()
+        self._shared_indexes = SharedIndexes()
         self._snapshot: Snapshot | None = None
 
     def at(self, version: Version, reader: TableReader) -> Snapshot:
@@ -220,5 +220,5 @@ class ConstantTables:
             tuple(self._selects.values()),
             np.array([index[select] for select, _ in self._variants], np.int32),
             np.array([MODES.index(mode) for _, mode in self._variants], np.int8),
-            self._bundles.of(small),
+            self._shared_indexes.of(small),
         )

@@ -12,8 +12,8 @@ from spark_jobs.batch.event_column import EventColumns
 from spark_jobs.batch.faults import FAULTS
 from spark_jobs.index import Ints
 from spark_jobs.index.union_lookup import AnyCandidates, AnyLookup, lookup_of
-from spark_jobs.tables.bundle_key import is_bundled
 from spark_jobs.tables.constant_rows import ConstantRows
+from spark_jobs.tables.shared_index_key import is_shared
 from spark_jobs.tables.table_shape import TableShape
 
 __all__ = ["ConstantPart", "added"]
@@ -35,8 +35,8 @@ class ConstantPart:
         """Index the rows."""
         self.shape = shape
         self.rows = rows
-        self.lookup = None if is_bundled(shape, rows) else _indexed(shape, rows)
-        """The part's own index; None when it is looked up in a bundle."""
+        self.lookup = None if is_shared(shape, rows) else _indexed(shape, rows)
+        """The part's own index; None when it is looked up in a shared index."""
         self.alive: NDArray[np.bool_] | None = None
         """By row; None while all count."""
         self.version = 0

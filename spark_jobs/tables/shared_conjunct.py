@@ -1,4 +1,4 @@
-"""Conjuncts that are the same up to constants, whichever tables of a bundle have them: each is checked once for all."""
+"""Conjuncts that are the same up to constants, whichever tables of a shared index have them: each is checked once."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class SharedConjunct:
     members: NDArray[np.bool_]
     """Which members have it."""
     shift: Ints
-    """By member: what makes a row of the bundle a row of `constants`."""
+    """By member: what makes a row of the shared index a row of `constants`."""
     tally: Tally = field(default_factory=Tally)
 
     @property
@@ -87,7 +87,7 @@ def shared_conjuncts(
 
     Args:
         members: The parts.
-        starts: The first row of each in the bundle.
+        starts: The first row of each in the shared index.
         tallies: What is known of conjuncts already.
     """
     have: dict[Kind, list[tuple[int, tuple[int, ...]]]] = {}

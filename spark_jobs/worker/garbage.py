@@ -7,7 +7,7 @@ import gc
 
 import pyarrow as pa
 
-__all__ = ["Settling", "give_back", "settle"]
+__all__ = ["GarbagePolicy", "give_back", "settle"]
 
 
 def settle() -> None:
@@ -27,7 +27,7 @@ def give_back() -> None:
         trim(0)
 
 
-class Settling:
+class GarbagePolicy:
     """Settles a worker after its first tasks, ever more rarely: modules and tables are loaded when first needed."""
 
     def __init__(self) -> None:

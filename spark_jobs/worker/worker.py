@@ -29,15 +29,15 @@ from spark_jobs.decode.decode import decode
 from spark_jobs.isolation.caution import NO_CAUTION, Harm
 from spark_jobs.isolation.hang_guard import guarded
 from spark_jobs.isolation.isolation import Isolation
-from spark_jobs.isolation.not_evaluated import NotEvaluated
-from spark_jobs.match.met import NO_NUMBER
+from spark_jobs.isolation.not_evaluated import NotEvaluatedLetters
+from spark_jobs.match.matched_pairs import NO_NUMBER
 from spark_jobs.match.residual import evaluate_expression
 from spark_jobs.results.pending import pending_records
 from spark_jobs.results.split import split
 from spark_jobs.tables.constant_cache import ConstantTables, Snapshot
 from spark_jobs.tables.index_choice import IndexChoice
-from spark_jobs.worker import digests
-from spark_jobs.worker.garbage import Settling
+from spark_jobs.worker import digest_task
+from spark_jobs.worker.garbage import GarbagePolicy
 from spark_jobs.worker.statistics import StreamSampler
 
 __all__ = ["Evaluation"]
@@ -50,7 +50,7 @@ _BATCH_ID = "streaming.sql.batchId"
 _WAIT_SECONDS = 0.2
 
 _stores: dict[str, TableStore] = {}
-_settling = Settling()
+_settling = GarbagePolicy()
 _tables: dict[str, ConstantTables] = {}
 """By stream id. A worker runs one task at a time, so nothing is locked."""
 _used_at: dict[str, float] = {}
@@ -80,7 +80,7 @@ class Evaluation:
         stream, settings = _unpacked(self.stream, self.settings)
         batch_id = _batch_id()
         _forget_idle(stream.stream_id, time.monotonic())
-        digests.forget_idle(time.monotonic())
+        digest_task.forget_idle(time.monotonic())
         watch = _watches.get(stream.stream_id) or _watches.setdefault(stream.stream_id, _Watch(stream, settings))
         task: _Task | None = None
         for batch in batches:
@@ -107,7 +107,7 @@ class _Task:
         self._watch = watch
         self._matches = _MatchCounts()
         self._letters: Counter[str] = Counter()
-        self._not_evaluated = NotEvaluated(stream, settings)
+        self._not_evaluated = NotEvaluatedLetters(stream, settings)
         caution = watch.harm.caution(_task_number(), _WAIT_SECONDS) if cautious else NO_CAUTION
         value_bytes = settings.evaluator.value_bytes
         self._evaluate = partial(evaluate_expression, value_bytes=value_bytes)

@@ -20,7 +20,7 @@ import psutil
 from redis import Redis
 
 from gateway.sdk import Client
-from gateway.sdk.outbox import Pending
+from gateway.sdk.outbox import CommandUnderWay
 from gateway.sdk.statements import create_cq, quoted
 from tests.benchmarks import quotes
 from tests.benchmarks.product import Product, open_product
@@ -160,7 +160,7 @@ class _Churn:
         return self._waits
 
     def _run(self) -> None:
-        under_way: deque[tuple[float, Pending]] = deque()
+        under_way: deque[tuple[float, CommandUnderWay]] = deque()
         texts, begun, sent = _commands(), time.monotonic(), 0
         while not self._stop.is_set():
             due = int((time.monotonic() - begun) * self._rate)
@@ -172,11 +172,11 @@ class _Churn:
         while under_way:
             self._step(under_way, 0.1)
 
-    def _send(self, under_way: deque[tuple[float, Pending]], texts: Iterator[str]) -> None:
+    def _send(self, under_way: deque[tuple[float, CommandUnderWay]], texts: Iterator[str]) -> None:
         at = time.monotonic()
         under_way.extend((at, pending) for pending in self._exchange.submit(list(texts), timeout=60))
 
-    def _step(self, under_way: deque[tuple[float, Pending]], seconds: float) -> None:
+    def _step(self, under_way: deque[tuple[float, CommandUnderWay]], seconds: float) -> None:
         self._exchange.step(seconds)
         now = time.monotonic()
         while under_way and under_way[0][1].done:

@@ -22,7 +22,15 @@ from gateway.ends.lifetimes import Lifetimes
 from gateway.kafka import LARGEST_RECORD, CommandConsumer, Topics
 from gateway.registry.registry import catalog_key
 from gateway.state.commit import Commits
-from gateway.state.records import PENDING_PARTITIONS, CatalogCq, Cq, Destination, Sight, TriggerSpec, feed_of
+from gateway.state.records import (
+    PENDING_PARTITIONS,
+    CatalogCq,
+    Cq,
+    Destination,
+    TriggerSpec,
+    VisibilityInterval,
+    feed_of,
+)
 from gateway.state.recovery import Recovery
 from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.unit import CqKey
@@ -224,12 +232,12 @@ class Desk:
         feeds = (feed_of(self.destination(number, trigger)) for number in numbers)
         return [(store_key(feed.destination_id), feed.partition) for feed in feeds]
 
-    def history(self, destination_id: str) -> tuple[Sight, ...]:
+    def visibility(self, destination_id: str) -> tuple[VisibilityInterval, ...]:
         """Return what a destination saw, as far as it is remembered."""
         self.working.begin()
-        self.working.load_holders([destination_id])
-        holder = self.working.holder(destination_id)
-        return () if holder is None else holder.timed.history
+        self.working.load_memberships([destination_id])
+        membership = self.working.membership(destination_id)
+        return () if membership is None else membership.timed.visibility
 
     def look_after(self) -> bool:
         """Do what the gateway does a few times a second, and return whether a CQ or a destination went."""

@@ -36,7 +36,7 @@ def test_redis_is_wiped_between_expire_and_the_ends(ground: Ground) -> None:
 
 
 def test_each_life_ends_however_far_the_evaluator_is_behind(ground: Ground) -> None:
-    """Dropped and taken up again before its last events are evaluated: they stay, and each life has its own end."""
+    """Dropped and taken up again before its last events are evaluated: they stay, and each incarnation has its end."""
     desk, trigger = Desk(ground.settings, NOW), TriggerSpec()
     destination = desk.destination(0, trigger)
     ended = []

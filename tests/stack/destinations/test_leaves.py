@@ -97,7 +97,7 @@ def test_a_virtual_reader_reads_all_partitions_before_it_ends(lab: Lab, clients:
 
 
 def test_lives_that_follow_at_once(lab: Lab) -> None:
-    """Created and dropped in turns without waiting, each life has its end, and begins later than the one before."""
+    """Created and dropped in turns without waiting, each incarnation has its end, and begins after the one before."""
     source, alice = lab.stream(), lab.subscriber()
     for clauses in ("SHARED", "SHARED EVERY '1 second'"):
         name = uuid.uuid4().hex

@@ -12,15 +12,15 @@ import pytest
 
 from gateway.kafka import LogReader
 from gateway.state.records import TriggerSpec
-from gateway.timers import ordering
+from gateway.timers import digest_orders
 from grouping.digests.jobs import DigestJobs, Job
 from grouping.digests.orders import ORDERS
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
 from grouping.store.lease import Lease
 from spark_jobs.kafka.record_writer import RecordWriter
-from spark_jobs.worker import digests
-from spark_jobs.worker.digests import Digesting
+from spark_jobs.worker import digest_task
+from spark_jobs.worker.digest_task import DigestTask
 from tests.benchmarks.ground import Ground
 from tests.benchmarks.timer_desk import Desk
 from tests.stack.digests.desk import HOUR, NOW, let_pass, take_in
@@ -65,7 +65,7 @@ class _Evaluator:
         reader.close()
         orders = pa.record_batch({"offset": [one.offset() for one in found], "value": [one.value() for one in found]})
         writer = RecordWriter(self._settings)
-        for rows in Digesting.of(self._settings)([orders]):
+        for rows in DigestTask.of(self._settings)([orders]):
             writer.write(rows)
         writer.close()
 
@@ -77,8 +77,8 @@ class _Evaluator:
 @pytest.fixture
 def desk(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Desk:
     """CQs with something pending for the next hour, of which so many are a big tick; three to an order."""
-    monkeypatch.setattr(ordering, "CHUNK", 3)
-    monkeypatch.setattr(digests, "_settling", Mock())  # this process is no worker
+    monkeypatch.setattr(digest_orders, "CHUNK", 3)
+    monkeypatch.setattr(digest_task, "_settling", Mock())  # this process is no worker
     timers = ground.settings.timers.model_copy(update={"spark_from": _CQS // 2})
     desk = Desk(ground.settings.model_copy(update={"timers": timers}), NOW)
     desk.create([_HOURLY] * _CQS)
@@ -221,7 +221,7 @@ def test_a_gateway_that_dies_goes_on_where_it_was(
     if moment == "closed":
         # One order is closed on Kafka; its destinations are not armed anew.
         with monkeypatch.context() as patched:
-            patched.setattr(ordering.Ordering, "carried_out", _crash)
+            patched.setattr(digest_orders.OrderDesk, "carried_out", _crash)
             with pytest.raises(OperationalError, match="dies here"):
                 let_pass(desk, 2000)
     if wiped:

@@ -33,7 +33,7 @@ def test_timer_classes_that_end_together_each_get_their_last_digest(ground: Grou
 
 
 def test_a_life_begun_before_the_last_digest_of_the_one_before(ground: Ground) -> None:
-    """Each life of a destination gets its own matches: the one that ended at its EXPIRE, the new one at its ticks."""
+    """Each incarnation of a destination gets its own matches: the one before at EXPIRE, the new one at its ticks."""
     desk = Desk(ground.settings, NOW)
     desk.put([("first", 1, _HOURLY)], _EXPIRE)
     stores = desk.stores([1], _HOURLY)
@@ -61,11 +61,11 @@ def test_lives_that_end_before_the_last_digest_of_the_first(ground: Ground) -> N
     desk = Desk(ground.settings, NOW)
     stores, pins = desk.stores([1], _HOURLY), desk.working.key("pins", "s_bench")
     ended = []
-    for life in range(3):
+    for incarnation in range(3):
         ended.append(desk.now_ms + 60_000)
-        desk.put([(f"life{life}", 1, _HOURLY)], ended[-1])
-        take_in(desk, stores * (life + 1), desk.now_ms)
-        if not life:
+        desk.put([(f"life{incarnation}", 1, _HOURLY)], ended[-1])
+        take_in(desk, stores * (incarnation + 1), desk.now_ms)
+        if not incarnation:
             desk.working.redis.hset(pins, "7", f"{desk.epoch}:{desk.working.versions['s_bench']}")
         desk.now_ms = ended[-1]
         let_pass(desk, 2000)
@@ -138,11 +138,11 @@ def test_a_history_is_no_longer_than_what_is_pending(ground: Ground) -> None:
         desk.pause("often", paused=False)
     take_in(desk, stores, NOW + 3)
     name = desk.destination(1, _HOURLY).destination_id
-    assert len(desk.history(name)) == 41
+    assert len(desk.visibility(name)) == 41
     desk.now_ms = NOW + HOUR
     let_pass(desk, 2000)
     assert _counts(digests(desk)) == {(name, 60): 2}
-    assert len(desk.history(name)) == 1
+    assert len(desk.visibility(name)) == 1
     desk.working.redis.delete(*desk.working.redis.keys(desk.settings.key("*")))
     desk.recover()
-    assert len(desk.history(name)) == 1
+    assert len(desk.visibility(name)) == 1

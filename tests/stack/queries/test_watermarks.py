@@ -9,7 +9,7 @@ from grouping.model.catalog import Stream
 from grouping.store.redis_store import TableStore
 from spark_jobs.driver.checkpoint import Position
 from spark_jobs.driver.progress import Progress
-from spark_jobs.kafka.watermarks import Broker
+from spark_jobs.kafka.broker import Broker
 from tests.benchmarks.ground import Ground
 from tests.kafka_tail import Tail, dead_letters
 

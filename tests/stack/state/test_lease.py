@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from gateway.service import _refuse_eviction
-from gateway.state.remembered import Remembered
+from gateway.state.command_ids import CommandIds
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.state import TimerState
 from grouping.model.catalog import Stream
@@ -40,7 +40,7 @@ def test_a_gateway_that_was_asleep_writes_nothing(ground: Ground) -> None:
     before = RedisCopy.of(settings)
     writes: list[Callable[[], object]] = [
         lambda: working.commit({"journal": b"3"}),
-        lambda: Remembered(settings, working).settle({b"a command id": (0, 1)}, {"position": "1"}, NOW),
+        lambda: CommandIds(settings, working).settle({b"a command id": (0, 1)}, {"position": "1"}, NOW),
         lambda: TimerState(working).note_position(7),
         lambda: TimerState(working).arm("s_1", {"d_1": 5}),
         working.wipe,

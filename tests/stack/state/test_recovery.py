@@ -18,7 +18,7 @@ from gateway.kafka import LogReader
 from gateway.state.commit import Commits
 from gateway.state.commit_mark import CatalogUnreadable
 from gateway.state.journal import Journal
-from gateway.state.stored import decode_cq
+from gateway.state.stored_form import decode_cq
 from gateway.state.table_upkeep import TableUpkeep
 from grouping.store.redis_store import TableStore
 from schemas.codec import Reply, decode_reply
@@ -80,8 +80,8 @@ class _Office:
         working, key = self.desk.working, self.desk.working.key
         cqs = {name.decode(): decode_cq(body) for name, body in working.redis.hgetall(key("cqs", "bench")).items()}
         rows = TableUpkeep(self.settings, working).distinct_rows("s_bench")
-        holders = working.redis.hkeys(key("destinations"))
-        return {"cqs": cqs, "rows": rows, "holders": sorted(holders), "parts": working.parts}
+        memberships = working.redis.hkeys(key("destinations"))
+        return {"cqs": cqs, "rows": rows, "holders": sorted(memberships), "parts": working.parts}
 
     def check(self) -> None:
         """Compare Redis with what was accepted, and with itself filled anew."""

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from grouping.digests.cursor import Cursor, moved
-from grouping.digests.gather import Bounds, Wanted, gather
-from grouping.digests.orders import Order, Ordered, carry_out, lying
+from grouping.digests.gather import Bounds, DigestQuestion, gather
+from grouping.digests.match_places import MatchPlaces
+from grouping.digests.orders import DigestOrder, Order, carry_out, lying
 from grouping.digests.pending_matches import PendingMatches
-from grouping.digests.stored import Stored
 from tests.unit.digests.pending import STORE, Partition, record
 
 _OTHER = b"q" * 12
@@ -56,7 +56,7 @@ class _Reader:
         """Move on."""
         self._body = msgspec.msgpack.encode(cursor)
 
-    def fire(self, kafka: Partition, stored: Stored, tick_ms: int, covered: int) -> int:
+    def fire(self, kafka: Partition, stored: MatchPlaces, tick_ms: int, covered: int) -> int:
         """Take over a digest, and return how many repeats were left out of it."""
         told = (self._by_order if self._ordered else self._here)(kafka, stored, tick_ms, {"0": covered})
         for offset, body in told.rows:
@@ -67,18 +67,18 @@ class _Reader:
         self.store(told.cursor)
         return told.repeats
 
-    def _here(self, kafka: Partition, stored: Stored, tick_ms: int, cut: dict[str, int]) -> _Told:
+    def _here(self, kafka: Partition, stored: MatchPlaces, tick_ms: int, cut: dict[str, int]) -> _Told:
         """Make a digest as the gateway does."""
-        wanted = Wanted(STORE, stored, self.cursor, _HISTORY, tick_ms, cut)
+        wanted = DigestQuestion(STORE, stored, self.cursor, _HISTORY, tick_ms, cut)
         others = [wanted._replace(store=_OTHER), wanted]
         found = list(gather(kafka.log, others, _BOUNDS))[1]
         cursor = moved(self.cursor, tick_ms if found.rows else None, cut, len(kafka.bodies), found.held, _MOST_HELD)
         return _Told([(row.offset, row.body) for row in found.rows], cursor, found.repeats)
 
-    def _by_order(self, kafka: Partition, stored: Stored, tick_ms: int, cut: dict[str, int]) -> _Told:
+    def _by_order(self, kafka: Partition, stored: MatchPlaces, tick_ms: int, cut: dict[str, int]) -> _Told:
         """Make a digest as a Spark job does, which knows nothing but the order."""
         place = lying(stored, self.cursor, _MOST_LYING)
-        each = Ordered(
+        each = DigestOrder(
             "d_1", 7, "cq.results", 3, ("all", (), 0, False), "", tick_ms, 0, self.cursor, _HISTORY, STORE, place,
             len(kafka.bodies),
         )  # fmt: skip
@@ -96,7 +96,7 @@ class _Ticks(RuleBasedStateMachine):
     def begin(self, ordered: bool, rng: random.Random) -> None:
         """Begin with an empty log; digests are made here, or by orders."""
         self.rng = rng
-        self.kafka, self.stored = Partition(), Stored(0)
+        self.kafka, self.stored = Partition(), MatchPlaces(0)
         self.readers = [_Reader(rng, ordered=ordered), _Reader(rng, ordered=ordered)]
         self.now_ms, self.covered, self.offset = 1000, 0, 0
         self.uncommitted: list[list[tuple[int, int]]] = []
@@ -147,7 +147,7 @@ class _Ticks(RuleBasedStateMachine):
                 first = self.stored.first
                 self.kafka.first = len(self.kafka.bodies) if first is None else first
             case "restart":
-                self.stored = Stored(0, array("q", self.stored.positions.tobytes()), self.stored.older)
+                self.stored = MatchPlaces(0, array("q", self.stored.positions.tobytes()), self.stored.older)
                 self.kafka.log = self.kafka.reader()
             case _:  # as after Redis was lost, and with it the latest note of what is evaluated
                 self.covered = self.rng.randint(0, self.covered)
@@ -185,7 +185,10 @@ TestTicks.settings = settings(max_examples=300, stateful_step_count=30, deadline
 @pytest.mark.parametrize("count", [12, 30])
 def test_what_a_disordered_cursor_names_is_not_lost(count: int, ordered: bool) -> None:
     """Records behind a stored cursor are met in log order, so that none of them is taken for a repeat."""
-    kafka, stored = Partition([record([(number, 50)]) for number in range(count)]), Stored(0, array("q", range(count)))
+    kafka, stored = (
+        Partition([record([(number, 50)]) for number in range(count)]),
+        MatchPlaces(0, array("q", range(count))),
+    )
     reader = _Reader(random.Random(3), ordered=ordered)
     reader.store(Cursor(40, {"0": 3}, 10, (9, 2, 5, 7, 3, 8, 4, 6)))
     assert reader.fire(kafka, stored, 60, count) == 0
@@ -195,7 +198,7 @@ def test_what_a_disordered_cursor_names_is_not_lost(count: int, ordered: bool) -
 def test_repeats_are_counted() -> None:
     """What a replayed batch wrote again is left out once for each time, and told."""
     made = record([(0, 5), (1, 6)])
-    kafka, stored = Partition([made, made, made]), Stored(0, array("q", range(3)))
+    kafka, stored = Partition([made, made, made]), MatchPlaces(0, array("q", range(3)))
     reader = _Reader(random.Random(3), ordered=False)
     assert reader.fire(kafka, stored, 10, 2) == 4
     assert reader.delivered == {0: 10, 1: 10}

@@ -11,24 +11,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grouping.digests.cursor import Cursor, moved
-from grouping.digests.gather import Wanted, gather
-from grouping.digests.orders import Answer, Order, Ordered, carry_out, lying, ordered_parts
+from grouping.digests.gather import DigestQuestion, gather
+from grouping.digests.match_places import MatchPlaces
+from grouping.digests.orders import Answer, DigestOrder, Order, carry_out, lying, ordered_parts
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.pending_matches import PendingMatches
-from grouping.digests.stored import Stored
 from tests.unit.digests.pending import STORE, Partition, record
 
 _ALWAYS = ((1, 1, [(None, None)]),)
 
 
-def _ordered(cursor: Cursor, stored: Stored | None, reached: int, *, empty: bool = False) -> Ordered:
-    return Ordered(
+def _ordered(cursor: Cursor, stored: MatchPlaces | None, reached: int, *, empty: bool = False) -> DigestOrder:
+    return DigestOrder(
         "d_1", 7, "cq.results", 3, ("all", (), 0, empty), "", 100, 50, cursor, _ALWAYS, STORE,
         lying(stored, cursor), reached,
     )  # fmt: skip
 
 
-def _order(each: Ordered, covered: dict[str, int]) -> Order:
+def _order(each: DigestOrder, covered: dict[str, int]) -> Order:
     """Return an order as it comes from the log."""
     order = Order("s", "quotes", covered, 200, (each,))
     return msgspec.msgpack.decode(msgspec.msgpack.encode(order), type=Order)
@@ -48,10 +48,10 @@ def test_an_order_holds_all_that_it_takes(
     """Rows, cursor and what is left are those that the index of the gateway gives, however little of it is written."""
     log = Partition([record([(number, times[number])]) for number in range(count)]).log
     first = max(count - kept, 0)
-    stored = Stored(0, array("q", range(first, count)), 0 if first else None) if count else None
+    stored = MatchPlaces(0, array("q", range(first, count)), 0 if first else None) if count else None
     cursor = Cursor(20, {"0": 10}, next_, tuple(sorted(one for one in held if one < min(next_, count))))
     cut = {"0": covered}
-    found = next(gather(log, [Wanted(STORE, stored, cursor, _ALWAYS, 100, cut)]))
+    found = next(gather(log, [DigestQuestion(STORE, stored, cursor, _ALWAYS, 100, cut)]))
     order = _order(_ordered(cursor, stored, count), cut)
     [(_, digest, answered)] = carry_out(log, order)
     assert ([] if digest is None else list(digest.rows)) == list(found.rows)
@@ -81,11 +81,11 @@ def test_nothing_is_sent_where_there_is_nothing() -> None:
 def test_an_answer_comes_back_as_it_was() -> None:
     """What the job tells the gateway survives the log."""
     log = Partition([record([(0, 60), (1, 120), (0, 60)])]).log
-    order = _order(_ordered(Cursor(), Stored(0, array("q", [0])), 1), {"0": 2})
+    order = _order(_ordered(Cursor(), MatchPlaces(0, array("q", [0])), 1), {"0": 2})
     [(_, _, answered)] = carry_out(log, order)
     answer = Answer("s", 200, (answered,))
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(answer), type=Answer) == answer
-    assert (answered.life, answered.left_ms, answered.cursor) == ("d_1/7", 120, Cursor(100, {"0": 2}, 1, (0,)))
+    assert (answered.incarnation, answered.left_ms, answered.cursor) == ("d_1/7", 120, Cursor(100, {"0": 2}, 1, (0,)))
     assert answered.repeats == 1
 
 
@@ -94,8 +94,8 @@ def test_an_order_tells_which_digests_found_no_room(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(tempfile, "tempdir", "/no/such/folder")
     large = record([(number, 60) for number in range(10)], value=b"x" * 4_000_000)
     log = Partition([large, record([(10, 60)], stores=(b"q" * 12,))]).log
-    first = _ordered(Cursor(), Stored(0, array("q", [0])), 2)
-    small = msgspec.structs.replace(first, store=b"q" * 12, lying=lying(Stored(0, array("q", [1])), Cursor()))
+    first = _ordered(Cursor(), MatchPlaces(0, array("q", [0])), 2)
+    small = msgspec.structs.replace(first, store=b"q" * 12, lying=lying(MatchPlaces(0, array("q", [1])), Cursor()))
     order = Order("s", "quotes", {"0": 11}, 200, (first, small))
     [(_, none, failed), (_, digest, answered)] = carry_out(log, order)
     assert (none, failed.cursor, failed.sent) == (None, None, False)

@@ -1,4 +1,4 @@
-"""Timers without servers: settled time, grids, cursors and digests under generated schedules and a virtual clock."""
+"""Timers without servers: watermark, grids, cursors and digests under generated schedules and a virtual clock."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.registry.grid import next_tick, previous_tick
-from gateway.state.records import Destination, Holder, TimedNote, TriggerSpec, union
-from gateway.timers.frontier import Frontier
+from gateway.state.records import Destination, Membership, TimedNote, TriggerSpec, union
 from gateway.timers.pending_index import PendingIndex
 from gateway.timers.schedule import (
-    Missed,
+    MissedTicks,
     digest_from,
     following_tick,
     is_tick,
@@ -24,18 +23,19 @@ from gateway.timers.schedule import (
     tick_after,
     tick_to_fire,
 )
-from gateway.timers.state import Settled
-from grouping.digests.cursor import Cursor, moved, sights_since, windows_at
+from gateway.timers.state import WatermarkNote
+from gateway.timers.watermark import Watermark
+from grouping.digests.cursor import Cursor, moved, visibility_since, windows_at
 from grouping.digests.digest import PART_BYTES, Frame, parts_of
-from grouping.digests.gather import Wanted, gather
+from grouping.digests.gather import DigestQuestion, gather
 from grouping.digests.pending_matches import PendingMatches
 from grouping.digests.rows import Row
 from tests.unit.digests.pending import STORE, Partition, record
 
 
-def _holder(every_ms: int = 10, phase_ms: int = 0, **more: object) -> Holder:
+def _membership(every_ms: int = 10, phase_ms: int = 0, **more: object) -> Membership:
     destination = Destination("d_1", "s", "g_1", "s1", "[]", "shared", 0, TriggerSpec(every_ms, phase_ms))
-    return Holder(destination, 0, {",": 1}, 0, TimedNote(**more))  # type: ignore[arg-type]
+    return Membership(destination, 0, {",": 1}, 0, TimedNote(**more))  # type: ignore[arg-type]
 
 
 @given(every=st.integers(1, 10**10), phase=st.integers(0, 10**10), at=st.integers(-(10**12), 4 * 10**12))
@@ -76,43 +76,43 @@ def test_no_tick_beyond_the_year_9999(trigger: TriggerSpec) -> None:
 
 
 def test_a_tick_waits_for_what_was_published_before_it() -> None:
-    """Settled time goes on when the evaluator has committed the ends of a probe; an idle partition holds nothing up."""
-    frontier = Frontier(0, {"0": 0, "1": 7}, wait_ms=1000)
-    frontier.probe(100, {"0": 5, "1": 7})
-    assert frontier.due(200) == 0
-    frontier.cover({"0": 4})
-    assert frontier.due(300) == 0
-    frontier.cover({"0": 5})
-    assert (frontier.due(400), frontier.evaluated_ms) == (100, 100)
+    """Watermark goes on when the evaluator has committed the ends of a probe; an idle partition holds nothing up."""
+    watermark = Watermark(0, {"0": 0, "1": 7}, wait_ms=1000)
+    watermark.probe(100, {"0": 5, "1": 7})
+    assert watermark.due(200) == 0
+    watermark.cover({"0": 4})
+    assert watermark.due(300) == 0
+    watermark.cover({"0": 5})
+    assert (watermark.due(400), watermark.evaluated_ms) == (100, 100)
 
 
 def test_a_tick_does_not_wait_for_ever() -> None:
     """After the setting's time ticks fire without the evaluator; the end of a CQ goes on waiting."""
-    frontier = Frontier(0, {}, wait_ms=1000)
-    frontier.probe(100, {"0": 5})
-    frontier.probe(600, {"0": 6})
-    assert frontier.due(1100) == 100
-    assert frontier.evaluated_ms == 0
-    frontier.cover({"0": 6})
-    assert (frontier.due(1101), frontier.evaluated_ms) == (600, 600)
+    watermark = Watermark(0, {}, wait_ms=1000)
+    watermark.probe(100, {"0": 5})
+    watermark.probe(600, {"0": 6})
+    assert watermark.due(1100) == 100
+    assert watermark.evaluated_ms == 0
+    watermark.cover({"0": 6})
+    assert (watermark.due(1101), watermark.evaluated_ms) == (600, 600)
 
 
 def test_a_clock_that_is_turned_back_goes_on_at_once() -> None:
     """Ticks fire by the clock as it is, and what was evaluated counts up to now; the ticks ahead are remembered."""
-    frontier = Frontier(100, {"0": 5}, wait_ms=1000)
-    frontier.probe(9000, {"0": 5})
-    frontier.settle(frontier.due(9000))
-    frontier.run_ms = 8000
-    frontier.turn_back(200)
-    assert (frontier.settled_ms, frontier.evaluated_ms, frontier.runs) == (200, 200, ((8000, 9000),))
-    frontier.probe(300, {"0": 6})
-    assert frontier.due(300) == 200
-    frontier.cover({"0": 6})
-    assert frontier.due(301) == 300
-    frontier.settle(8999)
-    assert frontier.runs
-    frontier.settle(9000)
-    assert not frontier.runs
+    watermark = Watermark(100, {"0": 5}, wait_ms=1000)
+    watermark.probe(9000, {"0": 5})
+    watermark.settle(watermark.due(9000))
+    watermark.run_ms = 8000
+    watermark.turn_back(200)
+    assert (watermark.fired_ms, watermark.evaluated_ms, watermark.runs) == (200, 200, ((8000, 9000),))
+    watermark.probe(300, {"0": 6})
+    assert watermark.due(300) == 200
+    watermark.cover({"0": 6})
+    assert watermark.due(301) == 300
+    watermark.settle(8999)
+    assert watermark.runs
+    watermark.settle(9000)
+    assert not watermark.runs
 
 
 @given(runs=st.lists(st.tuples(st.integers(0, 300), st.integers(0, 100)), max_size=3), at=st.integers(0, 400))
@@ -121,51 +121,53 @@ def test_no_tick_of_a_run_is_used_again(runs: list[tuple[int, int]], at: int) ->
     spans = [(first, first + length) for first, length in runs]
     fired = {tick for first, last in spans for tick in range(first // 10 * 10, last + 1, 10)}
     free = next(tick for tick in range(at // 10 * 10 + 10, 1000, 10) if tick not in fired)
-    holder = _holder()
-    assert following_tick(holder, None, at, at, spans) == free
-    assert run_of(_holder(), free, spans) is None
-    assert all(run_of(_holder(), tick, spans) for tick in fired)
+    membership = _membership()
+    assert following_tick(membership, None, at, at, spans) == free
+    assert run_of(_membership(), free, spans) is None
+    assert all(run_of(_membership(), tick, spans) for tick in fired)
 
 
 def test_a_digest_ahead_is_not_the_one_before() -> None:
     """After the clock was turned back digests begin at the tick before, not at one that lies ahead."""
     ahead = Cursor(9000, {"0": 5})
-    assert (last_tick(_holder(), ahead, [(8000, 9000)]), last_tick(_holder(), ahead, ())) == (0, 9000)
-    assert last_tick(_holder(), moved(ahead, 210, {"0": 7}, 3, ()), [(8000, 9000)]) == 210
+    assert (last_tick(_membership(), ahead, [(8000, 9000)]), last_tick(_membership(), ahead, ())) == (0, 9000)
+    assert last_tick(_membership(), moved(ahead, 210, {"0": 7}, 3, ()), [(8000, 9000)]) == 210
 
 
 def test_partitions_that_are_added_make_what_was_probed_uncertain() -> None:
     """Nothing counts as evaluated until a probe has looked at the new partitions too."""
-    frontier = Frontier(0, {"0": 5}, wait_ms=1000)
-    frontier.probe(100, {"0": 5})
-    assert (frontier.due(100), frontier.evaluated_ms) == (100, 100)
-    frontier.probe(200, {"0": 5})
-    frontier.doubt()
-    frontier.probe(300, {"0": 5, "1": 2})
-    assert (frontier.due(300), frontier.evaluated_ms) == (0, 0)
-    frontier.cover({"1": 2})
-    assert (frontier.due(300), frontier.evaluated_ms) == (300, 300)
+    watermark = Watermark(0, {"0": 5}, wait_ms=1000)
+    watermark.probe(100, {"0": 5})
+    assert (watermark.due(100), watermark.evaluated_ms) == (100, 100)
+    watermark.probe(200, {"0": 5})
+    watermark.doubt()
+    watermark.probe(300, {"0": 5, "1": 2})
+    assert (watermark.due(300), watermark.evaluated_ms) == (0, 0)
+    watermark.cover({"1": 2})
+    assert (watermark.due(300), watermark.evaluated_ms) == (300, 300)
 
 
 def test_a_partition_without_a_leader_leaves_it_open_what_is_evaluated() -> None:
     """Ticks fire with the end that it had last, but nothing counts as evaluated: an EXPIRE waits."""
-    frontier = Frontier(0, {"0": 5}, wait_ms=1000)
-    frontier.probe(100, {"0": 5}, certain=False)
-    assert (frontier.due(100), frontier.evaluated_ms) == (100, 0)
-    frontier.probe(200, {"0": 5})
-    assert (frontier.due(200), frontier.evaluated_ms) == (200, 200)
+    watermark = Watermark(0, {"0": 5}, wait_ms=1000)
+    watermark.probe(100, {"0": 5}, certain=False)
+    assert (watermark.due(100), watermark.evaluated_ms) == (100, 0)
+    watermark.probe(200, {"0": 5})
+    assert (watermark.due(200), watermark.evaluated_ms) == (200, 200)
 
 
 def test_what_was_noted_ahead_holds_up_no_tick() -> None:
     """A RESUME, or a creation, by a clock that was turned back since is as long ago as anything."""
-    holder = _holder(born_ms=50, changed_ms=8500)
-    assert following_tick(holder, None, 100, 100) == 8510
-    assert following_tick(holder, None, 100, 100, [(8000, 9000)]) == 110
+    membership = _membership(born_ms=50, changed_ms=8500)
+    assert following_tick(membership, None, 100, 100) == 8510
+    assert following_tick(membership, None, 100, 100, [(8000, 9000)]) == 110
 
 
 def test_notes_of_earlier_versions_are_read() -> None:
-    """Settled times and cursors that know of no clock that was turned back are taken up as they are."""
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode([5, {"0": 2}]), type=Settled) == Settled(5, {"0": 2})
+    """Watermark and cursors that know of no clock that was turned back are taken up as they are."""
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode([5, {"0": 2}]), type=WatermarkNote) == WatermarkNote(
+        5, {"0": 2}
+    )
     assert msgspec.msgpack.decode(msgspec.msgpack.encode([5, {"0": 2}, 3, [1]]), type=Cursor) == Cursor(
         5, {"0": 2}, 3, (1,)
     )
@@ -173,30 +175,30 @@ def test_notes_of_earlier_versions_are_read() -> None:
 
 def test_missed_ticks_become_the_last_of_them() -> None:
     """Of the ticks that came due while nobody was there the last one fires, and begins where the last before did."""
-    holder, missed = _holder(), Missed(34, 78)
-    assert tick_to_fire(holder, 40, missed) == 70
-    assert digest_from(holder, 70, missed, 0) == 30
-    assert tick_to_fire(holder, 80, missed) == 80
-    assert digest_from(holder, 80, missed, 70) == 70
+    membership, missed = _membership(), MissedTicks(34, 78)
+    assert tick_to_fire(membership, 40, missed) == 70
+    assert digest_from(membership, 70, missed, 0) == 30
+    assert tick_to_fire(membership, 80, missed) == 80
+    assert digest_from(membership, 80, missed, 70) == 70
 
 
 def test_the_first_digest_begins_at_start_or_acceptance() -> None:
     """`from` is the tick before, of the first tick START or, without it, the acceptance."""
-    assert digest_from(_holder(born_ms=15, from_ms=0), 20, None, 0) == 0
-    assert digest_from(_holder(born_ms=15, from_ms=0), 30, None, 20) == 20
-    assert digest_from(_holder(phase_ms=5, born_ms=15, from_ms=15), 25, None, 0) == 15
+    assert digest_from(_membership(born_ms=15, from_ms=0), 20, None, 0) == 0
+    assert digest_from(_membership(born_ms=15, from_ms=0), 30, None, 20) == 20
+    assert digest_from(_membership(phase_ms=5, born_ms=15, from_ms=15), 25, None, 0) == 15
 
 
 def test_no_tick_at_or_after_the_last_expire() -> None:
     """The last digest comes in the place of a tick at EXPIRE, unless a CQ without one shares the destination."""
-    holder = _holder()
-    holder.windows = {",20": 1}
-    assert tick_after(holder, 5) == 10
-    assert tick_after(holder, 10) is None
-    assert is_tick(holder, 10)
-    assert not is_tick(holder, 20)
-    holder.windows = {",20": 1, ",": 1}
-    assert tick_after(holder, 10) == 20
+    membership = _membership()
+    membership.windows = {",20": 1}
+    assert tick_after(membership, 5) == 10
+    assert tick_after(membership, 10) is None
+    assert is_tick(membership, 10)
+    assert not is_tick(membership, 20)
+    membership.windows = {",20": 1, ",": 1}
+    assert tick_after(membership, 10) == 20
 
 
 def test_a_destination_sees_what_it_saw_at_the_version() -> None:
@@ -205,12 +207,12 @@ def test_a_destination_sees_what_it_saw_at_the_version() -> None:
     for version in (1, 2, 3):
         made = record([(version, 5)], version)
         list(index.take_in(PendingMatches.decode(made), 0, kafka.append(made)))
-    history = ((1, 1, [(None, None)]), (1, 2, []), (1, 3, [(None, None)]))
-    wanted = Wanted(STORE, index.get(STORE), Cursor(), history, 10, None)
+    visibility = ((1, 1, [(None, None)]), (1, 2, []), (1, 3, [(None, None)]))
+    wanted = DigestQuestion(STORE, index.get(STORE), Cursor(), visibility, 10, None)
     rows = next(gather(kafka.log, [wanted])).rows
     assert [row.offset for row in rows] == [1, 3]
-    assert windows_at(history, 2, 0) == [(None, None)]
-    assert windows_at(history, 0, 9) == []
+    assert windows_at(visibility, 2, 0) == [(None, None)]
+    assert windows_at(visibility, 0, 9) == []
 
 
 _versions = st.tuples(st.integers(1, 3), st.integers(0, 9))
@@ -221,20 +223,20 @@ def test_a_shortened_history_tells_the_same_of_later_versions(
     versions: set[tuple[int, int]], since: tuple[int, int], later: list[tuple[int, int]]
 ) -> None:
     """What is left of a history tells of every version from the given one on what the whole of it did."""
-    history = tuple((*version, [(number, None)]) for number, version in enumerate(sorted(versions)))
-    left = sights_since(history, since)
+    visibility = tuple((*version, [(number, None)]) for number, version in enumerate(sorted(versions)))
+    left = visibility_since(visibility, since)
     for version in (since, *(max(since, one) for one in later)):
-        assert windows_at(left, *version) == windows_at(history, *version)
-    assert len([one for one in left if one[:2] <= since]) <= 1 or left == history[:1]
+        assert windows_at(left, *version) == windows_at(visibility, *version)
+    assert len([one for one in left if one[:2] <= since]) <= 1 or left == visibility[:1]
 
 
 def test_paused_cqs_hold_up_no_tick_that_is_owed() -> None:
     """When all are paused, ticks fire up to the PAUSE; where an EXPIRE left them alone, up to the next one after it."""
-    holder = _holder(changed_ms=25, owed_ms=25)
-    holder.windows = {}
-    assert [may_fire(holder, armed) for armed in (0, 20, 30, 40)] == [False, True, True, False]
-    holder.timed = TimedNote(changed_ms=25)
-    assert [may_fire(holder, armed) for armed in (0, 20, 30, 40)] == [False, True, False, False]
+    membership = _membership(changed_ms=25, owed_ms=25)
+    membership.windows = {}
+    assert [may_fire(membership, armed) for armed in (0, 20, 30, 40)] == [False, True, True, False]
+    membership.timed = TimedNote(changed_ms=25)
+    assert [may_fire(membership, armed) for armed in (0, 20, 30, 40)] == [False, True, False, False]
 
 
 def test_many_positions_are_found_again_by_reading_on() -> None:
@@ -246,7 +248,7 @@ def test_many_positions_are_found_again_by_reading_on() -> None:
     stored = index.get(STORE)
     assert stored is not None
     assert len(stored.positions) <= 512
-    wanted = Wanted(STORE, stored, Cursor(next=100), ((1, 1, [(None, None)]),), 10, None)
+    wanted = DigestQuestion(STORE, stored, Cursor(next=100), ((1, 1, [(None, None)]),), 10, None)
     rows = next(gather(kafka.log, [wanted])).rows
     assert [row.offset for row in rows] == list(range(100, 2000))
     assert index.floors() == {0: 0}

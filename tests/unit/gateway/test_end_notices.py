@@ -1,4 +1,4 @@
-"""Notices of ends in sheaves: what the catalog was told is what is under way, whatever came and went."""
+"""Notices of ends in batches: what the catalog was told is what is under way, whatever came and went."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def _notices() -> EndNotices:
     )
 )
 def test_the_catalog_holds_what_is_under_way(plays: list[tuple[str, object]]) -> None:
-    """Sheaves are written anew as their notices change, and are gone with the last; each life has its own notice."""
+    """Batches are written anew as their notices change, and are gone with the last; each incarnation has its notice."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(end_notices, "_SHEAF", 3)
+        patched.setattr(end_notices, "_BATCH", 3)
         notices, now_ms = _notices(), 0
         catalog: dict[bytes, list[EndNotice]] = {}
         for what, some in plays:
@@ -60,7 +60,7 @@ def test_the_catalog_holds_what_is_under_way(plays: list[tuple[str, object]]) ->
                 else:
                     catalog[key] = _decode(body)
             assert max(map(len, catalog.values()), default=1) in range(1, 4)
-        told = sorted(map(repr, (notice for sheaf in catalog.values() for notice in sheaf)))
+        told = sorted(map(repr, (notice for batch in catalog.values() for notice in batch)))
         assert told == sorted(map(repr, (*notices.open.values(), *notices.lingering.values())))
 
 
@@ -73,7 +73,7 @@ def test_those_that_wait_hold_up_no_others() -> None:
 
 
 def test_lives_of_a_destination_end_in_their_order() -> None:
-    """The end of a life waits for that of the life before; when that is out, a new life may begin at any time."""
+    """The end of an incarnation waits for that of the one before; then a new one may begin at any time."""
     unit = Unit()
     notices = EndNotices(unit)  # type: ignore[arg-type]  # without servers: nothing is read
     notices.add([_notice(1, 5), _notice(1, 7, "m_1"), _notice(1, 9)])

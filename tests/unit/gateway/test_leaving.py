@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.state.leaving import without
+from gateway.state.departures import without
 from gateway.state.records import Cq, Destination, Window
 from gateway.state.unit import CqKey, Unit
 from grouping.model.catalog import Stream
@@ -50,9 +50,9 @@ class _Play:
         self._begin()
 
     def _begin(self) -> None:
-        holder = self.unit.holders.get(_NAME)
+        membership = self.unit.memberships.get(_NAME)
         self.unit.begin()
-        self.unit.holders[_NAME] = holder
+        self.unit.memberships[_NAME] = membership
         self.unit.cqs = {CqKey("a", str(number)): self.cqs.get(CqKey("a", str(number))) for number in range(3)}
 
     def put(self, number: int, window: Window, *, paused: bool) -> None:

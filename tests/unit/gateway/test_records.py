@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.registry.grid import next_tick
-from gateway.state.records import Cq, Destination, Holder, TriggerSpec, Window, union
+from gateway.state.records import Cq, Destination, Membership, TriggerSpec, Window, union
 from grouping.model.query import CronBased, TimerBased
 from grouping.statements.cq_text import CqText
 
@@ -42,18 +42,18 @@ def _cq(window: Window, paused: bool) -> Cq:
 @given(st.lists(st.tuples(_windows(), st.booleans()), max_size=8), st.randoms(use_true_random=False))
 def test_members_come_and_go(members: list[tuple[Window, bool]], random: object) -> None:
     """A destination has as many members as joined and did not leave, and sees what the unpaused of them see."""
-    holder = Holder(Destination("d_1", "s_1", "g_1", "s1", "[]", "shared", 0), 0)
+    membership = Membership(Destination("d_1", "s_1", "g_1", "s1", "[]", "shared", 0), 0)
     cqs = [_cq(window, paused) for window, paused in members]
     for cq in cqs:
-        holder.count(cq, 1)
+        membership.count(cq, 1)
     left = list(cqs)
     random.shuffle(left)  # type: ignore[attr-defined]  # hypothesis gives a Random
     while left:
-        assert len(left) == holder.members
-        assert union([cq.window for cq in left if not cq.paused]) == holder.seen
-        holder.count(left.pop(), -1)
-    assert 0 == holder.members
-    assert [] == holder.seen
+        assert len(left) == membership.members
+        assert union([cq.window for cq in left if not cq.paused]) == membership.seen
+        membership.count(left.pop(), -1)
+    assert 0 == membership.members
+    assert [] == membership.seen
 
 
 @given(st.integers(1, 10**6), st.integers(0, 10**13), st.integers(0, 10**13))

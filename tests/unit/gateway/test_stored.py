@@ -5,8 +5,16 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.state.records import Cq, Destination, Holder, TimedNote, TriggerSpec
-from gateway.state.stored import decode_cq, pack_cq, pack_holder, pack_key, unpack_cq, unpack_holder, unpack_key
+from gateway.state.records import Cq, Destination, Membership, TimedNote, TriggerSpec
+from gateway.state.stored_form import (
+    decode_cq,
+    pack_cq,
+    pack_key,
+    pack_membership,
+    unpack_cq,
+    unpack_key,
+    unpack_membership,
+)
 from gateway.state.unit import CqKey
 from grouping.statements.cq_text import CqText
 
@@ -86,8 +94,8 @@ def test_a_destination_is_kept_whole(
 ) -> None:
     """A destination and what is known of its members come back as they were."""
     destination = Destination(_NAME, *ids, '["BIGINT",1]', mode, 7, trigger, word=word)
-    holder = Holder(destination, 5, windows, paused, timed)
-    assert holder == unpack_holder(_NAME, pack_holder(holder))
+    membership = Membership(destination, 5, windows, paused, timed)
+    assert membership == unpack_membership(_NAME, pack_membership(membership))
 
 
 def test_a_usual_cq_is_small() -> None:
@@ -95,4 +103,4 @@ def test_a_usual_cq_is_small() -> None:
     text = CqText.cut("CREATE CQ \"q123456\" AS SELECT a FROM quotes WHERE symbol = 'S00000' AND price < 123.456")
     assert len(pack_cq("q123456", Cq("q123456", text, _NAME, 1_764_000_000_000, 4711))) <= 64
     destination = Destination(_NAME, *_IDS, '["STRING","S00000","DOUBLE",123.456]', "shared", 31)
-    assert len(pack_holder(Holder(destination, 1_000_000, {",": 1}))) <= 96
+    assert len(pack_membership(Membership(destination, 1_000_000, {",": 1}))) <= 96

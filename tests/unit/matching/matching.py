@@ -19,9 +19,9 @@ from grouping.store.segment_log import PIECE_BYTES
 from spark_jobs.batch.events import arrow_type
 from spark_jobs.batch.matches import Matches
 from spark_jobs.index.union_lookup import lookup_of
-from spark_jobs.tables.bundles import Bundles
 from spark_jobs.tables.constant_cache import ConstantTable, ConstantTables, Snapshot
 from spark_jobs.tables.constant_part import ConstantPart
+from spark_jobs.tables.shared_indexes import SharedIndexes
 from spark_jobs.tables.table_shape import TableShape
 
 
@@ -118,7 +118,7 @@ def apart(tables: Snapshot) -> Snapshot:
             part.lookup = lookup_of(
                 part.shape.plan.conjuncts, part.shape.path, part.shape.types, part.rows.constants, len(part.rows)
             )
-    return replace(tables, bundles=())
+    return replace(tables, shared_indexes=())
 
 
 def looked_up_by(tables: Snapshot, path: AccessPath) -> Snapshot:
@@ -132,8 +132,8 @@ def looked_up_by(tables: Snapshot, path: AccessPath) -> Snapshot:
         path,
     )
     parts = tuple(ConstantPart(shape, part.live_rows()) for part in table.parts)
-    bundles = Bundles().of(part for part in parts if part.lookup is None)
-    return Snapshot((ConstantTable(shape, parts),), tables.selects, tables.select_of, tables.mode_of, bundles)
+    shared_indexes = SharedIndexes().of(part for part in parts if part.lookup is None)
+    return Snapshot((ConstantTable(shape, parts),), tables.selects, tables.select_of, tables.mode_of, shared_indexes)
 
 
 def found(matches: Matches) -> list[tuple[int, str]]:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from gateway.sdk.errors import NoReply, TransportError, Unavailable
-from gateway.sdk.outbox import Outbox, Pending
+from gateway.sdk.outbox import CommandUnderWay, Outbox
 
 
 class Hand:
@@ -26,7 +26,7 @@ def sent(outbox: Outbox) -> list[str]:
     return [pending.command_id for pending in outbox.unsent()]
 
 
-def answer(outbox: Outbox, command: Pending, code: str = "ok") -> None:
+def answer(outbox: Outbox, command: CommandUnderWay, code: str = "ok") -> None:
     """Let the gateway's reply come in."""
     status = "accepted" if code == "ok" else "rejected"
     reply = {"command_id": command.command_id, "subscriber": "alice", "status": status, "code": code, "message": "m"}

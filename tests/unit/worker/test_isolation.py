@@ -20,7 +20,7 @@ from spark_jobs.batch.output import dead_letter_code
 from spark_jobs.decode.decode import decode
 from spark_jobs.isolation.caution import NO_CAUTION, Caution
 from spark_jobs.isolation.isolation import Isolation
-from spark_jobs.isolation.not_evaluated import NotEvaluated
+from spark_jobs.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.match.residual import evaluate_expression
 from spark_jobs.results.split import split
 from spark_jobs.tables.constant_cache import ConstantTables, Snapshot
@@ -73,7 +73,7 @@ def _evaluated(
     snapshot: Snapshot, events: Events, caution: Caution = NO_CAUTION, failed: set[str] | None = None
 ) -> tuple[dict[str, list[int]], list[tuple[int, str]]]:
     """Return by destination the offsets of its results in order, repeats left out; and offset and detail of letters."""
-    letters = NotEvaluated(_STREAM, SETTINGS)
+    letters = NotEvaluatedLetters(_STREAM, SETTINGS)
     isolation = Isolation(snapshot, _write, letters, caution, set() if failed is None else failed, Loads())  # type: ignore[arg-type]
     results: dict[str, list[int]] = {}
     told = []
@@ -97,7 +97,7 @@ def _wanted(count: int) -> list[int]:
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 12).flatmap(lambda n: st.tuples(st.just(n), st.sets(st.integers(0, n - 1)))), st.booleans())
 def test_groups_that_raise_are_left_out_alone(drawn: tuple[int, set[int]], alone: bool) -> None:
-    """Whichever groups raise, bundled or not: the others have all results in order; their events are letters."""
+    """Whichever groups raise, in a shared index or not: the others have all results in order."""
     groups, failing = drawn
     snapshot = _snapshot(groups, failing)
     results, letters = _evaluated(apart(snapshot) if alone else snapshot, _events(6))
@@ -150,7 +150,7 @@ def test_what_failed_before_is_evaluated_after_the_others(caplog: pytest.LogCapt
     assert {"g_3"} == failed
     assert ["g_3"] == [record.share for record in caplog.records]  # type: ignore[attr-defined]
     assert (7, 1) == (len(results), len(letters))
-    isolation = Isolation(snapshot, _write, NotEvaluated(_STREAM, SETTINGS), NO_CAUTION, failed, Loads())  # type: ignore[arg-type]
+    isolation = Isolation(snapshot, _write, NotEvaluatedLetters(_STREAM, SETTINGS), NO_CAUTION, failed, Loads())  # type: ignore[arg-type]
     written = [rows.num_rows for rows in isolation.records(_events(2)) if dead_letter_code(rows) is None]
     assert 7 == sum(written)
 
@@ -201,7 +201,7 @@ def test_suspects_are_in_hand_while_they_are_evaluated() -> None:
 
     caution = Caution(suspects=["g_1", share_of("g_2", "s_2")], hold=lambda shares: held.append(list(shares)))
     snapshot = _snapshot(3, selects=("s_1", "s_2"))
-    isolation = Isolation(snapshot, write, NotEvaluated(_STREAM, SETTINGS), caution, set(), Loads())  # type: ignore[arg-type]
+    isolation = Isolation(snapshot, write, NotEvaluatedLetters(_STREAM, SETTINGS), caution, set(), Loads())  # type: ignore[arg-type]
     assert [] == list(isolation.records(_events(2)))
     in_hand = {share: hand for hand, share in written}
     assert [share_of("g_2", "s_2")] == in_hand.pop(share_of("g_2", "s_2"))

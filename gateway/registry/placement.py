@@ -19,7 +19,7 @@ from grouping.model.group import CompiledQuery, DestinationIds, canonical_consta
 from grouping.model.query import CreateCq, DigestClause, PackedDigest
 from grouping.settings import Settings
 
-__all__ = ["Asked", "Kind", "Placing"]
+__all__ = ["DestinationRequest", "Kind", "Placement"]
 
 _KNOWN_KINDS = 10_000
 _ALL = ("all", (), 0, False)
@@ -37,7 +37,7 @@ class Kind(msgspec.Struct, frozen=True):
     word: str
 
 
-class Asked(msgspec.Struct, frozen=True):
+class DestinationRequest(msgspec.Struct, frozen=True):
     """A destination that is asked for: all that its id stands for."""
 
     destination_id: str
@@ -45,7 +45,7 @@ class Asked(msgspec.Struct, frozen=True):
     constants: str
 
 
-class Placing:
+class Placement:
     """Gives CQs their destinations, within the working copy's unit."""
 
     def __init__(self, settings: Settings, working: WorkingCopy, positions: Positions) -> None:
@@ -56,7 +56,7 @@ class Placing:
         self._shared_partitions = positions.shared_partitions
         self._ids: dict[Kind, DestinationIds] = {}
 
-    def asked(self, statement: CreateCq, query: CompiledQuery, now_ms: int) -> Asked:
+    def asked(self, statement: CreateCq, query: CompiledQuery, now_ms: int) -> DestinationRequest:
         """Return what a CREATE asks for."""
         anchor_ms = millis(statement.start) if statement.start is not None else now_ms
         trigger = TriggerSpec.of(statement.trigger, anchor_ms)
@@ -66,12 +66,12 @@ class Placing:
         kind = Kind(plan.stream_id, plan.group_id, query.select.select_id, trigger, digest, word)
         return self._ask(kind, canonical_constants(query.row))
 
-    def asked_anew(self, old: Destination, trigger: TriggerSpec) -> Asked:
+    def asked_anew(self, old: Destination, trigger: TriggerSpec) -> DestinationRequest:
         """Return what a CQ of a destination asks for when its trigger is another one."""
         kind = Kind(old.stream_id, old.group_id, old.select_id, trigger, old.digest, old.word)
         return self._ask(kind, old.constants)
 
-    def _ask(self, kind: Kind, constants: str) -> Asked:
+    def _ask(self, kind: Kind, constants: str) -> DestinationRequest:
         ids = self._ids.get(kind)
         if ids is None:
             if len(self._ids) >= _KNOWN_KINDS:
@@ -81,9 +81,9 @@ class Placing:
             clause = DigestClause.of(kind.digest)
             ids = DestinationIds(kind.group_id, kind.select_id, trigger.trigger, phase_ms, clause, kind.word or None)
             self._ids[kind] = ids
-        return Asked(ids.of(constants), kind, constants)
+        return DestinationRequest(ids.of(constants), kind, constants)
 
-    def place(self, asked: Iterable[Asked]) -> dict[str, Destination]:
+    def place(self, asked: Iterable[DestinationRequest]) -> dict[str, Destination]:
         """Return by id the destinations that are asked for, as they are to be where there is none yet."""
         wanted = {each.destination_id: each for each in asked}
         partitions = partitions_of([name.encode() for name in wanted], self._shared_partitions) if wanted else ()
@@ -127,7 +127,7 @@ class Placing:
             InputError: ``quota-exceeded``; there may be no more of its kind. Or what Kafka's refusal of the topic is.
         """
         if (leaving := self._working.leaving.get(wanted.destination_id)) is not None:
-            # What its last life has yet to get comes with the new one's: where the readers of both are.
+            # What its last incarnation has yet to get comes with the new one's: where the readers of both are.
             return leaving.destination
         if wanted.word == "dedicated" and not self._may_dedicate(wanted.destination_id):
             raise self._too_many()

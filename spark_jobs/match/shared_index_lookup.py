@@ -1,4 +1,4 @@
-"""The look-up of a bundle in a batch: candidates of all its tables, and those of them that match."""
+"""The look-up of a shared index in a batch: candidates of all its tables, and those of them that match."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from numpy.typing import NDArray
 
 from spark_jobs.batch.event_column import EventColumns
 from spark_jobs.index import Ints, Pairs
-from spark_jobs.match.met import Met
+from spark_jobs.match.matched_pairs import MatchedPairs
 from spark_jobs.match.residual import holds
 from spark_jobs.match.table_lookup import RESIDUAL_PAIRS
-from spark_jobs.tables.bundle import Bundle
 from spark_jobs.tables.load import Loads
+from spark_jobs.tables.shared_index import SharedIndex
 
-__all__ = ["BundleLookup"]
+__all__ = ["SharedIndexLookup"]
 
 
-class BundleLookup:
-    """The candidates of the tables of a bundle, for the whole batch; like `TableLookup`."""
+class SharedIndexLookup:
+    """The candidates of the tables of a shared index, for the whole batch; like `TableLookup`."""
 
-    def __init__(self, bundle: Bundle, events: EventColumns, loads: Loads, groups: dict[str, int]) -> None:
-        """Look a bundle up.
+    def __init__(self, shared: SharedIndex, events: EventColumns, loads: Loads, groups: dict[str, int]) -> None:
+        """Look a shared index up.
 
         Args:
-            bundle: The tables.
+            shared: The index of the tables.
             events: The batch.
             loads: Where to count what each table costs.
             groups: The numbers of group ids; those that are missing are added.
         """
-        self._bundle = bundle
-        self._events, self._found = bundle.find(events)
-        self._loads = [loads.of(member.shape) for member in bundle.members]
+        self._shared = shared
+        self._events, self._found = shared.find(events)
+        self._loads = [loads.of(member.shape) for member in shared.members]
         self._group = np.array(
-            [groups.setdefault(member.shape.plan.group_id, len(groups)) for member in bundle.members], np.int32
+            [groups.setdefault(member.shape.plan.group_id, len(groups)) for member in shared.members], np.int32
         )
-        self._candidates = np.zeros(len(bundle.members), np.int64)
+        self._candidates = np.zeros(len(shared.members), np.int64)
         self._seconds = 0.0
 
     def add_counts(self, counts: Ints) -> None:
@@ -47,7 +47,7 @@ class BundleLookup:
     def mark(self, marks: NDArray[np.bool_]) -> None:
         """Mark the events that have a candidate."""
         for places, candidates in self._found.pairs(RESIDUAL_PAIRS):
-            marks[self._events[places[self._bundle.alive[candidates]]]] = True
+            marks[self._events[places[self._shared.alive[candidates]]]] = True
 
     def took(self, seconds: float) -> None:
         """Count time that it cost, to each table by the candidates that it had."""
@@ -56,7 +56,7 @@ class BundleLookup:
         for load, own in zip(self._loads, share.tolist(), strict=True):
             load.seconds += own
 
-    def meet(self, events: EventColumns, first: int, last: int) -> Iterator[Met]:
+    def meet(self, events: EventColumns, first: int, last: int) -> Iterator[MatchedPairs]:
         """Yield what the events in [first, last) meet."""
         part = slice(*np.searchsorted(self._events, (first, last)))
         mine = self._events[part]
@@ -65,11 +65,11 @@ class BundleLookup:
             found, rows = self._checked(events, (mine[places], candidates))
             if found.size:
                 self._count("matches", rows)
-                yield Met.of(found, self._bundle.rows, rows, self._group[self._bundle.owner[rows]])
+                yield MatchedPairs.of(found, self._shared.rows, rows, self._group[self._shared.owner[rows]])
 
     def _count(self, what: str, rows: NDArray[np.int32]) -> None:
         """Add pairs to the loads of their tables."""
-        counts = np.bincount(self._bundle.owner[rows], minlength=len(self._loads))
+        counts = np.bincount(self._shared.owner[rows], minlength=len(self._loads))
         met = np.flatnonzero(counts)
         if what == "candidates":
             self._candidates += counts
@@ -80,15 +80,15 @@ class BundleLookup:
     def _checked(self, events: EventColumns, pairs: Pairs) -> Pairs:
         """Return the pairs whose entry is alive, whose event counts for it, and whose conjuncts all hold."""
         found, rows = pairs
-        bundle = self._bundle
-        owner = bundle.owner[rows]
-        true = bundle.alive[rows]
-        if bundle.rows.windowed:
-            true &= bundle.rows.counts_at(rows, events.source.time_ms[found])
-        if bundle.ends is not None:
-            partitions = np.minimum(events.source.partitions[found], bundle.ends.shape[1] - 1)
-            true &= events.source.offsets[found] < bundle.ends[owner, partitions]
-        for conjunct in sorted(bundle.conjuncts, key=lambda each: each.tally.rank):
+        shared = self._shared
+        owner = shared.owner[rows]
+        true = shared.alive[rows]
+        if shared.rows.windowed:
+            true &= shared.rows.counts_at(rows, events.source.time_ms[found])
+        if shared.ends is not None:
+            partitions = np.minimum(events.source.partitions[found], shared.ends.shape[1] - 1)
+            true &= events.source.offsets[found] < shared.ends[owner, partitions]
+        for conjunct in sorted(shared.conjuncts, key=lambda each: each.tally.rank):
             wanted = np.flatnonzero(conjunct.members[owner] & true)
             if wanted.size:
                 places = rows[wanted] + conjunct.shift[owner[wanted]]

@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 from spark_jobs.batch.event_column import EventColumns
 from spark_jobs.index import EqualityIndex, Ints, Ranges
 from spark_jobs.index.key_codes import JointCodes, KeyCodes
-from spark_jobs.tables.bundle_key import Key, key_terms
 from spark_jobs.tables.constant_rows import ConstantRows, concatenated
 from spark_jobs.tables.shared_conjunct import Kind, Member, Tally, shared_conjuncts
+from spark_jobs.tables.shared_index_key import Key, key_terms
 
-__all__ = ["Bundle"]
+__all__ = ["SharedIndex"]
 
 _DEAD = 4
-"""A bundle is given up when more than one row in this many is gone."""
+"""A shared index is given up when more than one row in this many is gone."""
 
 
-class Bundle:
+class SharedIndex:
     """Parts of tables with the same keys, indexed together; members may leave it."""
 
     def __init__(self, key: Key, members: Sequence[Member], tallies: Mapping[Kind, Tally]) -> None:
@@ -74,8 +74,8 @@ class Bundle:
         known = np.flatnonzero(codes >= 0)
         return known, self._index.find(codes[known])
 
-    def only(self, groups: Container[str]) -> Bundle | None:
-        """Return the bundle as if there were these groups alone, None when it has none of them; good until `settle`."""
+    def only(self, groups: Container[str]) -> SharedIndex | None:
+        """Return the index as if there were these groups alone, None when it has none of them; good until `settle`."""
         kept = np.array([member.shape.plan.group_id in groups for member in self.members])
         if not kept.any():
             return None

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.state.records import ALWAYS, Cq, Destination, Holder, TimedNote, TriggerSpec
+from gateway.state.records import ALWAYS, Cq, Destination, Membership, TimedNote, TriggerSpec
 from gateway.state.unit import CqKey
 from grouping.model.query import PackedDigest
 from grouping.statements.cq_text import WHOLE, CqText, TextTemplate
@@ -23,11 +23,11 @@ __all__ = [
     "StoredCq",
     "decode_cq",
     "pack_cq",
-    "pack_holder",
+    "pack_membership",
     "pack_key",
     "raw_id",
     "unpack_cq",
-    "unpack_holder",
+    "unpack_membership",
     "unpack_key",
 ]
 
@@ -58,7 +58,7 @@ class StoredCq(msgspec.Struct, array_like=True, frozen=True):
         return f"d_{self.destination.hex()}"
 
 
-class _StoredHolder(msgspec.Struct, array_like=True, frozen=True):
+class _StoredMembership(msgspec.Struct, array_like=True, frozen=True):
     """A destination's value; the fields from `windows` on only where one of them is set."""
 
     ids: bytes
@@ -80,7 +80,7 @@ class _StoredHolder(msgspec.Struct, array_like=True, frozen=True):
 
 
 decode_cq = msgspec.msgpack.Decoder(StoredCq).decode
-_decode_holder = msgspec.msgpack.Decoder(_StoredHolder).decode
+_decode_membership = msgspec.msgpack.Decoder(_StoredMembership).decode
 
 
 def raw_id(destination_id: str) -> bytes:
@@ -149,29 +149,29 @@ def unpack_cq(folded: str, stored: StoredCq, template: TextTemplate, home: str) 
     )
 
 
-def pack_holder(holder: Holder) -> bytes:
+def pack_membership(membership: Membership) -> bytes:
     """Return the value of a destination."""
-    destination = holder.destination
-    windows = holder.windows.copy()
+    destination = membership.destination
+    windows = membership.windows.copy()
     always = windows.pop(ALWAYS, 0)
     fields: tuple[Any, ...] = (
         _joined(destination.stream_id, destination.group_id, destination.select_id),
         destination.constants,
         MODES.index(destination.mode),
         destination.partition,
-        holder.number,
+        membership.number,
         always,
     )
-    rest = (windows, holder.paused, destination.trigger, destination.digest, destination.word, holder.timed)
+    rest = (windows, membership.paused, destination.trigger, destination.digest, destination.word, membership.timed)
     return _encode(fields if rest == _USUAL else fields + rest)
 
 
 _USUAL: tuple[object, ...] = ({}, 0, TriggerSpec(), ("all", (), 0, False), "", TimedNote())
 
 
-def unpack_holder(destination_id: str, body: bytes) -> Holder:
+def unpack_membership(destination_id: str, body: bytes) -> Membership:
     """Return the destination of a value."""
-    stored = _decode_holder(body)
+    stored = _decode_membership(body)
     destination = Destination(
         destination_id,
         *_split(stored.ids),
@@ -183,7 +183,7 @@ def unpack_holder(destination_id: str, body: bytes) -> Holder:
         stored.word,
     )
     windows = stored.windows | {ALWAYS: stored.always} if stored.always else stored.windows
-    return Holder(destination, stored.number, windows, stored.paused, stored.timed)
+    return Membership(destination, stored.number, windows, stored.paused, stored.timed)
 
 
 _IDS = re.compile(r"s_([0-9a-f]{12}) g_([0-9a-f]{24}) s([0-9a-f]{24})")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from gateway.timers.schedule import Run
 from grouping.digests.cursor import Offsets
 
-__all__ = ["Frontier", "covers"]
+__all__ = ["Watermark", "covers"]
 
 
 class _Probe(NamedTuple):
@@ -27,24 +27,24 @@ def covers(reached: Offsets, wanted: Offsets) -> bool:
     return all(reached.get(partition, 0) >= end for partition, end in wanted.items())
 
 
-class Frontier:
-    """The settled time of one stream. Moved by its caller's clock, epoch milliseconds."""
+class Watermark:
+    """The watermark of one stream. Moved by its caller's clock, epoch milliseconds."""
 
-    def __init__(self, settled_ms: int, covered: Offsets, wait_ms: int) -> None:
+    def __init__(self, fired_ms: int, covered: Offsets, wait_ms: int) -> None:
         """Begin where an earlier life ended.
 
         Args:
-            settled_ms: All ticks up to here have fired.
+            fired_ms: All ticks up to here have fired.
             covered: What the evaluator is known to have committed.
             wait_ms: How long a tick waits for it.
         """
-        self.settled_ms = settled_ms
+        self.fired_ms = fired_ms
         """All ticks up to here have fired."""
-        self.evaluated_ms = settled_ms
+        self.evaluated_ms = fired_ms
         """What was published up to here is certainly evaluated."""
         self.covered: dict[str, int] = dict(covered)
         """What the evaluator has committed, and whose matches are all known here."""
-        self.run_ms = settled_ms
+        self.run_ms = fired_ms
         """Since when ticks have fired one after the other."""
         self.runs: tuple[Run, ...] = ()
         """Those that the clock was turned back behind, and that are not over by it."""
@@ -62,9 +62,9 @@ class Frontier:
         self._probes.append(_Probe(at_ms, ends, certain))
 
     def turn_back(self, now_ms: int) -> None:
-        """Go on from an instant that lies before the settled time, since the clock was turned back."""
-        self.runs = (*self.runs, (min(self.run_ms, self.settled_ms), self.settled_ms))
-        self.run_ms = self.settled_ms = now_ms
+        """Go on from an instant that lies before the watermark, since the clock was turned back."""
+        self.runs = (*self.runs, (min(self.run_ms, self.fired_ms), self.fired_ms))
+        self.run_ms = self.fired_ms = now_ms
         self.evaluated_ms = min(self.evaluated_ms, now_ms)
         self._probes.clear()
 
@@ -75,7 +75,7 @@ class Frontier:
 
     def settle(self, at_ms: int) -> None:
         """Note that all ticks up to an instant have fired."""
-        self.settled_ms = at_ms
+        self.fired_ms = at_ms
         self.runs = tuple(run for run in self.runs if run[1] > at_ms)
 
     def cover(self, committed: Offsets) -> None:
@@ -84,8 +84,8 @@ class Frontier:
             self.covered[partition] = max(offset, self.covered.get(partition, 0))
 
     def due(self, now_ms: int) -> int:
-        """Return up to where ticks may fire now: `settled_ms` when nothing has changed."""
-        due_ms = self.settled_ms
+        """Return up to where ticks may fire now: `fired_ms` when nothing has changed."""
+        due_ms = self.fired_ms
         while self._probes:
             probe = self._probes[0]
             if covers(self.covered, probe.ends):

@@ -14,7 +14,7 @@ from spark_jobs.batch.matches import Matches
 from spark_jobs.index import Ints
 from spark_jobs.tables.constant_rows import ConstantRows
 
-__all__ = ["NO_NUMBER", "Met", "assembled", "once_per_group"]
+__all__ = ["NO_NUMBER", "MatchedPairs", "assembled", "once_per_group"]
 
 NO_NUMBER = -1
 """The number of a virtual match: it stands for all destinations of its group, and is counted for none."""
@@ -23,7 +23,7 @@ _WIDTH = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
+class MatchedPairs:
     """Pairs that matched, and their columns; all of them virtual or none."""
 
     event: Ints
@@ -35,7 +35,9 @@ class Met:
     """Index of the group of each."""
 
     @classmethod
-    def of(cls, events: Ints, rows: ConstantRows, positions: NDArray[np.integer], group: NDArray[np.int32]) -> Met:
+    def of(
+        cls, events: Ints, rows: ConstantRows, positions: NDArray[np.integer], group: NDArray[np.int32]
+    ) -> MatchedPairs:
         """Take the columns of the entries at these positions."""
         positions = positions.astype(np.intp, copy=False)  # once, and not for each column
         return cls(
@@ -48,7 +50,7 @@ class Met:
         )
 
     @classmethod
-    def virtual(cls, events: Ints, variant: int, group: int) -> Met:
+    def virtual(cls, events: Ints, variant: int, group: int) -> MatchedPairs:
         """Let events be met by a group, whichever of its entries did so."""
         count = events.size
         nothing = np.zeros(count, np.int32)
@@ -65,7 +67,7 @@ class Met:
         )
 
 
-def once_per_group(met: Sequence[Met]) -> list[Met]:
+def once_per_group(met: Sequence[MatchedPairs]) -> list[MatchedPairs]:
     """Keep the first virtual match of an event and group: several parts and tables of a group may have met it."""
     seen: dict[int, Ints] = {}
     kept = []
@@ -77,12 +79,12 @@ def once_per_group(met: Sequence[Met]) -> list[Met]:
         before = seen.get(group)
         events = found.event if before is None else found.event[~np.isin(found.event, before)]
         seen[group] = events if before is None else np.union1d(before, events)
-        kept.append(Met.virtual(events, int(found.variant[0]), group))
+        kept.append(MatchedPairs.virtual(events, int(found.variant[0]), group))
     return kept
 
 
 def assembled(
-    met: Sequence[Met],
+    met: Sequence[MatchedPairs],
     groups: tuple[str, ...],
     selects: tuple[SelectList, ...],
     select_of: NDArray[np.int32],

@@ -9,7 +9,7 @@ from gateway.state.working_copy import WorkingCopy
 from grouping.settings import Settings
 from grouping.store.redis_store import connect, mapped
 
-__all__ = ["NOT_REMEMBERED", "Remembered", "is_remembered"]
+__all__ = ["NOT_REMEMBERED", "CommandIds", "is_remembered"]
 
 NOT_REMEMBERED = ("remembered", b"no")
 """The header of those, for a gateway that finds out from the topic alone which replies were first ones."""
@@ -20,7 +20,7 @@ def is_remembered(headers: Iterable[tuple[str, str | bytes | None]]) -> bool:
     return NOT_REMEMBERED not in headers
 
 
-class Remembered:
+class CommandIds:
     """Command ids and where their first replies lie on `cq.replies` (design notes in README.md).
 
     Ids are kept in two generations of the setting's length each, so that every one is kept at least that long.

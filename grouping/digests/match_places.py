@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from array import array
 
-__all__ = ["Stored"]
+__all__ = ["MatchPlaces"]
 
 _MOST_POSITIONS = 512
 """Per store: of one that has more, the older ones are found again by reading the log from the first of them."""
 
 
-class Stored:
+class MatchPlaces:
     """Where the matches of one store lie, in its partition of the log."""
 
     __slots__ = ("earliest_ms", "fired", "idle", "older", "partition", "positions", "readers")

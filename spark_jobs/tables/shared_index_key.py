@@ -1,4 +1,4 @@
-"""Which parts of tables are looked up in bundles, and with which others."""
+"""Which parts of tables are looked up in shared indexes, and with which others."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from spark_jobs.index.lookup import comparison
 from spark_jobs.tables.constant_rows import ConstantRows
 from spark_jobs.tables.table_shape import TableShape
 
-__all__ = ["Key", "is_bundled", "key_of", "key_terms"]
+__all__ = ["Key", "is_shared", "key_of", "key_terms"]
 
 _LARGEST = 8_192
-"""Rows of a part that is bundled: an index of its own pays for more."""
+"""Rows of a part that is looked up in a shared index: an index of its own pays for more."""
 _LONGEST_RUN = 32
 """Rows with the same key above which an index that decides more than the key is worth having."""
 
@@ -21,15 +21,15 @@ Key = tuple[tuple[str, str, str], ...]
 
 
 def key_of(shape: TableShape) -> Key | None:
-    """Return what tables must have in common to be bundled; None for one that cannot be."""
+    """Return what tables must have in common to be looked up in a shared index; None for one that cannot be."""
     terms = key_terms(shape)
     if shape.virtual or not terms:
         return None
     return tuple((column.name, column.type, _scalar(shape.types[slot])) for column, slot in terms)
 
 
-def is_bundled(shape: TableShape, rows: ConstantRows) -> bool:
-    """Tell whether rows are so few that they are looked up in a bundle."""
+def is_shared(shape: TableShape, rows: ConstantRows) -> bool:
+    """Tell whether rows are so few that they are looked up in a shared index."""
     if len(rows) > _LARGEST or key_of(shape) is None:
         return False
     if shape.path.kind == "hash" or not len(rows):

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from gateway.metrics import TICK_SECONDS
-from gateway.state.records import Holder
+from gateway.state.records import Membership
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.deliver import source_of
-from gateway.timers.firing import CHUNK, Firing, Served
+from gateway.timers.firing import CHUNK, DueDestination, TickRun
 from gateway.timers.intake import Intake
 from gateway.timers.pending_index import store_key
 from gateway.timers.probes import Probes
@@ -20,16 +20,16 @@ from gateway.timers.state import TimerState
 from gateway.topics.positions import topic_of
 from grouping.digests.cursor import Cursor
 from grouping.digests.digest import column_type
-from grouping.digests.orders import Answer, Order, Ordered, lying
+from grouping.digests.orders import Answer, DigestOrder, Order, lying
 from grouping.settings import Settings
 
-__all__ = ["Ordering"]
+__all__ = ["OrderDesk"]
 
 _ORDER_BYTES = 4 << 20
 """Of an order, about: it must fit a record."""
 
 
-class Ordering:
+class OrderDesk:
     """Says what is to be made at a tick, some thousand destinations at a time, and arms these anew afterwards."""
 
     def __init__(
@@ -40,7 +40,7 @@ class Ordering:
         intake: Intake,
         probes: Probes,
         retention: Retention,
-        firing: Firing,
+        firing: TickRun,
         clock: Callable[[], int],
     ) -> None:
         self._settings = settings
@@ -77,7 +77,7 @@ class Ordering:
         looks = [each for each in served if each.tick is None]
         if looks or idle:
             self._firing.serve(stream_id, looks, idle)
-        digests: list[Ordered] = []
+        digests: list[DigestOrder] = []
         size = 0
         for each in served:
             if each.tick is not None and size < _ORDER_BYTES:
@@ -85,15 +85,15 @@ class Ordering:
                 size += len(msgspec.msgpack.encode(digests[-1]))
         self._names.update(each.destination_id for each in digests)
         self._passed += len(due) - len(new) + len(digests)
-        covered = dict(self._probes.frontier(stream_id).covered)
+        covered = dict(self._probes.watermark(stream_id).covered)
         return Order(stream_id, source_of(self._working, stream_id), covered, self._clock(), tuple(digests))
 
-    def _ordered(self, each: Served, tick_ms: int) -> Ordered:
-        destination, timed = each.holder.destination, each.holder.timed
+    def _ordered(self, each: DueDestination, tick_ms: int) -> DigestOrder:
+        destination, timed = each.membership.destination, each.membership.timed
         clause, store = destination.clause, store_key(timed.store)
         select = self._working.select(destination.stream_id, destination.select_id) if clause.kind == "top" else None
         missed, runs = self._probes.missed(destination.stream_id), self._probes.runs(destination.stream_id)
-        return Ordered(
+        return DigestOrder(
             destination.destination_id,
             timed.born_ms,
             topic_of(self._settings, destination),
@@ -101,9 +101,9 @@ class Ordering:
             destination.digest,
             column_type(clause, select),
             tick_ms,
-            digest_from(each.holder, tick_ms, missed, last_tick(each.holder, each.cursor, runs)),
+            digest_from(each.membership, tick_ms, missed, last_tick(each.membership, each.cursor, runs)),
             each.cursor,
-            timed.history,
+            timed.visibility,
             store,
             lying(self._intake.index.get(store), each.cursor),
             self._intake.reached[timed.partition],
@@ -114,31 +114,31 @@ class Ordering:
 
         Args:
             answer: What came of the order.
-            cursors: By life of a destination.
+            cursors: By incarnation of a destination.
         """
         idle: list[str] = []
         ticks: dict[str, int] = {}
-        done: list[tuple[str, Holder]] = []
+        done: list[tuple[str, Membership]] = []
         names = [each.destination_id for each in answer.digests]
-        for each, holder in zip(answer.digests, self._state.holders(names), strict=True):
+        for each, membership in zip(answer.digests, self._state.memberships(names), strict=True):
             name = each.destination_id
-            if holder is None or holder.timed.born_ms != each.born_ms:
+            if membership is None or membership.timed.born_ms != each.born_ms:
                 continue  # it has ended; what lives under its name by now was armed by itself
             if each.failure:
                 idle.append(name)  # it is looked at when its digest is out
                 continue
-            stored = self._intake.index.get(store_key(holder.timed.store))
+            stored = self._intake.index.get(store_key(membership.timed.store))
             if stored is not None and stored.positions and stored.positions[-1] >= each.reached:
                 ticks[name] = 0  # something has come in since: a look tells for when it is armed
             else:
-                frontier = self._probes.frontier(answer.stream_id)
-                following = following_tick(holder, each.tick_ms, each.left_ms, frontier.settled_ms, frontier.runs)
+                watermark = self._probes.watermark(answer.stream_id)
+                following = following_tick(membership, each.tick_ms, each.left_ms, watermark.fired_ms, watermark.runs)
                 if following is None:
                     idle.append(name)
                 else:
                     ticks[name] = following
-                self._firing.shorten(name, holder, each.oldest)
-            done.append((name, holder))
+                self._firing.shorten(name, membership, each.oldest)
+            done.append((name, membership))
         sent = [each.tick_ms for each in answer.digests if each.sent]
         if sent:
             self._firing.fired += sent

@@ -12,7 +12,7 @@ import msgspec
 
 from gateway.state.records import Destination, Window, union
 
-__all__ = ["Departure", "Leaving", "without"]
+__all__ = ["Departure", "Departures", "without"]
 
 
 class Departure(msgspec.Struct, array_like=True, frozen=True):
@@ -23,7 +23,7 @@ class Departure(msgspec.Struct, array_like=True, frozen=True):
     windows: tuple[Window, ...]
 
 
-class Leaving(msgspec.Struct, array_like=True, frozen=True):
+class Departures(msgspec.Struct, array_like=True, frozen=True):
     """A destination that members have left whose last events are not evaluated yet."""
 
     destination: Destination
@@ -32,7 +32,7 @@ class Leaving(msgspec.Struct, array_like=True, frozen=True):
     departures: tuple[Departure, ...] = ()
     """The earliest first. Their windows are disjoint: what left later counts for longer."""
 
-    def joined(self, window: Window, until: tuple[int, ...]) -> Leaving:
+    def joined(self, window: Window, until: tuple[int, ...]) -> Departures:
         """Return the same with one more departure."""
         latest = [window]
         others = []
@@ -43,7 +43,7 @@ class Leaving(msgspec.Struct, array_like=True, frozen=True):
                 others.append(Departure(each.until, tuple(left)))
         return msgspec.structs.replace(self, departures=(*others, Departure(until, tuple(latest))))
 
-    def passed(self, until: tuple[int, ...]) -> Leaving | None:
+    def passed(self, until: tuple[int, ...]) -> Departures | None:
         """Return what is left when events up to those offsets are evaluated, None when that is nothing."""
         left = tuple(each for each in self.departures if not _within(each.until, until))
         return msgspec.structs.replace(self, departures=left) if left else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-__all__ = ["Admitted"]
+__all__ = ["Expectations"]
 
 _STEPS = 256
 """Versions of the constant tables for which it is known what was admitted before."""
@@ -13,7 +13,7 @@ _ONE_IN = 16
 """Of the first destinations each is estimated, of the others one in so many: estimates take 20 µs."""
 
 
-class Admitted:
+class Expectations:
     """A sum over destinations, by the version of the constant tables that they came with."""
 
     def __init__(self) -> None:

@@ -10,34 +10,34 @@ from dataclasses import dataclass
 import msgspec
 import pyarrow as pa
 
-from grouping.digests.orders import ANSWERS, Answer, Answered, Order, carry_out, ordered_parts
+from grouping.digests.orders import ANSWERS, Answer, DigestOutcome, Order, carry_out, ordered_parts
 from grouping.digests.pending_log import PendingLog
 from grouping.settings import Settings
 from spark_jobs.batch.headers import packed_headers
 from spark_jobs.batch.output import OUTPUT
 from spark_jobs.kafka.stored_matches import StoredMatches
-from spark_jobs.worker.garbage import Settling
+from spark_jobs.worker.garbage import GarbagePolicy
 
-__all__ = ["Digesting", "forget_idle"]
+__all__ = ["DigestTask", "forget_idle"]
 
 _BATCH_BYTES = 4 << 20
 _IDLE_SECONDS = 10.0
 _KEPT_BYTES = 32 << 20
 """Of stored matches that a worker keeps for the next order; unpacked they take some more."""
 
-_settling = Settling()
+_settling = GarbagePolicy()
 _decode = msgspec.msgpack.Decoder(Order).decode
 
 
 @dataclass(frozen=True, slots=True)
-class Digesting:
+class DigestTask:
     """The function that `mapInArrow` runs over records of `cq.orders`: columns ``offset`` and ``value``."""
 
     settings: bytes
     """The `Settings`, pickled, since JSON would mask its secrets."""
 
     @classmethod
-    def of(cls, settings: Settings) -> Digesting:
+    def of(cls, settings: Settings) -> DigestTask:
         """Return the function."""
         return cls(pickle.dumps(settings))
 
@@ -70,7 +70,7 @@ def forget_idle(now: float) -> None:
 
 def _carried_out(log: PendingLog, offset: int, order: Order, answers: str) -> Iterator[pa.RecordBatch]:
     records = _Records()
-    answered: list[Answered] = []
+    answered: list[DigestOutcome] = []
     for each, digest, told in carry_out(log, order):
         answered.append(told)
         if digest is None:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from gateway.sdk.results import End
 
-__all__ = ["Closing"]
+__all__ = ["CqEnd"]
 
 
-class Closing:
+class CqEnd:
     """An end that takes effect when everything is read that was there when it became known.
 
     A virtual destination has results in all partitions of its topic, and its end in one. And where the gateway says

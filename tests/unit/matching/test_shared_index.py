@@ -43,14 +43,14 @@ def _tables(store: Store) -> ConstantTables:
 @settings(max_examples=300, deadline=None)
 @given(st.lists(_entry(), min_size=1, max_size=20), st.data())
 def test_together_as_by_themselves(drawn: list, data: st.DataObject) -> None:
-    """Keys, sets, bounds, filters, windows, rows that leave and rows that are gone: nothing depends on the bundle."""
+    """Keys, sets, bounds, filters, windows, rows that leave and are gone: the shared index changes nothing."""
     store = Store()
     tables = _tables(store)
     entries = [
         entry(n, _PLANS[group][1], values, group=group, window=window, until=until)
         for n, (group, values, window, until) in enumerate(drawn)
     ]
-    # They come in three versions, some are gone with the second, and bundles are brought forward.
+    # They come in three versions, some are gone with the second, and shared indexes are brought forward.
     first, second = sorted(data.draw(st.tuples(*[st.integers(0, len(entries))] * 2)))
     gone = data.draw(st.lists(st.sampled_from(range(first)), unique=True)) if first else []
     tables.at(store.commit((), entries[:first]), store)
@@ -67,7 +67,7 @@ def test_together_as_by_themselves(drawn: list, data: st.DataObject) -> None:
 
 
 def _three(store: Store) -> Snapshot:
-    """Return tables of three groups in one bundle, of which 1 is met by two."""
+    """Return tables of three groups in one shared index, of which 1 is met by two."""
     rows = [("g_key", (1,)), ("g_bound", (1, 5)), ("g_filter", (2,))]
     entries = [entry(n, _PLANS[group][1], values, group=group) for n, (group, values) in enumerate(rows)]
     return _tables(store).at(store.commit((), entries), store)
@@ -85,43 +85,43 @@ def test_each_table_is_told_its_own_costs() -> None:
 
 
 def test_a_bundle_is_kept_while_its_parts_are() -> None:
-    """A change of another bundle's tables makes nothing anew; one of its own does."""
+    """A change of another shared index's tables makes nothing anew; one of its own does."""
     store = Store()
     tables = _tables(store)
     store.known_plans["g_other"] = GroupPlan("g_other", "s", "", (compare("b", "=", "BIGINT", 0),))
     first = tables.at(store.commit((), [entry(0, ("BIGINT",), (1,), group="g_key")]), store)
     second = tables.at(store.commit((), [entry(1, ("BIGINT",), (1,), group="g_other")]), store)
-    assert first.bundles[0] is second.bundles[0] and 2 == len(second.bundles)
+    assert first.shared_indexes[0] is second.shared_indexes[0] and 2 == len(second.shared_indexes)
     third = tables.at(store.commit([destination(0)], [entry(2, ("BIGINT",), (1,), group="g_key")]), store)
-    assert not any(bundle is first.bundles[0] for bundle in third.bundles)
+    assert not any(shared is first.shared_indexes[0] for shared in third.shared_indexes)
     assert [(0, destination(2))] == found(match(third, Events({"a": ("INT", [1]), "b": ("BIGINT", [0])})))
 
 
 def test_a_change_makes_a_small_bundle_beside_the_large_one() -> None:
-    """A table that changes leaves the bundle of a hundred others as it is, until many have changed."""
+    """A table that changes leaves the shared index of a hundred others as it is, until many have changed."""
     store = Store()
     tables = _tables(store)
     plans = {f"g_{n}": GroupPlan(f"g_{n}", "s", "", (_KEY, compare("b", ">", "BIGINT", 1))) for n in range(100)}
     store.known_plans |= plans
     types = ("BIGINT", "BIGINT")
     snapshot = tables.at(store.commit((), [entry(group, types, (1, 1), group=group) for group in plans]), store)
-    [large] = snapshot.bundles
+    [large] = snapshot.shared_indexes
     names = list(plans)
     changes = [(1, [large.members]), (3, [large.members]), (40, [])]
     for count, kept in changes:
         added = [entry(f"{group} {count}", types, (1, 1), group=group) for group in names[:count]]
         snapshot = tables.at(store.commit((), added), store)
-        assert kept == [bundle.members for bundle in snapshot.bundles if bundle is large], count
+        assert kept == [shared.members for shared in snapshot.shared_indexes if shared is large], count
         expected = sum(len(part.rows) for table in snapshot.tables for part in table.parts)
         assert expected == match(snapshot, Events({"a": ("INT", [1]), "b": ("BIGINT", [2])})).event.size
 
 
 def test_large_parts_have_an_index_of_their_own() -> None:
-    """Ten thousand rows are not bundled; nor are a few with one key and a bound, which their own index decides."""
+    """Ten thousand rows have their own index; so have a few with one key and a bound, which it decides."""
     store = Store()
     rows = [entry(n, ("BIGINT",), (n,), group="g_key") for n in range(10_000)]
     one_key = [entry(20_000 + n, ("BIGINT", "BIGINT"), (1, n), group="g_bound") for n in range(100)]
     snapshot = _tables(store).at(store.commit((), rows + one_key), store)
-    assert () == snapshot.bundles
+    assert () == snapshot.shared_indexes
     result = match(snapshot, Events({"a": ("INT", [1]), "b": ("BIGINT", [98])}))
     assert sorted([(0, destination(1)), (0, destination(20_099))]) == found(result)

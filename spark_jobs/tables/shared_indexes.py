@@ -1,0 +1,49 @@
+"""The shared indexes of a stream's small parts, brought forward as parts come and go.
+
+As with the parts themselves (`constant_part`): new parts get a small shared index of their own, small ones are merged
+when they have grown alike, and rows that are gone are struck out. So a change costs what it changes, however many rows
+there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from spark_jobs.tables.shared_conjunct import Kind, Member, Tally
+from spark_jobs.tables.shared_index import SharedIndex
+from spark_jobs.tables.shared_index_key import Key, key_of
+
+__all__ = ["SharedIndexes"]
+
+_RATIO = 8
+"""A shared index is merged into the one before it unless that is this many times larger."""
+
+
+class SharedIndexes:
+    """Shared indexes by their key, each the larger and older ones first."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._by_key: dict[Key, list[SharedIndex]] = {}
+        self._tallies: dict[Kind, Tally] = {}
+
+    def of(self, parts: Iterable[Member]) -> tuple[SharedIndex, ...]:
+        """Return the shared indexes of all parts that are there now."""
+        by_key: dict[Key, dict[int, Member]] = {}
+        for part in parts:
+            if (key := key_of(part.shape)) is not None:
+                by_key.setdefault(key, {})[id(part)] = part
+        self._by_key = {key: self._brought_forward(key, current) for key, current in by_key.items()}
+        shared_indexes = tuple(shared for tiers in self._by_key.values() for shared in tiers)
+        self._tallies = {conjunct.kind: conjunct.tally for shared in shared_indexes for conjunct in shared.conjuncts}
+        return shared_indexes
+
+    def _brought_forward(self, key: Key, current: dict[int, Member]) -> list[SharedIndex]:
+        kept = [shared for shared in self._by_key.get(key, ()) if shared.settle(current)]
+        old = {id(member) for shared in kept for member in shared.members}
+        fresh = [part for name, part in current.items() if name not in old]
+        if not fresh:
+            return kept
+        while kept and len(kept[-1].rows) <= _RATIO * sum(len(part.rows) for part in fresh):
+            fresh = [member for member in kept.pop().members if id(member) in current] + fresh
+        return [*kept, SharedIndex(key, fresh, self._tallies)]
