@@ -1,0 +1,35 @@
+"""Tables: the latest row for each key of a topic, which queries join with their stream's events."""
+
+from __future__ import annotations
+
+import msgspec
+
+from grouping.model.catalog import StreamColumn
+
+__all__ = ["Table"]
+
+
+class Table(msgspec.Struct, frozen=True):
+    """A table as it was created; afterwards only its topic may change under it.
+
+    Its topic is read from the beginning. Changes of one key lie in one partition, and count in its order.
+    """
+
+    table_id: str
+    """Unique to this creation: a table dropped and made anew is another one."""
+    name: str
+    columns: tuple[StreamColumn, ...]
+    key: tuple[str, ...]
+    """The columns of the PRIMARY KEY, in their order there, spelt as declared."""
+    topic: str
+    format: str
+    """``json``, ``avro`` or ``debezium-json``."""
+    created_at: str
+    avro_schema: str | None = None
+    """The writer's schema, for Avro."""
+    framing: str = "single-object"
+    """``single-object``, ``confluent`` or ``raw``."""
+    topic_id: str = ""
+    """Kafka's own id of the topic; empty until it is known."""
+    owner: str = ""
+    """The subscriber that created it, against whose limits it counts."""
