@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from prometheus_client import Counter, Gauge, Histogram
 
 __all__ = [
@@ -18,6 +20,7 @@ __all__ = [
     "REPEATED_MATCHES",
     "TICK_SECONDS",
     "WAITING_DIGESTS",
+    "forget_streams",
 ]
 
 COMMANDS = Counter("cq_commands", "commands answered, by the code of their reply", ["code"])
@@ -39,3 +42,10 @@ TICK_SECONDS = Histogram(
     "from a tick to its digests being written",
     buckets=(0.1, 0.2, 0.3, 0.5, 0.75, 1, 2, 5, 10, 30, 60, 300),
 )
+
+
+def forget_streams(names: Iterable[str]) -> None:
+    """Tell nothing more of streams that were dropped."""
+    for name in names:
+        for gauge in (LIVE_CQS, BEHIND, QUARANTINED):
+            gauge.remove(name)

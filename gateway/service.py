@@ -23,7 +23,7 @@ from gateway.ends.last_digests import LastDigests
 from gateway.ends.lifetimes import Lifetimes
 from gateway.kafka import CommandConsumer, Fenced, Topics
 from gateway.local.status_file import StatusFile
-from gateway.metrics import BEHIND, COMMIT_SECONDS
+from gateway.metrics import BEHIND, COMMIT_SECONDS, LIVE_CQS, forget_streams
 from gateway.state.audit import Audit
 from gateway.state.commit import Commits
 from gateway.state.commit_mark import CatalogUnreadable
@@ -286,10 +286,12 @@ class _Service:
         quarantines = self._statements.quarantines
         quarantines.look(now_ms())
         streams = list(self._statements.catalog)
+        forget_streams(self._streams.keys() - {stream.name for stream in streams})
         self._streams = {}
         waiting = self._timers.waiting
         for stream, behind in zip(streams, self._behind(streams), strict=True):
             BEHIND.labels(stream.name).set(behind)
+            LIVE_CQS.labels(stream.name).set(self._working.live_cqs[stream.stream_id])
             self._streams[stream.name] = {"behind": behind, "quarantined": quarantines.of_stream(stream.stream_id)}
             if count := waiting.get(stream.stream_id):
                 self._streams[stream.name]["digests_waiting"] = count

@@ -17,6 +17,7 @@ from rich.table import Table
 
 from gateway.sdk import Client, CommandRejected, Digest, GatewayError, Match, connect
 from grouping.model.errors import OperationalError
+from grouping.model.wording import counted
 from grouping.settings import Settings
 
 __all__ = ["bootstrap_of", "sql", "tail"]
@@ -150,7 +151,7 @@ def _print_one(result: Match | Digest) -> None:
     if isinstance(result, Match):
         print(f"{result.time.isoformat()}  {json.dumps(result.row, ensure_ascii=False)}", flush=True)
         return
-    print(f"{result.since.isoformat()} to {result.until.isoformat()}: {result.count} matches", flush=True)
+    print(f"{result.since.isoformat()} to {result.until.isoformat()}: {counted(result.count, 'match')}", flush=True)
     for row in result.rows:
         print(f"  {json.dumps(row, ensure_ascii=False)}", flush=True)
 

@@ -22,6 +22,7 @@ from gateway.local.run_folder import RunFolder
 from gateway.local.sessions import supervised
 from gateway.local.supervisor import Supervisor, told_state
 from grouping.log_lines import log_to
+from grouping.model.wording import counted
 from grouping.settings import Settings
 
 __all__ = ["Data", "down", "status", "up"]
@@ -86,8 +87,10 @@ def status(data: Data = None, as_json: Annotated[bool, typer.Option("--json", he
         for name, role in answer["roles"].items():
             print(f"  {name:<10} {role['state']:<10} pid {role['pid'] or '-'}  restarts {role['restarts']}")
         for name, stream in answer["streams"].items():
-            waiting = f", {count} digests wait for room" if (count := stream.get("digests_waiting")) else ""
-            print(f"  stream {name}: {stream['behind']} events behind{waiting}")
+            waiting = (
+                f", {counted(count, 'digest')} waiting for room" if (count := stream.get("digests_waiting")) else ""
+            )
+            print(f"  stream {name}: {counted(stream['behind'], 'event')} behind{waiting}")
             if "reason" in stream:
                 print(f"    does not go on: {stream['reason']}")
             for share, why in stream.get("quarantined", {}).items():

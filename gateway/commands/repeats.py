@@ -10,6 +10,7 @@ from concurrent.futures import Future
 
 from gateway.kafka import Place, PlaceReader
 from grouping.model.errors import InputError
+from grouping.model.wording import counted
 from schemas.codec import Reply, decode_reply
 
 __all__ = ["Repeats"]
@@ -75,10 +76,11 @@ class Repeats:
         assert self._places is not None, "the caller has read"
         value = self._values.get(self._places[key])
         if value is None:
+            again = counted(len(self._places), "command")
             raise InputError(
                 "the command's first reply could not be looked up in time",
                 code="unavailable",
-                detail=f"{len(self._places)} commands came again at once; this one is not carried out twice.",
+                detail=f"{again} came again at once; this one is not carried out twice.",
                 hint="Send it again with the same command_id.",
             )
         return decode_reply(value)

@@ -17,6 +17,7 @@ from gateway.topics.positions import Positions, dedicated_topic
 from grouping.model.errors import InputError
 from grouping.model.group import CompiledQuery, DestinationIds, canonical_constants
 from grouping.model.query import CreateCq, DigestClause, PackedDigest
+from grouping.model.wording import are
 from grouping.settings import Settings
 
 __all__ = ["DestinationRequest", "Kind", "Placement"]
@@ -146,7 +147,7 @@ class Placement:
         return InputError(
             "there are too many dedicated destinations",
             code="quota-exceeded",
-            detail=f"There are {live}{ended}, and the limit is {limit}.",
+            detail=f"There {are(live)} {live}{ended}, and the limit is {limit}.",
             hint="Publish SHARED, or leave the word out.",
         )
 

@@ -24,6 +24,7 @@ from grouping.model.catalog import Stream
 from grouping.model.errors import InputError, near_name
 from grouping.model.group import CompiledQuery, GroupPlan, SelectList
 from grouping.model.query import AlterCq, CreateCq
+from grouping.model.wording import are, counted
 from grouping.settings import Settings
 from grouping.statements.cq_text import CqText
 
@@ -103,11 +104,11 @@ class Registry:
         expire_ms = _expiry(statement.expire, now_ms) if statement.expire is not None else None
         _check_window(start_ms, expire_ms, now_ms)
         limit = self._settings.limits.cqs_per_subscriber
-        if old is None and self._working.subscribed(key.subscriber) >= limit:
+        if old is None and (count := self._working.subscribed(key.subscriber)) >= limit:
             raise InputError(
                 f'subscriber "{key.subscriber}" has too many CQs',
                 code="quota-exceeded",
-                detail=f"There are {limit}, and the limit is {limit}.",
+                detail=f"There {are(count)} {count}, and the limit is {limit}.",
                 hint="Drop those that are not needed any more.",
             )
         destination = self._destination(destination_id)
@@ -168,7 +169,7 @@ class Registry:
             raise InputError(
                 f'CQ "{name}" does not exist',
                 code="unknown-cq",
-                detail=f'Subscriber "{key.subscriber}" has {len(names)} CQs, none of that name.',
+                detail=f'Subscriber "{key.subscriber}" has {counted(len(names), "CQ")}, none of that name.',
                 hint=near_name(name, names.near(key.name, _NEAR)) or "SHOW CQS lists your own.",
             )
         return cq

@@ -11,6 +11,7 @@ from gateway.topics.source_policy import check_source
 from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.errors import InputError, near_name
 from grouping.model.query import CreateStream, DropStream
+from grouping.model.wording import are, counted
 from grouping.settings import Settings
 from schemas.avro_columns import AvroMismatch, check_avro_columns
 
@@ -84,7 +85,7 @@ def _check_quota(settings: Settings, catalog: Catalog, owner: str, partitions: i
     limits = settings.limits
     have = sum(len(stream.start_offsets) for stream in own)
     if len(own) >= limits.streams_per_subscriber:
-        what, there, limit = "streams", f"There are {len(own)}", limits.streams_per_subscriber
+        what, there, limit = "streams", f"There {are(len(own))} {len(own)}", limits.streams_per_subscriber
     elif have + partitions > limits.partitions_per_subscriber:
         what, limit = "partitions", limits.partitions_per_subscriber
         there = f"Its streams have {have}, and this one would have {partitions}"
@@ -132,12 +133,12 @@ def drop_stream(working: WorkingCopy, catalog: Catalog, statement: DropStream) -
         InputError: unknown-stream, stream-in-use.
     """
     stream = catalog.stream(statement.name)
-    groups = [count for name, count in working.parts[stream.stream_id].items() if name.startswith("g_")]
+    groups = working.groups(stream.stream_id).values()
     if groups:
         raise InputError(
             f'stream "{stream.name}" is in use',
             code="stream-in-use",
-            detail=f"It has {sum(groups)} CQs in {len(groups)} groups.",
+            detail=f"It has {counted(sum(groups), 'CQ')} in {counted(len(groups), 'group')}.",
             hint="Drop those CQs first.",
         )
     working.remove_stream(stream.stream_id)

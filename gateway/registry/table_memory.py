@@ -78,7 +78,5 @@ class TableMemory:
     def _of(self, stream_id: str) -> _Stream:
         stream = self._streams.get(stream_id)
         if stream is None:
-            parts = self._working.parts.get(stream_id, {})
-            rows = sum(count for name, count in parts.items() if name.startswith("g_"))
-            stream = self._streams[stream_id] = _Stream(_ROW_BYTES * rows)
+            stream = self._streams[stream_id] = _Stream(_ROW_BYTES * self._working.live_cqs[stream_id])
         return stream

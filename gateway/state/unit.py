@@ -61,6 +61,8 @@ class Unit:
 
         Virtual CQs also use their group's topic (`v_…`, see `virtual_part`).
         """
+        self.live_cqs: Counter[str] = Counter()
+        """By stream: how many CQs live."""
         self.dedicated: set[str] = set()
         """Live dedicated destinations."""
         self.leaving: dict[str, Departures] = {}
@@ -149,6 +151,7 @@ class Unit:
                 if joined.mode == "dedicated":
                     self.dedicated.add(joined.destination_id)
             membership.count(cq, 1)
+        self.live_cqs[stream_id] += 1
         counts, changed = self.parts.setdefault(stream_id, {}), self.changed_parts
         for part_id in _used_parts(cq, destination):
             if part_id in counts:
@@ -257,6 +260,7 @@ class Unit:
                     self._free(left.stream_id, membership.number)
                 self.dedicated.discard(name)
         stream_id = destination.stream_id
+        self.live_cqs[stream_id] -= 1
         counts, changed = self.parts[stream_id], self.changed_parts
         for part_id in _used_parts(cq, destination):
             left_over = counts[part_id] = counts[part_id] - 1
@@ -308,6 +312,7 @@ class Unit:
             self.next_numbers,
             self.free_numbers,
             self.vacant,
+            self.live_cqs,
         )
         for each in by_stream:
             each.pop(stream_id, None)
@@ -380,6 +385,10 @@ class Unit:
         if membership is not None and membership.timed != note:
             self._touch(membership.destination)
             membership.timed = note
+
+    def groups(self, stream_id: str) -> dict[str, int]:
+        """Return the live groups of a stream, each with how many CQs it has."""
+        return {name: count for name, count in self.parts.get(stream_id, {}).items() if name.startswith("g_")}
 
     def unused_parts(self) -> list[tuple[str, str]]:
         """Return the plans and SELECT lists, with their streams, that this unit leaves without a CQ."""

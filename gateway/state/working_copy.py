@@ -111,6 +111,7 @@ class WorkingCopy(Unit):
             for name in self.streams:
                 parts = self.redis.hgetall(self.key("parts", name))
                 self.parts[name] = {part.decode(): int(count) for part, count in parts.items()}
+                self.live_cqs[name] = sum(self.groups(name).values())
                 self.free_numbers[name] = [int(number) for number in self.redis.smembers(self.key("free", name))]
         self.begin()
 
@@ -138,7 +139,7 @@ class WorkingCopy(Unit):
             with self.writing() as pipeline:
                 pipeline.unlink(*doomed)
         self.streams, self.versions, self.parts, self.dedicated, self.leaving = {}, {}, {}, set(), {}
-        self.next_numbers, self.free_numbers, self.vacant = {}, {}, Counter()
+        self.next_numbers, self.free_numbers, self.vacant, self.live_cqs = {}, {}, Counter(), Counter()
         self.listed.clear()
         self._known_gone.clear()
         self.begin()

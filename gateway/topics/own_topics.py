@@ -14,6 +14,7 @@ from gateway.kafka import LARGEST_RECORD, Topics
 from gateway.state.records import PENDING_PARTITIONS
 from gateway.topics.result_topics import result_config
 from grouping.model.errors import OperationalError
+from grouping.model.wording import counted
 from grouping.settings import Settings
 
 __all__ = ["ensure_own_topics"]
@@ -87,7 +88,7 @@ def _bring_into_form(
         return
     if partitions > wanted.partitions:
         raise OperationalError(
-            f'topic "{topic}" has {partitions} partitions, and the gateway needs {wanted.partitions}',
+            f'topic "{topic}" has {counted(partitions, "partition")}, and the gateway needs {wanted.partitions}',
             hint="Delete it if no gateway has used it, or choose another prefix.",
         )
     log.warning("partitions added", extra={"topic": topic, "partitions": wanted.partitions})

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from gateway.kafka import TopicRefused, Topics
 from grouping.model.errors import InputError
+from grouping.model.wording import counted
 from grouping.settings import Settings
 
 __all__ = ["ResultTopics", "result_config"]
@@ -100,7 +101,7 @@ class ResultTopics:
             raise InputError(
                 "there are too many groups with virtual destinations",
                 code="quota-exceeded",
-                detail=f"There are topics of {groups}, some of which may have ended, and the limit is {limit}.",
+                detail=f"There are topics of {counted(groups, 'group')}, with ended ones, and the limit is {limit}.",
                 hint="Publish SHARED, or leave the word out.",
             )
 

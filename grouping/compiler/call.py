@@ -13,6 +13,7 @@ from grouping.functions.functions import ALIASES, FUNCTIONS, REWRITTEN
 from grouping.functions.spark_functions import REASONS
 from grouping.model.decimal_types import WIDEST
 from grouping.model.errors import InputError, near_name
+from grouping.model.wording import are, counted
 
 __all__ = ["call", "cast_type", "function_name"]
 
@@ -54,9 +55,9 @@ def call(name: str, args: Sequence[Bound]) -> Bound:
     wanted = 2 if name in ("nvl", "ifnull") else REWRITTEN.get(name, len(args))  # coalesce takes any number
     if len(args) != wanted:
         raise InputError(
-            f'function "{name}" takes {wanted} argument{"s" * (wanted > 1)}',
+            f'function "{name}" takes {counted(wanted, "argument")}',
             code="unsupported-query" if name in REWRITTEN else "type-mismatch",
-            detail=f"There are {len(args)}.",
+            detail=f"There {are(len(args))} {len(args)}.",
         )
     if name in REWRITTEN:
         return rewritten(name, args)

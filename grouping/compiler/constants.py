@@ -14,7 +14,18 @@ from grouping.model.expression import Call, Column, Expression, Scalar, Slot, Va
 from grouping.model.group import ConstantRow, ConstantValue
 from grouping.values.literals import EXACT, READERS, exact_or_decimal
 
-__all__ = ["as_decimal", "as_set", "coerce", "lift", "number", "read_again", "set_of", "settle", "string"]
+__all__ = [
+    "as_decimal",
+    "as_set",
+    "coerce",
+    "column_text",
+    "lift",
+    "number",
+    "read_again",
+    "set_of",
+    "settle",
+    "string",
+]
 
 _COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"))
 
@@ -36,13 +47,14 @@ def read_again(constant: Constant, reader: str) -> Constant:
     return Constant(value, kind, reader, constant.text, constant.position)
 
 
-def coerce(constant: Constant, kind: str, exact: str = "exact") -> Constant:
+def coerce(constant: Constant, kind: str, exact: str = "exact", beside: Bound | None = None) -> Constant:
     """Return the constant as it compares with an expression of that type.
 
     Args:
         constant: As it was read from the text.
         kind: The type of what it stands beside.
         exact: The reader of numbers beside whole numbers and DECIMALs.
+        beside: What it stands beside; a refusal names a column.
 
     Raises:
         InputError: ``type-mismatch`` when the two are of different kinds, or the text is no date.
@@ -57,16 +69,33 @@ def coerce(constant: Constant, kind: str, exact: str = "exact") -> Constant:
     if constant.type == kind:
         return constant
     if constant.type == "STRING" and kind in ("DATE", "TIMESTAMP"):
-        return read_again(constant, kind.lower())
+        return _as_time(constant, kind, beside)
     if constant.type == "DATE" and kind == "TIMESTAMP" and isinstance(constant.value, date):
         return Constant(datetime(constant.value.year, constant.value.month, constant.value.day, tzinfo=UTC), kind)
     shown = "a number" if family(constant.type) == "number" else f"a {constant.type}"
+    column = column_text(beside)
     raise InputError(
-        f'"{constant.text or constant.value}" does not compare with {kind}',
+        f'"{constant.text or constant.value}" does not compare with {column or kind}',
         code="type-mismatch",
-        detail=f"The constant is {shown}, and what it stands beside is {kind}.",
+        detail=f"The constant is {shown}, and {column or 'what it stands beside'} is {kind}.",
         hint="Write a constant of that type, or CAST one side.",
     )
+
+
+def column_text(operand: Bound | None) -> str:
+    """Return how a message names an operand that is a column; empty for any other one."""
+    return f'column "{operand.name}"' if isinstance(operand, Column) else ""
+
+
+def _as_time(constant: Constant, kind: str, beside: Bound | None) -> Constant:
+    """Return a text as the DATE or TIMESTAMP that it is."""
+    try:
+        return read_again(constant, kind.lower())
+    except InputError as error:
+        if not isinstance(beside, Column):
+            raise
+        detail = f"It stands beside {column_text(beside)}, where a {kind} in ISO 8601 is wanted."
+        raise InputError(error.message, code=error.code, detail=detail, hint=error.hint) from None
 
 
 def _null_type(kind: str) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grouping.compiler.bound import Bound, Constant, Term
-from grouping.compiler.constants import coerce, read_again
+from grouping.compiler.constants import coerce, column_text, read_again
 from grouping.functions.functions import CASTS, FUNCTIONS, common_type, family, result_type
 from grouping.model.decimal_types import decimal_size, is_decimal
 from grouping.model.errors import InputError
 from grouping.model.expression import Column
+from grouping.model.wording import are, counted
 
 __all__ = ["apply", "arithmetic", "boolean", "cases", "cast", "comparable", "negative", "text", "unify", "unsupported"]
 
@@ -36,16 +37,26 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
     others = [operand for operand in operands if not isinstance(operand, Constant)]
     kinds = [operand.type for operand in others]
     kind = "DOUBLE" if "DOUBLE" in kinds else kinds[0] if kinds else _constants_type(operands)
-    for other in kinds:
-        if family(other) != family(kind):
-            raise mismatch(f"{kinds[0]} does not compare with {other}", "Both sides must be of one kind.", "CAST one.")
+    for other in others:
+        if family(other.type) != family(kind):
+            raise _incomparable(others[kinds.index(kind)], other)
     needle = operands[0]
     plain = len(others) == 1 and isinstance(others[0], Column) and (len(operands) == 2 or needle is others[0])
     exact = "exact" if (looked_up and plain) or (among and not isinstance(needle, Constant)) else "decimal"
-    read = tuple(coerce(operand, kind, exact) if isinstance(operand, Constant) else operand for operand in operands)
+    beside = others[kinds.index(kind)] if kind in kinds else None
+    read = tuple(
+        coerce(operand, kind, exact, beside) if isinstance(operand, Constant) else operand for operand in operands
+    )
     if exact == "decimal" and common_type([operand.type for operand in read]) is None:
         raise unsupported("a comparison of such wide numbers", "No DECIMAL holds both sides.", "CAST one to DOUBLE.")
     return read
+
+
+def _incomparable(*operands: Bound) -> InputError:
+    """Return the refusal to compare two operands that are no constants."""
+    kinds = " does not compare with ".join(operand.type for operand in operands)
+    shown = " and ".join(f"{column_text(operand) or 'an expression'} is {operand.type}" for operand in operands)
+    return mismatch(kinds, f"{shown[0].upper()}{shown[1:]}.", "CAST one.")
 
 
 def _constants_type(operands: Sequence[Bound]) -> str:
@@ -163,8 +174,9 @@ def apply(name: str, args: Sequence[Bound]) -> Bound:
     function = FUNCTIONS[name]
     least, most = len(function.params) - function.optional, len(function.params)
     if len(args) < least or (len(args) > most and not function.variadic):
-        takes = f"{least} or more" if function.variadic else f"{least} to {most}" if function.optional else str(most)
-        raise mismatch(f'function "{name}" takes {takes} arguments', f"There are {len(args)}.")
+        takes = f"{least} or more arguments" if function.variadic else f"{least} to {most} arguments"
+        takes = takes if function.variadic or function.optional else counted(most, "argument")
+        raise mismatch(f'function "{name}" takes {takes}', f"There {are(len(args))} {len(args)}.")
     what = f'an argument of "{name}"'
     if "COMMON" in function.params:
         fitted = _null_if(args) if name == "nullif" else unify(args, f'"{name}"')

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from sqlglot import Dialect, exp
 from sqlglot.dialects.sqlite import SQLite
@@ -16,6 +17,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from grouping.compiler.bound import too_large
 from grouping.model.errors import InputError
+from grouping.model.wording import are, counted
 
 __all__ = ["FUNCTION_MARK", "MAX_DEPTH", "read_select"]
 
@@ -56,6 +58,7 @@ def read_select(text: str) -> exp.Select:
     try:
         tokens = _parted(_TOKENIZER.tokenize(text), text)
         _check_brackets(tokens, text)
+        _check_angles(tokens)
         _check_depth(tokens)
         trees = _DIALECT.parser().parse(_stream_as_one(_marked(tokens), text), text)
     except ParseError as error:
@@ -67,9 +70,8 @@ def read_select(text: str) -> exp.Select:
     except RecursionError:
         raise too_large(f"it is nested deeper than {MAX_DEPTH} levels") from None
     if len(trees) != 1 or trees[0] is None:
-        raise InputError(
-            "there should be one SELECT", code="syntax-error", detail=f"There are {len(trees)} statements."
-        )
+        found = f"There {are(len(trees))} {counted(len(trees), 'statement')}."
+        raise InputError("there should be one SELECT", code="syntax-error", detail=found)
     tree = trees[0]
     if isinstance(tree, exp.SetOperation):
         raise InputError(
@@ -103,6 +105,21 @@ def _check_brackets(tokens: Sequence[Token], text: str) -> None:
         raise InputError(
             "a nested column is not supported", code="unsupported-query", detail="Columns have scalar types."
         )
+
+
+def _check_angles(tokens: Sequence[Token]) -> None:
+    """Refuse ``> >`` and ``< <``, which sqlglot takes for a shift of bits whatever stands between."""
+    for token, follower in pairwise(tokens):
+        if (
+            token.token_type in (TokenType.LT, TokenType.GT)
+            and follower.token_type is token.token_type
+            and follower.start > token.end + 1
+        ):
+            raise InputError(
+                f'"{follower.text}" is not expected here',
+                code="syntax-error",
+                detail=f'Line {follower.line}, column {follower.col}: it stands behind another "{token.text}".',
+            )
 
 
 def _parted(tokens: list[Token], text: str) -> list[Token]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from grouping.model.errors import InputError, near_name
+from grouping.model.wording import are, listed
 
 __all__ = ["RECORD_FIELDS", "Catalog", "Stream", "StreamColumn"]
 
@@ -126,7 +127,7 @@ class Catalog:
             raise InputError(
                 f'stream "{name}" does not exist',
                 code="unknown-stream",
-                detail=f"There are the streams {', '.join(names)}." if names else "There are no streams yet.",
+                detail=f"There {are(len(names))} {listed(names, 'stream')}." if names else "There are no streams yet.",
                 hint=near_name(name, names) or "CREATE STREAM declares one.",
             )
         return stream

@@ -12,6 +12,7 @@ import fastavro
 import pyarrow as pa
 
 from grouping.model.catalog import StreamColumn
+from grouping.model.wording import are, counted
 from schemas.avro_columns import reading_schema, single_object_header
 from schemas.avro_limits import body_check
 from spark_jobs.batch.events import decimal_size
@@ -79,7 +80,8 @@ class AvroReader:
             body, self._schema, None, handle_unicode_errors=unicode_errors
         )
         if body.tell() != len(value):
-            raise _WrongRecord(f"There are {len(value) - body.tell()} bytes after the Avro body.")
+            left = len(value) - body.tell()
+            raise _WrongRecord(f"There {are(left)} {counted(left, 'byte')} after the Avro body.")
         return record
 
 

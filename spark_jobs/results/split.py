@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from grouping.model.catalog import Stream
 from grouping.model.expression import Column
 from grouping.model.group import SelectItem, SelectList
+from grouping.model.wording import counted
 from grouping.settings import Settings
 from grouping.store.constant_table import MODES
 from spark_jobs.batch.events import Events
@@ -141,7 +142,7 @@ class _Writer:
         details: dict[int, str] = {}
         rows, first, counts = np.unique(event, return_index=True, return_counts=True)
         for row, index, count in zip(rows.tolist(), first.tolist(), counts.tolist(), strict=True):
-            others = f" (and {count - 1} others)" if count > 1 else ""
+            others = f" (and {counted(count - 1, 'other')})" if count > 1 else ""
             details[row] = (
                 f"The result for {keys[index].as_py().decode()}{others} has {sizes[index]} bytes or more; "
                 f"a record can hold {MAX_RECORD_BYTES}."

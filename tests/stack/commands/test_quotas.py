@@ -36,6 +36,20 @@ def test_streams_and_their_partitions(ground: Ground) -> None:
     assert ["ok"] == [reply.code for reply in counter.answers(_stream("e", topic + "b", 1), subscriber="bob")]
 
 
+def test_too_many_cqs(ground: Ground) -> None:
+    """A subscriber is told how many CQs it has, also those that came to be just before."""
+    limits = LimitSettings(cqs_per_subscriber=2)
+    counter = Counter(ground.settings.model_copy(update={"limits": limits}))
+    create = "CREATE CQ {} AS SELECT a FROM s WHERE a = 'x'"
+    stream = _stream("s", f"x{ground.settings.prefix}", 1)
+    replies = counter.answers(stream, *(create.format(name) for name in "abc"))
+    assert ["ok", "ok", "ok", "quota-exceeded"] == [reply.code for reply in replies]
+    assert "There are 2, and the limit is 2." == replies[-1].detail
+    limits.cqs_per_subscriber = 1  # a limit that is lowered leaves what there is
+    (reply,) = counter.answers(create.format("d"))
+    assert "There are 2, and the limit is 1." == reply.detail
+
+
 def test_too_many_commands(ground: Ground) -> None:
     """Beyond the rate commands are refused in their order, one reply each; another subscriber's are carried out."""
     limits = LimitSettings(commands_per_second=2)

@@ -118,6 +118,7 @@ def test_healthy_queries_go_on(harmed: Stack, lab: Lab, select: str, reason: str
     groups = {item["group"]: item for item in lab.client.result("SHOW GROUPS", lab.subscriber())["groups"]}
     assert groups[guilty["group"]]["quarantined"] is not None
     wanted = (
+        f'cq_live_cqs{{stream="{source.name}"}} 4.0',
         f'cq_quarantined_groups{{stream="{source.name}"}} 1.0',
         'cq_evaluator_dead_letters{code="not-evaluated"}',
     )

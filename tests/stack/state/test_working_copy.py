@@ -80,6 +80,7 @@ def test_tables_follow_the_live_cqs(settings: Settings, seed: int) -> None:
     again = WorkingCopy(settings)
     again.open()
     assert working.parts == again.parts
+    assert working.live_cqs["s_1"] == again.live_cqs["s_1"] == len(live)
     assert working.versions == again.versions
 
 
