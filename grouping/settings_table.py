@@ -8,7 +8,7 @@ from pydantic import BaseModel, SecretStr
 
 from grouping.settings import Settings
 
-__all__ = ["settings_table"]
+__all__ = ["settings_table", "variables"]
 
 
 def settings_table() -> str:
@@ -21,6 +21,16 @@ def settings_table() -> str:
     rows = ["| variable | default | |", "|---|---|---|"]
     rows += [f"| `{name}` | {default} | {text} |" for name, default, text in _rows(Settings, "CQ")]
     return "\n".join(rows)
+
+
+def variables() -> list[str]:
+    """Return the environment variables that settings are read from.
+
+    Example:
+        >>> variables()[:2]
+        ['CQ_PREFIX', 'CQ_DATA']
+    """
+    return [name for name, _, _ in _rows(Settings, "CQ")]
 
 
 def _rows(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str, str]]:

@@ -1,5 +1,5 @@
 """``python -m gateway.cli`` is `cq`."""
 
-from gateway.cli.main import main
+from gateway.cli.entry import main
 
 main()

@@ -20,7 +20,7 @@ from grouping.model.errors import OperationalError
 from grouping.model.wording import counted
 from grouping.settings import Settings
 
-__all__ = ["bootstrap_of", "sql", "tail"]
+__all__ = ["bootstrap_of", "show_result", "sql", "tail"]
 
 Data = Annotated[Path | None, typer.Option("--data", help="Data folder of a `cq up`.", show_default="cq-data")]
 KafkaAt = Annotated[str | None, typer.Option("--kafka", metavar="HOST:PORT", help="Kafka, instead of a data folder.")]
@@ -48,7 +48,7 @@ def sql(
     if as_json:
         print(msgspec.json.encode(reply).decode())
     else:
-        _print_result(reply.message, reply.result or {})
+        show_result(reply.message, reply.result or {})
 
 
 def tail(
@@ -119,7 +119,8 @@ def _print_rejection(error: CommandRejected) -> None:
             console.print(f"  {name}: {text}", markup=False)
 
 
-def _print_result(message: str, result: Mapping[str, Any]) -> None:
+def show_result(message: str, result: Mapping[str, Any]) -> None:
+    """Print an accepted statement's message and result for a person."""
     console = Console(highlight=False, soft_wrap=True)
     console.print(message, markup=False)
     listed = next((value for value in result.values() if isinstance(value, list)), None)
@@ -128,7 +129,9 @@ def _print_result(message: str, result: Mapping[str, Any]) -> None:
     elif "next" in result and listed:
         console.print(_table(listed))
         if result["next"] is not None:
-            console.print(f"more: AFTER {_shown(result['next'])}", markup=False)
+            console.print(f"more: AFTER {_literal(result['next'])}", markup=False)
+    elif "next" in result:
+        console.print("  none", markup=False)
     else:
         for name, value in result.items():
             console.print(f"  {name:<12} {_shown(value)}", markup=False)
@@ -141,6 +144,11 @@ def _table(items: list[dict[str, Any]]) -> Table:
     for item in items:
         table.add_row(*(_shown(item.get(column)).replace("[", "\\[") for column in items[0]))
     return table
+
+
+def _literal(text: str) -> str:
+    """Return a text as a statement has it, so that it can be copied."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _shown(value: object) -> str:

@@ -82,6 +82,8 @@ def status(data: Data = None, as_json: Annotated[bool, typer.Option("--json", he
     answer = _status(run)
     if as_json:
         print(json.dumps(answer))
+    elif not run.data.is_dir():
+        print(f'there is no data folder "{run.data}"')
     else:
         print(answer["state"])
         for name, role in answer["roles"].items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import typer
@@ -11,6 +12,7 @@ from gateway.cli.demo import demo
 from gateway.cli.errors import TELLABLE, error_line
 from gateway.cli.local import down, status, up
 from gateway.cli.roles import evaluator, gateway
+from gateway.cli.variables import unknown_variables
 
 __all__ = ["app", "main"]
 
@@ -26,6 +28,8 @@ for command in (demo, up, down, status, sql, tail, gateway, evaluator):
 
 def main() -> None:
     """Run the command line."""
+    if (line := unknown_variables(os.environ)) is not None:
+        print(f"cq: {line}", file=sys.stderr)
     try:
         app()
     except TELLABLE as error:

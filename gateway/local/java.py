@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 import os
 import re
 import shutil
@@ -16,6 +18,8 @@ __all__ = ["SUPPORTED", "Java", "find_java"]
 
 SUPPORTED = (17, 21)
 """What Spark 4.0's own options allow."""
+
+log = logging.getLogger(__name__)
 
 HINT = "Install a Java 17 or 21 (a JRE is enough) and put it on the PATH, or set JAVA_HOME to it."
 
@@ -52,12 +56,20 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
         if java is None:
             unsupported.append(f"{path} does not run")
         elif java.version in SUPPORTED:
+            if unsupported:
+                _warn(f"JAVA_HOME is passed over: {', '.join(unsupported)}; Java {java.version} of {java.home} is used")
             return java
         else:
             unsupported.append(f"{path} is Java {java.version}")
     if unsupported:
         raise OperationalError(f"no supported Java: {', '.join(unsupported)}", hint=HINT)
     raise OperationalError("no Java was found", hint=HINT)
+
+
+@functools.cache
+def _warn(line: str) -> None:
+    """Tell it once, however often Java is looked for."""
+    log.warning(line)
 
 
 def _candidates(environment: Mapping[str, str]) -> Iterator[str]:

@@ -58,7 +58,7 @@ def lying(stored: MatchPlaces | None, cursor: Cursor, most: int = _MANY) -> Stor
 
     Example:
         >>> lying(MatchPlaces(3, array("q", [5, 8, 9])), Cursor(next=6))
-        Lying(partition=3, older=None, positions=(8, 9))
+        StorePlaces(partition=3, older=None, positions=(8, 9))
     """
     if stored is None or not stored.positions:
         return None

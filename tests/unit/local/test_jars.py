@@ -102,11 +102,26 @@ def test_no_java_is_one_line(tmp_path: Path) -> None:
     assert "17 or 21" in str(failure.value.hint)
 
 
+def _java(home: Path, version: str) -> Path:
+    java = home / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    told = f"echo '    java.home = {home}' >&2\necho '    java.specification.version = {version}' >&2\n"
+    java.write_text(f"#!/bin/sh\n{told}")
+    java.chmod(0o755)
+    return java.parent
+
+
+def test_a_wrong_java_home_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Where another Java is there it is used, and a line says which one is not, and why."""
+    found = _java(tmp_path / "new", "17")
+    for _ in range(2):
+        assert 17 == find_java({"JAVA_HOME": str(tmp_path / "gone"), "PATH": str(found)}).version
+    (line,) = caplog.messages
+    assert f"JAVA_HOME is passed over: {tmp_path}/gone/bin/java does not run; Java 17 of {tmp_path}/new is used" == line
+
+
 def test_an_old_java_is_named(tmp_path: Path) -> None:
     """An unsupported Java is told with its place and version."""
-    java = tmp_path / "bin" / "java"
-    java.parent.mkdir()
-    java.write_text("#!/bin/sh\necho '    java.home = /old' >&2\necho '    java.specification.version = 1.8' >&2\n")
-    java.chmod(0o755)
+    _java(tmp_path, "1.8")
     with pytest.raises(OperationalError, match=r"no supported Java: .*bin/java is Java 8"):
         find_java({"JAVA_HOME": str(tmp_path), "PATH": ""})

@@ -1,0 +1,30 @@
+"""Environment variables that look like settings and are none: most are misspelt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from grouping.model.errors import near_name
+from grouping.settings_table import variables
+
+__all__ = ["unknown_variables"]
+
+_PREFIX = "CQ_"
+_OWN = frozenset(("CQ_DRIVER_PID", "CQ_STATUS_FILE", "CQ_SUPERVISED"))
+"""What our processes tell one another."""
+
+
+def unknown_variables(names: Iterable[str]) -> str | None:
+    """Return a line on those that begin like a setting's variable and set nothing; None when there are none.
+
+    Example:
+        >>> unknown_variables(["PATH", "CQ_KAFKA_BOOTSTRAP", "CQ_KAFKA_BOOTSRAP"])
+        'no setting is called CQ_KAFKA_BOOTSRAP, which is ignored. Did you mean "CQ_KAFKA_BOOTSTRAP"?'
+    """
+    known = {*variables(), *_OWN}
+    unknown = sorted(name for name in names if name.upper().startswith(_PREFIX) and name.upper() not in known)
+    if not unknown:
+        return None
+    told = f"no setting is called {' or '.join(unknown)}, which is ignored."
+    hints = dict.fromkeys(hint for name in unknown if (hint := near_name(name, known)))
+    return " ".join((told, *hints))
