@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test check bench fuzz chaos chaos-planted lock clean
+.PHONY: help setup demo test check docs bench fuzz chaos chaos-planted lock clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile
@@ -34,6 +34,9 @@ check: setup  ## lint, format, types and import rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: setup  ## the documentation, into site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
 bench: setup  ## the benchmarks; tables and charts go to bench-results
 	$(BIN)/python -m tests.benchmarks
 
@@ -53,5 +56,5 @@ lock: setup  ## renew the lock files within the bounds of pyproject.toml
 	$(LOCK) --extra server --constraints requirements.lock --output-file docker/requirements.lock
 
 clean:  ## remove what the targets made; data folders and the per-user jar cache stay
-	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis bench-results
+	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis bench-results site
 	find gateway grouping schemas spark_jobs tests -name __pycache__ -type d -prune -exec rm -rf {} +
