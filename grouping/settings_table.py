@@ -1,4 +1,4 @@
-"""The README's table of settings, made from the settings themselves."""
+"""The documentation's table of settings, made from the settings themselves."""
 
 from __future__ import annotations
 

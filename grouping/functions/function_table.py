@@ -1,13 +1,11 @@
-"""The README's section on what an expression may use: made from the tables that the compiler reads."""
+"""The documentation's section on what an expression may use: made from the tables that the compiler reads."""
 
 from __future__ import annotations
 
 from grouping.functions.functions import ALIASES, CASTS, FUNCTIONS, REWRITTEN, Function, result_type
 
-__all__ = ["BEGIN", "END", "GROUPS", "function_table"]
+__all__ = ["GROUPS", "function_table"]
 
-BEGIN, END = "<!-- functions -->", "<!-- /functions -->"
-"""The lines in the README between which the section stands."""
 
 GROUPS = {
     "Strings": """ascii bit_length concat concat_ws contains endswith instr left length locate lower lpad ltrim

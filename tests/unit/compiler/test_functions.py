@@ -1,22 +1,12 @@
-"""What the README says of functions, and that what is accepted is evaluated."""
+"""What the documentation says of functions, and that what is accepted is evaluated."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from grouping.functions.function_table import BEGIN, END, GROUPS, function_table
+from grouping.functions.function_table import GROUPS
 from grouping.functions.functions import ALIASES, CASTS, FUNCTIONS, REWRITTEN
 from grouping.functions.spark_functions import REASONS
 from spark_jobs.expressions import casts
 from spark_jobs.expressions import functions as polars_functions
-
-README = Path(__file__).parents[3] / "README.md"
-
-
-def test_the_readme_lists_what_the_compiler_accepts() -> None:
-    """The README's section is the one that is made from the compiler's tables."""
-    section = README.read_text().partition(BEGIN)[2].partition(END)[0]
-    assert function_table() == section.strip()
 
 
 def test_the_section_shows_every_function_once() -> None:

@@ -1,21 +1,10 @@
-"""Settings come from the environment, secrets stay out of sight, and the README lists them all."""
+"""Settings come from the environment, and secrets stay out of sight."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 
 from grouping.settings import Settings
-from grouping.settings_table import settings_table
-
-_README = Path(__file__).parents[3] / "README.md"
-_BEGIN, _END = "<!-- settings -->", "<!-- /settings -->"
-
-
-def test_the_readme_lists_every_setting() -> None:
-    """The README's table is the one that is made from the settings."""
-    assert settings_table() == _README.read_text().partition(_BEGIN)[2].partition(_END)[0].strip()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,118 @@
+"""The examples of the documentation, carried out on the real servers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kafka_client import RawClient
+from tests.pages import Block, blocks
+from tests.stack.lab import Lab
+from tests.stack.server import Stack
+
+_STREAMS = ("quotes", "trades", "plain_trades", "framed_trades", "bad_trades", "orders")
+_REJECTED = "rejected: "
+
+
+class Example:
+    """A page's examples under names that nobody else has: subscriber, streams and topics."""
+
+    def __init__(self, stack: Stack, lab: Lab) -> None:
+        self.client: RawClient = lab.client
+        self.subscriber = lab.subscriber("reader")
+        self._names = {name: f"{name}_{lab.token}" for name in _STREAMS}
+        self._names |= {"alice": self.subscriber, "127.0.0.1:9092": stack.bootstrap}
+        self._names["cq.replies"] = "cq.replies"  # no stream's name
+
+    def text(self, block: Block | str) -> str:
+        """Return what is to be carried out."""
+        text = block if isinstance(block, str) else block.text
+        pattern = "|".join(rf"(?<![\w.]){re.escape(name)}(?!\w)" for name in self._names)
+        return re.sub(pattern, lambda found: self._names[found[0]], text)
+
+    def leave(self) -> None:
+        """Drop what the page has created."""
+        listed = self.client.result("SHOW CQS", self.subscriber)["cqs"]
+        for command in [self.client.send(f'DROP CQ "{item["cq"]}"', self.subscriber) for item in listed]:
+            assert "ok" == self.client.reply(command).code
+        for name in _STREAMS:
+            reply = self.client.execute(f'DROP STREAM "{self._names[name]}"', self.subscriber)
+            assert reply.code in ("ok", "unknown-stream"), reply.fields
+
+
+@pytest.fixture
+def example(stack: Stack, lab: Lab) -> Iterator[Example]:
+    """A page's corner of the stack."""
+    example = Example(stack, lab)
+    yield example
+    example.leave()
+
+
+@pytest.mark.parametrize("name", ["statements.md", "expressions.md"])
+def test_statements_are_answered_as_the_page_says(example: Example, name: str) -> None:
+    """Each statement of a page, in order, is accepted, or rejected with the code that its title names."""
+    result: Any = None
+    for block in blocks(name):
+        if block.language == "sql":
+            reply = example.client.execute(example.text(block), example.subscriber)
+            expected = block.title.removeprefix(_REJECTED) if block.title else "ok"
+            assert expected == reply.code, f"{block}: {reply.fields}"
+            result = reply.result
+        elif block.title == "result":
+            _same_form(json.loads(block.text), result, str(block))
+
+
+@pytest.mark.parametrize("name", ["results.md", "sdk.md"])
+def test_programs_print_what_the_page_says(example: Example, name: str, run: Callable[[Block], str]) -> None:
+    """Each program of a page, in order, runs and prints what stands below it."""
+    printed = ""
+    for block in blocks(name):
+        if block.language == "python":
+            printed = run(block)
+        elif block.title == "output":
+            assert block.text.strip() == printed.strip(), str(block)
+
+
+def test_first_steps(example: Example, run: Callable[[Block], str]) -> None:
+    """The page's `cq sql` statements are accepted, its programs run."""
+    for block in blocks("first-steps.md"):
+        if block.language == "python":
+            printed = run(block)
+        elif block.title == "output":
+            assert block.text.strip() == printed.strip(), str(block)
+        for statement in re.findall(r'cq sql "(.*)"', block.text):
+            assert "ok" == example.client.execute(example.text(statement), example.subscriber).code, statement
+
+
+@pytest.fixture
+def run(
+    example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[Block], str]:
+    """What carries out a program of a page and returns what it printed."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(block: Block) -> str:
+        capsys.readouterr()
+        program = compile(example.text(block), f"docs/{block.page}#{block.title}", "exec", dont_inherit=True)
+        exec(program, {"__name__": "__main__"})  # noqa: S102
+        return capsys.readouterr().out
+
+    return run
+
+
+def _same_form(shown: Any, found: Any, where: str) -> None:
+    """Compare what a page shows of a result with one: the same fields, and values of the same kinds."""
+    if isinstance(shown, dict) and isinstance(found, dict):
+        assert list(shown) == list(found), where
+        for name in shown:
+            _same_form(shown[name], found[name], f"{where} {name}")
+    elif isinstance(shown, list) and isinstance(found, list):
+        for one, other in zip(shown, found, strict=False):
+            _same_form(one, other, where)
+    elif shown is not None and found is not None:
+        assert type(shown) is type(found), f"{where}: {found!r}"

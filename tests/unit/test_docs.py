@@ -1,0 +1,135 @@
+"""The documentation says what there is: links and paths lead somewhere, and nothing that users name is left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+from prometheus_client.metrics import MetricWrapperBase
+
+from gateway import metrics
+from gateway.cli.main import app
+from grouping.functions.function_table import function_table
+from grouping.model.errors import CODES
+from grouping.settings_table import settings_table
+from grouping.statements.clauses import _READERS
+from grouping.statements.command import _STATEMENTS, parse
+from grouping.statements.stream_declaration import _CHOICES, _OPTIONS, _PLAIN_TYPES
+from tests.pages import DOCS, ROOT, anchors, blocks, check_section, links, page
+
+_PAGES = sorted(path.name for path in DOCS.glob("*.md"))
+_TEXTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *DOCS.glob("*.md")]
+_READMES = [
+    path for room in ("gateway", "grouping", "spark_jobs", "tests") for path in (ROOT / room).rglob("README.md")
+]
+_PATH = re.compile(r"`((?:docs|docker|gateway|grouping|schemas|spark_jobs|tests)/[\w./-]*)(?:::\w+)?`")
+_SHELL = re.compile(r"^(?:\.venv/bin/)?cq (\w+)(.*)$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", [*_TEXTS, *_READMES], ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(path: Path) -> None:
+    """A link is to a file of the repository, and to a heading of it where it names one."""
+    for link in links(path.read_text("utf-8")):
+        if re.match(r"[a-z]+:", link):
+            continue
+        target, _, anchor = link.partition("#")
+        found = (path.parent / target).resolve() if target else path
+        assert found.exists(), link
+        assert not anchor or anchor in anchors(found.read_text("utf-8")), link
+
+
+@pytest.mark.parametrize("path", [*_TEXTS, *_READMES], ids=lambda path: str(path.relative_to(ROOT)))
+def test_paths_are_there(path: Path) -> None:
+    """What is written as a path of the repository is one."""
+    for name in _PATH.findall(path.read_text("utf-8")):
+        assert (ROOT / name).exists(), name
+
+
+def test_every_page_is_in_the_contents() -> None:
+    """The site's contents list each page."""
+    contents = (ROOT / "mkdocs.yml").read_text()
+    assert not [name for name in _PAGES if f" {name}\n" not in contents]
+
+
+def test_the_settings_are_listed(rewrite: bool) -> None:
+    """The table of settings is the one that is made from the settings."""
+    check_section("operating.md", "settings", settings_table(), rewrite=rewrite)
+
+
+def test_the_functions_are_listed(rewrite: bool) -> None:
+    """The list of functions is the one that is made from the compiler's tables."""
+    check_section("expressions.md", "functions", function_table(), rewrite=rewrite)
+
+
+def test_the_metrics_are_listed(rewrite: bool) -> None:
+    """The table of metrics is the one that is made from the metrics."""
+    check_section("operating.md", "metrics", "\n".join(_metrics()), rewrite=rewrite)
+
+
+def _metrics() -> Iterator[str]:
+    yield "| metric | labels | |"
+    yield "|---|---|---|"
+    for name in metrics.__all__:
+        metric = getattr(metrics, name)
+        assert isinstance(metric, MetricWrapperBase)
+        [family] = metric.describe()
+        suffix = {"counter": "_total", "histogram": "_bucket, …_sum, …_count"}.get(family.type, "")
+        labels = ", ".join(f"`{label}`" for label in metric._labelnames)
+        yield f"| `{family.name}{suffix}` | {labels} | {family.documentation} |"
+
+
+def test_the_codes_are_listed() -> None:
+    """Each code of a rejected command has its row, in the order of the code's own list, and most have an example."""
+    section = page("commands.md").partition("<!-- codes -->")[2].partition("<!-- /codes -->")[0]
+    assert list(CODES) == re.findall(r"^\| `([a-z-]+)`", section, re.MULTILINE)
+    shown = {block.title.removeprefix("rejected: ") for name in _PAGES for block in blocks(name) if block.title}
+    assert set(CODES) - shown <= {"malformed-command", "command-too-large", "unavailable"}
+
+
+def test_every_statement_and_clause_has_an_example() -> None:
+    """The page of statements has an example of each statement, clause, option and choice; all of them parse."""
+    examples = [block.text for block in blocks("statements.md") if block.language == "sql"]
+    accepted = [block.text for block in blocks("statements.md") if block.language == "sql" and not block.title]
+    for text in accepted:
+        parse(text)
+    for words in _STATEMENTS:
+        assert any(re.match(r"\s+".join(words) + r"\b", text) for text in examples), words
+    whole = "\n".join(accepted)
+    clauses = ("AS", "SHARED", "DEDICATED", "VIRTUAL", "DIGEST ALL", "DIGEST LATEST BY", "DIGEST COUNT", "DIGEST TOP")
+    further = ("EVEN IF EMPTY", "EVERY CRON", "AT TIME ZONE", "EXPIRE AFTER", "SET", "LIKE", "AFTER", "LIMIT")
+    for word in (*_READERS, *clauses, *further, *_OPTIONS):
+        assert re.search(rf"\b{word}\b", whole), word
+    for choice in (choice for choices in _CHOICES.values() for choice in choices):
+        assert f"'{choice}'" in whole, choice
+
+
+def test_every_type_is_listed() -> None:
+    """The table of types has each type that a column may have."""
+    table = page("expressions.md").partition("## Types")[2].partition("\n\n##")[0]
+    for name in (*_PLAIN_TYPES, "DECIMAL(p,s)"):
+        assert f"`{name}`" in table, name
+
+
+def test_commands_and_variables_are_there() -> None:
+    """What the pages show of the shell exists: commands of `cq` with their options, targets of make, variables."""
+    command = typer.main.get_command(app)
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    variables = set(re.findall(r"`(CQ_\w+)`", settings_table())) | {"CQ_STATUS_FILE"}
+    for path in _TEXTS:
+        text = path.read_text("utf-8")
+        for name, arguments in _SHELL.findall(text):
+            known = {option for param in command.commands[name].params for option in param.opts}  # type: ignore[attr-defined]
+            plain = re.sub(r'"[^"]*"', "", arguments)
+            assert set(re.findall(r"--[a-z-]+", plain)) <= known, f"{path.name}: cq {name}{arguments}"
+        assert set(re.findall(r"(?:`|^)make ([a-z-]+)", text, re.MULTILINE)) <= targets, path.name
+        assert set(re.findall(r"\bCQ_[A-Z_]+\b", text)) <= variables, path.name
+
+
+def test_every_word_of_the_glossary_is_there_once() -> None:
+    """The glossary has each term once, in alphabetic order."""
+    terms = re.findall(r"^\| ([^|]+) \|", page("glossary.md"), re.MULTILINE)[1:]
+    terms = [term for term in terms if not term.startswith("-")]
+    assert sorted(set(terms), key=str.casefold) == terms
