@@ -13,9 +13,9 @@ A case ends where a blank line is followed by a line that begins with ``#``, or 
 
 Example of use:
 
-    @pytest.mark.parametrize("case", load("signature"), ids=str)
-    def test_signature(case: Case, pytestconfig: pytest.Config) -> None:
-        case.check(sign(case.input), rewrite=pytestconfig.getoption("--rewrite", default=False))
+    @pytest.mark.parametrize("case", load("render"), ids=str)
+    def test_render(case: Case, pytestconfig: pytest.Config) -> None:
+        case.check(render(case.input), rewrite=pytestconfig.getoption("--rewrite", default=False))
 """
 
 from __future__ import annotations

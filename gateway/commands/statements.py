@@ -25,7 +25,7 @@ from gateway.state.unit import CqKey
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.positions import Positions
 from grouping.compiler.compiler import compile_select
-from grouping.compiler.explain import explain
+from grouping.compiler.explain import explain, explain_stages
 from grouping.compiler.prepared import Preparer
 from grouping.compiler.reader_sql import check_virtual
 from grouping.model.catalog import Catalog
@@ -41,6 +41,7 @@ from grouping.model.query import (
     DropStream,
     ExplainCq,
     ExplainSelect,
+    ExplainStages,
     PauseCq,
     ResumeCq,
     Show,
@@ -215,6 +216,8 @@ class Statements:
                 query = compile_select(select, self.catalog)
                 stream = self._working.streams[query.plan.stream_id]
                 return explain(query, stream, registry.admission.statistics(stream.stream_id, now_ms))
+            case ExplainStages(select):
+                return explain_stages(select, self.catalog)
             case ExplainCq(name):
                 return self._explain(registry.find(key, name), now_ms)
             case _:

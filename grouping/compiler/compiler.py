@@ -1,50 +1,43 @@
 """The compiler: from a SELECT's text to its group, its row of constants and its SELECT list. No I/O.
 
-- plan: names looked up, operands typed, what is not supported refused
-- normalize: one form for every spelling
-- order: one order for every arrangement
-- lift: constants cut out into slots
-- render: what is left, as text, is the signature
+`STAGES` lists its steps: what each does, and how the tree after it is shown.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import msgspec
 
-from grouping.compiler.bound import Bound, Constant, too_large
+from grouping.compiler.bound import too_large
 from grouping.compiler.constants import lift, settle
+from grouping.compiler.draft import Draft
 from grouping.compiler.normalize import normalize, normalize_value
-from grouping.compiler.plan import BoundItem, plan
+from grouping.compiler.plan import plan
 from grouping.compiler.select_text import MAX_DEPTH
 from grouping.compiler.signature import order, render
+from grouping.compiler.stage_text import lifted_text, normalized_text, ordered_text, planned_text, rendered_text
 from grouping.functions.text_size import check_growth, grows
-from grouping.model.catalog import Catalog, Stream
-from grouping.model.expression import Expression
-from grouping.model.group import CompiledQuery, ConstantRow, GroupPlan, SelectItem, SelectList, group_id
+from grouping.model.catalog import Catalog
+from grouping.model.group import CompiledQuery, GroupPlan, SelectItem, SelectList, group_id
 
-__all__ = ["STAGES", "Draft", "compile_draft", "compile_select", "finish"]
+__all__ = ["STAGES", "Stage", "compile_draft", "compile_select", "finish", "stage_texts"]
 
 
-class Draft(NamedTuple):
-    """A query on its way through the stages; each fills in more."""
+class Stage(NamedTuple):
+    """One step of the compiler."""
 
-    stream: Stream
-    where: Bound | None
-    items: tuple[BoundItem, ...]
-    conjuncts: tuple[Bound, ...] = ()
-    """Constants in place."""
-    ties: bool = False
-    """Whether constants decided the order of the conjuncts."""
-    expressions: tuple[Expression, ...] = ()
-    """The conjuncts over slots."""
-    row: ConstantRow = ConstantRow((), ())
-    constants: tuple[Constant, ...] = ()
-    """What the row was made from, by slot."""
-    signature: str = ""
+    name: str
+    run: Callable[[Draft], Draft]
+    shown: Callable[[Draft], str]
+    """The tree after it, as text."""
+
+
+def _planned(draft: Draft) -> Draft:
+    query = plan(draft.text, draft.catalog)
+    return draft._replace(stream=query.stream, where=query.where, items=query.items)
 
 
 def _normalized(draft: Draft) -> Draft:
@@ -61,15 +54,30 @@ def _ordered(draft: Draft) -> Draft:
 
 def _lifted(draft: Draft) -> Draft:
     expressions, row, constants = lift(draft.conjuncts)
-    return draft._replace(expressions=expressions, row=row, constants=constants)
+    select = tuple(SelectItem(item.name, settle(item.value)) for item in draft.items)
+    computed = (*expressions, *(item.expression for item in select))
+    if grows(computed):
+        check_growth(computed, row)
+    return draft._replace(expressions=expressions, row=row, constants=constants, select=select)
 
 
 def _rendered(draft: Draft) -> Draft:
     return draft._replace(signature=render(draft.stream.name, draft.expressions))
 
 
-STAGES: tuple[Callable[[Draft], Draft], ...] = (_normalized, _ordered, _lifted, _rendered)
-"""What happens to a planned query, in order."""
+STAGES = (
+    # Names looked up, operands typed, what is not supported refused.
+    Stage("plan", _planned, planned_text),
+    # One form for every spelling.
+    Stage("normalize", _normalized, normalized_text),
+    # One order for every arrangement.
+    Stage("order", _ordered, ordered_text),
+    # Constants cut out into slots; those of the SELECT list stay. What they make too long is refused.
+    Stage("lift", _lifted, lifted_text),
+    # What is left, as text, is the signature.
+    Stage("render", _rendered, rendered_text),
+)
+"""What happens to a query, in order."""
 
 
 def compile_draft(select: str, catalog: Catalog) -> Draft:
@@ -78,32 +86,47 @@ def compile_draft(select: str, catalog: Catalog) -> Draft:
     Raises:
         InputError: With the code of contract §3 that says what is wrong with it.
     """
+    draft = Draft(select, catalog)
     try:
-        bound = plan(select, catalog)
-        draft = Draft(bound.stream, bound.where, bound.items)
         for stage in STAGES:
-            draft = stage(draft)
+            draft = stage.run(draft)
     except RecursionError:
         raise too_large(f"it is nested deeper than {MAX_DEPTH} levels") from None
     return draft
 
 
-def finish(draft: Draft) -> CompiledQuery:
-    """Return a query's group, row and SELECT list, their ids made.
+def stage_texts(select: str, catalog: Catalog) -> Iterator[tuple[str, str]]:
+    """Yield each stage's name and the tree after it, one stage at a time.
 
     Raises:
-        InputError: ``unsupported-query``, for a text that would be too long.
+        InputError: At the stage that refuses the query, with the code of contract §3.
+
+    Example:
+        >>> from grouping.model.catalog import Stream, StreamColumn
+        >>> columns = (StreamColumn("symbol", "STRING"), StreamColumn("price", "DOUBLE"))
+        >>> quotes = Stream("s_1", "quotes", columns, "quotes", "json", {"0": 0}, "2026-11-21T00:00:00Z")
+        >>> texts = dict(stage_texts("SELECT * FROM quotes WHERE NOT (100 <= price)", Catalog([quotes])))
+        >>> print(texts["order"])
+        WHERE all of
+          price < DOUBLE 100.0
     """
+    draft = Draft(select, catalog)
+    for stage in STAGES:
+        try:
+            draft = stage.run(draft)
+            text = stage.shown(draft)
+        except RecursionError:
+            raise too_large(f"it is nested deeper than {MAX_DEPTH} levels") from None
+        yield stage.name, text
+
+
+def finish(draft: Draft) -> CompiledQuery:
+    """Return a query's group, row and SELECT list, their ids made."""
     stream = draft.stream
     group = group_id(stream.stream_id, draft.signature)
-    items = tuple(SelectItem(item.name, settle(item.value)) for item in draft.items)
-    computed = (*draft.expressions, *(item.expression for item in items))
-    if grows(computed):
-        check_growth(computed, draft.row)
-    select_id = "s" + hashlib.blake2b(msgspec.json.encode(items), digest_size=12).hexdigest()
-    return CompiledQuery(
-        GroupPlan(group, stream.stream_id, draft.signature, draft.expressions), draft.row, SelectList(select_id, items)
-    )
+    select_id = "s" + hashlib.blake2b(msgspec.json.encode(draft.select), digest_size=12).hexdigest()
+    group_plan = GroupPlan(group, stream.stream_id, draft.signature, draft.expressions)
+    return CompiledQuery(group_plan, draft.row, SelectList(select_id, draft.select))
 
 
 def compile_select(select: str, catalog: Catalog) -> CompiledQuery:

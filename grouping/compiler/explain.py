@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from datetime import date
 from decimal import Decimal
+from textwrap import indent
 from typing import Any
 
 from grouping.compiler.access_path import AccessPath, choose_index
+from grouping.compiler.compiler import stage_texts
 from grouping.compiler.signature import render_part
 from grouping.compiler.stream_statistics import StreamStatistics
-from grouping.model.catalog import Stream
+from grouping.model.catalog import Catalog, Stream
 from grouping.model.group import CompiledQuery, ConstantRow, ConstantValue
 
-__all__ = ["explain", "shown_constants"]
+__all__ = ["explain", "explain_stages", "shown_constants"]
 
 
 def explain(query: CompiledQuery, stream: Stream, statistics: StreamStatistics | None = None) -> dict[str, Any]:
@@ -52,6 +54,17 @@ def explain(query: CompiledQuery, stream: Stream, statistics: StreamStatistics |
         },
     }
     return {"plan": plan, "text": _text(plan)}
+
+
+def explain_stages(select: str, catalog: Catalog) -> dict[str, Any]:
+    """Return EXPLAIN STAGES' answer: the tree after each stage of the compiler, by stage and as one text.
+
+    Raises:
+        InputError: With the code of contract §3 that says what is wrong with the SELECT.
+    """
+    trees = dict(stage_texts(select, catalog))
+    plan = {"stages": [{"stage": name, "tree": tree} for name, tree in trees.items()]}
+    return {"plan": plan, "text": "\n".join(f"{name}\n{indent(tree, '  ')}" for name, tree in trees.items())}
 
 
 def _expected_index(query: CompiledQuery, statistics: StreamStatistics) -> AccessPath:

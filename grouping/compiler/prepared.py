@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from grouping.compiler.bound import Bound, Constant, Term
-from grouping.compiler.compiler import Draft, compile_draft, finish
+from grouping.compiler.compiler import compile_draft, finish
 from grouping.compiler.constants import as_set, lift
+from grouping.compiler.draft import Draft
 from grouping.compiler.signature import order
 from grouping.functions.functions import common_type
 from grouping.functions.text_size import check_growth, grows

@@ -11,7 +11,7 @@ from grouping.compiler.bound import Bound, Constant, Term
 from grouping.model.errors import InternalError
 from grouping.model.expression import Call, Column, Expression, Slot
 
-__all__ = ["order", "render", "render_name", "render_part"]
+__all__ = ["order", "render", "render_name", "render_part", "shape"]
 
 _RANKS = {"=": 0, "in": 1, "<": 2, "<=": 2, ">": 2, ">=": 2}
 _COMMUTING = frozenset(("=", "<>", "<=>"))
@@ -61,11 +61,11 @@ class _Orderer:
             op, parts = self._sides(op, parts)
         term = Term(op, tuple(part for part, _ in parts), bound.type)
         inner = [part.op if isinstance(part, Term) else "" for part, _ in parts]
-        shape = _shape(op, [key[2] for _, key in parts], inner, bound.type)
+        text = shape(op, [key[2] for _, key in parts], inner, bound.type)
         constants = tuple(constant for _, key in parts for constant in key[3])
         plain = isinstance(term.args[0], Column) and len(term.args) == 2 and isinstance(term.args[1], Constant)
         rank = _RANKS.get(op, 3) if plain else 3
-        return term, (rank, parts[0][1][2] if plain else "", shape, constants)
+        return term, (rank, parts[0][1][2] if plain else "", text, constants)
 
     def _sides(self, op: str, parts: list[tuple[Bound, Key]]) -> tuple[str, list[tuple[Bound, Key]]]:
         """Return a comparison's sides in order; of two equal shapes the operator decides, so that it is ``<``."""
@@ -97,7 +97,7 @@ def render_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _shape(op: str, args: list[str], inner: list[str], kind: str) -> str:
+def shape(op: str, args: list[str], inner: list[str], kind: str) -> str:
     """Return the text of an operator or function.
 
     Args:
@@ -147,7 +147,7 @@ def render_part(expression: Expression, constants: Sequence[str] = ()) -> str:
             return constants[index] if constants else f":c{index}"
         case Call(op, args, kind):
             inner = [argument.op if isinstance(argument, Call) else "" for argument in args]
-            return _shape(op, [render_part(argument, constants) for argument in args], inner, kind)
+            return shape(op, [render_part(argument, constants) for argument in args], inner, kind)
         case Column(name):
             return render_name(name)
     raise InternalError(f"a constant was not lifted: {expression}")

@@ -21,6 +21,7 @@ __all__ = [
     "DropStream",
     "ExplainCq",
     "ExplainSelect",
+    "ExplainStages",
     "PackedDigest",
     "PauseCq",
     "Publish",
@@ -190,6 +191,13 @@ class ExplainSelect:
     select: str
 
 
+@dataclass(frozen=True, slots=True)
+class ExplainStages:
+    """EXPLAIN STAGES SELECT …: what each stage of the compiler makes of a query."""
+
+    select: str
+
+
 Statement = (
     CreateCq
     | CreateStream
@@ -203,4 +211,5 @@ Statement = (
     | DescribeStream
     | ExplainCq
     | ExplainSelect
+    | ExplainStages
 )

@@ -21,6 +21,7 @@ from grouping.model.query import (
     DropStream,
     ExplainCq,
     ExplainSelect,
+    ExplainStages,
     PauseCq,
     Publish,
     ResumeCq,
@@ -118,15 +119,17 @@ def _alter_cq(tokens: Tokens) -> AlterCq:
     return AlterCq(name, settings.trigger, settings.start, settings.expire)
 
 
-def _explain(tokens: Tokens) -> ExplainCq | ExplainSelect:
+def _explain(tokens: Tokens) -> ExplainCq | ExplainSelect | ExplainStages:
     if tokens.accept("CQ"):
         return ExplainCq(tokens.name("the name of the CQ"))
+    stages = tokens.accept("STAGES")
     first = tokens.index
     if tokens.word() not in ("SELECT", "WITH"):
-        raise tokens.unexpected("CQ and a name, or a SELECT")
+        raise tokens.unexpected("a SELECT" if stages else "CQ and a name, a SELECT, or STAGES and a SELECT")
     while tokens.type() not in (None, TokenType.SEMICOLON):
         tokens.index += 1
-    return ExplainSelect(tokens.slice(first, tokens.index))
+    select = tokens.slice(first, tokens.index)
+    return ExplainStages(select) if stages else ExplainSelect(select)
 
 
 def _show(what: Literal["streams", "cqs", "groups", "timers"]) -> Callable[[Tokens], Show]:

@@ -64,6 +64,7 @@ def statements() -> tuple[str, ...]:
         "ALTER CQ intel SET EVERY '1 hour', EXPIRE AFTER '30 days'",
         "SHOW CQS LIKE 'a%' AFTER 'b' LIMIT 5", "DROP CQ intel", "PAUSE CQ intel", "RESUME CQ intel",
         "DESCRIBE CQ intel", "EXPLAIN SELECT symbol FROM quotes WHERE symbol LIKE 'IN%' OR price > 5",
+        "EXPLAIN STAGES SELECT symbol FROM quotes WHERE NOT (5 < price OR flag)",
         "CREATE STREAM s (a STRING, b DECIMAL(10,2)) WITH (topic = 't', format = 'json', partitions = 2)",
     ]  # fmt: skip
     for path in sorted((_TESTS / "scenarios").glob("*.scenario")):

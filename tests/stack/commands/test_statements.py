@@ -120,7 +120,8 @@ def test_forms_of_create(shared_lab: Lab, quotes: Source, form: str) -> None:
 def test_explain(lab: Lab, quotes: Source) -> None:
     """EXPLAIN answers a plan and a text, also for a SELECT that is not created, and creates nothing."""
     lab.where(quotes, "planned", "symbol = 'A' AND price < 5")
-    for text in ("EXPLAIN CQ planned", f"EXPLAIN SELECT symbol FROM {quotes.name} WHERE symbol = 'A' AND price < 5"):
+    select = f"SELECT symbol FROM {quotes.name} WHERE symbol = 'A' AND price < 5"
+    for text in ("EXPLAIN CQ planned", f"EXPLAIN {select}", f"EXPLAIN STAGES {select}"):
         answer = lab.client.result(text, lab.subscriber())
         assert isinstance(answer["plan"], dict) and "symbol" in answer["text"]
     assert 1 == len(lab.client.result("SHOW CQS", lab.subscriber())["cqs"])

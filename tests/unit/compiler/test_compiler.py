@@ -3,58 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 import pytest
 
-from grouping.compiler.compiler import compile_draft, compile_select
-from grouping.compiler.explain import explain
-from grouping.compiler.signature import render_part
+from grouping.compiler.compiler import STAGES, compile_select, stage_texts
+from grouping.compiler.explain import explain, explain_stages
 from grouping.functions.functions import FUNCTIONS, result_type
 from grouping.model.errors import InputError
 from tests.cases import Case, load, refusal
 from tests.quotes import QUOTES, catalog
 
-
-def _plan(select: str) -> str:
-    return compile_select(select, catalog()).plan.signature
+_STAGES = [stage.name for stage in STAGES]
 
 
-def _normalize(where: str) -> str:
-    draft = compile_draft(f"SELECT symbol FROM quotes WHERE {where}", catalog())
-    parts = [render_part(expression) for expression in draft.expressions]
-    return "\n".join([*parts, f"constants: {list(draft.row.values)}"])
-
-
-def _signature(select: str) -> str:
-    query = compile_select(select, catalog())
-    return f"{query.plan.signature}\nconstants: {list(zip(query.row.types, query.row.values, strict=True))}"
-
-
-def _compile(select: str) -> str:
-    query = compile_select(select, catalog())
-    constants = [f"{kind} {value!r}" for kind, value in zip(query.row.types, query.row.values, strict=True)]
-    items = [f"{item.name}: {item.expression.type} {_shown(item.expression)}" for item in query.select.items]
-    return "\n".join([query.plan.signature, *constants, *items])
-
-
-def _shown(expression: object) -> str:
-    return type(expression).__name__.lower()
-
-
-_STAGES: dict[str, Callable[[str], str]] = {
-    "plan": _plan,
-    "normalize": _normalize,
-    "signature": _signature,
-    "compile": _compile,
-}
+def _after(stage: str, text: str) -> str:
+    """Return the tree after a stage, of a SELECT or of a predicate on quotes."""
+    select = text if stage == "plan" or text.startswith("SELECT") else f"SELECT symbol FROM quotes WHERE {text}"
+    return next(tree for name, tree in stage_texts(select, catalog()) if name == stage)
 
 
 @pytest.mark.parametrize("case", [case for stage in _STAGES for case in load(stage)], ids=str)
 def test_case(case: Case, pytestconfig: pytest.Config) -> None:
-    """Each stage makes of its input what the case says."""
+    """After each stage the tree is as the case says, or that stage refuses the query."""
+    assert case.stage == case.path.parent.name
+    before = _STAGES[: _STAGES.index(case.stage)]
+    if before and case.expected.startswith("error: "):
+        _after(before[-1], case.input)  # it is the stage itself that refuses
     try:
-        actual = _STAGES[case.stage](case.input)
+        actual = _after(case.stage, case.input)
     except InputError as error:
         actual = refusal(error)
     case.check(actual, rewrite=pytestconfig.getoption("--rewrite", default=False))
@@ -131,6 +107,17 @@ def test_explain_names_the_index() -> None:
         plan["keys"],
         plan["residual"],
     )
+
+
+def test_explain_stages_shows_every_stage() -> None:
+    """EXPLAIN STAGES has the tree after each stage, in order, as data and as text; of any size it fits a reply."""
+    members = ", ".join(f"'{number:08}'" for number in range(40_000))
+    answer = explain_stages(f"SELECT symbol FROM quotes WHERE 5 < price AND symbol IN ({members})", catalog())
+    stages = answer["plan"]["stages"]
+    assert ["plan", "normalize", "order", "lift", "render"] == [stage["stage"] for stage in stages]
+    assert all(stage["stage"] in answer["text"] for stage in stages)
+    assert "WHERE all of\n  symbol IN :c0\n  price > :c1\n:c0 is SET<STRING> ('00000000'," in stages[3]["tree"]
+    assert len(answer["text"]) < 300_000
 
 
 def test_every_function_has_a_result_type() -> None:

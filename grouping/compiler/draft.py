@@ -1,0 +1,40 @@
+"""A query on its way through the compiler's stages: each of them fills in more."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from grouping.compiler.bound import Bound, Constant
+from grouping.compiler.plan import BoundItem
+from grouping.model.catalog import Catalog, Stream
+from grouping.model.expression import Expression
+from grouping.model.group import ConstantRow, SelectItem
+
+__all__ = ["Draft"]
+
+_NOT_PLANNED = Stream("", "", (), "", "", {}, "")
+
+
+class Draft(NamedTuple):
+    """A SELECT, and what the stages have made of it so far."""
+
+    text: str
+    catalog: Catalog
+    stream: Stream = _NOT_PLANNED
+    """From here on by `plan`."""
+    where: Bound | None = None
+    items: tuple[BoundItem, ...] = ()
+    """The SELECT list; `normalize` brings it into the one form too."""
+    conjuncts: tuple[Bound, ...] = ()
+    """By `normalize`, constants in place; put in order by `order`."""
+    ties: bool = False
+    """By `order`: whether constants decided the order of the conjuncts."""
+    expressions: tuple[Expression, ...] = ()
+    """From here on by `lift`: the conjuncts over slots."""
+    row: ConstantRow = ConstantRow((), ())
+    constants: tuple[Constant, ...] = ()
+    """What the row was made from, by slot."""
+    select: tuple[SelectItem, ...] = ()
+    """The SELECT list, whose constants stay in place."""
+    signature: str = ""
+    """By `render`."""

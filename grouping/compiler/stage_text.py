@@ -1,0 +1,145 @@
+"""The tree after each stage of the compiler as text, for EXPLAIN STAGES and for the cases of each stage.
+
+AND, OR and what they are under have lines of their own. A constant is written as ``DATE '2026-11-21'`` is in SQL, its
+type before it, but for texts and truth values, which show theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import date
+
+from grouping.compiler.bound import Bound, Constant, Term
+from grouping.compiler.draft import Draft
+from grouping.compiler.signature import render_name, render_part, shape
+from grouping.model.expression import Call, Column, Expression, Slot, Value
+from grouping.model.group import ConstantRow, ConstantValue
+
+__all__ = ["constant_text", "lifted_text", "normalized_text", "ordered_text", "planned_text", "rendered_text"]
+
+_INDENT = "  "
+_MOST_CHARACTERS = 50_000
+"""Of a tree: a reply holds those of all stages, whatever the query is."""
+
+
+def planned_text(draft: Draft) -> str:
+    """Return what `plan` made: names looked up, constants read as what stands beside them."""
+    where = [] if draft.where is None else ["WHERE", *_indented(_tree(draft.where))]
+    return _text([f"FROM {render_name(draft.stream.name)}", *where, *_items(draft.items)])
+
+
+def normalized_text(draft: Draft) -> str:
+    """Return what `normalize` made: conjuncts, in the one form."""
+    return _text([*_conjuncts(draft.conjuncts), *_computed((item.name, item.value) for item in draft.items)])
+
+
+def ordered_text(draft: Draft) -> str:
+    """Return what `order` made, and whether constants had a say in it."""
+    return _text([*_conjuncts(draft.conjuncts), *(["their constants decided the order"] if draft.ties else [])])
+
+
+def lifted_text(draft: Draft) -> str:
+    """Return what `lift` made: conjuncts over slots, the row of constants, and the SELECT list with its own."""
+    computed = _computed((item.name, item.expression) for item in draft.select)
+    return _text([*_conjuncts(draft.expressions), *_row(draft.row), *computed])
+
+
+def rendered_text(draft: Draft) -> str:
+    """Return what `render` made: the signature, whose constants are a row of its group's table."""
+    return _text([draft.signature, *_row(draft.row)])
+
+
+def constant_text(kind: str, value: ConstantValue) -> str:
+    """Return a constant with its type.
+
+    Example:
+        >>> constant_text("STRING", "it's"), constant_text("DOUBLE", 100.0), constant_text("BIGINT", None)
+        ("'it''s'", 'DOUBLE 100.0', 'BIGINT NULL')
+    """
+    if isinstance(value, str | bool) and kind in ("STRING", "BOOLEAN"):
+        return _value_text(value)
+    return f"{kind} {_value_text(value)}"
+
+
+def _value_text(value: ConstantValue) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case tuple():
+            return f"({', '.join(map(_value_text, value))})"
+        case str():
+            return "'" + value.replace("'", "''") + "'"
+        case date():
+            return f"'{value.isoformat().replace('+00:00', 'Z')}'"
+    return str(value)
+
+
+def _text(lines: Iterable[str]) -> str:
+    """Return lines as one text, cut off where it is too long."""
+    text = "\n".join(lines)
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
+
+
+def _indented(lines: Iterable[str]) -> Iterator[str]:
+    return (_INDENT + line for line in lines)
+
+
+def _items(items: Iterable[tuple[str, Bound | Expression]]) -> Iterator[str]:
+    """Yield a SELECT list; nothing where it is empty."""
+    for number, (name, value) in enumerate(items):
+        if not number:
+            yield "SELECT"
+        kind = "" if isinstance(value, Slot) else value.type
+        yield f"{_INDENT}{render_name(name)} {kind}: {_line(value)}"
+
+
+def _computed(items: Iterable[tuple[str, Bound | Expression]]) -> Iterator[str]:
+    """Yield of a SELECT list what the stages after `plan` have changed: all but plain columns."""
+    return _items((name, value) for name, value in items if not isinstance(value, Column))
+
+
+def _conjuncts(conjuncts: Iterable[Bound | Expression]) -> Iterator[str]:
+    """Yield conjuncts one below the other."""
+    lines = [line for conjunct in conjuncts for line in _indented(_tree(conjunct))]
+    yield "WHERE all of" if lines else "no WHERE"
+    yield from lines
+
+
+def _row(row: ConstantRow) -> Iterator[str]:
+    for slot, (kind, value) in enumerate(zip(row.types, row.values, strict=True)):
+        yield f":c{slot} is {constant_text(kind, value)}"
+
+
+def _tree(node: Bound | Expression) -> Iterator[str]:
+    """Yield a predicate's lines, AND, OR and NOT of them above what they are of."""
+    if isinstance(node, Term | Call) and (node.op in ("and", "or") or (node.op == "not" and _is_logic(node.args[0]))):
+        yield node.op.upper()
+        for argument in node.args:
+            yield from _indented(_tree(argument))
+    else:
+        yield _line(node)
+
+
+def _is_logic(node: Bound | Expression) -> bool:
+    return isinstance(node, Term | Call) and node.op in ("and", "or", "not")
+
+
+def _is_set(node: Bound | Expression) -> bool:
+    """Tell whether what stands after IN is a whole list."""
+    return isinstance(node, Slot) or (isinstance(node, Constant) and isinstance(node.value, tuple))
+
+
+def _line(node: Bound | Expression) -> str:
+    """Return a part as SQL on one line."""
+    match node:
+        case Constant(value, kind) | Value(value, kind):
+            return constant_text(kind, value)
+        case Term(op, args, kind) | Call(op, args, kind):
+            if op == "in" and not _is_set(args[1]):
+                return f"{_line(args[0])} IN ({', '.join(map(_line, args[1:]))})"
+            inner = [argument.op if isinstance(argument, Term | Call) else "" for argument in args]
+            return shape(op, [_line(argument) for argument in args], inner, kind)
+        case Column() | Slot():
+            return render_part(node)
