@@ -226,7 +226,9 @@ class AsyncClient:
         self, *queries: str | ContinuousQuery, cursor: str | None = None, skip_lost: bool = True
     ) -> AsyncSubscription:
         """Follow the results of CQs. See `Client.subscribe`."""
-        found = await self._run(operations.described(queries))
+        outcomes: list[Outcome] = []
+        await self._drive(self._session.many(operations.describing(queries), outcomes.append))
+        found = operations.described(queries, outcomes)
         return AsyncSubscription(await self._thread.run(self._session.follow, found, cursor, skip_lost=skip_lost))
 
     async def aclose(self) -> None:

@@ -201,8 +201,9 @@ class Client:
             BadCursor: The text is no cursor.
             FilterUnavailable: A destination is virtual, and DuckDB is not installed.
         """
-        described = self._run(operations.described(queries))
-        return self._session.follow(described, cursor, skip_lost=skip_lost)
+        outcomes: list[Outcome] = []
+        self._drive(self._session.many(operations.describing(queries), outcomes.append))
+        return self._session.follow(operations.described(queries, outcomes), cursor, skip_lost=skip_lost)
 
     def close(self) -> None:
         """Close the connections; subscriptions are closed by themselves."""

@@ -5,16 +5,19 @@ from __future__ import annotations
 import base64
 import binascii
 import zlib
+from collections.abc import Sequence
 
 import msgspec
 
 from gateway.sdk.errors import BadCursor
 from gateway.sdk.results import ContinuousQuery, End
 
-__all__ = ["Place", "decode_cursor", "encode_cursor", "place_of"]
+__all__ = ["CursorWriter", "Place", "decode_cursor", "encode_cursor", "place_of"]
 
-_FORM = "1."
-"""Begins every cursor, so that a later form can be told apart."""
+_FORM = "2."
+"""Begins every cursor, so that a later form can be told apart: queries, and behind another dot their positions."""
+_FIRST_FORM = "1."
+"""The form before: both in one."""
 
 
 class Place(msgspec.Struct):
@@ -37,19 +40,46 @@ def place_of(query: ContinuousQuery) -> Place:
     return Place(query=query, next=query.destination.begins())
 
 
-_encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(list[Place])
+class _Position(msgspec.Struct, array_like=True):
+    """What moves of a place."""
+
+    next: dict[int, int]
+    marks: dict[int, int]
+    tick: int | None
+    end: End | None
 
 
-def encode_cursor(places: list[Place]) -> str:
+_encode = msgspec.msgpack.Encoder().encode
+_decode_first = msgspec.msgpack.Decoder(list[Place]).decode
+_decode_queries = msgspec.msgpack.Decoder(list[ContinuousQuery]).decode
+_decode_positions = msgspec.msgpack.Decoder(list[_Position]).decode
+
+
+class CursorWriter:
+    """Makes the cursors of one subscription: a program may take one after each result, of thousands of CQs."""
+
+    def __init__(self) -> None:
+        self._queries: Sequence[ContinuousQuery] = ()
+        self._text = _packed([], 6)
+        """The queries as they stand in a cursor; they hardly ever change."""
+
+    def write(self, places: Sequence[Place]) -> str:
+        """Return the cursor of these places."""
+        queries = [place.query for place in places]
+        if queries != self._queries:
+            self._queries, self._text = queries, _packed([_lasting(query) for query in queries], 6)
+        moving = [_Position(place.next, place.marks, place.tick, place.end) for place in places]
+        return f"{_FORM}{self._text}.{_packed(moving, 1)}"
+
+
+def encode_cursor(places: Sequence[Place]) -> str:
     """Return the cursor of these places.
 
     Example:
         >>> decode_cursor(encode_cursor([]))
         []
     """
-    packed = zlib.compress(_encoder.encode(places))
-    return _FORM + base64.urlsafe_b64encode(packed).decode().rstrip("=")
+    return CursorWriter().write(places)
 
 
 def decode_cursor(text: str) -> list[Place]:
@@ -58,11 +88,26 @@ def decode_cursor(text: str) -> list[Place]:
     Raises:
         BadCursor: The text was cut, changed, or made by something else.
     """
-    if not text.startswith(_FORM):
+    if not text.startswith((_FORM, _FIRST_FORM)):
         raise BadCursor("the text is no cursor", hint="Pass what Subscription.cursor gave.")
-    body = text.removeprefix(_FORM)
     try:
-        packed = base64.b64decode(body + "=" * (-len(body) % 4), altchars=b"-_", validate=True)
-        return _decoder.decode(zlib.decompress(packed))
+        if text.startswith(_FIRST_FORM):
+            return _decode_first(_unpacked(text.removeprefix(_FIRST_FORM)))
+        queries, _, positions = text.removeprefix(_FORM).partition(".")
+        pairs = zip(_decode_queries(_unpacked(queries)), _decode_positions(_unpacked(positions)), strict=True)
+        return [Place(query, at.next, at.marks, at.tick, at.end) for query, at in pairs]
     except (binascii.Error, ValueError, zlib.error, msgspec.DecodeError) as exc:
         raise BadCursor("the cursor was cut or changed", detail=f"{exc}.") from exc
+
+
+def _lasting(query: ContinuousQuery) -> ContinuousQuery:
+    """Return a CQ without what DESCRIBE tells of the moment, and without its text: the reader needs none of it."""
+    return msgspec.structs.replace(query, text=None, matches=None, last_match_at=None, quarantined=None)
+
+
+def _packed(values: Sequence[object], level: int) -> str:
+    return base64.urlsafe_b64encode(zlib.compress(_encode(values), level)).decode().rstrip("=")
+
+
+def _unpacked(text: str) -> bytes:
+    return zlib.decompress(base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True))

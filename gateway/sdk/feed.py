@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from gateway.sdk.cursor import Place, decode_cursor, encode_cursor, place_of
+from gateway.sdk.cursor import CursorWriter, Place, decode_cursor, place_of
 from gateway.sdk.reader import Reader
 from gateway.sdk.record import MATCH, Fields
 from gateway.sdk.results import ContinuousQuery, Digest, End, Match
@@ -55,6 +55,7 @@ class Feed:
         """Topic and partition → offset before which every record was fed to its readers."""
         self._records: deque[Fields] = deque()
         self._results = self._flow()
+        self._cursors = CursorWriter()
         self.ends: dict[str, End] = {reader.name: reader.end for reader in self._readers if reader.end is not None}
         """Name → end, of the CQs from which nothing more comes."""
 
@@ -103,7 +104,7 @@ class Feed:
 
     def cursor(self) -> str:
         """Return the cursor after the last result that was taken."""
-        return encode_cursor([reader.place(self._read) for reader in self._readers])
+        return self._cursors.write([reader.place(self._read) for reader in self._readers])
 
     def _flow(self) -> Iterator[Match | Digest | None]:
         while True:

@@ -68,12 +68,26 @@ def create_stream(name: str, columns: Mapping[str, str], options: Mapping[str, s
     return one(statements.create_stream(name, columns, {"topic": name, "format": "json", **options}))
 
 
-def described(queries: Iterable[str | ContinuousQuery]) -> Operation[list[ContinuousQuery]]:
-    """Describe CQs that are given by name; the others are known already."""
-    found = []
+def describing(queries: Iterable[str | ContinuousQuery]) -> list[str]:
+    """Return the statements that describe CQs which are given by name; the others are known already."""
+    return [f"DESCRIBE CQ {statements.quoted(each)}" for each in queries if isinstance(each, str)]
+
+
+def described(
+    queries: Iterable[str | ContinuousQuery], outcomes: Iterable[Reply | CommandRejected]
+) -> list[ContinuousQuery]:
+    """Return CQs, those that are given by name as they were described.
+
+    Raises:
+        CommandRejected: One is not there; the first of them in the order of the names.
+    """
+    found, left = [], iter(outcomes)
     for each in queries:
         if isinstance(each, str):
-            found.append((yield from describe(each)))
+            outcome = next(left)
+            if isinstance(outcome, CommandRejected):
+                raise outcome
+            found.append(outcome.query)
         else:
             found.append(each)
     return found

@@ -123,14 +123,17 @@ class Reader:
             read: Topic and partition → offset before which all records were fed; what is missing was not read.
         """
         topic = self._query.destination.topic
-        resume = {partition: max(offset, read.get((topic, partition), 0)) for partition, offset in self._next.items()}
-        # Parts of an unfinished digest are to be read again.
-        held = min(self._first_offset.values(), default=None)
-        if held is not None:
+        resume = self._next.copy()
+        for partition, offset in self._next.items():
+            if (reached := read.get((topic, partition), 0)) > offset:
+                resume[partition] = reached
+        if self._first_offset:
+            # Parts of an unfinished digest are to be read again.
+            held = min(self._first_offset.values())
             resume = {partition: min(offset, held) for partition, offset in resume.items()}
         if self.closing is not None:
             resume = self.closing.resume(resume)
-        return Place(query=self._query, next=resume, marks=dict(self._marks), tick=self._tick, end=self._end)
+        return Place(self._query, resume, self._marks.copy(), self._tick, self._end)
 
     @property
     def filtered(self) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from gateway.sdk.exchange import Exchange
 from gateway.sdk.feed import places
+from gateway.sdk.operations import describing
+from gateway.sdk.pipeline import Outcome, Pipeline
 from gateway.sdk.publisher import Publisher
 from gateway.sdk.results import ContinuousQuery, Reply
-from gateway.sdk.statements import quoted
 from gateway.sdk.subscription import Subscription
 
 __all__ = ["Session"]
@@ -50,6 +51,10 @@ class Session:
             self._bootstrap, self._extra, places(queries, cursor), skip_lost=skip_lost, describe=self.describe
         )
 
+    def many(self, texts: Iterable[str], take: Callable[[Outcome], None]) -> Pipeline:
+        """Return statements that go out at once, each with the client's own time to wait for its reply."""
+        return Pipeline(self.exchange, texts, take, timeout=self.timeout, progress=None)
+
     def describe(self, names: Sequence[str]) -> list[ContinuousQuery]:
         """Describe those of the subscriber's CQs that are still there.
 
@@ -57,10 +62,11 @@ class Session:
             TransportError: Kafka is not reached, or a reply did not come.
             Closed: The connections were closed.
         """
-        asked = self.exchange.submit([f"DESCRIBE CQ {quoted(name)}" for name in names], timeout=self.timeout)
-        while not all(pending.done for pending in asked):
+        outcomes: list[Outcome] = []
+        pipeline = self.many(describing(names), outcomes.append)
+        while not pipeline.advance():
             self.exchange.step(_STEP)
-        return [outcome.query for pending in asked if isinstance(outcome := pending.outcome(), Reply)]
+        return [outcome.query for outcome in outcomes if isinstance(outcome, Reply)]
 
     def close(self) -> None:
         """Close the connections; subscriptions are closed by themselves."""

@@ -32,6 +32,9 @@ class RoteGateway:
             self._producer.list_topics(topic, timeout=10)
         self.commands: list[dict[str, Any]] = []
         self._seen: set[str] = set()
+        self.together = 1
+        """So many commands must have come until any is answered."""
+        self._held: list[dict[str, Any]] = []
         self.published: list[dict[str, Any]] = []
         self._consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "rote"})
         self._consumer.assign(
@@ -77,7 +80,11 @@ class RoteGateway:
             again = fields["command_id"] in self._seen
             self._seen.add(fields["command_id"])
             if "mute" not in fields["text"] or again:
-                self._reply(fields)
+                self._held.append(fields)
+            if len(self._held) >= self.together:
+                for each in self._held:
+                    self._reply(each)
+                self._held.clear()
             self._producer.poll(0)
 
     def _reply(self, command: dict[str, Any]) -> None:
@@ -195,6 +202,24 @@ def test_results_come_once_until_the_end_and_from_a_cursor(rote: RoteGateway) ->
             rest = [match.offset for match in results if isinstance(match, Match)]
             assert "dropped" == results.ends["a"].reason
     assert [1, 2, 3] == [first.offset, *rest]
+
+
+def test_cqs_are_described_all_at_once(rote: RoteGateway) -> None:
+    """However many are followed, their descriptions are under way together; the first that is not there is told."""
+    names = [f"a{number}" for number in range(50)]
+
+    async def follow() -> None:
+        async with await aio.connect(rote.bootstrap, "alice") as client, await client.subscribe(*names) as results:
+            assert 50 == len(results.queries)
+
+    with connect(rote.bootstrap, "alice") as client:
+        known = client.create("a", "SELECT 1")
+        rote.together = 50
+        with client.subscribe(known, *names) as results:
+            assert 51 == len(results.queries)
+        asyncio.run(follow())
+        with pytest.raises(Conflict):
+            client.subscribe(*names[1:], "taken")
 
 
 def test_the_asyncio_twin_does_the_same(rote: RoteGateway) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import zlib
+
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.sdk.cursor import decode_cursor, encode_cursor, place_of
+from gateway.sdk.cursor import CursorWriter, decode_cursor, encode_cursor, place_of
 from gateway.sdk.errors import BadCursor
 from gateway.sdk.feed import Feed, places
 from gateway.sdk.reader import Reader
@@ -84,6 +88,28 @@ def test_cursor_keeps_every_position(marks: dict[int, int], tick: int | None, na
     assert [place] == decode_cursor(encode_cursor([place]))
 
 
+def test_a_cursor_of_the_form_before_goes_on() -> None:
+    """Programs have kept cursors that an earlier SDK gave them: this one is such."""
+    first = place_of(records.query("a", "d_1"))
+    first.marks, first.tick = {0: 7}, 1_000
+    packed = zlib.compress(msgspec.msgpack.encode([first]))
+    assert [first] == decode_cursor("1." + base64.urlsafe_b64encode(packed).decode().rstrip("="))
+
+
+def test_cursors_follow_what_changes() -> None:
+    """One writer's cursors have each the queries and positions of their moment; a CQ's text is in none of them."""
+    writer, place = CursorWriter(), place_of(records.query("a", "d_1", text="CREATE CQ a …"))
+    begun = writer.write([place])
+    place.next = {3: 9}
+    moved = writer.write([place])
+    place.query = records.query("a", "d_1", status="paused")
+    altered = writer.write([place])
+    found = [decode_cursor(text)[0] for text in (begun, moved, altered)]
+    assert [{3: 0}, {3: 9}, {3: 9}] == [each.next for each in found]
+    assert [None, None, "paused"] == [each.query.status for each in found]
+    assert found[0].query.text is None
+
+
 @given(st.data())
 def test_a_cursor_that_was_cut_or_changed_is_refused(data: st.DataObject) -> None:
     """Damage is a `BadCursor`, never another position."""
@@ -97,7 +123,7 @@ def test_a_cursor_that_was_cut_or_changed_is_refused(data: st.DataObject) -> Non
             continue
 
 
-@pytest.mark.parametrize("text", ["", "1.", "nonsense", "2.abc"])
+@pytest.mark.parametrize("text", ["", "1.", "nonsense", "2.abc", "2..", "3.abc"])
 def test_other_texts_are_no_cursors(text: str) -> None:
     """Whatever is not a cursor is refused by name."""
     with pytest.raises(BadCursor):
