@@ -12,9 +12,9 @@ from grouping.compiler.bound import Bound, Constant, Term, check_size, too_large
 from grouping.compiler.call import call, cast_type, function_name
 from grouping.compiler.constants import number, read_again, string
 from grouping.compiler.operands import apply, arithmetic, boolean, cases, cast, comparable, negative, text, unsupported
+from grouping.compiler.scope import Scope
 from grouping.compiler.select_text import FUNCTION_MARK, MAX_DEPTH
-from grouping.model.catalog import Stream
-from grouping.model.errors import InputError, near_name
+from grouping.model.errors import InputError
 from grouping.model.expression import Column
 
 __all__ = ["Binder"]
@@ -56,14 +56,13 @@ _REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
 
 
 class Binder:
-    """Binds the expressions of one query over one stream."""
+    """Binds the expressions of one SELECT."""
 
-    def __init__(self, stream: Stream, qualifiers: frozenset[str]) -> None:
-        self.stream = stream
-        self._qualifiers = qualifiers
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
         self._depth = 0
         self._copied = 0
-        self._columns: dict[str, Column] = {}
+        self._columns: dict[tuple[str, str], Bound] = {}
 
     def bind(self, node: exp.Expr) -> Bound:
         """Return the bound tree of an expression.
@@ -92,31 +91,31 @@ class Binder:
             raise unsupported(*_REFUSED.get(kind, (f'"{name.upper()}"', "It is no operator that a query may use.")))
         return method(self, node)
 
-    def _column(self, node: exp.Column) -> Column:
+    def _column(self, node: exp.Column) -> Bound:
         self.check_qualifier(node)
         if not isinstance(node.this, exp.Identifier):
             raise unsupported(*_REFUSED[exp.Star])
-        name = node.name
-        column = self._columns.get(name)
+        key = (_qualifier(node), node.name)
+        column = self._columns.get(key)
         if column is None:
-            found = self.stream.column(name)
-            column = self._columns[name] = Column(found.name, found.type)
+            column = self._columns[key] = self.scope.column(*key)
+        if not isinstance(column, Column):
+            self._copied = check_size(column, 1, self._copied)
         return column
 
+    def shown_name(self, node: exp.Column) -> str:
+        """Return a column's name as its source shows it."""
+        return self.scope.shown(_qualifier(node), node.name)
+
     def check_qualifier(self, node: exp.Column) -> None:
-        """Refuse a column whose qualifier is not the stream's name or alias."""
-        qualifier = ".".join(part.name for part in node.parts[:-1])
-        if not qualifier or qualifier.casefold() in self._qualifiers:
+        """Refuse a column whose qualifier is no source's name or alias."""
+        qualifier = _qualifier(node)
+        if not qualifier or self.scope.names(qualifier):
             return
-        first = node.parts[0].name.casefold()
-        if first in self._qualifiers or any(column.name.casefold() == first for column in self.stream.columns):
+        first = node.parts[0].name
+        if self.scope.names(first) or any(source.find(first.casefold()) for source in self.scope.sources):
             raise unsupported("a nested column", f'"{qualifier}" is no stream, and columns have scalar types.')
-        raise InputError(
-            f'column "{qualifier}.{node.name}" does not exist',
-            code="unknown-column",
-            detail=f'The query is over "{self.stream.name}" only.',
-            hint=near_name(qualifier, self._qualifiers),
-        )
+        self.scope.column(qualifier, node.name)
 
     def _literal(self, node: exp.Expr) -> Constant:
         position = node.meta.get("start")
@@ -294,3 +293,8 @@ class Binder:
         exp.Anonymous: _function,
     }
     """How each kind of node is bound, besides comparisons and arithmetic."""
+
+
+def _qualifier(node: exp.Column) -> str:
+    """Return what stands before a column's last dot."""
+    return ".".join(part.name for part in node.parts[:-1])

@@ -37,7 +37,9 @@ class Stage(NamedTuple):
 
 def _planned(draft: Draft) -> Draft:
     query = plan(draft.text, draft.catalog)
-    return draft._replace(stream=query.stream, where=query.where, items=query.items)
+    return draft._replace(
+        stream=query.stream, where=query.where, items=query.items, computation=query.computation, reads=query.reads
+    )
 
 
 def _normalized(draft: Draft) -> Draft:
@@ -62,7 +64,7 @@ def _lifted(draft: Draft) -> Draft:
 
 
 def _rendered(draft: Draft) -> Draft:
-    return draft._replace(signature=render(draft.stream.name, draft.expressions))
+    return draft._replace(signature=render(draft.stream.name, draft.expressions, draft.computation))
 
 
 STAGES = (
@@ -122,15 +124,15 @@ def stage_texts(select: str, catalog: Catalog) -> Iterator[tuple[str, str]]:
 
 def finish(draft: Draft) -> CompiledQuery:
     """Return a query's group, row and SELECT list, their ids made."""
-    stream = draft.stream
-    group = group_id(stream.stream_id, draft.signature)
+    stream, computation = draft.stream, draft.computation
+    group = group_id(computation.computation_id if computation else stream.stream_id, draft.signature)
     select_id = "s" + hashlib.blake2b(msgspec.json.encode(draft.select), digest_size=12).hexdigest()
-    group_plan = GroupPlan(group, stream.stream_id, draft.signature, draft.expressions)
+    group_plan = GroupPlan(group, stream.stream_id, draft.signature, draft.expressions, computation)
     return CompiledQuery(group_plan, draft.row, SelectList(select_id, draft.select))
 
 
 def compile_select(select: str, catalog: Catalog) -> CompiledQuery:
-    """Compile a SELECT over one stream of the catalog.
+    """Compile a SELECT over a stream of the catalog, with the tables that are joined.
 
     Raises:
         InputError: With the code of contract §3 that says what is wrong with it.

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from grouping.compiler.bound import Bound, Constant
 from grouping.compiler.plan import BoundItem
 from grouping.model.catalog import Catalog, Stream
+from grouping.model.computation import Computation
 from grouping.model.expression import Expression
 from grouping.model.group import ConstantRow, SelectItem
 
@@ -25,6 +26,10 @@ class Draft(NamedTuple):
     where: Bound | None = None
     items: tuple[BoundItem, ...] = ()
     """The SELECT list; `normalize` brings it into the one form too."""
+    computation: Computation | None = None
+    """What joins tables with the stream; None for a stream alone."""
+    reads: frozenset[str] = frozenset()
+    """The views that the query names, and those that these read."""
     conjuncts: tuple[Bound, ...] = ()
     """By `normalize`, constants in place; put in order by `order`."""
     ties: bool = False

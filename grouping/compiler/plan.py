@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import msgspec
 from sqlglot import exp
 
 from grouping.compiler.bind import Binder
-from grouping.compiler.bound import Bound
+from grouping.compiler.bound import Bound, Constant, Term, too_large
+from grouping.compiler.from_clause import Derived, Relation, read_from
 from grouping.compiler.operands import boolean, unsupported
 from grouping.compiler.select_text import read_select
 from grouping.model.catalog import Catalog, Stream
+from grouping.model.computation import Computation
 from grouping.model.errors import InputError
-from grouping.model.expression import Column
+from grouping.model.table import Table
+from grouping.model.view import View
 
 __all__ = ["BoundItem", "BoundQuery", "plan"]
 
@@ -26,17 +30,20 @@ class BoundItem(NamedTuple):
 
 
 class BoundQuery(NamedTuple):
-    """A SELECT over one stream, its names looked up."""
+    """A SELECT, its names looked up."""
 
     stream: Stream
     where: Bound | None
     items: tuple[BoundItem, ...]
+    computation: Computation | None = None
+    """What joins tables with the stream; None for a stream alone."""
+    reads: frozenset[str] = frozenset()
+    """The tables and views that it names, by their names as they were created; views that these read included."""
 
 
 _PARTS = {
     "with_": ("WITH", "Common table expressions are not kept running."),
     "distinct": ("DISTINCT", "Each event is a result of its own."),
-    "joins": ("a join", "A query is over one stream."),
     "laterals": ("LATERAL VIEW", "A query is over one stream."),
     "group": ("GROUP BY", "Aggregates are not kept running."),
     "having": ("HAVING", "Aggregates are not kept running."),
@@ -52,46 +59,75 @@ _PARTS = {
 }
 """The parts of a SELECT that are refused, and why."""
 
-_KEPT = frozenset(("expressions", "from_", "where"))
+_KEPT = frozenset(("expressions", "from_", "where", "joins"))
+_DEEPEST = 32
+"""So many views and subqueries may stand within one another."""
 
 
 def plan(select: str, catalog: Catalog) -> BoundQuery:
-    """Return what a SELECT means over the streams that there are.
+    """Return what a SELECT means over the streams, tables and views that there are.
 
     Raises:
         InputError: With the code of contract §3 that says what is wrong.
     """
-    tree = read_select(select)
-    for name, value in tree.args.items():
-        if value and name not in _KEPT:
-            raise unsupported(*_PARTS.get(name, (name.strip("_").upper(), "It is no part of a standing query.")))
-    stream, qualifiers = _stream(tree, catalog)
-    binder = Binder(stream, qualifiers)
-    where = tree.args.get("where")
-    condition = boolean(binder.bind(where.this), "WHERE") if where else None
-    return BoundQuery(stream, condition, _items(tree.expressions, binder))
+    planner = _Planner(catalog)
+    derived = planner.select(read_select(select))
+    if isinstance(derived.base, Table):
+        raise unsupported("a table without a stream", "Results come with events.", "Join it with a stream.")
+    where = derived.where
+    condition = where[0] if len(where) == 1 else Term("and", where, "BOOLEAN") if where else None
+    items = tuple(BoundItem(name, value) for name, value in derived.columns)
+    computation = derived.scope.computation if derived.scope else None
+    return BoundQuery(derived.base, condition, items, computation, frozenset(planner.reads))
 
 
-def _stream(tree: exp.Select, catalog: Catalog) -> tuple[Stream, frozenset[str]]:
-    """Return the stream after FROM, and the names that may stand before its columns' dots."""
-    source = tree.args.get("from_")
-    if source is None:
-        raise InputError(
-            "the SELECT has no FROM", code="syntax-error", detail="It is over no stream.", hint="Name a stream."
-        )
-    table = source.this
-    if isinstance(table, exp.Subquery):
-        raise unsupported("a subquery", "FROM names one stream.")
-    if not isinstance(table, exp.Table) or not all(isinstance(part, exp.Identifier) for part in table.parts):
-        raise unsupported("a table function", "FROM names one stream.")
-    for name, value in table.args.items():
-        if value and name not in ("this", "db", "catalog", "alias"):
-            raise unsupported(f"{name.strip('_').upper()} after FROM", "FROM names one stream.")
-    stream = catalog.stream(".".join(part.name for part in table.parts))
-    alias = table.args.get("alias")
-    if alias is not None and alias.args.get("columns"):
-        raise unsupported("renaming columns after FROM", "An alias names the stream only.")
-    return stream, frozenset((alias.name.casefold() if alias is not None else stream.name.casefold(),))
+class _Planner:
+    """Plans a SELECT with the views and subqueries within it."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._depth = 0
+        self.reads: set[str] = set()
+
+    def select(self, tree: exp.Select) -> Derived:
+        """Return what one SELECT is."""
+        for name, value in tree.args.items():
+            if value and name not in _KEPT:
+                raise unsupported(*_PARTS.get(name, (name.strip("_").upper(), "It is no part of a standing query.")))
+        found = read_from(tree, self._catalog, self._derive)
+        names = found.scope_alone() if isinstance(found, Relation) else found
+        base, scope = (found.base, None) if isinstance(found, Relation) else (found.stream, found)
+        assert base is not None, "a scope that is no table's is a stream's"
+        binder = Binder(names)
+        where = tree.args.get("where")
+        condition = (boolean(binder.bind(where.this), "WHERE"),) if where else ()
+        items = _items(tree.expressions, binder)
+        return Derived(base, scope, (*names.where, *condition), tuple((item.name, item.value) for item in items))
+
+    def _derive(self, nested: exp.Select | View) -> Derived:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise too_large(f"more than {_DEEPEST} views and subqueries stand within one another")
+        try:
+            if isinstance(nested, exp.Select):
+                return self.select(nested)
+            self.reads.add(nested.name)
+            return _placeless(self.select(read_select(nested.select)))
+        finally:
+            self._depth -= 1
+
+
+def _placeless(derived: Derived) -> Derived:
+    """Return a view's plan with literals that have no place in the text of the query that reads it."""
+
+    def placeless(bound: Bound) -> Bound:
+        if isinstance(bound, Constant):
+            members = tuple(msgspec.structs.replace(member, position=None) for member in bound.members)
+            return msgspec.structs.replace(bound, position=None, members=members)
+        return Term(bound.op, tuple(map(placeless, bound.args)), bound.type) if isinstance(bound, Term) else bound
+
+    columns = tuple((name, placeless(value)) for name, value in derived.columns)
+    return derived._replace(where=tuple(map(placeless, derived.where)), columns=columns)
 
 
 def _items(expressions: Iterable[exp.Expr], binder: Binder) -> tuple[BoundItem, ...]:
@@ -121,10 +157,12 @@ def _item(expression: exp.Expr, binder: Binder) -> Iterable[BoundItem]:
             raise unsupported("* with EXCEPT or REPLACE", "* stands for all columns.", "Name the columns.")
         if isinstance(expression, exp.Column):
             binder.check_qualifier(expression)
-        return [BoundItem(column.name, Column(column.name, column.type)) for column in binder.stream.columns]
+        qualifier = expression.table if isinstance(expression, exp.Column) else ""
+        return [BoundItem(name, value) for name, value in binder.scope.star(qualifier)]
     if isinstance(expression, exp.Alias):
         return [BoundItem(expression.alias, binder.bind(expression.this))]
     value = binder.bind(expression)
-    if not isinstance(value, Column):
+    column = expression.unnest()
+    if not isinstance(column, exp.Column):
         raise unsupported("an expression without an alias", "A result needs a name for it.", "Add AS and a name.")
-    return [BoundItem(value.name, value)]
+    return [BoundItem(binder.shown_name(column), value)]

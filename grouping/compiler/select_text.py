@@ -60,7 +60,7 @@ def read_select(text: str) -> exp.Select:
         _check_brackets(tokens, text)
         _check_angles(tokens)
         _check_depth(tokens)
-        trees = _DIALECT.parser().parse(_stream_as_one(_marked(tokens), text), text)
+        trees = _DIALECT.parser().parse(_names_as_one(_marked(tokens), text), text)
     except ParseError as error:
         raise _syntax_error(error) from None
     except SqlglotError:
@@ -181,24 +181,36 @@ def _has_within(tokens: Sequence[Token], opening: int, word: TokenType | None) -
     return False
 
 
-def _stream_as_one(tokens: list[Token], text: str) -> list[Token]:
-    """Return the tokens with a bare stream name such as ``eu.quotes-1`` made one quoted name."""
-    depth = 0
-    for i, token in enumerate(tokens):
-        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
-        if depth == 0 and _begins_from(tokens, i):
-            break
-    else:
-        return tokens
-    first = last = i + 1
+def _names_as_one(tokens: list[Token], text: str) -> list[Token]:
+    """Return the tokens with bare names after FROM and JOIN, such as ``eu.quotes-1``, each made one quoted name."""
+    joined: list[Token] = []
+    within: list[bool] = []  # by parenthesis that is open: whether it holds a subquery
+    place = 0
+    while place < len(tokens):
+        token = tokens[place]
+        joined.append(token)
+        place += 1
+        if token.token_type is TokenType.L_PAREN:
+            within.append(place < len(tokens) and tokens[place].token_type is TokenType.SELECT)
+        elif token.token_type is TokenType.R_PAREN and within:
+            within.pop()
+        elif (not within or within[-1]) and (token.token_type is TokenType.JOIN or _begins_from(tokens, place - 1)):
+            last = _end_of_name(tokens, place, text)
+            if last - place > 1:
+                name = text[tokens[place].start : tokens[last - 1].end + 1]
+                joined.append(_renamed(tokens[place], TokenType.IDENTIFIER, name))
+                place = last
+    return joined
+
+
+def _end_of_name(tokens: Sequence[Token], first: int, text: str) -> int:
+    """Return the place behind the tokens that stand together as one bare name."""
+    last = first
     while last < len(tokens) and _of_name(text[tokens[last].start : tokens[last].end + 1]):
         last += 1
         if last < len(tokens) and tokens[last].start != tokens[last - 1].end + 1:
             break
-    if last - first < 2:
-        return tokens
-    name = text[tokens[first].start : tokens[last - 1].end + 1]
-    return [*tokens[:first], _renamed(tokens[first], TokenType.IDENTIFIER, name), *tokens[last:]]
+    return last
 
 
 def _begins_from(tokens: Sequence[Token], place: int) -> bool:

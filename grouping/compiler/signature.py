@@ -8,10 +8,11 @@ from datetime import date
 from typing import Any
 
 from grouping.compiler.bound import Bound, Constant, Term
+from grouping.model.computation import Computation
 from grouping.model.errors import InternalError
-from grouping.model.expression import Call, Column, Expression, Slot
+from grouping.model.expression import Call, Column, Expression, Slot, Value, joined_name, source_of
 
-__all__ = ["order", "render", "render_name", "render_part", "shape"]
+__all__ = ["order", "render", "render_joins", "render_name", "render_part", "shape"]
 
 _RANKS = {"=": 0, "in": 1, "<": 2, "<=": 2, ">": 2, ">=": 2}
 _COMMUTING = frozenset(("=", "<>", "<=>"))
@@ -50,7 +51,7 @@ class _Orderer:
     def canonical(self, bound: Bound) -> tuple[Bound, Key]:
         """Return a part in canonical order with its key."""
         if isinstance(bound, Column):
-            return bound, (9, "", render_name(bound.name), ())
+            return bound, (9, "", _render_column(bound.name), ())
         if isinstance(bound, Constant):
             return bound, (10, "", ":c", (_constant_key(bound),))
         parts = [self.canonical(argument) for argument in bound.args]
@@ -125,7 +126,7 @@ def shape(op: str, args: list[str], inner: list[str], kind: str) -> str:
     return f"{op}({', '.join(args)})"
 
 
-def render(stream: str, conjuncts: Iterable[Expression]) -> str:
+def render(stream: str, conjuncts: Iterable[Expression], computation: Computation | None = None) -> str:
     """Return the signature of canonical conjuncts over a stream.
 
     Example:
@@ -134,7 +135,7 @@ def render(stream: str, conjuncts: Iterable[Expression]) -> str:
         'SELECT … FROM quotes WHERE price < :c0'
     """
     parts = list(conjuncts)
-    head = f"SELECT … FROM {render_name(stream)}"
+    head = f"SELECT … FROM {render_name(stream)}{render_joins(computation)}"
     if not parts:
         return head
     return f"{head} WHERE {render_part(parts[0] if len(parts) == 1 else Call('and', tuple(parts), 'BOOLEAN'))}"
@@ -149,5 +150,24 @@ def render_part(expression: Expression, constants: Sequence[str] = ()) -> str:
             inner = [argument.op if isinstance(argument, Call) else "" for argument in args]
             return shape(op, [render_part(argument, constants) for argument in args], inner, kind)
         case Column(name):
-            return render_name(name)
-    raise InternalError(f"a constant was not lifted: {expression}")
+            return _render_column(name)
+        case Value(value):
+            return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value).upper()
+    raise InternalError(f"not an expression: {expression}")
+
+
+def _render_column(name: str) -> str:
+    prefix, column = source_of(name)
+    return f"{render_name(prefix)}.{render_name(column)}" if prefix else render_name(column)
+
+
+def render_joins(computation: Computation | None) -> str:
+    """Return what joins tables with the stream, as SQL; prefixes stand for aliases."""
+    text = ""
+    for join in computation.joins if computation else ():
+        equal = [
+            f"{render_part(key.left)} = {_render_column(joined_name(join.prefix, key.column))}" for key in join.keys
+        ]
+        conditions = [*equal, *map(render_part, join.rest)]
+        text += f" {'LEFT ' * join.outer}JOIN {render_name(join.prefix)} ON {' AND '.join(conditions)}"
+    return text

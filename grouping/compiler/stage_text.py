@@ -11,7 +11,7 @@ from datetime import date
 
 from grouping.compiler.bound import Bound, Constant, Term
 from grouping.compiler.draft import Draft
-from grouping.compiler.signature import render_name, render_part, shape
+from grouping.compiler.signature import render_joins, render_name, render_part, shape
 from grouping.model.expression import Call, Column, Expression, Slot, Value
 from grouping.model.group import ConstantRow, ConstantValue
 
@@ -25,7 +25,8 @@ _MOST_CHARACTERS = 50_000
 def planned_text(draft: Draft) -> str:
     """Return what `plan` made: names looked up, constants read as what stands beside them."""
     where = [] if draft.where is None else ["WHERE", *_indented(_tree(draft.where))]
-    return _text([f"FROM {render_name(draft.stream.name)}", *where, *_items(draft.items)])
+    joins = render_joins(draft.computation)
+    return _text([f"FROM {render_name(draft.stream.name)}{joins}", *where, *_items(draft.items)])
 
 
 def normalized_text(draft: Draft) -> str:

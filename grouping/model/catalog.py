@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from grouping.model.errors import InputError, near_name
 from grouping.model.wording import are, listed
+
+if TYPE_CHECKING:
+    from grouping.model.table import Table
+    from grouping.model.view import View
 
 __all__ = ["RECORD_FIELDS", "Catalog", "Stream", "StreamColumn"]
 
@@ -110,10 +115,22 @@ class Stream(msgspec.Struct, frozen=True):
 
 
 class Catalog:
-    """The live streams by name; names are not case-sensitive."""
+    """The live streams, tables and views by name; names are not case-sensitive, and one is of one of them."""
 
-    def __init__(self, streams: Iterable[Stream] = ()) -> None:
+    def __init__(
+        self, streams: Iterable[Stream] = (), tables: Iterable[Table] = (), views: Iterable[View] = ()
+    ) -> None:
         self._by_name = {stream.name.casefold(): stream for stream in streams}
+        self._others: dict[str, Table | View] = {each.name.casefold(): each for each in tables}
+        self._others |= {each.name.casefold(): each for each in views}
+
+    def source(self, name: str) -> Stream | Table | View:
+        """Return what a query reads from: the stream, table or view of that name.
+
+        Raises:
+            InputError: ``unknown-stream``, with a near name.
+        """
+        return self._others.get(name.casefold()) or self.stream(name)
 
     def stream(self, name: str) -> Stream:
         """Return the live stream of that name.
@@ -123,7 +140,7 @@ class Catalog:
         """
         stream = self._by_name.get(name.casefold())
         if stream is None:
-            names = sorted(stream.name for stream in self._by_name.values())
+            names = sorted(each.name for each in (*self._by_name.values(), *self._others.values()))
             raise InputError(
                 f'stream "{name}" does not exist',
                 code="unknown-stream",

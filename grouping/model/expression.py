@@ -10,7 +10,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-__all__ = ["Call", "Column", "Expression", "Slot", "Value", "walk"]
+__all__ = ["Call", "Column", "Expression", "Slot", "Value", "joined_name", "source_of", "walk"]
+
+_SEPARATOR = "\x1f"
+"""Between what a table is called in a computation and its column: no name holds a control character."""
 
 Scalar = str | int | float | bool | None
 
@@ -19,7 +22,7 @@ class Column(msgspec.Struct, frozen=True, tag="column", tag_field="node"):
     """A column of the stream, or one of the source record's own fields (`_key`, `_time`, `_partition`, `_offset`)."""
 
     name: str
-    """As the stream declares it."""
+    """As the stream declares it; of a table that is joined, as `joined_name` makes it."""
     type: str
 
 
@@ -51,6 +54,22 @@ class Call(msgspec.Struct, frozen=True, tag="call", tag_field="node"):
 
 
 Expression = Column | Slot | Value | Call
+
+
+def joined_name(prefix: str, column: str) -> str:
+    """Return the name that a table's column has within a computation."""
+    return f"{prefix}{_SEPARATOR}{column}"
+
+
+def source_of(name: str) -> tuple[str, str]:
+    """Return what stands before the dot of a column's name, "" for a column of the stream, and its own name.
+
+    Example:
+        >>> source_of(joined_name("profiles", "industry")), source_of("symbol")
+        (('profiles', 'industry'), ('', 'symbol'))
+    """
+    prefix, _, column = name.rpartition(_SEPARATOR)
+    return prefix, column
 
 
 def walk(expression: Expression) -> Iterator[Expression]:

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
+from grouping.model.computation import Computation
 from grouping.model.expression import Expression
 from grouping.model.query import ChangeBased, CronBased, DigestClause, TimerBased, Trigger
 
@@ -32,7 +33,7 @@ ConstantValue = str | bool | int | float | Decimal | date | datetime | tuple[Any
 """A lifted constant; a tuple is the sorted, repetition-free set of an IN (its None, if any, last)."""
 
 
-class GroupPlan(msgspec.Struct, frozen=True):
+class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     """What Spark runs for a group: the signature's predicate, its constants lifted out."""
 
     group_id: str
@@ -40,6 +41,8 @@ class GroupPlan(msgspec.Struct, frozen=True):
     signature: str
     conjuncts: tuple[Expression, ...]
     """A row matches when every one is TRUE; none for a query without WHERE. In canonical order."""
+    computation: Computation | None = None
+    """What makes the rows of the stream's events and of tables; None where they are the events."""
 
 
 class SelectItem(msgspec.Struct, frozen=True):

@@ -1,0 +1,300 @@
+"""FROM and JOIN: streams, tables, views and subqueries become one scope and at most one computation.
+
+A view or a subquery is inlined: its columns stand for what it selects, and its WHERE is asked for besides. So a query
+is the same, in the same group, whether it names a view, nests it or is written out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from sqlglot import exp
+
+from grouping.compiler.bind import Binder
+from grouping.compiler.bound import Bound, Constant, Term, nodes
+from grouping.compiler.constants import settle
+from grouping.compiler.normalize import normalize
+from grouping.compiler.operands import boolean, comparable, unsupported
+from grouping.compiler.scope import Scope, Source, stream_source
+from grouping.compiler.signature import order
+from grouping.functions.functions import family
+from grouping.model.catalog import Catalog, Stream
+from grouping.model.computation import Computation, Join, JoinKey, computation_id
+from grouping.model.errors import InputError
+from grouping.model.expression import Column, joined_name, source_of
+from grouping.model.table import Table
+from grouping.model.view import View
+
+__all__ = ["Derived", "Relation", "read_from"]
+
+
+class Derived(NamedTuple):
+    """A view or a subquery, planned: what it selects, and from where."""
+
+    base: Stream | Table
+    scope: Scope | None
+    """Of a stream's events; None over a table alone."""
+    where: tuple[Bound, ...]
+    columns: tuple[tuple[str, Bound], ...]
+
+
+class Relation(NamedTuple):
+    """One thing after FROM or JOIN, before it is joined with anything."""
+
+    base: Stream | Table
+    source: Source
+    where: tuple[Bound, ...] = ()
+    scope: Scope | None = None
+    """That of a derived one over a stream's events."""
+
+    def scope_alone(self) -> Scope:
+        """Return what the expressions of a SELECT over a table alone may name."""
+        return Scope(None, (self.source,), where=self.where)
+
+
+Derive = Callable[[exp.Select | View], Derived]
+"""Plans a view or a subquery."""
+
+_SIDES = {
+    "RIGHT": "RIGHT JOIN",
+    "FULL": "FULL JOIN",
+}
+
+
+def read_from(tree: exp.Select, catalog: Catalog, derive: Derive) -> Scope | Relation:
+    """Return what a SELECT is over: a stream's events with what is joined, or a table alone.
+
+    Raises:
+        InputError: ``unknown-stream``, ``unknown-column``, ``type-mismatch``; ``unsupported-query`` for joins that are
+            not kept running.
+    """
+    source = tree.args.get("from_")
+    if source is None:
+        raise InputError(
+            "the SELECT has no FROM", code="syntax-error", detail="It is over no stream.", hint="Name a stream."
+        )
+    first = _relation(source.this, catalog, derive)
+    joins = tree.args.get("joins") or []
+    if isinstance(first.base, Table):
+        if joins:
+            raise unsupported(
+                "a join that begins with a table", "Events come from a stream.", "Let the stream stand first."
+            )
+        return first
+    if first.scope is None:
+        scope = Scope(first.base, (first.source,), where=first.where)
+    else:
+        scope = first.scope._replace(sources=(first.source,), where=first.where)
+    for join in joins:
+        scope = _joined(scope, join, catalog, derive)
+    return scope
+
+
+def _relation(node: exp.Expr, catalog: Catalog, derive: Derive) -> Relation:
+    """Return what one thing after FROM or JOIN is."""
+    if isinstance(node, exp.Subquery):
+        select = node.this
+        if not isinstance(select, exp.Select):
+            raise unsupported("a subquery of that kind", "FROM takes a SELECT in parentheses.")
+        return _derived(derive(select), _alias(node) or "the subquery", "Subquery")
+    if not isinstance(node, exp.Table) or not all(isinstance(part, exp.Identifier) for part in node.parts):
+        raise unsupported("a table function", "FROM names streams, tables and views.")
+    for name, value in node.args.items():
+        if value and name not in ("this", "db", "catalog", "alias", "joins"):
+            raise unsupported(f"{name.strip('_').upper()} after FROM", "FROM names streams, tables and views.")
+    alias = _alias(node)
+    base = catalog.source(".".join(part.name for part in node.parts))
+    if isinstance(base, View):
+        return _derived(derive(base), alias or base.name, "View")
+    if isinstance(base, Table):
+        return Relation(base, _table_source(base, base.name, alias))
+    return Relation(base, stream_source(base, alias))
+
+
+def _alias(node: exp.Expr) -> str | None:
+    alias = node.args.get("alias")
+    if alias is not None and alias.args.get("columns"):
+        raise unsupported("renaming columns after FROM", "An alias names the source only.")
+    return alias.name if alias is not None else None
+
+
+def _derived(derived: Derived, name: str, kind: str) -> Relation:
+    columns = {shown.casefold(): (shown, value) for shown, value in derived.columns}
+    return Relation(derived.base, Source(name, columns, {}, kind), derived.where, derived.scope)
+
+
+def _table_source(table: Table, prefix: str, alias: str | None) -> Source:
+    columns = {
+        column.name.casefold(): (column.name, Column(joined_name(prefix, column.name), column.type))
+        for column in table.columns
+    }
+    return Source(alias or table.name, columns, {}, "Table")
+
+
+# -- joins -------------------------------------------------------------------------------------------------------------
+
+
+def _joined(scope: Scope, node: exp.Join, catalog: Catalog, derive: Derive) -> Scope:
+    """Return the scope with one more table."""
+    outer = _check_kind(node)
+    right = _relation(node.this, catalog, derive)
+    if not isinstance(right.base, Table):
+        raise unsupported(
+            "a join of two streams",
+            f'"{right.source.name}" is a stream, and joins in time are not kept running.',
+            "A stream is joined with tables.",
+        )
+    table, prefix = right.base, _free_prefix(scope, right.base.name)
+    if prefix != table.name:
+        right = _renamed(right, table.name, prefix)
+    if any(right.source.name.casefold() == source.name.casefold() for source in scope.sources):
+        raise InputError(
+            f'"{right.source.name}" names two sources',
+            code="syntax-error",
+            detail="A column could not say which of them it is of.",
+            hint="Give one of them an alias.",
+        )
+    conditions, merged = _conditions(scope, right, node)
+    keys, rest = _cut(conditions, prefix)
+    if not keys:
+        raise unsupported(
+            "a join without an equality",
+            f'ON must say which column of "{right.source.name}" equals what stands left of it.',
+        )
+    single = {key.column for key in keys} >= set(table.key)
+    free = tuple(part for part in rest if not _has_constants(part))
+    bound = tuple(part for part in rest if _has_constants(part))
+    source = right.source._replace(merged=merged)
+    if outer and bound:
+        if not single:
+            raise unsupported(
+                "a constant in ON of a LEFT JOIN that meets several rows",
+                f'The equalities do not name the whole PRIMARY KEY of "{table.name}".',
+                "Join by the primary key, or leave LEFT out.",
+            )
+        source = _conditional(source, (*free, *bound))
+        free = bound = ()
+    elif not outer and single:
+        free, bound = (), (*free, *bound)
+    joins = (*(scope.computation.joins if scope.computation else ()), _join(table, prefix, keys, outer, free, single))
+    assert scope.stream is not None, "a stream stands first"
+    stream_id = scope.stream.stream_id
+    computation = Computation(computation_id(stream_id, joins), stream_id, joins)
+    return scope._replace(
+        sources=(*scope.sources, source), computation=computation, where=(*scope.where, *(() if outer else bound))
+    )
+
+
+def _join(table: Table, prefix: str, keys: list[JoinKey], outer: bool, rest: tuple[Bound, ...], single: bool) -> Join:
+    ordered = tuple(map(settle, order(rest)[0]))
+    return Join(table.table_id, prefix, tuple(keys), outer, ordered, single)
+
+
+def _check_kind(node: exp.Join) -> bool:
+    """Tell whether a join is a LEFT one; refuse those that are none of the two."""
+    side, kind, method = (str(node.args.get(name) or "").upper() for name in ("side", "kind", "method"))
+    if method or kind not in ("", "INNER", "OUTER"):
+        what = f"{method or kind} JOIN"
+        raise unsupported(what if what != "CROSS JOIN" else "a join without an equality", "ON says what is joined.")
+    if side in _SIDES:
+        raise unsupported(_SIDES[side], "A result belongs to an event of the stream.", "Use JOIN or LEFT JOIN.")
+    if not node.args.get("on") and not node.args.get("using"):
+        raise unsupported("a join without an equality", "ON or USING says what is joined.", "Add ON.")
+    return side == "LEFT"
+
+
+def _free_prefix(scope: Scope, name: str) -> str:
+    taken = {join.prefix for join in scope.computation.joins} if scope.computation else set()
+    number, prefix = 1, name
+    while prefix in taken:
+        number += 1
+        prefix = f"{name} {number}"
+    return prefix
+
+
+def _renamed(relation: Relation, old: str, new: str) -> Relation:
+    """Return a relation over a table whose columns go by another prefix, since the table is joined twice."""
+
+    def renamed(bound: Bound) -> Bound:
+        if isinstance(bound, Column):
+            prefix, name = source_of(bound.name)
+            return Column(joined_name(new, name), bound.type) if prefix == old else bound
+        if isinstance(bound, Term):
+            return Term(bound.op, tuple(map(renamed, bound.args)), bound.type)
+        return bound
+
+    columns = {name: (shown, renamed(value)) for name, (shown, value) in relation.source.columns.items()}
+    return relation._replace(
+        source=relation.source._replace(columns=columns), where=tuple(map(renamed, relation.where))
+    )
+
+
+def _conditions(scope: Scope, right: Relation, node: exp.Join) -> tuple[list[Bound], frozenset[str]]:
+    """Return the conjuncts of ON or USING with those of a subquery on the right, and the columns that USING names."""
+    both = scope._replace(sources=(*scope.sources, right.source))
+    conditions: list[Bound] = list(right.where)
+    using = node.args.get("using") or []
+    for identifier in using:
+        left = scope.column("", identifier.name)
+        found = right.source.find(identifier.name.casefold())
+        if found is None:
+            both.column(right.source.name, identifier.name)  # says what there is instead
+        assert found is not None
+        conditions += normalize(Term("=", comparable((left, found)), "BOOLEAN"))
+    condition = node.args.get("on")
+    if condition is not None:
+        conditions += normalize(boolean(Binder(both).bind(condition), "ON"))
+    return conditions, frozenset(identifier.name.casefold() for identifier in using)
+
+
+def _cut(conditions: Iterable[Bound], prefix: str) -> tuple[list[JoinKey], tuple[Bound, ...]]:
+    """Cut the conjuncts of ON into equalities by which rows are looked up, in one order, and the others."""
+    keys: dict[str, JoinKey] = {}
+    rest: list[Bound] = []
+    for condition in conditions:
+        key = _key(condition, prefix)
+        if key is None or key.column in keys:
+            rest.append(condition)
+        else:
+            keys[key.column] = key
+    return [keys[column] for column in sorted(keys)], tuple(rest)
+
+
+def _key(condition: Bound, prefix: str) -> JoinKey | None:
+    """Return an equality of a column of the table with what stands left of it, None for any other conjunct."""
+    match condition:
+        case Term("=", (one, other)):
+            for mine, theirs in ((one, other), (other, one)):
+                if not isinstance(mine, Column) or source_of(mine.name)[0] != prefix or _names(theirs, prefix):
+                    continue
+                if not any(isinstance(node, Column) for node in nodes(theirs)):
+                    continue
+                _check_types(theirs.type, mine.type)
+                return JoinKey(settle(theirs), source_of(mine.name)[1], mine.type)
+    return None
+
+
+def _check_types(left: str, column: str) -> None:
+    exact = [kind for kind in (left, column) if family(kind) == "number" and kind not in ("DOUBLE", "FLOAT")]
+    if left != column and len(exact) != 2:
+        raise unsupported(
+            f"a join of {left} with {column}", "Keys are looked up by one type.", "CAST the stream's side."
+        )
+
+
+def _names(bound: Bound, prefix: str) -> bool:
+    return any(isinstance(node, Column) and source_of(node.name)[0] == prefix for node in nodes(bound))
+
+
+def _has_constants(bound: Bound) -> bool:
+    return any(isinstance(node, Constant) for node in nodes(bound))
+
+
+def _conditional(source: Source, conditions: tuple[Bound, ...]) -> Source:
+    """Return a source whose columns are NULL where ON asks for more than the row has (LEFT JOIN by a whole key)."""
+    condition = conditions[0] if len(conditions) == 1 else Term("and", conditions, "BOOLEAN")
+    columns = {
+        name: (shown, Term("case", (condition, value), value.type)) for name, (shown, value) in source.columns.items()
+    }
+    return source._replace(columns=columns)

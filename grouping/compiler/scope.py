@@ -1,0 +1,128 @@
+"""What stands after FROM: the columns that a query may name, the tables that are joined, and what views ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from grouping.compiler.bound import Bound
+from grouping.model.catalog import RECORD_FIELDS, Stream
+from grouping.model.computation import Computation
+from grouping.model.errors import InputError, InternalError, near_name
+from grouping.model.expression import Column
+
+__all__ = ["Scope", "Source", "stream_source"]
+
+
+class Source(NamedTuple):
+    """One thing that FROM or JOIN names, with what its columns stand for."""
+
+    name: str
+    """Its alias, or its own name."""
+    columns: Mapping[str, tuple[str, Bound]]
+    """By name in lower case: the name as it is shown, and what it stands for. `*` is all of them in their order."""
+    fields: Mapping[str, tuple[str, Bound]]
+    """The record's own fields, which `*` leaves out."""
+    kind: str = "Stream"
+    """What it is, in messages."""
+    merged: frozenset[str] = frozenset()
+    """Columns that USING has made one with those of a source before it."""
+
+    def find(self, name: str) -> Bound | None:
+        """Return what a column stands for, None where there is none of that name."""
+        found = self.columns.get(name) or self.fields.get(name)
+        return None if found is None else found[1]
+
+
+class Scope(NamedTuple):
+    """All that the expressions of one SELECT may name."""
+
+    stream: Stream | None
+    """The stream that its events come from; None over a table alone, which a join will read."""
+    sources: tuple[Source, ...]
+    computation: Computation | None = None
+    """What joins tables with the stream; None for a stream alone."""
+    where: tuple[Bound, ...] = ()
+    """What views and subqueries ask for, and ON beyond what joins."""
+
+    def column(self, qualifier: str, name: str) -> Bound:
+        """Return what a column stands for.
+
+        Args:
+            qualifier: What is written before the dot, "" where nothing is.
+            name: The column, in any case.
+
+        Raises:
+            InputError: ``unknown-column``: there is none of that name, or several.
+        """
+        wanted = name.casefold()
+        sources = self._named(qualifier)
+        found = [(source, value) for source in sources if (value := source.find(wanted)) is not None]
+        if not qualifier:
+            found = [pair for pair in found if wanted not in pair[0].merged]
+        if not found:
+            raise self._unknown(qualifier, name, sources)
+        if len(found) > 1:
+            names = " and ".join(f'"{source.name}"' for source, _ in found)
+            raise InputError(
+                f'column "{name}" is in several sources',
+                code="unknown-column",
+                detail=f"It is in {names}.",
+                hint=f"Write {found[0][0].name}.{name}.",
+            )
+        return found[0][1]
+
+    def star(self, qualifier: str) -> Iterator[tuple[str, Bound]]:
+        """Yield the shown names of all columns, or of those of one source, and what they stand for."""
+        for source in self._named(qualifier):
+            for name, column in source.columns.items():
+                if qualifier or name not in source.merged:
+                    yield column
+
+    def shown(self, qualifier: str, name: str) -> str:
+        """Return the name of a column that there is as its source shows it."""
+        wanted = name.casefold()
+        for source in self._named(qualifier):
+            if (found := source.columns.get(wanted) or source.fields.get(wanted)) is not None:
+                return found[0]
+        raise InternalError(f"{name} was found before")
+
+    def names(self, qualifier: str) -> bool:
+        """Tell whether that is the name of a source."""
+        wanted = qualifier.casefold()
+        return any(source.name.casefold() == wanted for source in self.sources)
+
+    def _named(self, qualifier: str) -> Sequence[Source]:
+        wanted = qualifier.casefold()
+        return [source for source in self.sources if not wanted or source.name.casefold() == wanted]
+
+    def _unknown(self, qualifier: str, name: str, sources: Sequence[Source]) -> InputError:
+        shown = f"{qualifier}.{name}" if qualifier else name
+        if not sources:
+            names = [source.name for source in self.sources]
+            detail = f'The query is over "{names[0]}" only.' if len(names) == 1 else f"It is over {', '.join(names)}."
+            return InputError(
+                f'column "{shown}" does not exist',
+                code="unknown-column",
+                detail=detail,
+                hint=near_name(qualifier, names),
+            )
+        columns = [[column for column, _ in source.columns.values()] for source in sources]
+        near = [column for some in columns for column in some]
+        listed = "; ".join(
+            f'{source.kind} "{source.name}" has the columns {", ".join(some)}'
+            for source, some in zip(sources, columns, strict=True)
+        )
+        return InputError(
+            f'column "{shown}" does not exist',
+            code="unknown-column",
+            detail=f"{listed}.",
+            hint=near_name(name, [*near, *RECORD_FIELDS]),
+        )
+
+
+def stream_source(stream: Stream, alias: str | None) -> Source:
+    """Return a stream as a query names it, under an alias or by its own name."""
+    columns = {column.name.casefold(): (column.name, Column(column.name, column.type)) for column in stream.columns}
+    fields = {name: (name, Column(name, kind)) for name, kind in RECORD_FIELDS.items() if name not in columns}
+    return Source(alias or stream.name, columns, fields)

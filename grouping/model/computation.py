@@ -1,0 +1,58 @@
+"""Computations: what is made of several sources once, for all queries over it, whatever their constants."""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from grouping.model.expression import Expression
+
+__all__ = ["Computation", "Join", "JoinKey", "computation_id"]
+
+
+class JoinKey(msgspec.Struct, frozen=True):
+    """One equality of ON."""
+
+    left: Expression
+    """Over the columns of what stands left of the table."""
+    column: str
+    """The table's column, spelt as declared."""
+    type: str
+    """Its type, to which values of `left` are brought before they are looked up."""
+
+
+class Join(msgspec.Struct, frozen=True):
+    """One table that is joined with what stands left of it."""
+
+    table_id: str
+    prefix: str
+    """What stands before the dot in the names that the table's columns have within the computation."""
+    keys: tuple[JoinKey, ...]
+    outer: bool = False
+    """LEFT: a row that meets none meets one of NULLs."""
+    rest: tuple[Expression, ...] = ()
+    """What ON asks for besides, over the columns of both sides, without constants of queries."""
+    single: bool = True
+    """Whether the keys are the whole primary key: a row meets one row at most."""
+
+
+class Computation(msgspec.Struct, frozen=True):
+    """A stream and the tables that are joined with it, in their order."""
+
+    computation_id: str
+    stream_id: str
+    joins: tuple[Join, ...]
+
+    @property
+    def single(self) -> bool:
+        """Whether an event becomes one row at most, which then has the event's own id."""
+        return all(join.single for join in self.joins)
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def computation_id(stream_id: str, joins: tuple[Join, ...]) -> str:
+    """Return the id of a computation: a function of what is computed, tables made anew included."""
+    return "j_" + hashlib.blake2b(_encode([stream_id, joins]), digest_size=12).hexdigest()

@@ -1,0 +1,20 @@
+"""Views: names for SELECTs; reading FROM one is reading FROM its text."""
+
+from __future__ import annotations
+
+import msgspec
+
+__all__ = ["View"]
+
+
+class View(msgspec.Struct, frozen=True):
+    """A view as it was created."""
+
+    name: str
+    select: str
+    """The SELECT's text."""
+    reads: tuple[str, ...]
+    """The names of the streams, tables and views after its FROM and JOIN, spelt as these were created."""
+    created_at: str
+    owner: str = ""
+    """The subscriber that created it, against whose limits it counts."""

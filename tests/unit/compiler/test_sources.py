@@ -1,0 +1,155 @@
+"""FROM, JOIN, views and subqueries: which queries are one group, and which are refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from grouping.compiler.compiler import compile_select
+from grouping.model.catalog import Catalog, Stream, StreamColumn
+from grouping.model.errors import InputError
+from grouping.model.table import Table
+from grouping.model.view import View
+
+
+def _columns(text: str) -> tuple[StreamColumn, ...]:
+    return tuple(StreamColumn(*each.split()) for each in text.split(", "))
+
+
+_QUOTES = Stream(
+    "s_1", "quotes", _columns("symbol STRING, price DOUBLE, volume BIGINT"), "quotes", "json", {"0": 0}, ""
+)
+_TRADES = Stream("s_2", "eu.trades-1", _columns("symbol STRING"), "trades", "json", {"0": 0}, "")
+_PROFILES = _columns("symbol STRING, industry STRING, staff INT")
+_OWNERS = _columns("owner STRING, symbol STRING, shares INT")
+_CATALOG = Catalog(
+    [_QUOTES, _TRADES],
+    [
+        Table("t_1", "profiles", _PROFILES, ("symbol",), "profiles", "json", ""),
+        Table("t_2", "owners", _OWNERS, ("owner", "symbol"), "owners", "json", ""),
+    ],
+    [
+        View("hot", "SELECT symbol AS s, price * 2 AS twice FROM quotes WHERE price > 5", ("quotes",), ""),
+        View("hotter", "SELECT * FROM hot WHERE twice > 100", ("hot",), ""),
+        View(
+            "listed", "SELECT q.*, p.industry FROM quotes q JOIN profiles p USING (symbol)", ("quotes", "profiles"), ""
+        ),
+        View("software", "SELECT * FROM profiles WHERE industry = 'Software'", ("profiles",), ""),
+    ],
+)
+
+
+def _group(select: str) -> str:
+    return compile_select(select, _CATALOG).plan.group_id
+
+
+_EQUAL = [
+    (
+        "SELECT s FROM hot WHERE twice > 10",
+        "SELECT s FROM (SELECT symbol AS s, price * 2 AS t FROM quotes WHERE 7 < price) AS x WHERE x.t > 3",
+        "SELECT symbol FROM quotes WHERE price * 2 > 10 AND price > 5",
+    ),
+    (
+        "SELECT s FROM hotter",
+        "SELECT s FROM (SELECT * FROM (SELECT * FROM hot) WHERE twice > 1)",
+        "SELECT s FROM hot WHERE twice > 2",
+    ),
+    (
+        "SELECT q.symbol FROM quotes q JOIN profiles p ON q.symbol = p.symbol WHERE p.industry = 'a' AND price < 1",
+        "SELECT symbol FROM quotes INNER JOIN profiles USING (symbol) WHERE 1 > price AND industry = 'b'",
+        "SELECT x.symbol FROM quotes x JOIN profiles y ON (y.symbol = x.symbol) AND y.industry = 'c' WHERE x.price < 2",
+        "SELECT symbol FROM listed WHERE industry = 'd' AND price < 3",
+        "SELECT q.symbol FROM quotes q JOIN software p ON q.symbol = p.symbol WHERE price < 5",
+        "SELECT l.symbol FROM (SELECT * FROM listed WHERE price < 4) l WHERE l.industry = 'e'",
+    ),
+    (
+        "SELECT q.symbol FROM quotes q JOIN owners o ON o.symbol = q.symbol AND o.shares < volume WHERE o.owner = 'a'",
+        "SELECT q.symbol FROM quotes q JOIN owners o ON q.volume > o.shares AND o.owner = 'b' AND q.symbol = o.symbol",
+    ),
+]
+
+
+@pytest.mark.parametrize("queries", _EQUAL)
+def test_one_group(queries: tuple[str, ...]) -> None:
+    """Named, nested or written out, under any alias and whatever the constants: one group."""
+    assert len({_group(query) for query in queries}) == 1
+
+
+def test_different_groups() -> None:
+    """LEFT, another table, another key and no join at all are groups of their own."""
+    queries = [
+        "SELECT q.symbol FROM quotes q",
+        "SELECT q.symbol FROM quotes q JOIN profiles p ON q.symbol = p.symbol",
+        "SELECT q.symbol FROM quotes q LEFT JOIN profiles p ON q.symbol = p.symbol",
+        "SELECT q.symbol FROM quotes q JOIN profiles p ON q.symbol = p.industry",
+        "SELECT q.symbol FROM quotes q JOIN owners o ON q.symbol = o.symbol",
+        "SELECT q.symbol FROM quotes q JOIN profiles p USING (symbol) JOIN profiles i ON i.symbol = p.industry",
+    ]
+    assert len({_group(query) for query in queries}) == len(queries)
+
+
+def test_a_column_keeps_the_name_that_its_source_shows() -> None:
+    """A view's alias is the result's name, whatever it stands for; `*` is all columns, one of those that USING joins."""
+    names = [item.name for item in compile_select("SELECT s, Twice FROM hot", _CATALOG).select.items]
+    assert names == ["s", "twice"]
+    names = [
+        item.name for item in compile_select("SELECT * FROM quotes JOIN profiles USING (symbol)", _CATALOG).select.items
+    ]
+    assert names == ["symbol", "price", "volume", "industry", "staff"]
+
+
+def test_left_join_with_a_constant_in_on() -> None:
+    """The row of a whole key is one of NULLs where ON's constant leaves it out: the constant is lifted all the same."""
+    joined = "quotes q LEFT JOIN profiles p ON p.symbol = q.symbol AND p.staff > {}"
+    select = f"SELECT p.staff FROM {joined} WHERE industry IS NULL"
+    assert _group(select.format(5)) == _group(select.format(7))
+    assert (
+        "LEFT JOIN profiles ON symbol = profiles.symbol WHERE"
+        in compile_select(select.format(5), _CATALOG).plan.signature
+    )
+
+
+@pytest.mark.parametrize(
+    ("select", "code", "told"),
+    [
+        ("SELECT symbol FROM profiles", "unsupported-query", "a table without a stream"),
+        ("SELECT q.symbol FROM profiles p JOIN quotes q USING (symbol)", "unsupported-query", "begins with a table"),
+        ("SELECT q.symbol FROM quotes q RIGHT JOIN profiles p USING (symbol)", "unsupported-query", "RIGHT JOIN"),
+        ("SELECT q.symbol FROM quotes q FULL JOIN profiles p USING (symbol)", "unsupported-query", "FULL JOIN"),
+        ("SELECT q.symbol FROM quotes q CROSS JOIN profiles p", "unsupported-query", "without an equality"),
+        ("SELECT q.symbol FROM quotes q NATURAL JOIN profiles p", "unsupported-query", "NATURAL JOIN"),
+        (
+            "SELECT q.symbol FROM quotes q, profiles p WHERE q.symbol = p.symbol",
+            "unsupported-query",
+            "without an equality",
+        ),
+        (
+            "SELECT q.symbol FROM quotes q JOIN profiles p ON q.price > p.staff",
+            "unsupported-query",
+            "without an equality",
+        ),
+        ("SELECT q.symbol FROM quotes q JOIN profiles p ON q.price = p.staff", "unsupported-query", "DOUBLE with INT"),
+        (
+            "SELECT q.symbol FROM quotes q JOIN eu.trades-1 t USING (symbol)",
+            "unsupported-query",
+            "a join of two streams",
+        ),
+        ("SELECT symbol FROM quotes q JOIN profiles p ON q.symbol = p.symbol", "unknown-column", "in several sources"),
+        ("SELECT p.price FROM quotes q JOIN profiles p USING (symbol)", "unknown-column", '"p.price" does not exist'),
+        ("SELECT x.price FROM quotes q JOIN profiles p USING (symbol)", "unknown-column", '"x.price" does not exist'),
+        ("SELECT price FROM hot", "unknown-column", '"price" does not exist'),
+        ("SELECT s FROM hots", "unknown-stream", '"hots" does not exist'),
+        (
+            "SELECT * FROM quotes q JOIN profiles p ON q.symbol = p.symbol",
+            "unsupported-query",
+            'second column "symbol"',
+        ),
+        ("SELECT q.symbol FROM quotes q JOIN profiles q USING (symbol)", "syntax-error", "names two sources"),
+        ("SELECT s FROM (SELECT symbol AS s FROM quotes LIMIT 5)", "unsupported-query", "LIMIT"),
+    ],
+)
+def test_refused(select: str, code: str, told: str) -> None:
+    """Each refusal has its code, and names the part of the query."""
+    with pytest.raises(InputError) as refused:
+        compile_select(select, _CATALOG)
+    assert refused.value.code == code
+    assert told in refused.value.message
