@@ -88,7 +88,7 @@ def test_different_groups() -> None:
 
 
 def test_a_column_keeps_the_name_that_its_source_shows() -> None:
-    """A view's alias is the result's name, whatever it stands for; `*` is all columns, one of those that USING joins."""
+    """A view's alias is the result's name; `*` is all columns, one of those that USING joins."""
     names = [item.name for item in compile_select("SELECT s, Twice FROM hot", _CATALOG).select.items]
     assert names == ["s", "twice"]
     names = [
