@@ -78,9 +78,10 @@ def test_programs_print_what_the_page_says(example: Example, name: str, run: Cal
             assert block.text.strip() == printed.strip(), str(block)
 
 
-def test_first_steps(example: Example, run: Callable[[Block], str]) -> None:
-    """The page's `cq sql` statements are accepted, its programs run."""
-    for block in blocks("first-steps.md"):
+@pytest.mark.parametrize("name", ["../README.md", "first-steps.md"])
+def test_first_steps(example: Example, run: Callable[[Block], str], name: str) -> None:
+    """A page's `cq sql` statements are accepted, its programs run."""
+    for block in blocks(name):
         if block.language == "python":
             printed = run(block)
         elif block.title == "output":
