@@ -17,6 +17,8 @@ class Loop:
         """Prepare to call `step`, so many seconds apart."""
         self._step = step
         self._pause = pause
+        self.steps = 0
+        """How often it was done."""
         self._stop = threading.Event()
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -44,5 +46,6 @@ class Loop:
         try:
             while not self._stop.wait(self._pause):
                 self._step()
+                self.steps += 1
         except BaseException as error:
             self._error = error

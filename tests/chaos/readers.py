@@ -40,6 +40,11 @@ class Readers:
             self._lab.results.follow(reply.result["destination"])
 
     def step(self) -> None:
+        """Take what has come, and the raw records."""
+        self.follow()
+        self._lab.results.poll()
+
+    def follow(self) -> None:
         """Take what has come."""
         if self._new and time.monotonic() >= self._open_at:
             self._open()
@@ -52,7 +57,6 @@ class Readers:
         for ended in [one for one in self._followed if one[2].ended]:
             ended[2].close()
             self._followed.remove(ended)
-        self._lab.results.poll()
 
     def close(self) -> None:
         """Leave."""

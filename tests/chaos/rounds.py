@@ -25,6 +25,9 @@ __all__ = ["Chaos", "Tally"]
 _QUIET_SECONDS = 45.0
 """When all is evaluated, readers get the next result within it: some ticks, and a re-read by a resumed cursor."""
 
+_QUIET_STEPS = 10
+"""And each of them was asked so often, which takes a busy machine longer; at most `_QUIET_MOST` seconds are waited."""
+_QUIET_MOST = 300.0
 
 _REDIS_LOST = ("wipe-redis", "set-back-redis")
 """Faults after which Redis lacks what was dropped and is not evaluated yet."""
@@ -144,7 +147,8 @@ class Chaos:
 
     def _settle(self) -> None:
         """Wait until all is evaluated and read, and compare."""
-        self._source.fence()
+        with Loop("readers", self._readers.follow, 0.02):  # topics go some seconds after their ends, read or not
+            self._source.fence()
         count = len(self._source.events)
         comparison = Comparison(self._declared, self._source.events, self._accepted())
         with Loop("readers", self._readers.step, 0.02) as readers:
@@ -165,11 +169,16 @@ class Chaos:
 
     def _await_results(self, comparison: Comparison, readers: Loop) -> None:
         """Return when nothing is missing, or nothing that is has come for long."""
-        before, since = None, time.monotonic()
-        while (missing := comparison.missing()) and time.monotonic() < since + _QUIET_SECONDS:
-            if missing != before:
-                before, since = missing, time.monotonic()
+        missing = comparison.missing()  # which may take as long as the wait, on a machine that does other work
+        since, steps = time.monotonic(), readers.steps
+        while missing:
+            waited = time.monotonic() - since
+            if waited > _QUIET_MOST or (waited > _QUIET_SECONDS and readers.steps > steps + _QUIET_STEPS):
+                break
             self._sleep([readers], 0.5)
+            before, missing = missing, comparison.missing()
+            if missing != before:
+                since, steps = time.monotonic(), readers.steps
 
     def _accepted(self) -> list:
         return [cq for cq in self._commands.cqs if cq.created is not None]
