@@ -7,13 +7,12 @@ behind. What changed is also noted for `cq.catalog`, from which a lost Redis is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
 
 import msgspec
 
 from gateway.registry.admission import Admission
-from gateway.registry.grid import next_tick
 from gateway.registry.placement import DestinationRequest, Placement
+from gateway.registry.start_expire import check_ticks, check_window, expiry
 from gateway.registry.stays import Stays
 from gateway.state.records import CatalogCq, Cq, Destination, EndNotice, TriggerSpec, instant, millis
 from gateway.state.unit import CqKey
@@ -101,8 +100,8 @@ class Registry:
                 hint="CREATE OR REPLACE CQ replaces it; DROP CQ removes it.",
             )
         start_ms = millis(statement.start) if statement.start is not None else None
-        expire_ms = _expiry(statement.expire, now_ms) if statement.expire is not None else None
-        _check_window(start_ms, expire_ms, now_ms)
+        expire_ms = expiry(statement.expire, now_ms) if statement.expire is not None else None
+        check_window(start_ms, expire_ms, now_ms)
         limit = self._settings.limits.cqs_per_subscriber
         if old is None and (count := self._working.subscribed(key.subscriber)) >= limit:
             raise InputError(
@@ -112,7 +111,7 @@ class Registry:
                 hint="Drop those that are not needed any more.",
             )
         destination = self._destination(destination_id)
-        _check_ticks(destination.trigger, start_ms, now_ms)
+        check_ticks(destination.trigger, start_ms, now_ms)
         if self._working.membership(destination_id) is None:
             self.admission.check(query, destination, now_ms)
         cq = Cq(statement.name, text, destination.destination_id, now_ms, self._begin(destination), start_ms, expire_ms)
@@ -244,12 +243,12 @@ class Registry:
         if statement.start is not None:
             start_ms = millis(statement.start)
         if statement.expire is not None:
-            expire_ms = _expiry(statement.expire, now_ms)
-        _check_window(start_ms, expire_ms, now_ms)
+            expire_ms = expiry(statement.expire, now_ms)
+        check_window(start_ms, expire_ms, now_ms)
         trigger = old.trigger
         if statement.trigger is not None or (statement.start is not None and trigger.every_ms):
             trigger = TriggerSpec.of(statement.trigger or trigger.trigger, now_ms if start_ms is None else start_ms)
-        _check_ticks(trigger, start_ms, now_ms)
+        check_ticks(trigger, start_ms, now_ms)
         destination, offset = old, cq.offset
         if trigger != old.trigger:
             self._check_digest(old, trigger)
@@ -310,36 +309,3 @@ class Registry:
         changes, notices = [*self.changes, *visibility, *unused], self.stays.finish()
         self.changes, self._wanted = [], {}
         return changes, notices
-
-
-def _expiry(expire: datetime | timedelta, now_ms: int) -> int:
-    return now_ms + round(expire.total_seconds() * 1000) if isinstance(expire, timedelta) else millis(expire)
-
-
-def _check_window(start_ms: int | None, expire_ms: int | None, now_ms: int) -> None:
-    if expire_ms is None:
-        return
-    if start_ms is not None and expire_ms <= start_ms:
-        raise InputError(
-            "EXPIRE is not after START",
-            code="bad-time",
-            detail=f"START is {instant(start_ms)} and EXPIRE {instant(expire_ms)}.",
-            hint="Give an EXPIRE that is later than START.",
-        )
-    if expire_ms <= now_ms:
-        raise InputError(
-            "EXPIRE is past",
-            code="already-expired",
-            detail=f"EXPIRE is {instant(expire_ms)}, and it is {instant(now_ms)} now.",
-            hint="Give an EXPIRE in the future, or leave it out.",
-        )
-
-
-def _check_ticks(trigger: TriggerSpec, start_ms: int | None, now_ms: int) -> None:
-    if start_ms is not None and trigger.timed and next_tick(trigger, now_ms, start_ms) is None:
-        raise InputError(
-            f'START "{instant(start_ms)}" is too late',
-            code="bad-time",
-            detail="The first tick after it is beyond the year 9999.",
-            hint="Give an earlier START.",
-        )
