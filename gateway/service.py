@@ -27,6 +27,7 @@ from gateway.metrics import BEHIND, COMMIT_SECONDS, LIVE_CQS, forget_streams
 from gateway.state.audit import Audit
 from gateway.state.commit import Commits
 from gateway.state.commit_mark import CatalogUnreadable
+from gateway.state.committed import committed_notes
 from gateway.state.recovery import Recovery
 from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.working_copy import WorkingCopy
@@ -39,7 +40,8 @@ from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
 from grouping.store.lease import Lease
-from grouping.store.redis_store import StoreLost, TableStore, committed_positions, eviction_policy, mapped
+from grouping.store.notes import CommittedNote
+from grouping.store.redis_store import StoreLost, TableStore, eviction_policy
 
 __all__ = ["collect_seldom", "run_gateway"]
 
@@ -152,7 +154,7 @@ class _Service:
         self._status = status
         self._topics = Topics(settings)
         partitions = _tried(lambda: ensure_own_topics(settings, self._topics), stop)
-        commands = settings.topic("commands")
+        commands = settings.topics.commands
         self._working = working = WorkingCopy(settings, lease)
         self._consumer = CommandConsumer(settings, commands, partitions[commands])
         self._commits = Commits(settings, working, self._consumer)
@@ -163,7 +165,7 @@ class _Service:
         last_digests = LastDigests(settings, working, self._timers, self._commits)
         result_topics = ResultTopics(settings, self._topics)
         self._ends = Ends(settings, working, result_topics, self._commits, last_digests)
-        shared = partitions[settings.topic("results")]
+        shared = partitions[settings.topics.results]
         positions = Positions(settings, self._topics, result_topics, working, shared)
         self._statements = Statements(settings, working, self._topics, positions, self._upkeep)
         self._commands = Commands(
@@ -305,10 +307,8 @@ class _Service:
         """Yield for each stream how many events are not evaluated; both servers are asked once for all of them."""
         if not streams:
             return
-        with mapped():
-            bodies = self._working.redis.mget([self._working.key("committed", each.stream_id) for each in streams])
-        reached = [stream.evaluated(committed_positions(body)) for stream, body in zip(streams, bodies, strict=True)]
-        known = list(zip(streams, reached, strict=True))
+        notes = committed_notes(self._working, [each.stream_id for each in streams])
+        known = [(each, each.evaluated(notes.get(each.stream_id, CommittedNote()).offsets)) for each in streams]
         places = {(stream.topic, int(number)) for stream, offsets in known for number in offsets}
         ends = self._topics.known_ends(list(places))
         for stream, offsets in known:

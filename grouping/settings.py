@@ -7,6 +7,8 @@ from pathlib import Path
 from pydantic import BaseModel, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from schemas.topic_names import ClientNames, TopicNames
+
 __all__ = ["EvaluatorSettings", "Settings"]
 
 
@@ -117,7 +119,7 @@ class Settings(BaseSettings):
     """The settings of all roles.
 
     Example:
-        >>> Settings(prefix="dev.").topic("commands")
+        >>> Settings(prefix="dev.").topics.commands
         'dev.commands'
     """
 
@@ -144,10 +146,12 @@ class Settings(BaseSettings):
     supervisor: SupervisorSettings = SupervisorSettings()
     jars: JarSettings = JarSettings()
 
-    def topic(self, name: str) -> str:
-        """Return the topic of that name under the prefix."""
-        return self.prefix + name
+    @property
+    def topics(self) -> TopicNames:
+        """The topics under the prefix."""
+        return TopicNames(self.prefix)
 
-    def key(self, *parts: str) -> str:
-        """Return the Redis key of those parts under the prefix."""
-        return ":".join((self.prefix.rstrip("."), *parts))
+    @property
+    def clients(self) -> ClientNames:
+        """What processes call themselves at Kafka, under the prefix."""
+        return ClientNames(self.prefix)

@@ -79,7 +79,7 @@ class Commands:
         self._ends = ends
         self._clock = clock
         self._rates = CommandRates(settings.limits.commands_per_second)
-        self._replies_topic = settings.topic("replies")
+        self._replies_topic = settings.topics.replies
         self._reply_reader = PlaceReader(settings, self._replies_topic)
         self._reply_partitions = topics.partitions(self._replies_topic) or 1
 
@@ -121,7 +121,7 @@ class Commands:
         self._statements.counts.forget(self._working.cleared_numbers)
         changes, notices = self._statements.registry.finish(now_ms)
         changes += self._ends.note(notices)
-        catalog = self._settings.topic("catalog")
+        catalog = self._settings.topics.catalog
         records += [Outgoing(catalog, key, value, (), 0) for key, value in changes]
         self._commits.begin(offsets, records, to_remember, now_ms)
 
@@ -162,7 +162,7 @@ class Commands:
             COMMANDS.labels("malformed-command").inc()
         DEAD_LETTERS.labels("malformed-command").inc()
         source = f"{message.topic()}/{message.partition()}/{message.offset()}"
-        topic = self._settings.topic("deadletters")
+        topic = self._settings.topics.deadletters
         self._replies.add_letter(command_letter(topic, source, error.detail, key, value))
 
     # -- carrying out --------------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ class Quarantines:
         if not dropped:
             return []
         with mapped():
-            plans = self._working.redis.hmget(self._working.key("groups", stream_id), list(map(group_of, dropped)))
+            plans = self._working.redis.hmget(self._working.keys.groups(stream_id), list(map(group_of, dropped)))
         return [share for share, plan in zip(dropped, plans, strict=True) if plan is None]
 
     def of_stream(self, stream_id: str) -> dict[str, Shown]:

@@ -15,6 +15,7 @@ import msgspec
 from gateway.registry.registry import CatalogChange
 from gateway.state.records import EndNotice, end_key
 from gateway.state.working_copy import WorkingCopy
+from grouping.store.record_keys import CatalogKey
 from grouping.store.redis_store import mapped
 
 __all__ = ["EndNotices"]
@@ -44,7 +45,7 @@ class EndNotices:
         self.open, self.lingering, self._batches, self._batch_of, self._changed = {}, {}, {}, {}, set()
         self._working.ending = {}
         with mapped():
-            bodies = self._working.redis.hgetall(self._working.key("ends"))
+            bodies = self._working.redis.hgetall(self._working.keys.ends)
         for batch, body in bodies.items():
             notices = _decode(body)
             self._bind(batch.decode(), notices)
@@ -123,6 +124,6 @@ class EndNotices:
             if not keys:
                 del self._batches[batch]
             self._working.set_field("ends", batch, body)
-            changes.append((f"end/{batch}".encode(), body))
+            changes.append((CatalogKey.end(batch), body))
         self._changed.clear()
         return changes

@@ -19,6 +19,7 @@ from gateway.ends.last_digests import LastDigests
 from gateway.kafka import Outgoing
 from gateway.registry.registry import CatalogChange
 from gateway.state.commit import Commits
+from gateway.state.committed import committed_notes
 from gateway.state.records import Destination, EndNotice, instant
 from gateway.state.table_upkeep import oldest_pin
 from gateway.state.unit import virtual_groups, virtual_part
@@ -27,7 +28,7 @@ from gateway.timers.watermark import covers
 from gateway.topics.positions import dedicated_topic, topic_of
 from gateway.topics.result_topics import ResultTopics
 from grouping.settings import Settings
-from grouping.store.redis_store import committed_positions, mapped
+from grouping.store.notes import CommittedNote
 
 __all__ = ["Ends", "end_record", "leave_records"]
 
@@ -71,7 +72,7 @@ class Ends:
         yield from (topic_of(settings, each.destination) for each in self._notices.lingering.values())
         yield from (dedicated_topic(settings, name) for name in self._working.dedicated)
         for parts in self._working.parts.values():
-            yield from (settings.topic(f"results.{group_id}") for group_id in virtual_groups(parts))
+            yield from (settings.topics.own_results(group_id) for group_id in virtual_groups(parts))
 
     def note(self, notices: list[EndNotice]) -> list[CatalogChange]:
         """Take up ends that the unit of work brings, and return what the catalog is told."""
@@ -151,9 +152,8 @@ class Ends:
         stream = self._working.streams.get(stream_id)
         if stream is None:
             return None
-        with mapped():
-            body = self._working.redis.get(self._working.key("committed", stream_id))
-        return stream.evaluated(committed_positions(body))
+        note = committed_notes(self._working, [stream_id]).get(stream_id, CommittedNote())
+        return stream.evaluated(note.offsets)
 
     def _delete_topics(self, now_ms: int) -> None:
         """Delete the topics that have stayed long enough, unless somebody took them over or still writes to them."""

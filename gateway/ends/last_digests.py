@@ -13,6 +13,7 @@ from gateway.timers.deliver import DueDigest, digest_records
 from gateway.timers.pending_index import store_key
 from gateway.timers.timers import Timers
 from grouping.settings import Settings
+from grouping.store.record_keys import TickKey
 
 __all__ = ["LastDigests"]
 
@@ -113,8 +114,8 @@ class LastDigests:
         incarnations = [incarnation_of(notice.destination.destination_id, notice.timed) for notice in timed]
         for incarnation in incarnations:
             self._working.set_field("cursors", incarnation, None)
-        topic = self._settings.topic("ticks")
-        return [Outgoing(topic, f"cursor/{incarnation}".encode(), None, (), 0) for incarnation in incarnations]
+        topic = self._settings.topics.ticks
+        return [Outgoing(topic, TickKey.cursor(incarnation), None, (), 0) for incarnation in incarnations]
 
 
 def _pending(notice: EndNotice) -> bool:

@@ -30,7 +30,7 @@ class Lifetimes:
         """Remove CQs within the unit of work, and return whether there were any."""
         with mapped():
             found = self._working.redis.zrangebyscore(
-                self._working.key("expiries"), "-inf", now_ms, start=self._skip, num=_CHUNK
+                self._working.keys.expiries, "-inf", now_ms, start=self._skip, num=_CHUNK
             )
         if not found:
             self._skip, self.busy = 0, False

@@ -30,7 +30,7 @@ class CommandConsumer:
         self._consumer = Consumer(
             client_config(
                 settings,
-                group_id=settings.topic("gateway"),
+                group_id=settings.clients.gateway,
                 enable_auto_commit=False,
                 isolation_level="read_committed",
                 auto_offset_reset="earliest",

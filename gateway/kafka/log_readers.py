@@ -19,7 +19,7 @@ class LogReader:
         self._consumer = Consumer(
             client_config(
                 settings,
-                group_id=settings.topic("gateway-log"),
+                group_id=settings.clients.gateway_log,
                 enable_auto_commit=False,
                 enable_partition_eof=True,
                 isolation_level="read_committed",
@@ -69,7 +69,7 @@ class TailReader:
         self._consumer = Consumer(
             client_config(
                 settings,
-                group_id=settings.topic("gateway-tail"),
+                group_id=settings.clients.gateway_tail,
                 enable_auto_commit=False,
                 enable_partition_eof=True,
                 auto_offset_reset="earliest",

@@ -30,7 +30,7 @@ class PlaceReader:
         self._consumer = Consumer(
             client_config(
                 settings,
-                group_id=settings.topic("gateway-places"),
+                group_id=settings.clients.gateway_places,
                 enable_auto_commit=False,
                 enable_partition_eof=True,
                 isolation_level="read_committed",

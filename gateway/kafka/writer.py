@@ -41,7 +41,7 @@ class TransactionalWriter:
         self._producer = Producer(
             client_config(
                 settings,
-                transactional_id=settings.topic("gateway"),
+                transactional_id=settings.clients.gateway,
                 partitioner="murmur2_random",
                 linger_ms=50,  # a commit flushes what lingers: batches are whole, and nothing waits
                 compression_type="lz4",

@@ -57,7 +57,7 @@ class Admission:
         known = self._known.get(stream_id)
         if known is None or not 0 <= now_ms - known[0] < _FRESH_MS:
             with mapped():
-                bodies = self._working.redis.hvals(self._working.key("statistics", stream_id))
+                bodies = self._working.redis.hvals(self._working.keys.statistics(stream_id))
             known = self._known[stream_id] = (now_ms, StreamStatistics(_readable(bodies)))
             self._memory.observe(stream_id, known[1])
             self._forget()

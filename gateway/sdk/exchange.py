@@ -9,6 +9,7 @@ from gateway.sdk.errors import Closed, TransportError
 from gateway.sdk.outbox import CommandUnderWay, Outbox
 from gateway.sdk.transport import Inbox, Sender
 from schemas.partition import partition_of
+from schemas.topic_names import TopicNames
 
 __all__ = ["MOST_UNDER_WAY", "Exchange"]
 
@@ -33,8 +34,8 @@ class Exchange:
         extra: Mapping[str, str],
         clock: Callable[[], float],
     ) -> None:
-        self._topic = prefix + "commands"
-        self._replies = prefix + "replies"
+        topics = TopicNames(prefix)
+        self._topic, self._replies = topics.commands, topics.replies
         self._key = subscriber.encode()
         self._outbox = Outbox(subscriber, clock=clock)
         # Its reports come out of `serve`, hence with the lock held.

@@ -9,12 +9,14 @@ from typing import TypeVar
 import msgspec
 
 from gateway.kafka import Message
-from gateway.state.commit_mark import MARK_KEY, CatalogUnreadable, CommitMark
+from gateway.state.commit_mark import CatalogUnreadable, CommitMark
+from gateway.state.parts import decode_part
 from gateway.state.records import CatalogCq, TimedNote
 from gateway.state.unit import CqKey
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList
+from grouping.store.record_keys import CatalogKey
 
 __all__ = ["CatalogReplay", "last_mark"]
 
@@ -59,30 +61,29 @@ class CatalogReplay:
     def _apply(self, chunk: list[Message]) -> bool:
         working, new = self._working, False
         records = [_split(message) for message in chunk]
-        cqs = [_decode_cq(rest, value) for kind, rest, value in records if kind == b"cq"]
+        cqs = [_decode_cq(key, value) for key, value in records if key.kind == "cq"]
         working.load((key for key, _ in cqs), [record.destination for _, record in cqs if record is not None])
         next_cq = iter(cqs)
-        for kind, rest, value in records:
-            if kind == b"cq":
+        for key, value in records:
+            if key.kind == "cq":
                 new |= self._apply_cq(*next(next_cq))
             else:
-                new |= self._apply_other(kind.decode(), rest.decode(), value)
+                new |= self._apply_other(key, value)
         working.commit({})
         return new
 
-    def _apply_other(self, kind: str, name: str, value: bytes | None) -> bool:
+    def _apply_other(self, key: CatalogKey, value: bytes | None) -> bool:
         """Apply a record that is no CQ's, and return whether a stream came or went."""
-        working = self._working
-        match kind:
+        working, name = self._working, key.text
+        match key.kind:
             case "stream" if value is None and name in working.streams:
                 working.remove_stream(name)
                 return True
             case "stream" if value is not None:
                 return self._apply_stream(msgspec.json.decode(value, type=Stream))
             case "part" if value is not None:
-                part_id = name.partition("/")[2]
-                part: type[GroupPlan] | type[SelectList] = GroupPlan if part_id.startswith("g_") else SelectList
-                self._parts[part_id] = msgspec.json.decode(value, type=part)
+                _, part_id = key.read_part()
+                self._parts[part_id] = decode_part(value)
             case "end":
                 working.set_field("ends", name, value)
             case "secret":
@@ -131,7 +132,7 @@ def last_mark(messages: Iterable[Message]) -> CommitMark | None:
     Raises:
         CatalogUnreadable: A later version wrote it.
     """
-    bodies = [message.value() for message in messages if message.key() == MARK_KEY]
+    bodies = [message.value() for message in messages if message.key() == CatalogKey.commit()]
     return CommitMark.decode(_bytes(bodies[-1])) if bodies and bodies[-1] is not None else None
 
 
@@ -141,18 +142,15 @@ def _chunks(items: Iterable[_Any]) -> Iterator[list[_Any]]:
         yield chunk
 
 
-def _split(message: Message) -> tuple[bytes, bytes, bytes | None]:
-    """Return what a catalog record is about: its kind, the rest of its key, its value."""
-    kind, _, rest = _bytes(message.key() or b"").partition(b"/")
+def _split(message: Message) -> tuple[CatalogKey, bytes | None]:
     value = message.value()
-    return kind, rest, None if value is None else _bytes(value)
+    return CatalogKey.parse(message.key()), None if value is None else _bytes(value)
 
 
-def _decode_cq(rest: bytes, value: bytes | None) -> tuple[CqKey, CatalogCq | None]:
-    return _KEY.decode(rest), None if value is None else _RECORD.decode(value)
+def _decode_cq(key: CatalogKey, value: bytes | None) -> tuple[CqKey, CatalogCq | None]:
+    return CqKey(*key.read_cq()), None if value is None else _RECORD.decode(value)
 
 
-_KEY = msgspec.json.Decoder(CqKey)
 _RECORD = msgspec.json.Decoder(CatalogCq)
 
 

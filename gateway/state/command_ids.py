@@ -30,7 +30,7 @@ class CommandIds:
     def __init__(self, settings: Settings, working: WorkingCopy) -> None:
         self._redis = connect(settings)
         self._working = working
-        self._key = settings.key
+        self._keys = working.keys
         self._period_ms = round(settings.commands.remember_days * 86_400_000)
 
     @staticmethod
@@ -47,7 +47,7 @@ class CommandIds:
         period = now_ms // self._period_ms
         for generation in (period - 1, period):
             with mapped():
-                places = self._redis.hmget(self._key("ids", str(generation)), keys)
+                places = self._redis.hmget(self._keys.ids(generation), keys)
             for key, place in zip(keys, places, strict=True):
                 if place is not None:
                     partition, offset = place.split(b"/")
@@ -58,8 +58,8 @@ class CommandIds:
         """Remember where replies lie, and note further keys, once they are on Kafka."""
         with self._working.writing(self._redis) as pipeline:
             if places:
-                name = self._key("ids", str(now_ms // self._period_ms))
+                name = self._keys.ids(now_ms // self._period_ms)
                 pipeline.hset(name, mapping={key: b"%d/%d" % (part, offset) for key, (part, offset) in places.items()})
                 pipeline.pexpire(name, 2 * self._period_ms)
             for key, value in also.items():
-                pipeline.set(self._key(key), value)
+                pipeline.set(key, value)

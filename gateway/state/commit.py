@@ -11,17 +11,17 @@ both are mended on start (recovery.py).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from gateway.kafka import CommandConsumer, Outgoing, TransactionalWriter
 from gateway.state.command_ids import CommandIds
-from gateway.state.commit_mark import MARK_KEY, CommitMark
+from gateway.state.commit_mark import CommitMark
 from gateway.state.journal import Journal, Position
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
+from grouping.store.record_keys import CatalogKey
 from grouping.store.redis_store import StoreLost, mapped
 
 __all__ = ["Commits"]
@@ -75,7 +75,7 @@ class Commits:
         self._number += 1
         self._reached |= offsets
         journal = Journal(self._number, dict(self._reached if offsets else {}), list(records), dict(replies))
-        catalog = self._settings.topic("catalog")
+        catalog = self._settings.topics.catalog
         if not offsets or any(record.topic == catalog for record in journal.records):
             # What changes nothing but offsets is known by them.
             journal.records.append(self._mark())
@@ -86,7 +86,7 @@ class Commits:
 
     def _mark(self) -> Outgoing:
         mark = CommitMark(self._working.epoch, self._number, self._reached)
-        return Outgoing(self._settings.topic("catalog"), MARK_KEY, mark.encode(), (), 0)
+        return Outgoing(self._settings.topics.catalog, CatalogKey.commit(), mark.encode(), (), 0)
 
     def refresh(self, now_ms: int) -> None:
         """Write the mark and the offsets of all partitions anew, and note the time: Kafka forgets old offsets.
@@ -137,15 +137,15 @@ class Commits:
     def pending(self) -> tuple[int, Journal | None]:
         """Return the number of the last unit, and its journal where it is not known to be on Kafka."""
         with mapped():
-            body = self._working.redis.get(self._working.key("journal"))
-            settled = int(self._working.redis.get(self._working.key("settled")) or 0)
+            body = self._working.redis.get(self._working.keys.journal)
+            settled = int(self._working.redis.get(self._working.keys.settled) or 0)
         journal = None if body is None else Journal.unpack(body)
         number = max(settled, journal.number if journal else 0)
         return number, None if journal is None or journal.number == settled else journal
 
     def publish(self, journal: Journal, now_ms: int) -> None:
         """Write a journal to Kafka and remember where its replies came to lie."""
-        catalog, replies = self._settings.topic("catalog"), self._settings.topic("replies")
+        catalog, replies = self._settings.topics.catalog, self._settings.topics.replies
         rows: dict[int, list[int]] = {}
         last = -1
         for number, record in enumerate(journal.records):
@@ -159,18 +159,19 @@ class Commits:
             watched = {row[at] for row in rows.values() for at in (0, -1)} | {last}
             offsets = self._writer.write(journal.records, reads, watched)
         places: dict[bytes, tuple[int, int]] = {}
-        also: dict[str, str | bytes] = {"settled": str(journal.number)}
+        keys = self._working.keys
+        also: dict[str, str | bytes] = {keys.settled: str(journal.number)}
         for partition, row in rows.items():
             first = offsets[row[0]]
             if offsets[row[-1]] != first + len(row) - 1:
                 # Recovery reads where they are.
                 raise OperationalError("somebody else writes to the topic of replies", detail=f"It is {replies}.")
-            also[f"replies-read:{partition}"] = str(first + len(row))
+            also[keys.replies_read(partition)] = str(first + len(row))
             for offset, number in enumerate(row, first):
                 if (name := journal.replies.get(number)) is not None:
                     places[name] = (partition, offset)
         if last >= 0:
-            also["position"] = Position(offsets[last] + 1, now_ms).pack()
+            also[keys.position] = Position(offsets[last] + 1, now_ms).pack()
         if journal.offsets:
-            also["commands-read"] = json.dumps(journal.offsets)
+            also[keys.commands_read] = journal.pack_offsets()
         self.remembered.settle(places, also, now_ms)

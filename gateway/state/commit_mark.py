@@ -11,9 +11,7 @@ import msgspec
 
 from grouping.model.errors import OperationalError
 
-__all__ = ["MARK_KEY", "CatalogUnreadable", "CommitMark"]
-
-MARK_KEY = b"commit"
+__all__ = ["CatalogUnreadable", "CommitMark"]
 
 _FORMAT = 1
 """Of the catalog's records."""

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from gateway.kafka import Outgoing
 
-__all__ = ["FORMAT", "Journal", "Position"]
+__all__ = ["FORMAT", "Journal", "Position", "unpack_offsets"]
 
 FORMAT = 4
 """Of the working copy in Redis: one of another format is made anew from `cq.catalog`."""
@@ -33,6 +33,23 @@ class Journal(msgspec.Struct, array_like=True):
         """Return the journal as Redis has it."""
         body = msgspec.msgpack.encode(self)
         return len(body).to_bytes(4, "big") + bytes(pa.compress(body, codec="lz4", asbytes=True))
+
+    def pack_offsets(self) -> bytes:
+        """Return the value of `RedisKeys.commands_read` once this is on Kafka."""
+        return msgspec.json.encode(self.offsets)
+
+
+def unpack_offsets(body: bytes | None) -> dict[int, int]:
+    """Return by partition of cq.commands the offset after the last command that was carried out, as Redis notes it.
+
+    Example:
+        >>> unpack_offsets(Journal(3, {0: 17}, [], {}).pack_offsets()), unpack_offsets(None)
+        ({0: 17}, {})
+    """
+    return _decode_offsets(body or b"{}")
+
+
+_decode_offsets = msgspec.json.Decoder(dict[int, int]).decode
 
 
 class Position(msgspec.Struct, frozen=True):

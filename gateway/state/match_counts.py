@@ -49,7 +49,7 @@ class MatchCounts:
                 self._counts[stream_id][begin:end], self._last_ms[stream_id][begin:end] = counts, last_ms
 
     def _key(self, stream_id: str) -> str:
-        return self._working.key("match-totals", stream_id)
+        return self._working.keys.match_totals(stream_id)
 
     def save(self, *, all_of_it: bool = False) -> None:
         """Write what has changed where the next gateway finds it.
@@ -92,7 +92,7 @@ class MatchCounts:
 
     def _drain(self, stream_id: str) -> None:
         with mapped():
-            bodies = self._working.redis.lpop(self._working.key("matches", stream_id), _AT_ONCE) or []
+            bodies = self._working.redis.lpop(self._working.keys.matches(stream_id), _AT_ONCE) or []
         for body in bodies:
             numbers, counts, last_ms = MatchTally.decode(body)
             self._grow(stream_id, int(numbers.max()) + 1)

@@ -8,7 +8,6 @@ Redis has reached, so all that lies before it has to be there.
 
 from __future__ import annotations
 
-import json
 import logging
 import secrets
 from collections.abc import Iterator, Mapping
@@ -22,10 +21,12 @@ from gateway.state.catalog_replay import CatalogReplay, last_mark
 from gateway.state.command_ids import CommandIds, is_remembered
 from gateway.state.commit import Commits
 from gateway.state.commit_mark import CatalogUnreadable, CommitMark
-from gateway.state.journal import FORMAT, Journal, Position
+from gateway.state.journal import FORMAT, Journal, Position, unpack_offsets
 from gateway.state.members import SECRET_BYTES
 from gateway.state.working_copy import WorkingCopy
 from grouping.settings import Settings
+from grouping.store.notes import EpochNote
+from grouping.store.record_keys import CatalogKey
 from grouping.store.redis_store import mapped
 
 __all__ = ["Recovery"]
@@ -37,14 +38,6 @@ _FEW = 50_000
 """Records of the catalog that a Redis that fell back may lack: it is filled anew where there are more."""
 _TOMBSTONES_MS = 12 * 3_600_000
 """The catalog keeps what tells of a removal for a day: a Redis that is older may never learn of it."""
-
-
-class _EpochNote(msgspec.Struct, frozen=True):
-    """What Redis says of its tables."""
-
-    epoch: int = 0
-    run_id: str | None = None
-    """The run of the server for which they were confirmed; None in a Redis that says nothing."""
 
 
 class Recovery:
@@ -73,8 +66,8 @@ class Recovery:
         working = self._working
         with mapped():
             run_id = str(working.redis.info("server")["run_id"])
-            body, doubted = working.redis.mget(working.key("epoch"), working.key("doubted"))
-        old = _confirmed(body)
+            body, doubted = working.redis.mget(working.keys.epoch, working.keys.doubted)
+        old = EpochNote.unpack(body)
         rebuild = rebuild or doubted is not None
         self._commits.open()
         # Without an epoch it was wiped: a position there would be of a commit that was under way.
@@ -104,12 +97,12 @@ class Recovery:
             OperationalError: Redis does not answer, or is another gateway's by now.
         """
         with self._working.writing() as pipeline:
-            pipeline.set(self._working.key("doubted"), 1)
+            pipeline.set(self._working.keys.doubted, 1)
 
     def _suspend(self, epoch: int) -> None:
         """Confirm the tables for no run of the server, since they are not complete: no batch may meet them."""
         with self._working.writing() as pipeline:
-            pipeline.set(self._working.key("epoch"), json.dumps({"epoch": epoch, "run_id": ""}))
+            pipeline.set(self._working.keys.epoch, EpochNote(epoch, "").pack())
 
     # -- the catalog ---------------------------------------------------------------------------------------------------
 
@@ -121,9 +114,9 @@ class Recovery:
             now_ms: The present.
         """
         with mapped():
-            body = self._working.redis.get(self._working.key("position"))
+            body = self._working.redis.get(self._working.keys.position)
         position = Position.unpack(body) if body else None
-        catalog = self._settings.topic("catalog")
+        catalog = self._settings.topics.catalog
         end = self._topics.ends([(catalog, 0)], committed=True)[catalog, 0]
         if position is not None and position.format > FORMAT:
             raise CatalogUnreadable(
@@ -150,20 +143,20 @@ class Recovery:
             new = replay.run(missing)
         else:
             with self._reader() as reader:
-                new = replay.run(reader.since(self._settings.topic("catalog"), {0: 0}))
+                new = replay.run(reader.since(self._settings.topics.catalog, {0: 0}))
         if missing is None or missing:
             with self._working.writing() as pipeline:
-                pipeline.set(self._working.key("position"), Position(replay.following, now_ms).pack())
+                pipeline.set(self._working.keys.position, Position(replay.following, now_ms).pack())
         return replay.mark, new
 
     def _keep_secret(self) -> None:
         """Have what the tokens of members are keyed with: made once, on the catalog before anything follows from it."""
-        key, name = self._working.key("secrets"), "members"
+        key, name = self._working.keys.secrets, "members"
         with mapped():
             secret = self._working.redis.hget(key, name)
         if secret is None:
             secret = secrets.token_bytes(SECRET_BYTES)
-            record = Outgoing(self._settings.topic("catalog"), f"secret/{name}".encode(), secret, (), 0)
+            record = Outgoing(self._settings.topics.catalog, CatalogKey.secret(name), secret, (), 0)
             self._commits.write_records([record])
             with self._working.writing() as pipeline:
                 pipeline.hset(key, name, secret)
@@ -189,8 +182,8 @@ class Recovery:
     def _noted(self, mark: CommitMark | None) -> dict[int, int]:
         """Return by partition the offset after the last command, as far as Redis and the catalog know."""
         with mapped():
-            body = self._working.redis.get(self._working.key("commands-read"))
-        noted = msgspec.json.decode(body, type=dict[int, int]) if body else {}
+            body = self._working.redis.get(self._working.keys.commands_read)
+        noted = unpack_offsets(body)
         for partition, offset in (mark.offsets if mark else {}).items():
             noted[partition] = max(offset, noted.get(partition, 0))
         return noted
@@ -206,12 +199,10 @@ class Recovery:
 
     def _replay_replies(self, now_ms: int) -> None:
         """Remember the places of replies that were written since they were last noted."""
-        topic = self._settings.topic("replies")
+        topic = self._settings.topics.replies
         partitions = self._topics.partitions(topic) or 0
         with mapped():
-            notes = self._working.redis.mget(
-                [self._working.key(f"replies-read:{number}") for number in range(partitions)]
-            )
+            notes = self._working.redis.mget([self._working.keys.replies_read(number) for number in range(partitions)])
         beginnings = self._topics.beginnings([(topic, number) for number in range(partitions)])
         offsets = {number: max(int(note or 0), beginnings[topic, number]) for number, note in enumerate(notes)}
         with self._reader() as reader:
@@ -225,7 +216,7 @@ class Recovery:
         ends: dict[str, str] = {}
         for message in chunk:
             partition, offset = message.partition() or 0, message.offset() or 0
-            ends[f"replies-read:{partition}"] = str(offset + 1)
+            ends[self._working.keys.replies_read(partition)] = str(offset + 1)
             headers, key = message.headers(), message.key()
             if headers and key and is_remembered(headers):
                 name = CommandIds.key(_bytes(key), _bytes(headers[0][1]).decode("utf-8", "surrogatepass"))
@@ -241,13 +232,6 @@ class Recovery:
             yield reader
         finally:
             reader.close()
-
-
-def _confirmed(body: bytes | None) -> _EpochNote:
-    try:
-        return msgspec.json.decode(body or b"{}", type=_EpochNote)
-    except msgspec.MsgspecError:
-        return _EpochNote()
 
 
 def _is_written(journal: Journal, mark: CommitMark | None, reached: Mapping[int, int]) -> bool:

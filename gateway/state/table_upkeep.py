@@ -10,7 +10,6 @@ that it was made of; wherever that ends midway, the older ones are all there.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,10 +19,11 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gateway.state.unit_writing import SHELVES
+from gateway.state.committed import committed_notes
 from gateway.state.working_copy import WorkingCopy
 from grouping.settings import Settings
 from grouping.store.constant_table import net
+from grouping.store.notes import TableVersion
 from grouping.store.redis_store import StoreLost, connect, mapped
 from grouping.store.segment_log import SegmentLog, SegmentLost, Span, chain, segment_fields
 
@@ -81,7 +81,7 @@ class TableUpkeep:
         for stream_id in list(self._working.streams):
             version = self._working.versions[stream_id]
             pinned = oldest_pin(self._working, stream_id)
-            loaded = self._loaded(stream_id) if pinned is None else min(version, pinned[1])
+            loaded = self._loaded(stream_id) if pinned is None else min(version, pinned.version)
             segments = self._segments(stream_id)
             if self._merge is None:
                 self._merge = self._begin(stream_id, segments, 0, loaded)
@@ -96,13 +96,12 @@ class TableUpkeep:
     def _loaded(self, stream_id: str) -> int:
         """Return the version that workers have, while no batch is under way."""
         version = self._working.versions[stream_id]
-        with mapped():
-            body = self._redis.get(self._working.key("committed", stream_id))
-        last = json.loads(body).get("pinned") if body else None
-        return min(version, int(last.split(":")[1])) if last else version
+        note = committed_notes(self._working, [stream_id]).get(stream_id)
+        last = None if note is None else note.table
+        return version if last is None else min(version, last.version)
 
     def _log(self, stream_id: str) -> SegmentLog:
-        return SegmentLog(self._redis, self._working.key("segments", stream_id))
+        return SegmentLog(self._redis, self._working.keys.segments(stream_id))
 
     def _segments(self, stream_id: str) -> dict[Span, list[bytes]]:
         """Return the fields of a stream's segments, and sweep what merges left that did not come to their end."""
@@ -115,7 +114,7 @@ class TableUpkeep:
             )
         if self._merge is None and (left := [field for span in fields.keys() - whole for field in fields[span]]):
             with self._working.writing(self._redis) as pipeline:
-                pipeline.hdel(self._working.key("segments", stream_id), *left)
+                pipeline.hdel(self._working.keys.segments(stream_id), *left)
         return whole
 
     def _begin(self, stream_id: str, segments: dict[Span, list[bytes]], since: int, until: int) -> _Merge | None:
@@ -123,7 +122,7 @@ class TableUpkeep:
         spans = [span for span in segments if since <= span.since and span.until <= until]
         if len(spans) < _FEW:
             return None
-        key = self._working.key("segments", stream_id)
+        key = self._working.keys.segments(stream_id)
         with mapped():
             pipeline = self._redis.pipeline(transaction=False)
             for span in spans:
@@ -156,13 +155,13 @@ class TableUpkeep:
             field, body = merge.own.result()
         except SegmentLost as error:
             raise StoreLost("the constant tables are not complete", detail=error.detail) from error
-        key = self._working.key("segments", merge.stream_id)
+        key = self._working.keys.segments(merge.stream_id)
         with self._working.writing(self._redis) as pipeline:
             pipeline.hdel(key, *merge.fields)
             pipeline.hset(key, field, body)
 
     def _remove_unused(self, stream_id: str, floor: int) -> None:
-        key = self._working.key("unused", stream_id)
+        key = self._working.keys.unused(stream_id)
         with mapped():
             doomed = [name.decode() for name in self._redis.zrangebyscore(key, 0, floor)]
             leaving = [each.destination for each in self._working.leaving.values()]
@@ -170,8 +169,8 @@ class TableUpkeep:
             gone = [name for name in doomed if name not in self._working.parts[stream_id] and name not in needed]
         if gone:
             with self._working.writing(self._redis) as pipeline:
-                for name in SHELVES:
-                    pipeline.hdel(self._working.key(name, stream_id), *gone)
+                for shelf in self._working.keys.shelves(stream_id):
+                    pipeline.hdel(shelf, *gone)
                 pipeline.zrem(key, *gone)
 
     def distinct_rows(self, stream_id: str) -> dict[str, int]:
@@ -227,13 +226,8 @@ def _constants(table: pa.Table) -> pa.Table:
     return pa.table(columns, names)
 
 
-def oldest_pin(working: WorkingCopy, stream_id: str) -> tuple[int, int] | None:
-    """Return the oldest (epoch, version) that a micro-batch under way is pinned to, None when none is under way."""
+def oldest_pin(working: WorkingCopy, stream_id: str) -> TableVersion | None:
+    """Return the oldest version that a micro-batch under way is pinned to, None when none is under way."""
     with mapped():
-        pins = working.redis.hvals(working.key("pins", stream_id))
-    return min((_pin(pin) for pin in pins), default=None)
-
-
-def _pin(text: bytes) -> tuple[int, int]:
-    epoch, version = text.split(b":")
-    return int(epoch), int(version)
+        pins = working.redis.hvals(working.keys.pins(stream_id))
+    return min(map(TableVersion.unpack, pins), default=None)

@@ -26,6 +26,7 @@ from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList
 from grouping.settings import Settings
 from grouping.statements.cq_text import WHOLE, TextTemplate
+from grouping.store.keys import RedisKeys
 from grouping.store.lease import Lease
 from grouping.store.redis_store import VERSIONS_MARK, StoreLost, connect, mapped
 
@@ -60,6 +61,7 @@ class WorkingCopy(Unit):
         """
         super().__init__()
         self._settings = settings
+        self.keys = RedisKeys.of(settings)
         self._lease = lease
         self.redis = connect(settings)
         self._known_parts: dict[tuple[str, str], Part] = {}
@@ -69,7 +71,7 @@ class WorkingCopy(Unit):
 
     def key(self, *parts: str) -> str:
         """Return a Redis key under the prefix."""
-        return self._settings.key(*parts)
+        return ":".join((self.keys.start, *parts))
 
     def transaction(self, client: Any = None) -> Any:
         """Return a pipeline for what is written together, unless another gateway has taken over.

@@ -220,7 +220,7 @@ class BigTicks:
             for each in order.digests
             if each.destination_id in failures
         )
-        return {f"cut/order-{offset}": Cut(order.stream_id, order.covered, named, order.fired_ms)}
+        return {f"order-{offset}": Cut(order.stream_id, order.covered, named, order.fired_ms)}
 
     def _made(self, order: Order, answered: list[DigestOutcome]) -> Iterator[Outgoing]:
         """Yield the records of an order's digests, with the cursors that they move."""

@@ -16,6 +16,7 @@ from gateway.state.commit import Commits
 from gateway.timers.pending_index import PendingIndex
 from grouping.digests.match_places import MatchPlaces
 from grouping.settings import Settings
+from grouping.store.record_keys import place_key, place_of
 
 __all__ = ["Checkpoints"]
 
@@ -53,7 +54,7 @@ class Checkpoints:
     def __init__(self, settings: Settings, commits: Commits) -> None:
         self._settings = settings
         self._commits = commits
-        self._topic = settings.topic("positions")
+        self._topic = settings.topics.positions
         self._taken: dict[int, int] = {}
         self._sizes: dict[int, int] = {}
         self._parts: dict[int, int] = {}
@@ -79,7 +80,7 @@ class Checkpoints:
         self._sizes[partition], self._parts[partition] = sum(map(len, bodies)), len(bodies)
 
     def _record(self, partition: int, number: int, body: bytes | None) -> Outgoing:
-        return Outgoing(self._topic, f"{partition}/{number}".encode(), body, (), 0)
+        return Outgoing(self._topic, place_key(partition, number), body, (), 0)
 
     def read(self, index: PendingIndex, ends: Mapping[int, int]) -> dict[int, int]:
         """Fill an index with what the checkpoints hold.
@@ -95,8 +96,7 @@ class Checkpoints:
         reader = LogReader(self._settings)
         try:
             for message in reader.since(self._topic, {0: 0}):
-                left, _, right = _text(message.key()).partition("/")
-                place, body = (int(left), int(right)), message.value()
+                place, body = place_of(message.key()), message.value()
                 if isinstance(body, bytes):
                     bodies[place] = body
                 else:
@@ -128,7 +128,3 @@ def _groups(stores: Iterator[tuple[bytes, MatchPlaces]]) -> Iterator[list[_Entry
             yield group
             group, size = [], 0
     yield group
-
-
-def _text(key: bytes | str | None) -> str:
-    return key.decode() if isinstance(key, bytes) else key or ""

@@ -14,7 +14,7 @@ Named = tuple[str, int, int]
 
 
 class Cut(msgspec.Struct, array_like=True, frozen=True):
-    """What some digests hold, on `cq.ticks` before the first of them is written; key `cut/<number>`, until all are.
+    """What some digests hold, on `cq.ticks` before the first of them is written; key `cut/<name>`, until all are.
 
     A digest holds the matches that were evaluated by the cut, of times before the tick, that no earlier tick held.
     """

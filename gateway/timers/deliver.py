@@ -25,6 +25,7 @@ from grouping.digests.orders import DigestOutcome
 from grouping.digests.rows import Rows
 from grouping.model.group import SelectList
 from grouping.settings import Settings
+from grouping.store.record_keys import TickKey
 
 __all__ = ["Delivery", "DueDigest", "digest_records", "source_of"]
 
@@ -79,7 +80,7 @@ class Delivery:
         self._settings = settings
         self._working = working
         self._commits = commits
-        self._topic = settings.topic("ticks")
+        self._topic = settings.topics.ticks
         self._number = 0
 
     def digest(self, destination: Destination, matches: Rows, from_ms: int, select: SelectList | None = None) -> Digest:
@@ -100,14 +101,14 @@ class Delivery:
         return Digest.of(clause, column_type(clause, select), matches, from_ms)
 
     def cut(self, stream_id: str, covered: dict[str, int], named: Sequence[Named], fired_ms: int) -> tuple[str, Cut]:
-        """Put a cut on Kafka and return it with its key."""
+        """Put a cut on Kafka and return it with its name."""
         self._number += 1
-        key = f"cut/{fired_ms}-{self._number}"
+        name = f"{fired_ms}-{self._number}"
         cut = Cut(stream_id, covered, tuple(named), fired_ms)
-        self._commits.write_records([self._record(key, _encode(cut))])
-        return key, cut
+        self._commits.write_records([self._record(TickKey.cut(name), _encode(cut))])
+        return name, cut
 
-    def deliver(self, key: str, cut: Cut, ready: Sequence[DueDigest], left: Cut | None) -> None:
+    def deliver(self, name: str, cut: Cut, ready: Sequence[DueDigest], left: Cut | None) -> None:
         """Write digests of a cut, with the cursors that they move, and what is left of it: nothing closes it."""
 
         def records() -> Iterator[Outgoing]:
@@ -115,7 +116,7 @@ class Delivery:
                 yield from digest_records(self._settings, self._working, each, cut.fired_ms)
                 yield self.cursor(each.incarnation, each.cursor)
 
-        self._write(records(), lambda: [self._record(key, None if left is None else _encode(left))])
+        self._write(records(), lambda: [self._record(TickKey.cut(name), None if left is None else _encode(left))])
         DIGESTS.inc(len(ready))
         LATE_MATCHES.inc(sum(each.digest.late for each in ready))
 
@@ -132,12 +133,12 @@ class Delivery:
             offset: The order's, on its log.
             records: Digests that are not out yet, and cursors.
             answered: What came of its digests; complete when the records are.
-            left: Called then; the cut, by its key, of those that could not be made.
+            left: Called then; the cut, by its name, of those that could not be made.
         """
 
         def last() -> list[Outgoing]:
-            cuts = [self._record(key, _encode(cut)) for key, cut in left().items()]
-            return [*cuts, self._record("closed/orders", _encode(offset + 1))]
+            cuts = [self._record(TickKey.cut(name), _encode(cut)) for name, cut in left().items()]
+            return [*cuts, self._record(TickKey.closed_orders(), _encode(offset + 1))]
 
         self._write(records, last)
         sent = [each for each in answered if each.sent]
@@ -147,7 +148,7 @@ class Delivery:
 
     def cursor(self, incarnation: str, cursor: Cursor) -> Outgoing:
         """Return the record of a cursor."""
-        return self._record(f"cursor/{incarnation}", _encode(cursor))
+        return self._record(TickKey.cursor(incarnation), _encode(cursor))
 
     def _write(self, records: Iterable[Outgoing], last: Callable[[], Iterable[Outgoing]]) -> None:
         """Write records in one transaction, or in more where they are large: the last records in the last of these."""
@@ -164,8 +165,8 @@ class Delivery:
     def note_watermark(self, notes: Mapping[str, WatermarkNote]) -> None:
         """Put on Kafka up to when the ticks of streams have fired."""
         if notes:
-            records = [self._record(f"settled/{name}", _encode(note)) for name, note in notes.items()]
+            records = [self._record(TickKey.watermark(name), _encode(note)) for name, note in notes.items()]
             self._commits.write_records(records)
 
-    def _record(self, key: str, value: bytes | None) -> Outgoing:
-        return Outgoing(self._topic, key.encode(), value, (), 0)
+    def _record(self, key: bytes, value: bytes | None) -> Outgoing:
+        return Outgoing(self._topic, key, value, (), 0)

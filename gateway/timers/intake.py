@@ -65,14 +65,14 @@ class Intake:
         self._restored: Iterator[tuple[bytes, MatchPlaces]] = iter(())
         self.held: Counter[bytes] = Counter()
         """Stores of which last digests are still to come, and how many: they stay when nobody reads them any more."""
-        self.log = PendingLog(partial(_span, LogReader(settings), settings.topic("pending")))
+        self.log = PendingLog(partial(_span, LogReader(settings), settings.topics.pending))
         self.index = PendingIndex()
         self.complete = False
         """Whether all that the checkpoints held is armed."""
 
     def recover(self) -> None:
         """Take up what is known to wait, and follow the log from there."""
-        topic = self._settings.topic("pending")
+        topic = self._settings.topics.pending
         places = [(topic, number) for number in range(PENDING_PARTITIONS)]
         beginnings, ends = self._topics.beginnings(places), self._topics.ends(places)
         self.index = PendingIndex()

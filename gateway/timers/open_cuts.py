@@ -31,7 +31,7 @@ class _Attempt(NamedTuple):
 
 
 class OpenCuts:
-    """Open cuts by their keys on `cq.ticks`. Used by the gateway's one thread."""
+    """Open cuts by their names. Used by the gateway's one thread."""
 
     def __init__(self) -> None:
         self.recover({})
@@ -42,13 +42,13 @@ class OpenCuts:
         self._tries: dict[str, _Attempt] = {}
         self._count()
 
-    def keep(self, key: str, left: Cut | None, now_ms: int) -> None:
+    def keep(self, name: str, left: Cut | None, now_ms: int) -> None:
         """Note what is left of a cut that was tried just now, None when all its digests are out."""
         if left is not None:
-            wait_ms = min(2 * self._tries[key].wait_ms, _LONGEST_MS) if key in self._tries else _AGAIN_MS
-            self._cuts[key], self._tries[key] = left, _Attempt(now_ms, wait_ms)
-        elif self._cuts.pop(key, None) is not None:
-            self._tries.pop(key, None)
+            wait_ms = min(2 * self._tries[name].wait_ms, _LONGEST_MS) if name in self._tries else _AGAIN_MS
+            self._cuts[name], self._tries[name] = left, _Attempt(now_ms, wait_ms)
+        elif self._cuts.pop(name, None) is not None:
+            self._tries.pop(name, None)
         else:
             return
         self._count()
@@ -59,10 +59,10 @@ class OpenCuts:
         WAITING_DIGESTS.set(len(self.waiting))
 
     def due(self, now_ms: int) -> tuple[str, Cut] | None:
-        """Return a cut that is to be tried now, with its key; one that a crash left is tried at once."""
-        for key, cut in self._cuts.items():
-            if key not in self._tries or self._tries[key].due(now_ms):
-                return key, cut
+        """Return a cut that is to be tried now, with its name; one that a crash left is tried at once."""
+        for name, cut in self._cuts.items():
+            if name not in self._tries or self._tries[name].due(now_ms):
+                return name, cut
         return None
 
     @property

@@ -11,6 +11,7 @@ from gateway.state.commit import Commits
 from grouping.digests.orders import ANSWERS, ORDERS, Order
 from grouping.model.errors import InternalError
 from grouping.settings import Settings
+from grouping.store.record_keys import ORDER, order_of
 
 __all__ = ["OrderLog"]
 
@@ -25,7 +26,7 @@ class OrderLog:
     def __init__(self, settings: Settings, topics: Topics, commits: Commits) -> None:
         self._topics = topics
         self._commits = commits
-        self._topic = settings.topic("orders")
+        self._topic = settings.topics.orders
         self._reader = LogReader(settings)
         self.open: deque[int] = deque()
         """Offsets."""
@@ -48,7 +49,7 @@ class OrderLog:
 
     def write(self, order: Order) -> None:
         """Put an order on Kafka."""
-        record = Outgoing(self._topic, b"order", _encode(order), (), ORDERS)
+        record = Outgoing(self._topic, ORDER, _encode(order), (), ORDERS)
         self.open.append(self._commits.write_records([record], {0})[0])
 
     def at(self, offset: int) -> Order:
@@ -69,7 +70,7 @@ class OrderLog:
         for message in self._reader.since(self._topic, {ANSWERS: since}, _AT_ONCE):
             key, body = message.key(), message.value()
             if isinstance(key, bytes) and isinstance(body, bytes):
-                found[int(key)] = body
+                found[order_of(key)] = body
         return found
 
     def trim(self) -> None:

@@ -6,13 +6,13 @@ then are known. So what is committed is read first, then the end of the log, and
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from gateway.kafka import Topics
 from gateway.metrics import LATE_TICKS
+from gateway.state.committed import committed_notes
 from gateway.state.records import PENDING_PARTITIONS
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.schedule import MissedTicks, Run
@@ -20,7 +20,6 @@ from gateway.timers.state import TimerState, WatermarkNote
 from gateway.timers.watermark import Watermark
 from grouping.model.catalog import Stream
 from grouping.settings import Settings
-from grouping.store.redis_store import mapped
 
 __all__ = ["Probes"]
 
@@ -48,7 +47,7 @@ class Probes:
         self._working = working
         self._topics = topics
         self._state = state
-        self._log = settings.topic("pending")
+        self._log = settings.topics.pending
         self._wait_ms = round(settings.timers.wait_seconds * 1000)
         self.reset()
 
@@ -163,11 +162,8 @@ class Probes:
         return () if known is None else known.runs
 
     def _committed(self, stream_ids: list[str]) -> dict[str, _CommittedBatch]:
-        if not stream_ids:
-            return {}
-        with mapped():
-            bodies = self._working.redis.mget([self._working.key("committed", name) for name in stream_ids])
-        return {name: _batch(body) for name, body in zip(stream_ids, bodies, strict=True) if body is not None}
+        notes = committed_notes(self._working, stream_ids)
+        return {name: _CommittedBatch(note.offsets, note.table) for name, note in notes.items()}
 
     def floor(self, stream_id: str) -> tuple[int, int] | None:
         """Return an epoch and version of a stream's tables that all matches met which are not taken in yet.
@@ -199,10 +195,3 @@ class Probes:
         """Return what is to be remembered of a stream."""
         watermark = self.watermark(stream_id)
         return WatermarkNote(watermark.fired_ms, watermark.covered, watermark.run_ms, watermark.runs)
-
-
-def _batch(body: bytes) -> _CommittedBatch:
-    told = json.loads(body)
-    epoch, _, version = told.get("pinned", "").partition(":")
-    offsets = {number: int(offset) for number, offset in told["offsets"].items()}
-    return _CommittedBatch(offsets, (int(epoch), int(version)) if version else None)

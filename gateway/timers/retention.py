@@ -113,10 +113,10 @@ class Retention:
     def trim(self) -> None:
         """Delete the records of the log that no store needs any more, and note how far `cq.ticks` is known."""
         floors = dict(self._intake.reached) | self._intake.index.floors()
-        topic = self._settings.topic("pending")
+        topic = self._settings.topics.pending
         beginnings = self._topics.beginnings([(topic, number) for number in floors])
         passed = {number: floor for number, floor in floors.items() if floor > beginnings[topic, number]}
         if passed:
             self._topics.delete_before(topic, passed)
-        ticks = self._settings.topic("ticks")
+        ticks = self._settings.topics.ticks
         self._state.note_position(self._topics.ends([(ticks, 0)], committed=True)[ticks, 0])

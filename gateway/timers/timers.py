@@ -28,6 +28,7 @@ from gateway.timers.retention import Retention
 from gateway.timers.state import TimerState, WatermarkNote
 from grouping.digests.cursor import Cursor
 from grouping.settings import Settings
+from grouping.store.record_keys import TickKey
 
 __all__ = ["Timers"]
 
@@ -94,7 +95,7 @@ class Timers:
         Returns:
             The offset of `cq.orders` before which all orders are carried out.
         """
-        topic, reader = self._settings.topic("ticks"), LogReader(self._settings)
+        topic, reader = self._settings.topics.ticks, LogReader(self._settings)
         since = self._state.read_position()
         cursors: dict[str, Cursor | None] = {}
         settled: dict[str, WatermarkNote | None] = {}
@@ -102,22 +103,22 @@ class Timers:
         end, closed = since, 0
         try:
             for message in reader.since(topic, {0: 0}):
-                kind, _, rest = _text(message.key()).partition("/")
+                kind, name = TickKey.parse(message.key())
                 value = message.value()
                 body = value.encode() if isinstance(value, str) else value or None
                 offset = message.offset() or 0
                 end = max(end, offset + 1)
                 match kind:
                     case "cut" if body is None:
-                        cuts.pop(f"cut/{rest}", None)
+                        cuts.pop(name, None)
                     case "cut" if body is not None:
-                        cuts[f"cut/{rest}"] = msgspec.msgpack.decode(body, type=Cut)
+                        cuts[name] = msgspec.msgpack.decode(body, type=Cut)
                     case "closed" if body is not None:
                         closed = msgspec.msgpack.decode(body, type=int)
                     case "cursor" if offset >= since:
-                        cursors[rest] = None if body is None else msgspec.msgpack.decode(body, type=Cursor)
+                        cursors[name] = None if body is None else msgspec.msgpack.decode(body, type=Cursor)
                     case "settled" if offset >= since:
-                        settled[rest] = None if body is None else msgspec.msgpack.decode(body, type=WatermarkNote)
+                        settled[name] = None if body is None else msgspec.msgpack.decode(body, type=WatermarkNote)
         finally:
             reader.close()
         self._cuts.recover(cuts)
@@ -210,7 +211,3 @@ class Timers:
     def last_digests(self, notices: Sequence[EndNotice]) -> Iterator[tuple[EndNotice, DueDigest | None]]:
         """Yield destinations that have ended with their last digests, None where nothing is pending."""
         return self._firing.last_digests(notices)
-
-
-def _text(key: bytes | str | None) -> str:
-    return key.decode() if isinstance(key, bytes) else key or ""

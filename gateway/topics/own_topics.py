@@ -21,6 +21,8 @@ __all__ = ["ensure_own_topics"]
 
 log = logging.getLogger(__name__)
 
+_DAY_MS = str(24 * 3_600_000)
+
 
 class _TopicForm(NamedTuple):
     """The form of one of the gateway's topics."""
@@ -41,16 +43,17 @@ def _wanted(settings: Settings) -> dict[str, _TopicForm]:
     often = {"segment.bytes": str(64 << 20), "min.cleanable.dirty.ratio": "0.2"}  # both are read whole on start
     remembered = {"retention.ms": str(round(settings.commands.remember_days * 86_400_000)), **large}
     retention = frozenset({"retention.ms"})
+    names = settings.topics
     return {
-        "commands": _TopicForm(settings.commands.partitions, remembered, fixed=False, free=retention),
-        "replies": _TopicForm(settings.commands.partitions, remembered, fixed=False, free=retention),
-        "results": _TopicForm(settings.results.partitions, result_config(settings), fixed=False, free=retention),
-        "deadletters": _TopicForm(1, remembered, fixed=False, free=retention),
-        "catalog": _TopicForm(1, compact | {"delete.retention.ms": str(24 * 3_600_000)}),  # recovery.py counts on it
-        "pending": _TopicForm(PENDING_PARTITIONS, keep),
-        "ticks": _TopicForm(1, compact | often),
-        "orders": _TopicForm(2, keep),
-        "positions": _TopicForm(1, compact | often),
+        names.commands: _TopicForm(settings.commands.partitions, remembered, fixed=False, free=retention),
+        names.replies: _TopicForm(settings.commands.partitions, remembered, fixed=False, free=retention),
+        names.results: _TopicForm(settings.results.partitions, result_config(settings), fixed=False, free=retention),
+        names.deadletters: _TopicForm(1, remembered, fixed=False, free=retention),
+        names.catalog: _TopicForm(1, compact | {"delete.retention.ms": _DAY_MS}),  # recovery.py counts on it
+        names.pending: _TopicForm(PENDING_PARTITIONS, keep),
+        names.ticks: _TopicForm(1, compact | often),
+        names.orders: _TopicForm(2, keep),
+        names.positions: _TopicForm(1, compact | often),
     }
 
 
@@ -60,7 +63,7 @@ def ensure_own_topics(settings: Settings, topics: Topics) -> dict[str, int]:
     Raises:
         OperationalError: Kafka is away, or a topic cannot be brought into form.
     """
-    wanted = {settings.topic(name): form for name, form in _wanted(settings).items()}
+    wanted = _wanted(settings)
     made: set[str] = set()
     for topic in wanted.keys() - topics.forms(wanted).keys():
         made |= topics.create({topic: wanted[topic].partitions}, wanted[topic].config)

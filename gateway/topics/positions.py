@@ -16,7 +16,7 @@ __all__ = ["Positions", "dedicated_topic", "topic_of"]
 
 def dedicated_topic(settings: Settings, destination_id: str) -> str:
     """Return the name of a destination's own topic."""
-    return settings.topic(f"results.{destination_id}")
+    return settings.topics.own_results(destination_id)
 
 
 def topic_of(settings: Settings, destination: Destination) -> str:
@@ -25,9 +25,9 @@ def topic_of(settings: Settings, destination: Destination) -> str:
         case "dedicated":
             return dedicated_topic(settings, destination.destination_id)
         case "virtual":
-            return settings.topic(f"results.{destination.group_id}")
+            return settings.topics.own_results(destination.group_id)
         case _:
-            return settings.topic("results")
+            return settings.topics.results
 
 
 class Positions:

@@ -27,7 +27,7 @@ class ResultTopics:
     def __init__(self, settings: Settings, topics: Topics) -> None:
         self._settings = settings
         self._topics = topics
-        self._beginnings = (settings.topic("results.d_"), settings.topic("results.g_"))
+        self._names = settings.topics
         self._dedicated: set[str] = set()
         self._virtual: set[str] = set()
         self.begin()
@@ -38,15 +38,17 @@ class ResultTopics:
 
     def reload(self) -> None:
         """Ask Kafka which there are."""
-        there = self._topics.names()
-        self._dedicated, self._virtual = ({name for name in there if name.startswith(of)} for of in self._beginnings)
+        self._dedicated, self._virtual = set(), set()
+        for topic in self._topics.names():
+            if self._names.owner_kind(topic) is not None:
+                self._like(topic).add(topic)
 
     def __contains__(self, topic: object) -> bool:
         return topic in self._dedicated or topic in self._virtual
 
     def _like(self, topic: str) -> set[str]:
         """Return those of the kind of a topic."""
-        return self._virtual if topic.startswith(self._beginnings[1]) else self._dedicated
+        return self._virtual if self._names.owner_kind(topic) == "group" else self._dedicated
 
     def room(self, live: int) -> int:
         """Return how many more dedicated destinations may have a new topic.

@@ -6,17 +6,14 @@ own, and those of a gateway of another prefix, which hold its subscribers' comma
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
 from fnmatch import fnmatchcase
 
 from gateway.kafka import Topics
 from grouping.model.errors import InputError
 from grouping.settings import Settings
+from schemas.topic_names import TopicNames, gateway_prefixes
 
 __all__ = ["check_source"]
-
-_SIGNS = ("commands", "replies", "catalog", "pending")
-"""Topics that every gateway has: where all of them stand under a prefix, that prefix is a gateway's."""
 
 
 def check_source(settings: Settings, topics: Topics, topic: str) -> None:
@@ -25,7 +22,7 @@ def check_source(settings: Settings, topics: Topics, topic: str) -> None:
     Raises:
         InputError: not-allowed.
     """
-    if topic.startswith(settings.prefix):
+    if settings.topics.is_own(topic):
         raise _refusal(
             f'topic "{topic}" belongs to the gateway', f'Topics that begin with "{settings.prefix}" are its own.'
         )
@@ -34,24 +31,11 @@ def check_source(settings: Settings, topics: Topics, topic: str) -> None:
     patterns = [pattern.strip() for pattern in settings.streams.topics.split(",")]
     if not any(fnmatchcase(topic, pattern) for pattern in patterns):
         raise _refusal(f'topic "{topic}" may not be read', f"Streams may read topics like {', '.join(patterns)}.")
-    for other in _gateways(topics.names()):
-        if topic.startswith(other):
+    for other in gateway_prefixes(topics.names()):
+        if TopicNames(other).is_own(topic):
             raise _refusal(
                 f'topic "{topic}" belongs to another gateway', f'Topics that begin with "{other}" are a gateway\'s own.'
             )
-
-
-def _gateways(topics: Set[str]) -> Iterator[str]:
-    """Yield the prefixes of the gateways of a cluster.
-
-    Example:
-        >>> list(_gateways({"a.commands", "a.replies", "a.catalog", "a.pending", "shop.commands", "shop.catalog"}))
-        ['a.']
-    """
-    for topic in topics:
-        prefix = topic.removesuffix(_SIGNS[0])
-        if prefix and prefix != topic and topics >= {prefix + sign for sign in _SIGNS}:
-            yield prefix
 
 
 def _refusal(message: str, detail: str) -> InputError:

@@ -13,11 +13,12 @@ from collections.abc import Iterator
 import msgspec
 
 from gateway.kafka import Outgoing, TopicForm, Topics
+from gateway.state.committed import committed_notes
 from gateway.state.unit import virtual_groups
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Stream
 from grouping.settings import Settings
-from grouping.store.redis_store import committed_positions, mapped
+from grouping.store.notes import CommittedNote
 
 __all__ = ["SourceWatch", "seen"]
 
@@ -60,7 +61,7 @@ class SourceWatch:
     def _grow_virtual(self, stream: Stream) -> None:
         """Give the groups' topics the partitions of the source: a virtual result lies in that of its event."""
         groups = virtual_groups(self._working.parts.get(stream.stream_id, {}))
-        topics = [self._settings.topic(f"results.{group_id}") for group_id in groups]
+        topics = [self._settings.topics.own_results(group_id) for group_id in groups]
         wanted = len(stream.start_offsets)
         for topic, form in self._topics.forms(topics).items():
             if form.partitions < wanted:
@@ -68,15 +69,14 @@ class SourceWatch:
 
     def _events_deleted(self, old: Stream) -> Iterator[Outgoing]:
         """Yield a dead letter for each partition of a topic that is gone, from where it was not evaluated."""
-        with mapped():
-            body = self._working.redis.get(self._working.key("committed", old.stream_id))
-        reached = old.evaluated(committed_positions(body))
+        note = committed_notes(self._working, [old.stream_id]).get(old.stream_id, CommittedNote())
+        reached = old.evaluated(note.offsets)
         for partition, position in reached.items():
             first = position - old.base
             detail = f"The topic was deleted and made again: its events from offset {first} on, if any, are lost."
             source = f"{old.topic}/{partition}/{first}"
             headers = (("code", b"events-deleted"), ("detail", detail.encode()), ("source", source.encode()))
-            yield Outgoing(self._settings.topic("deadletters"), None, None, headers)
+            yield Outgoing(self._settings.topics.deadletters, None, None, headers)
 
 
 def seen(stream: Stream, form: TopicForm) -> Stream:

@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from grouping.settings import Settings
+from grouping.store.keys import RedisKeys
 from grouping.store.redis_store import connect, mapped
 
 __all__ = ["DigestJobs", "Job"]
@@ -46,9 +47,9 @@ class DigestJobs:
 
     def __init__(self, settings: Settings) -> None:
         self._redis = connect(settings)
-        # Under a name that a rebuild of the working copy leaves alone: it may be taken.
-        self._key = settings.key("evaluator", "digest-job")
-        self._lease = settings.key("lease", "evaluator")
+        keys = RedisKeys.of(settings)
+        self._key = keys.digest_job
+        self._lease = keys.lease("evaluator")
 
     def leader(self) -> str | None:
         """Return who holds the evaluator's lease."""

@@ -11,6 +11,7 @@ import redis
 
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
+from grouping.store.keys import RedisKeys, Role
 from grouping.store.redis_store import connect, mapped
 
 __all__ = ["Lease", "LeaseLost"]
@@ -48,10 +49,11 @@ class Lease:
 
     LIFETIME_MS = 15_000
 
-    def __init__(self, settings: Settings, role: str) -> None:
+    def __init__(self, settings: Settings, role: Role) -> None:
         self._redis = connect(settings)
-        self._key = settings.key("lease", role)
-        self._fence = settings.key("lease", role, "fence")
+        keys = RedisKeys.of(settings)
+        self._key = keys.lease(role)
+        self._fence = keys.fence(role)
         self.token = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
         """Who this holder is, as `holder` gives it."""
 

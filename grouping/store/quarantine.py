@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 import msgspec
 
 from grouping.settings import Settings
+from grouping.store.keys import RedisKeys
 from grouping.store.redis_store import connect, mapped
 
 __all__ = ["KILLED", "TRIES", "Quarantine", "QuarantineStore", "Trial", "convicted", "group_of", "share_of"]
@@ -119,7 +120,7 @@ class QuarantineStore:
     """Where quarantine is told and looked up. One per process and thread."""
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+        self._keys = RedisKeys.of(settings)
         self._redis = connect(settings)
 
     def quarantined(self, stream_id: str) -> dict[str, Quarantine]:
@@ -131,7 +132,7 @@ class QuarantineStore:
         with mapped():
             pipeline = self._redis.pipeline(transaction=False)
             for stream_id in stream_ids:
-                pipeline.hgetall(self._key("quarantine", stream_id))
+                pipeline.hgetall(self._keys.quarantine(stream_id))
             found = pipeline.execute()
         return {
             stream_id: {share.decode(): msgspec.json.decode(body, type=Quarantine) for share, body in bodies.items()}
@@ -142,46 +143,46 @@ class QuarantineStore:
         """Note what is known of some shares now."""
         bodies = {share: msgspec.json.encode(state) for share, state in shares.items()}
         with mapped():
-            self._redis.hset(self._key("quarantine", stream_id), mapping=bodies)
+            self._redis.hset(self._keys.quarantine(stream_id), mapping=bodies)
 
     def forget(self, stream_id: str, shares: Iterable[str]) -> None:
         """Drop what is known of some shares."""
         with mapped():
-            self._redis.hdel(self._key("quarantine", stream_id), *shares)
+            self._redis.hdel(self._keys.quarantine(stream_id), *shares)
 
     def trial(self, stream_id: str) -> Trial:
         """Return what is known of the batch that comes next."""
         with mapped():
-            body = self._redis.get(self._key("trial", stream_id))
+            body = self._redis.get(self._keys.trial(stream_id))
         return msgspec.json.decode(body, type=Trial) if body else Trial()
 
     def set_trial(self, stream_id: str, trial: Trial) -> None:
         """Note what is known of the batch that comes next; what was in hand is told by that."""
         with mapped():
             pipeline = self._redis.pipeline(transaction=True)
-            pipeline.set(self._key("trial", stream_id), msgspec.json.encode(trial))
-            pipeline.delete(self._key("in-hand", stream_id))
+            pipeline.set(self._keys.trial(stream_id), msgspec.json.encode(trial))
+            pipeline.delete(self._keys.in_hand(stream_id))
             pipeline.execute()
 
     def end_trial(self, stream_id: str) -> None:
         """Note that the batch is committed."""
         with mapped():
-            self._redis.delete(self._key("trial", stream_id), self._key("in-hand", stream_id))
+            self._redis.delete(self._keys.trial(stream_id), self._keys.in_hand(stream_id))
 
     def batch_under_way(self, stream_id: str) -> bool:
         """Tell whether a batch was begun and not committed."""
         with mapped():
-            return bool(self._redis.exists(self._key("pins", stream_id)))
+            return bool(self._redis.exists(self._keys.pins(stream_id)))
 
     def hold(self, stream_id: str, task: int, shares: Iterable[str]) -> None:
         """Note the shares that a task of the batch has in hand now."""
         with mapped():
-            self._redis.hset(self._key("in-hand", stream_id), str(task), msgspec.json.encode(list(shares)))
+            self._redis.hset(self._keys.in_hand(stream_id), str(task), msgspec.json.encode(list(shares)))
 
     def in_hand(self, stream_id: str) -> dict[int, list[str]]:
         """Return by task the shares that it had in hand last."""
         with mapped():
-            bodies = self._redis.hgetall(self._key("in-hand", stream_id))
+            bodies = self._redis.hgetall(self._keys.in_hand(stream_id))
         return {int(task): msgspec.json.decode(body, type=list[str]) for task, body in bodies.items()}
 
     def count_dead_letters(self, counts: Mapping[str, int]) -> None:
@@ -189,14 +190,11 @@ class QuarantineStore:
         with mapped():
             pipeline = self._redis.pipeline(transaction=False)
             for code, count in counts.items():
-                pipeline.hincrby(self._key("dead-letters"), code, count)
+                pipeline.hincrby(self._keys.dead_letters, code, count)
             pipeline.execute()
 
     def dead_letters(self) -> dict[str, int]:
         """Return how many dead letters the evaluator has written, by code, since Redis was filled."""
         with mapped():
-            counts = self._redis.hgetall(self._key("dead-letters"))
+            counts = self._redis.hgetall(self._keys.dead_letters)
         return {code.decode(): int(count) for code, count in counts.items()}
-
-    def _key(self, *parts: str) -> str:
-        return self._settings.key(*parts)

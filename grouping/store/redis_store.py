@@ -8,10 +8,9 @@ that meets another run waits (design notes in README.md).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import hiredis
 import msgspec
@@ -23,7 +22,9 @@ from grouping.model.errors import OperationalError
 from grouping.model.group import GroupPlan, SelectList
 from grouping.settings import Settings
 from grouping.store.constant_table import Segment, net
+from grouping.store.keys import RedisKeys
 from grouping.store.match_tally import MatchTally
+from grouping.store.notes import CommittedNote, EpochNote, TableVersion
 from grouping.store.segment_log import SegmentLog, Span, chain
 
 __all__ = [
@@ -31,8 +32,6 @@ __all__ = [
     "StoreLost",
     "StoreUnavailable",
     "TableStore",
-    "TableVersion",
-    "committed_positions",
     "connect",
     "eviction_policy",
     "mapped",
@@ -112,35 +111,15 @@ class _Packer:
         return [hiredis.pack_command((*name.split(), *rest) if " " in name else args)]
 
 
-class TableVersion(NamedTuple):
-    """One state of a stream's constant tables."""
-
-    epoch: int
-    version: int
-
-
-def committed_positions(body: bytes | None) -> dict[str, int]:
-    """Return by partition the positions that the evaluator has committed, from what `TableStore.committed` wrote.
-
-    Example:
-        >>> committed_positions(b'{"batch": 3, "offsets": {"0": 12}}'), committed_positions(None)
-        ({'0': 12}, {})
-    """
-    return {partition: int(place) for partition, place in json.loads(body)["offsets"].items()} if body else {}
-
-
 class TableStore:
     """The evaluator's side of the store. One per process and thread."""
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+        self._keys = RedisKeys.of(settings)
         self._redis = connect(settings)
         self._pin = self._redis.register_script(_PIN)
         self._most_waiting: dict[str, int] = {}
         """By stream: so many values with counts of matches may wait for the gateway before they are summed up."""
-
-    def _key(self, *parts: str) -> str:
-        return self._settings.key(*parts)
 
     def pin(self, stream_id: str, batch: int) -> TableVersion:
         """Return the version that this micro-batch sees; the first task to ask decides.
@@ -150,13 +129,12 @@ class TableStore:
         """
         with mapped():
             run_id = self._redis.info("server")["run_id"]
-            keys = [self._key(name) for name in ("epoch", "version")]
-            keys += [self._key("pins", stream_id), self._key("streams")]
-            pinned = self._pin(keys=keys, args=[stream_id, batch, run_id])
+            keys = self._keys
+            asked = [keys.epoch, keys.version, keys.pins(stream_id), keys.streams]
+            pinned = self._pin(keys=asked, args=[stream_id, batch, run_id])
         if pinned is None:
             raise StoreUnavailable("the constant tables are not confirmed", hint="The gateway confirms them on start.")
-        epoch, version = pinned.split(b":")
-        return TableVersion(int(epoch), int(version))
+        return TableVersion.unpack(pinned)
 
     def changes(self, stream_id: str, epoch: int, since: int, until: int) -> Iterator[Segment] | None:
         """Return the net of what the versions (`since`, `until`] of an epoch changed; it is read piece by piece.
@@ -167,7 +145,7 @@ class TableStore:
         Raises:
             StoreUnavailable: Now or while the pieces are read: they are not all there, or not of one epoch.
         """
-        log = SegmentLog(self._redis, self._key("segments", stream_id))
+        log = SegmentLog(self._redis, self._keys.segments(stream_id))
         with mapped():
             spans = chain(log.spans(), since, until)
         if spans is None and not since:
@@ -185,17 +163,17 @@ class TableStore:
 
     def plans(self, stream_id: str, group_ids: Iterable[str]) -> dict[str, GroupPlan]:
         """Return the plans of those groups that exist."""
-        return self._read("groups", stream_id, list(group_ids), GroupPlan)
+        return self._read(self._keys.groups(stream_id), list(group_ids), GroupPlan)
 
     def selects(self, stream_id: str, select_ids: Iterable[str]) -> dict[str, SelectList]:
         """Return those SELECT lists that exist."""
-        return self._read("selects", stream_id, list(select_ids), SelectList)
+        return self._read(self._keys.selects(stream_id), list(select_ids), SelectList)
 
-    def _read(self, what: str, stream_id: str, ids: list[str], kind: type[Any]) -> dict[str, Any]:
+    def _read(self, key: str, ids: list[str], kind: type[Any]) -> dict[str, Any]:
         if not ids:
             return {}
         with mapped():
-            bodies = self._redis.hmget(self._key(what, stream_id), ids)
+            bodies = self._redis.hmget(key, ids)
         return {
             name: msgspec.json.decode(body, type=kind)
             for name, body in zip(ids, bodies, strict=True)
@@ -210,7 +188,7 @@ class TableStore:
         """
         with mapped():
             pipeline = self._redis.pipeline(transaction=True)
-            bodies, versions = pipeline.hgetall(self._key("streams")).hkeys(self._key("version")).execute()
+            bodies, versions = pipeline.hgetall(self._keys.streams).hkeys(self._keys.version).execute()
         if {VERSIONS_MARK, *bodies} != set(versions):
             raise StoreUnavailable("the streams are not complete", detail="Redis has lost some, or their versions.")
         return [msgspec.json.decode(body, type=Stream) for body in bodies.values()]
@@ -218,20 +196,19 @@ class TableStore:
     def epoch(self) -> int | None:
         """Return the confirmed epoch of this run of the server, or None."""
         with mapped():
-            body, info = self._redis.get(self._key("epoch")), self._redis.info("server")
-        confirmed = json.loads(body) if body else {}
-        return confirmed["epoch"] if confirmed.get("run_id") == info["run_id"] else None
+            body, info = self._redis.get(self._keys.epoch), self._redis.info("server")
+        note = EpochNote.unpack(body)
+        return note.epoch if note.run_id == info["run_id"] else None
 
     def committed(self, stream_id: str, batch: int, offsets: dict[str, int]) -> None:
         """Note that a micro-batch is committed up to these offsets, and let go of its pin and of older ones."""
-        pins = self._key("pins", stream_id)
+        pins = self._keys.pins(stream_id)
         with mapped():
             pinned = self._redis.hgetall(pins)
             done = [field for field in pinned if int(field) <= batch]
-            seen = {"pinned": pinned[max(done, key=int)].decode()} if done else {}
-            body = json.dumps({"batch": batch, "offsets": offsets, **seen})
+            seen = pinned[max(done, key=int)].decode() if done else msgspec.UNSET
             pipeline = self._redis.pipeline(transaction=True)
-            pipeline.set(self._key("committed", stream_id), body)
+            pipeline.set(self._keys.committed(stream_id), CommittedNote(batch, offsets, seen).pack())
             if done:
                 pipeline.hdel(pins, *done)
             pipeline.execute()
@@ -243,7 +220,7 @@ class TableStore:
             stream_id: Which stream.
             under_way: The batch that will be carried out again; None when batches are numbered anew.
         """
-        pins = self._key("pins", stream_id)
+        pins = self._keys.pins(stream_id)
         with mapped():
             stale = [field for field in self._redis.hkeys(pins) if under_way is None or int(field) != under_way]
             if stale:
@@ -252,12 +229,12 @@ class TableStore:
     def committed_positions(self, stream_id: str) -> dict[str, int]:
         """Return up to which position a stream was told to be evaluated, by source partition; none if it never was."""
         with mapped():
-            body = self._redis.get(self._key("committed", stream_id))
-        return committed_positions(body)
+            body = self._redis.get(self._keys.committed(stream_id))
+        return CommittedNote.unpack(body).offsets
 
     def count_matches(self, stream_id: str, tally: MatchTally) -> None:
         """Add a task's matches, for the gateway to take; while it is away, what waits is summed up now and then."""
-        key = self._key("matches", stream_id)
+        key = self._keys.matches(stream_id)
         with mapped():
             waiting = self._redis.rpush(key, *tally.encode())
             if waiting > self._most_waiting.get(stream_id, _FEW_WAITING):
@@ -269,4 +246,4 @@ class TableStore:
     def tell_statistics(self, stream_id: str, partition: int, statistics: PartitionStatistics) -> None:
         """Put what a source partition's tasks saw lately where the gateway finds it."""
         with mapped():
-            self._redis.hset(self._key("statistics", stream_id), str(partition), msgspec.msgpack.encode(statistics))
+            self._redis.hset(self._keys.statistics(stream_id), str(partition), msgspec.msgpack.encode(statistics))

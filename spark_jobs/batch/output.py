@@ -72,7 +72,7 @@ def dead_letters(
         [
             pa.array(keys, pa.binary()),
             pa.array(values, pa.binary()),
-            pa.repeat(pa.scalar(settings.topic("deadletters")), count),
+            pa.repeat(pa.scalar(settings.topics.deadletters), count),
             pa.nulls(count, pa.int32()),
             pa.array(headers, pa.binary()),
         ],

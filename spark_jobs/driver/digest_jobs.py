@@ -91,7 +91,7 @@ def write_digests(spark: SparkSession, settings: Settings, job: Job) -> None:
     begun = time.monotonic()
     # A pool of its own: streams keep their share of the cores.
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", _POOL)
-    topic = settings.topic("orders")
+    topic = settings.topics.orders
     source = kafka_options(settings) | {
         "assign": json.dumps({topic: [ORDERS]}),
         "startingOffsets": json.dumps({topic: {str(ORDERS): job.first}}),

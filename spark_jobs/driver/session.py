@@ -70,7 +70,7 @@ def open_session(settings: Settings, extra: dict[str, str] | None = None) -> Spa
     options = {
         **_OPTIONS,
         "spark.master": settings.evaluator.master,
-        "spark.app.name": f"{settings.prefix}evaluator",
+        "spark.app.name": settings.clients.evaluator,
         "spark.driver.memory": settings.evaluator.driver_memory,
         "spark.jars": ",".join(_jars(settings.evaluator.jars)),
         "spark.sql.streaming.pollingDelay": f"{settings.evaluator.poll_ms}ms",

@@ -38,7 +38,7 @@ _LOOK_SECONDS = 0.02
 
 def warm_up(spark: SparkSession, settings: Settings, broker: Broker) -> None:
     """Run some batches over the evaluator's own topic. It takes a few seconds, and does no harm where it fails."""
-    topic = settings.topic(_NAME)
+    topic = settings.topics.warm_up
     location = checkpoint_location(_NAME, settings)
     remove(location)
     try:

@@ -39,7 +39,7 @@ class Broker:
         config = client_options(settings)
         self._admin = AdminClient({**config})
         self._producer = Producer({**config, "enable.idempotence": True, "partitioner": "murmur2_random"})
-        self._dead_letters = settings.topic("deadletters")
+        self._dead_letters = settings.topics.deadletters
 
     def form(self, topic: str) -> SourceForm:
         """Return what a topic is like; asking never makes one, whatever the broker's settings.

@@ -22,11 +22,11 @@ class StoredMatches:
 
     def __init__(self, settings: Settings) -> None:
         """Connect when first used."""
-        self._topic = settings.topic("pending")
+        self._topic = settings.topics.pending
         self._consumer = Consumer(
             {
                 **client_options(settings),
-                "group.id": settings.topic("evaluator-log"),
+                "group.id": settings.clients.evaluator_log,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
                 "isolation.level": "read_committed",

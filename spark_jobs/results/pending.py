@@ -16,7 +16,7 @@ from grouping.digests.pending_matches import ID_BYTES, pack_pending
 from grouping.model.catalog import Stream
 from grouping.settings import Settings
 from grouping.store.constant_table import MODES
-from grouping.store.redis_store import TableVersion
+from grouping.store.notes import TableVersion
 from spark_jobs.batch.events import Events
 from spark_jobs.batch.headers import NO_HEADERS
 from spark_jobs.batch.matches import Matches
@@ -118,7 +118,7 @@ def _output(packed: list[tuple[int, bytes]], settings: Settings) -> pa.RecordBat
         [
             pa.nulls(count, pa.binary()),
             pa.array([body for _, body in packed], pa.binary()),
-            pa.repeat(pa.scalar(settings.topic("pending")), count),
+            pa.repeat(pa.scalar(settings.topics.pending), count),
             pa.array([partition for partition, _ in packed], pa.int32()),
             pa.repeat(pa.scalar(NO_HEADERS), count),
         ],

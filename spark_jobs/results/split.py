@@ -75,13 +75,13 @@ def _shared(matches: Matches, settings: Settings, found: Rows, chunk: Rows) -> A
     """Shared results: one topic, the partition that the reply named, the destination as key."""
     rows = found[chunk]
     keys = hex_keys("d_", matches.destination.take(pa.array(rows)))
-    return keys, pa.repeat(pa.scalar(settings.topic("results")), len(rows)), pa.array(matches.partition[rows])
+    return keys, pa.repeat(pa.scalar(settings.topics.results), len(rows)), pa.array(matches.partition[rows])
 
 
 def _dedicated(matches: Matches, settings: Settings, found: Rows, chunk: Rows) -> Address:
     """Dedicated results: the destination's own topic of one partition."""
     ids = matches.destination.take(pa.array(found[chunk]))
-    topics = hex_keys(settings.topic("results.d_"), ids).cast(pa.string())
+    topics = hex_keys(settings.topics.own_results("d_"), ids).cast(pa.string())
     return hex_keys("d_", ids), topics, pa.array(np.zeros(len(chunk), np.int32))
 
 
@@ -102,7 +102,7 @@ def _virtual(
 ) -> Address:
     """Virtual results: the group's topic, in the partition of the source."""
     index = pa.array(group[chunk])
-    topics = pa.array([settings.topic(f"results.{name}") for name in groups], pa.string())
+    topics = pa.array([settings.topics.own_results(name) for name in groups], pa.string())
     keys = pa.array([name.encode() for name in groups], pa.binary())
     return keys.take(index), topics.take(index), pa.array(partitions[event[chunk]])
 

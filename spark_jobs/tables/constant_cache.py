@@ -23,7 +23,7 @@ __all__ = ["ConstantTable", "ConstantTables", "Snapshot", "TableReader", "Versio
 
 
 class Version(Protocol):
-    """A version of a stream's tables: `grouping.store.redis_store.TableVersion`."""
+    """A version of a stream's tables: `grouping.store.notes.TableVersion`."""
 
     @property
     def epoch(self) -> int:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from grouping.digests.orders import ANSWERS, Answer, DigestOutcome, Order, carry_out, ordered_parts
 from grouping.digests.pending_log import PendingLog
 from grouping.settings import Settings
+from grouping.store.record_keys import answer_key
 from spark_jobs.batch.headers import packed_headers
 from spark_jobs.batch.output import OUTPUT
 from spark_jobs.kafka.stored_matches import StoredMatches
@@ -47,7 +48,7 @@ class DigestTask:
         log = _log(settings)
         for batch in batches:
             for offset, body in zip(batch["offset"].to_pylist(), batch["value"], strict=True):
-                yield from _carried_out(log, offset, _decode(body.as_py()), settings.topic("orders"))
+                yield from _carried_out(log, offset, _decode(body.as_py()), settings.topics.orders)
         _settling.task_done()
 
 
@@ -80,7 +81,7 @@ def _carried_out(log: PendingLog, offset: int, order: Order, answers: str) -> It
             if records.size > _BATCH_BYTES:
                 yield records.taken()
     answer = msgspec.msgpack.encode(Answer(order.stream_id, order.fired_ms, tuple(answered)))
-    records.add(str(offset).encode(), answer, answers, ANSWERS, ())
+    records.add(answer_key(offset), answer, answers, ANSWERS, ())
     yield records.taken()
 
 

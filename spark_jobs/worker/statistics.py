@@ -9,7 +9,7 @@ import numpy as np
 
 from grouping.compiler.stream_statistics import ColumnSample, PartitionStatistics, Rounded, rounded
 from grouping.model.catalog import Stream
-from grouping.store.redis_store import TableVersion
+from grouping.store.notes import TableVersion
 from spark_jobs.batch.events import Events
 from spark_jobs.tables.constant_cache import Snapshot
 from spark_jobs.tables.load import Loads

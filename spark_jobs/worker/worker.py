@@ -19,8 +19,9 @@ from grouping.model.catalog import Stream
 from grouping.model.errors import InternalError, OperationalError
 from grouping.settings import Settings
 from grouping.store.match_tally import MatchTally
+from grouping.store.notes import TableVersion
 from grouping.store.quarantine import QuarantineStore
-from grouping.store.redis_store import TableStore, TableVersion
+from grouping.store.redis_store import TableStore
 from spark_jobs.batch.events import Events
 from spark_jobs.batch.faults import FAULTS
 from spark_jobs.batch.matches import Matches

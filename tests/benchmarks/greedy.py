@@ -56,7 +56,7 @@ def _cost(report: Report, events: int, rounds: int) -> None:
         settings = ground.settings.model_copy(update={"evaluator": evaluator})
         ground.make_topic(quotes.TOPIC, quotes.PARTITIONS)
         ground.make_topic("copy", quotes.PARTITIONS, retention_bytes="200000000", segment_bytes="50000000")
-        results = settings.topic("results")
+        results = settings.topics.results
         ground.make_topic(results, settings.results.partitions, retention_bytes="50000000", segment_bytes="25000000")
         quotes.publish(settings.kafka.bootstrap, events)
         copy, others, with_all = (quotes.stream(f"s_{name}") for name in ("copy", "others", "all"))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from grouping.settings import Settings
-from grouping.store.redis_store import TableVersion
+from grouping.store.notes import TableVersion
 from spark_jobs.decode.decode import decode
 from spark_jobs.match.evaluate import matches
 from spark_jobs.match.residual import evaluate_expression

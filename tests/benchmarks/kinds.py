@@ -42,7 +42,7 @@ def main(options: argparse.Namespace, folder: Path) -> None:
     with open_ground() as ground:
         settings = ground.settings
         ground.make_topic("copy", market.PARTITIONS, retention_bytes="200000000", segment_bytes="50000000")
-        results = settings.topic("results")
+        results = settings.topics.results
         ground.make_topic(results, settings.results.partitions, retention_bytes="50000000", segment_bytes="25000000")
         with bench_session(settings) as spark:
             for name in options.kinds:
@@ -70,7 +70,7 @@ def _measure(
     stream = market.stream(f"s_{name}", name)
     contents = kind.contents(stream, cqs)
     for group in contents.virtual_groups:
-        ground.make_topic(settings.topic(f"results.{group}"), market.PARTITIONS, retention_bytes="50000000")
+        ground.make_topic(settings.topics.own_results(group), market.PARTITIONS, retention_bytes="50000000")
     Tables(settings).put(contents)
     title = f"{cqs:,} × {kind.title}"
     sides = {title: through(stream, Evaluation.of(stream, settings))}

@@ -38,7 +38,7 @@ def measure(report: Report, counts: Sequence[int]) -> Panel:
     with open_ground() as ground:
         settings = ground.settings
         ground.make_topic(_TOPIC, 1)
-        ground.make_topic(settings.topic("results"), settings.results.partitions)
+        ground.make_topic(settings.topics.results, settings.results.partitions)
         tables = Tables(settings)
         with bench_session(settings) as spark:
             for count in counts:
@@ -74,7 +74,7 @@ def _by_itself(spark: SparkSession, setting: Setting, number: int, settings: Set
     rows = met.select(
         functions.lit(str(number)).cast("binary").alias("key"),
         functions.to_json(functions.struct("*")).cast("binary").alias("value"),
-        functions.lit(settings.topic("results")).alias("topic"),
+        functions.lit(settings.topics.results).alias("topic"),
     )
     return lambda: write_by_spark(rows, source.stream_id, settings)
 

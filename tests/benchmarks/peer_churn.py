@@ -14,7 +14,7 @@ from grouping.model.catalog import Catalog, Stream
 from grouping.model.group import GroupPlan, SelectList
 from grouping.statements.cq_text import CqText
 from grouping.store.constant_table import Block, Entry, Segment, net
-from grouping.store.redis_store import TableVersion
+from grouping.store.notes import TableVersion
 from spark_jobs.batch.events import Events
 from spark_jobs.match.evaluate import matches
 from spark_jobs.tables.constant_cache import ConstantTables

@@ -51,8 +51,8 @@ def main(options: argparse.Namespace, folder: Path) -> None:
 def _rates(ground: Ground, cqs: int, events: int) -> dict[str, list[Run]]:
     settings = ground.settings
     ground.make_topic(quotes.TOPIC, quotes.PARTITIONS)
-    for name in ("results", "pending"):
-        topic, partitions = settings.topic(name), settings.results.partitions
+    partitions = settings.results.partitions
+    for topic in (settings.topics.results, settings.topics.pending):
         ground.make_topic(topic, partitions, retention_bytes="50000000", segment_bytes="25000000")
     quotes.publish(settings.kafka.bootstrap, events)
     tables, sides = Tables(settings), {}

@@ -17,6 +17,7 @@ from grouping.model.group import GroupPlan, SelectList
 from grouping.settings import Settings
 from grouping.statements.cq_text import CqText
 from grouping.store.constant_table import Block, Entry, Segment, cut
+from grouping.store.keys import RedisKeys
 from grouping.store.redis_store import VERSIONS_MARK
 from grouping.store.segment_log import PIECE_BYTES, Span, segment_fields
 
@@ -105,17 +106,17 @@ class Contents:
 
     def write(self, settings: Settings, redis: Redis) -> None:
         """Make this all that there is on the stream, which becomes live."""
-        name, key = self.stream.stream_id, settings.key
+        name, keys = self.stream.stream_id, RedisKeys.of(settings)
         pipeline = redis.pipeline(transaction=False)
         for group, plan in self._plans.items():
-            pipeline.hset(key("groups", name), group, msgspec.json.encode(plan))
+            pipeline.hset(keys.groups(name), group, msgspec.json.encode(plan))
         for select_id, select in self._selects.items():
-            pipeline.hset(key("selects", name), select_id, msgspec.json.encode(select))
-        redis.delete(key("segments", name))
+            pipeline.hset(keys.selects(name), select_id, msgspec.json.encode(select))
+        redis.delete(keys.segments(name))
         for field, body in segment_fields(Span(0, 1), self.changes(name, 1, 0, 1)):
-            redis.hset(key("segments", name), field, body)
-        pipeline.hset(key("version"), name, 1)
-        pipeline.hset(key("streams"), name, msgspec.json.encode(self.stream))
+            redis.hset(keys.segments(name), field, body)
+        pipeline.hset(keys.version, name, 1)
+        pipeline.hset(keys.streams, name, msgspec.json.encode(self.stream))
         pipeline.execute()
 
 
@@ -127,8 +128,8 @@ class Tables:
         self._settings = settings
         self._redis = Redis.from_url(settings.redis.url.get_secret_value())
         run_id = self._redis.info("server")["run_id"]
-        self._redis.set(settings.key("epoch"), json.dumps({"epoch": 1, "run_id": run_id}))
-        self._redis.hset(settings.key("version"), VERSIONS_MARK, 1)
+        self._redis.set(RedisKeys.of(settings).epoch, json.dumps({"epoch": 1, "run_id": run_id}))
+        self._redis.hset(RedisKeys.of(settings).version, VERSIONS_MARK, 1)
 
     def put(self, contents: Contents) -> None:
         """Make these all that there is on their stream."""

@@ -50,7 +50,7 @@ def _measure(ground: Ground, cqs: Sequence[int], events: int, rounds: int) -> di
     settings = ground.settings
     ground.make_topic(quotes.TOPIC, quotes.PARTITIONS)
     ground.make_topic("copy", quotes.PARTITIONS, retention_bytes="200000000", segment_bytes="50000000")
-    results = settings.topic("results")
+    results = settings.topics.results
     ground.make_topic(results, settings.results.partitions, retention_bytes="50000000", segment_bytes="25000000")
     quotes.publish(settings.kafka.bootstrap, events)
     tables = Tables(settings)

@@ -66,22 +66,23 @@ class Desk:
         self.topics = topics = Topics(settings)
         keep = {"retention.ms": "-1"}
         large = {"max.message.bytes": str(LARGEST_RECORD)}
+        names = settings.topics
         for name, partitions, config in (
-            ("commands", 4, large),
-            ("replies", 4, large),
-            ("deadletters", 1, large),
-            ("results", settings.results.partitions, result_config(settings)),
-            ("catalog", 1, {"cleanup.policy": "compact", **keep}),
-            ("pending", PENDING_PARTITIONS, keep),
-            ("ticks", 1, {"cleanup.policy": "compact", **keep}),
-            ("orders", 2, {**large, **keep}),
-            ("positions", 1, {"cleanup.policy": "compact", **keep}),
+            (names.commands, 4, large),
+            (names.replies, 4, large),
+            (names.deadletters, 1, large),
+            (names.results, settings.results.partitions, result_config(settings)),
+            (names.catalog, 1, {"cleanup.policy": "compact", **keep}),
+            (names.pending, PENDING_PARTITIONS, keep),
+            (names.ticks, 1, {"cleanup.policy": "compact", **keep}),
+            (names.orders, 2, {**large, **keep}),
+            (names.positions, 1, {"cleanup.policy": "compact", **keep}),
         ):
-            topics.create({settings.topic(name): partitions}, config)
+            topics.create({name: partitions}, config)
         self._source = f"{settings.prefix}t"
         topics.create({self._source: 2})
         self.working = WorkingCopy(settings)
-        consumer = CommandConsumer(settings, settings.topic("commands"), 4)
+        consumer = CommandConsumer(settings, settings.topics.commands, 4)
         self._commits = commits = Commits(settings, self.working, consumer)
         self.timers = Timers(settings, self.working, topics, commits, lambda: self.now_ms)
         last_digests = LastDigests(settings, self.working, self.timers, commits)
@@ -210,7 +211,7 @@ class Desk:
         """Say what the evaluator says after a micro-batch, and when Redis has begun a new life."""
         pinned = f"{self.epoch}:{self.working.versions[self._stream.stream_id]}"
         body = json.dumps({"batch": 1, "offsets": {"0": self._offset, "1": 0, **self._further}, "pinned": pinned})
-        self._evaluator.set(self.settings.key("committed", self._stream.stream_id), body)
+        self._evaluator.set(self.working.keys.committed(self._stream.stream_id), body)
 
     def _write(
         self, partition: int, numbers: list[int], first: int, stores: Sequence[tuple[bytes, int]], times: Sequence[int]
@@ -225,7 +226,7 @@ class Desk:
             np.arange(len(numbers), dtype=np.int32),
             [b'{"k":%d}' % number for number in numbers],
         )
-        self._producer.produce(self.settings.topic("pending"), body, partition=partition)
+        self._producer.produce(self.settings.topics.pending, body, partition=partition)
 
     def stores(self, numbers: Iterable[int], trigger: TriggerSpec) -> list[tuple[bytes, int]]:
         """Return the stores of those constants, with their partitions."""

@@ -100,7 +100,7 @@ def _at_once(count: int, spark_from: int) -> list[Figure]:
 
 def _last_result(desk: Desk) -> float:
     """Return when the last result was written, by the broker's clock."""
-    reader, topic = LogReader(desk.settings), desk.settings.topic("results")
+    reader, topic = LogReader(desk.settings), desk.settings.topics.results
     ends = desk.topics.ends([(topic, number) for number in range(desk.settings.results.partitions)])
     last = reader.since(topic, {number: max(end - 2, 0) for (_, number), end in ends.items()})  # behind it lies a mark
     latest: int = max(message.timestamp()[1] for message in last)
@@ -189,7 +189,7 @@ def _expire(count: int) -> list[Figure]:
             idle = 0 if desk.look_after() else idle + 1
             longest = max(longest, time.monotonic() - step)
             desk.now_ms += 100
-        left = desk.working.redis.hlen(desk.working.key("cqs", "bench"))
+        left = desk.working.redis.hlen(desk.working.keys.cqs("bench"))
         return [
             Figure("all expire at once, gone in", time.monotonic() - started, "s", "< 60"),
             Figure("gateway's CPU a CQ that expires", (time.process_time() - spent) / count * 1e6, "µs"),

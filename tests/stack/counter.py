@@ -25,7 +25,7 @@ class Counter:
     def __init__(self, settings: Settings) -> None:
         self.desk = Desk(settings, NOW)
         self._settings = settings
-        self._topic = settings.topic("commands")
+        self._topic = settings.topics.commands
         servers = settings.kafka.bootstrap
         self._producer = Producer(
             {"bootstrap.servers": servers, "partitioner": "murmur2_random", "message.max.bytes": LARGEST_RECORD}
@@ -60,7 +60,7 @@ class Counter:
         """Return all replies so far by command id."""
         reader = LogReader(self._settings)
         found: dict[str, list[Reply]] = {}
-        for message in reader.since(self._settings.topic("replies"), dict.fromkeys(range(4), 0)):
+        for message in reader.since(self._settings.topics.replies, dict.fromkeys(range(4), 0)):
             value = message.value()
             assert isinstance(value, bytes)
             reply = decode_reply(value)

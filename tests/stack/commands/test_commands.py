@@ -188,7 +188,7 @@ def test_large_replies_come_in_several_units(ground: Ground, monkeypatch: pytest
         *["DESCRIBE CQ large"] * 50,
         "DROP CQ large",
     ]
-    topic = ground.settings.topic("commands")
+    topic = ground.settings.topics.commands
     producer = Producer({"bootstrap.servers": ground.settings.kafka.bootstrap, "partitioner": "murmur2_random"})
     for number, text in enumerate(texts):
         fields = {"command_id": str(number), "subscriber": "alice", "text": text}
@@ -198,7 +198,7 @@ def test_large_replies_come_in_several_units(ground: Ground, monkeypatch: pytest
     consumer.rewind()
     desk.carry_out(consumer.read(1000, 10, 1))
     consumer.close()
-    replies = LogReader(ground.settings).since(ground.settings.topic("replies"), dict.fromkeys(range(4), 0))
+    replies = LogReader(ground.settings).since(ground.settings.topics.replies, dict.fromkeys(range(4), 0))
     answered = [decode_reply(message.value()) for message in replies]
     assert [(str(number), "ok") for number in range(len(texts))] == [(one.command_id, one.code) for one in answered]
     assert max(sizes) < 5000 + 3000 < sum(sizes)

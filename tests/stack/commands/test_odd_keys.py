@@ -18,7 +18,7 @@ def test_a_name_with_a_nul_expires(ground: Ground) -> None:
     desk.put([("a\0b", 0, TriggerSpec()), ("plain", 1, TriggerSpec())], _EXPIRE)
     desk.now_ms = _EXPIRE
     let_pass(desk, 1000)
-    assert 0 == desk.working.redis.hlen(desk.working.key("cqs", "bench"))
+    assert 0 == desk.working.redis.hlen(desk.working.keys.cqs("bench"))
 
 
 def test_an_earlier_versions_expiries_are_made_anew(ground: Ground) -> None:

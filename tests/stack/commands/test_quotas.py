@@ -96,7 +96,7 @@ def test_enormous_records(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> No
         "last": ["ok"],
     } == codes
     reader = LogReader(ground.settings)
-    letters = list(reader.since(ground.settings.topic("deadletters"), {0: 0}))
+    letters = list(reader.since(ground.settings.topics.deadletters, {0: 0}))
     reader.close()
     assert 7 == len(letters)
     assert rubbish in [letter.value() for letter in letters]

@@ -41,17 +41,17 @@ def cluster() -> Iterator[Ground]:
 
 def test_topics_are_brought_into_form(ground: Ground, caplog: pytest.LogCaptureFixture) -> None:
     """A catalog that would age, and a log of too few partitions, are mended at the start; others stay as they are."""
-    settings, topics = ground.settings, Topics(ground.settings)
-    ground.make_topic(settings.topic("catalog"), 1, cleanup_policy="delete", retention_ms="1000")
-    ground.make_topic(settings.topic("pending"), 2)
-    ground.make_topic(settings.topic("results"), 3, retention_ms="5000")
+    settings, names, topics = ground.settings, ground.settings.topics, Topics(ground.settings)
+    ground.make_topic(settings.topics.catalog, 1, cleanup_policy="delete", retention_ms="1000")
+    ground.make_topic(settings.topics.pending, 2)
+    ground.make_topic(settings.topics.results, 3, retention_ms="5000")
     with caplog.at_level(logging.WARNING):
         partitions = ensure_own_topics(settings, topics)
-    assert (16, 3, 1) == tuple(partitions[settings.topic(name)] for name in ("pending", "results", "catalog"))
+    assert (16, 3, 1) == tuple(partitions[name] for name in (names.pending, names.results, names.catalog))
 
     def in_form() -> bool:  # brokers learn of it a moment later
-        found = topics.configs([settings.topic("catalog"), settings.topic("results")])
-        catalog, results = found[settings.topic("catalog")], found[settings.topic("results")]
+        found = topics.configs([settings.topics.catalog, settings.topics.results])
+        catalog, results = found[settings.topics.catalog], found[settings.topics.results]
         told = (catalog["cleanup.policy"], catalog["retention.ms"], results["message.timestamp.type"])
         return told == ("compact", "-1", "LogAppendTime") and results["retention.ms"] == "5000"
 
@@ -64,7 +64,7 @@ def test_topics_are_brought_into_form(ground: Ground, caplog: pytest.LogCaptureF
 
 def test_a_form_that_cannot_be_mended_is_refused(ground: Ground) -> None:
     """Partitions cannot be taken away: the gateway says so in one line."""
-    ground.make_topic(ground.settings.topic("ticks"), 3)
+    ground.make_topic(ground.settings.topics.ticks, 3)
     with pytest.raises(OperationalError, match='ticks" has 3 partitions, and the gateway needs 1'):
         ensure_own_topics(ground.settings, Topics(ground.settings))
 
@@ -77,7 +77,7 @@ def test_asking_for_a_topic_makes_none(cluster: Ground) -> None:
     assert "nobody-made-this" not in topics.names()
     partitions = ensure_own_topics(cluster.settings, topics)
     found = topics.configs(partitions)
-    assert 16 == partitions[cluster.settings.topic("pending")]
+    assert 16 == partitions[cluster.settings.topics.pending]
     assert all(int(config["max.message.bytes"]) >= 2 << 20 for config in found.values())
 
 

@@ -19,7 +19,7 @@ def _limited(ground: Ground, **results: int) -> Settings:
 def _topics(settings: Settings) -> set[str]:
     """Return which destinations and groups have topics."""
     there = AdminClient({"bootstrap.servers": settings.kafka.bootstrap}).list_topics(timeout=30).topics
-    own = settings.topic("results.")
+    own = settings.topics.own_results("")
     return {name.removeprefix(own) for name in there if name.startswith(own)}
 
 
@@ -97,7 +97,7 @@ def test_topics_that_nobody_wants_go_at_the_start(ground: Ground) -> None:
     counter = Counter(ground.settings)
     kept = [reply.result["destination"]["id"] for reply in counter.answers(_create(1), _create(2))]
     for owner in ("d", "g"):
-        ground.make_topic(ground.settings.topic(f"results.{owner}_{'0' * 24}"), 1)
+        ground.make_topic(ground.settings.topics.own_results(f"{owner}_{'0' * 24}"), 1)
     counter.desk.recover()
     assert set(kept) == _topics(ground.settings)
 
@@ -115,7 +115,7 @@ def test_a_groups_topic_goes_with_its_last_virtual_cq(ground: Ground) -> None:
     [again] = counter.answers(_create(3, "DO PUBLISH VIRTUAL"))
     counter.desk.recover()
     assert topic == again.result["destination"]["topic"]
-    assert {topic.removeprefix(ground.settings.topic("results."))} == _topics(ground.settings)
+    assert {topic.removeprefix(ground.settings.topics.own_results(""))} == _topics(ground.settings)
 
 
 def test_a_topic_that_lingers_gets_the_partitions_of_its_source(ground: Ground) -> None:

@@ -36,7 +36,7 @@ def written(desk: Desk) -> dict[str, Any]:
     reader = LogReader(desk.settings)
     partitions = dict.fromkeys(range(desk.settings.results.partitions), 0)
     found: dict[str, Any] = {}
-    for message in reader.since(desk.settings.topic("results"), partitions):
+    for message in reader.since(desk.settings.topics.results, partitions):
         name = dict(message.headers() or [])["ce_id"].decode()
         assert name not in found, f"{name} was written twice"
         found[name] = json.loads(message.value() or b"")

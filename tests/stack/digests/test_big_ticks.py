@@ -61,7 +61,7 @@ class _Evaluator:
     def write(self, job: Job) -> None:
         """Do what the Spark job does."""
         reader = LogReader(self._settings)
-        found = list(reader.span(self._settings.topic("orders"), ORDERS, job.first, job.end - 1))
+        found = list(reader.span(self._settings.topics.orders, ORDERS, job.first, job.end - 1))
         reader.close()
         orders = pa.record_batch({"offset": [one.offset() for one in found], "value": [one.value() for one in found]})
         writer = RecordWriter(self._settings)
@@ -107,7 +107,7 @@ def _results(desk: Desk) -> dict[str, Any]:
     reader = LogReader(desk.settings)
     partitions = dict.fromkeys(range(desk.settings.results.partitions), 0)
     found: dict[str, bytes] = {}
-    for message in reader.since(desk.settings.topic("results"), partitions):
+    for message in reader.since(desk.settings.topics.results, partitions):
         name, body = dict(message.headers() or [])["ce_id"].decode(), message.value() or b""
         assert found.setdefault(name, body) == body, f"{name} has two contents"
     reader.close()
@@ -225,7 +225,7 @@ def test_a_gateway_that_dies_goes_on_where_it_was(
             with pytest.raises(OperationalError, match="dies here"):
                 let_pass(desk, 2000)
     if wiped:
-        desk.working.redis.delete(*desk.working.redis.keys(desk.settings.key("*")))
+        desk.working.redis.delete(*desk.working.redis.keys(desk.working.keys.everything))
         evaluator.lead()
     desk.recover()
     let_pass(desk, 2000)
@@ -252,4 +252,4 @@ def test_an_end_waits_for_the_job(desk: Desk, evaluator: _Evaluator) -> None:
     let_pass(desk, 5000)
     name = desk.destination(3, _HOURLY).destination_id
     assert [one.split("/")[1] for one in _results(desk) if one.startswith(name)] == [str(NOW + HOUR), "end"]
-    assert not desk.working.redis.hexists(desk.working.key("cursors"), f"{name}/{NOW}")
+    assert not desk.working.redis.hexists(desk.working.keys.cursors, f"{name}/{NOW}")

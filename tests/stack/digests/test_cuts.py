@@ -163,9 +163,9 @@ def test_a_start_reads_the_log_behind_the_checkpoints_only(
     monkeypatch.setattr(checkpoints, "_TAIL_BYTES", 1 << 30)
     take_in(desk, stores, NOW + 2)
     if wiped:
-        desk.working.redis.delete(*desk.working.redis.keys(desk.settings.key("*")))
+        desk.working.redis.delete(*desk.working.redis.keys(desk.working.keys.everything))
     desk.recover()
-    topic = desk.settings.topic("pending")
+    topic = desk.settings.topics.pending
     ends = desk.topics.ends([(topic, number) for number in desk.timers.reached])
     left = sum(ends[topic, number] - reached for number, reached in desk.timers.reached.items())
     assert 0 < left < sum(ends.values()) / 2
@@ -179,7 +179,7 @@ def test_a_destination_with_nothing_new_is_not_looked_at(ground: Ground) -> None
     """Only those for which something waits are armed; ticks of the others cost nothing, whatever their number."""
     desk = Desk(ground.settings, NOW)
     desk.create([_HOURLY] * _CQS)
-    armed = desk.working.key("timers", "s_bench")
+    armed = desk.working.keys.timers("s_bench")
     take_in(desk, desk.stores([3], _HOURLY), NOW + 1)
     assert desk.working.redis.zcard(armed) == 1
     desk.now_ms = NOW + HOUR

@@ -205,4 +205,4 @@ def test_statistics_go_with_their_stream(settings: Settings, working: WorkingCop
     _tell(settings, working)
     working.remove_stream("s_1")
     working.commit({})
-    assert [] == working.redis.keys(working.key("statistics", "*"))
+    assert [] == working.redis.keys(working.keys.statistics("*"))

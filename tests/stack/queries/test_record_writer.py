@@ -52,7 +52,7 @@ def _read(ground: Ground, places: list[tuple[str, int]], count: int) -> dict[tup
 
 def test_records_arrive_once_and_in_order(ground: Ground, writer: RecordWriter) -> None:
     """Chunk after chunk over many partitions, small and larger than a batch, with a large record among them."""
-    topic = ground.settings.topic("results")
+    topic = ground.settings.topics.results
     ground.make_topic(topic, 5)
     values = [str(number).encode() for number in range(60_000)]
     values[20_001] = b"v" * 1_000_000
@@ -70,7 +70,7 @@ def test_nothing_overtakes_what_is_not_written(
     ground: Ground, writer: RecordWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A reader passes over what lies before what it has seen: behind a batch that fails none is written."""
-    topic = ground.settings.topic("results")
+    topic = ground.settings.topics.results
     ground.make_topic(topic, 2)
     send, failing = writer._producer.send_batch, iter((False, True))
 
@@ -101,7 +101,7 @@ def test_what_is_on_its_way_ends_with_the_writer(ground: Ground, monkeypatch: py
 
     monkeypatch.setattr(writer._producer, "send_batch", send_batch)
     for _ in range(2):
-        writer.write(_rows([(b"k", b"v", ground.settings.topic("results"), 0, _HEADERS)]))
+        writer.write(_rows([(b"k", b"v", ground.settings.topics.results, 0, _HEADERS)]))
     assert started.wait(timeout=30)
     writer.close()
     with pytest.raises(CancelledError):
@@ -110,7 +110,7 @@ def test_what_is_on_its_way_ends_with_the_writer(ground: Ground, monkeypatch: py
 
 def test_without_a_partition_the_key_decides(ground: Ground, writer: RecordWriter) -> None:
     """As any client finds it that places by Kafka's murmur2; a record without a key goes to some partition."""
-    topic = ground.settings.topic("deadletters")
+    topic = ground.settings.topics.deadletters
     ground.make_topic(topic, 4)
     keys = [*(f"subscriber {number}".encode() for number in range(20)), None]
     writer.write(_rows([(key, None if key else b"v", topic, None, packed_headers(())) for key in keys]))
@@ -128,7 +128,7 @@ def test_without_a_partition_the_key_decides(ground: Ground, writer: RecordWrite
 
 def test_many_topics_at_once(ground: Ground, writer: RecordWriter) -> None:
     """Dedicated topics are looked up together: one after the other hundreds of them would take seconds."""
-    topics = [ground.settings.topic(f"results.d_{number}") for number in range(100)]
+    topics = [ground.settings.topics.own_results(f"d_{number}") for number in range(100)]
     for topic in topics:
         ground.make_topic(topic, 1)
     for turn in (b"1", b"2"):

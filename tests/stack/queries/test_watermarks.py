@@ -39,13 +39,13 @@ def test_events_deleted_before_they_were_evaluated(ground: Ground) -> None:
     """One dead letter names the range that the broker deleted, once; what is left is how far the stream is behind."""
     settings, topic = ground.settings, f"{ground.settings.prefix}short"
     ground.make_topic(topic, 1)
-    ground.make_topic(settings.topic("deadletters"), 1)
+    ground.make_topic(settings.topics.deadletters, 1)
     producer = Producer({"bootstrap.servers": settings.kafka.bootstrap})
     for _ in range(10):
         producer.produce(topic, b"{}", partition=0)
     producer.flush()
     letters = Tail(settings.kafka.bootstrap)
-    letters.add_topic(settings.topic("deadletters"))
+    letters.add_topic(settings.topics.deadletters)
     admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap})
     for deleted in admin.delete_records([TopicPartition(topic, 0, 7)]).values():
         deleted.result(30)

@@ -6,6 +6,7 @@ import json
 from typing import NamedTuple
 
 from grouping.settings import Settings
+from grouping.store.keys import RedisKeys
 from grouping.store.redis_store import connect
 
 __all__ = ["RedisCopy"]
@@ -20,7 +21,7 @@ class RedisCopy(NamedTuple):
     def of(cls, settings: Settings) -> RedisCopy:
         """Copy what there is now."""
         redis = connect(settings)
-        names = list(redis.scan_iter(match=settings.key("*"), count=1000))
+        names = list(redis.scan_iter(match=RedisKeys.of(settings).everything, count=1000))
         pipeline = redis.pipeline(transaction=True)
         for name in names:
             pipeline.dump(name)
@@ -36,14 +37,14 @@ class RedisCopy(NamedTuple):
             other_run: Whether it is another run of the server, as after a restart or a failover.
         """
         redis = connect(settings)
-        leases = settings.key("lease").encode()
-        for name in list(redis.scan_iter(match=settings.key("*"), count=1000)):
+        leases = f"{RedisKeys.of(settings).start}:lease".encode()
+        for name in list(redis.scan_iter(match=RedisKeys.of(settings).everything, count=1000)):
             if not name.startswith(leases):
                 redis.delete(name)
         for name, body in self.dumps.items():
             if not name.startswith(leases):
                 redis.restore(name, 0, body, replace=True)
-        epoch = redis.get(settings.key("epoch"))
+        epoch = redis.get(RedisKeys.of(settings).epoch)
         if other_run and epoch:
-            redis.set(settings.key("epoch"), json.dumps({**json.loads(epoch), "run_id": "another"}))
+            redis.set(RedisKeys.of(settings).epoch, json.dumps({**json.loads(epoch), "run_id": "another"}))
         redis.close()

@@ -33,7 +33,7 @@ def test_a_gateway_that_was_asleep_writes_nothing(ground: Ground) -> None:
     working.open()
     working.add_stream(_stream(1))
     working.commit({"journal": b"1"})
-    working.redis.delete(settings.key("lease", "gateway"))  # as it lapses
+    working.redis.delete(working.keys.lease("gateway"))  # as it lapses
     working.commit({"journal": b"2"})  # nobody else has written
     assert second.acquire() and not first.acquire()
     working.add_stream(_stream(2))
@@ -62,13 +62,13 @@ def test_a_redis_that_lost_the_lease_is_written_to_again(ground: Ground) -> None
     assert lease.acquire()
     working = WorkingCopy(ground.settings, lease)
     working.open()
-    for name in working.redis.keys(ground.settings.key("*")):
+    for name in working.redis.keys(working.keys.everything):
         working.redis.delete(name)
     with pytest.raises(LeaseLost):
         working.commit({"journal": b"1"})
     assert lease.acquire()
     working.commit({"journal": b"2"})
-    assert b"2" == working.redis.get(working.key("journal"))
+    assert b"2" == working.redis.get(working.keys.journal)
 
 
 def test_a_fault_in_a_transaction_is_raised(ground: Ground) -> None:
@@ -76,11 +76,11 @@ def test_a_fault_in_a_transaction_is_raised(ground: Ground) -> None:
     lease = Lease(ground.settings, "gateway")
     assert lease.acquire()
     working = WorkingCopy(ground.settings, lease)
-    working.redis.set(working.key("text"), "x")
-    for faulty in (("HSET", working.key("text"), "a", "b"), ("NO SUCH COMMAND",)):
+    working.redis.set("text", "x")
+    for faulty in (("HSET", "text", "a", "b"), ("NO SUCH COMMAND",)):
         with pytest.raises(OperationalError), working.writing() as pipeline:
             pipeline.execute_command(*faulty)
-    assert b"x" == working.redis.get(working.key("text"))
+    assert b"x" == working.redis.get("text")
 
 
 def test_a_redis_that_drops_keys_is_refused(ground: Ground) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from grouping.model.catalog import Stream
 from grouping.settings import Settings
+from grouping.store.keys import RedisKeys
 from grouping.store.redis_store import TableStore, connect
 from spark_jobs.driver.checkpoint import Position
 from spark_jobs.driver.streams import Streams
@@ -30,7 +31,7 @@ def _resumed(settings: Settings) -> tuple[Position, set[bytes]]:
     nothing: Any = None  # no query is started
     streams = Streams(nothing, settings, TableStore(settings), nothing, nothing, nothing, time.monotonic)
     position = streams._position(_STREAM, checkpoint_location(_STREAM.source_id, settings))
-    return position, set(connect(settings).hkeys(settings.key("pins", "s_1")))
+    return position, set(connect(settings).hkeys(RedisKeys.of(settings).pins("s_1")))
 
 
 def _write(settings: Settings, name: str, text: str) -> None:
@@ -41,7 +42,7 @@ def _write(settings: Settings, name: str, text: str) -> None:
 
 def test_a_query_begins_where_it_was(settings: Settings) -> None:
     """With its checkpoint, new, or without it: nothing is left out, and only the batch under way stays pinned."""
-    store, pins = TableStore(settings), settings.key("pins", "s_1")
+    store, pins = TableStore(settings), RedisKeys.of(settings).pins("s_1")
     assert (Position(-1, {"0": 5, "1": 0}), set()) == _resumed(settings)
     store.committed("s_1", 70, {"0": 500, "1": 7})
     _write(settings, "offsets/70", 'v1\n{}\n{"quotes":{"0":500,"1":7}}')

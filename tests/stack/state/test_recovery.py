@@ -45,7 +45,7 @@ class _Office:
         """Send a command and have it carried out."""
         self.sent += not command_id
         fields = {"command_id": command_id or str(self.sent), "subscriber": subscriber, "text": text}
-        self._producer.produce(self.settings.topic("commands"), json.dumps(fields), b"bench")
+        self._producer.produce(self.settings.topics.commands, json.dumps(fields), b"bench")
         self._producer.flush()
         self.desk.carry_out(self.desk._commits._consumer.read(100, 10.0))
         self.desk.working.begin()
@@ -71,7 +71,7 @@ class _Office:
     def replies(self) -> list[Reply]:
         """Return all replies so far, in their order."""
         reader = LogReader(self.settings)
-        found = list(reader.since(self.settings.topic("replies"), dict.fromkeys(range(4), 0)))
+        found = list(reader.since(self.settings.topics.replies, dict.fromkeys(range(4), 0)))
         reader.close()
         return [decode_reply(message.value()) for message in found]
 
@@ -161,7 +161,7 @@ def test_a_redis_of_some_days_ago(ground: Ground) -> None:
 
 def _hide(office: _Office, name: str) -> None:
     """Leave the catalog without a trace of a CQ, as compaction does in the end: here it is made anew without it."""
-    topic = office.settings.topic("catalog")
+    topic = office.settings.topics.catalog
     reader = LogReader(office.settings)
     records = [(m.key(), m.value()) for m in reader.since(topic, {0: 0}) if name.encode() not in (m.key() or b"")]
     office.desk.topics.delete([topic])
@@ -181,7 +181,7 @@ def test_a_redis_of_an_earlier_life(ground: Ground) -> None:
     office.recover()
     office.create("new", 2)
     first.put_back(office.settings, other_run=True)
-    own, key = office.desk.working.redis, office.desk.working.key("cqs", "bench")
+    own, key = office.desk.working.redis, office.desk.working.keys.cqs("bench")
     own.hset(key, "nobody", own.hget(key, "kept"))
     office.recover()
     office.check()
@@ -194,11 +194,11 @@ def test_kafka_forgets_how_far_commands_were_read(ground: Ground) -> None:
         office.create(f"q{number}", number)
     for lost in (False, True):
         office.desk._commits.refresh(office.desk.now_ms)  # as it is each hour
-        group = office.settings.topic("gateway")
+        group = office.settings.clients.gateway
         admin = AdminClient({"bootstrap.servers": office.settings.kafka.bootstrap})
         admin.delete_consumer_groups([group])[group].result()
         if lost:
-            office.desk.working.redis.delete(*office.desk.working.redis.keys(office.settings.key("*")))
+            office.desk.working.redis.delete(*office.desk.working.redis.keys(office.desk.working.keys.everything))
         office.recover()
         assert [] == office.desk._commits._consumer.read(100, 1.0)
         office.send("DESCRIBE CQ q0")
@@ -215,7 +215,7 @@ def test_what_is_not_remembered_stays_so(ground: Ground, monkeypatch: pytest.Mon
     office.send("DESCRIBE CQ a", "refused", subscriber="mallory")
     office.send("DESCRIBE CQ none", "first")
     office.create("none", 2)
-    office.desk.working.redis.delete(*office.desk.working.redis.keys(office.settings.key("*")))
+    office.desk.working.redis.delete(*office.desk.working.redis.keys(office.desk.working.keys.everything))
     office.recover()
     for command_id in ("tried anew", "refused"):
         office.send("DESCRIBE CQ a", command_id)
@@ -237,21 +237,21 @@ def test_what_cannot_be_read(ground: Ground) -> None:
     office = _Office(ground)
     office.create("a", 1)
     working = office.desk.working
-    working.redis.hset(working.key("cqs", "bench"), "a", b"of another form")
+    working.redis.hset(working.keys.cqs("bench"), "a", b"of another form")
     office.desk._recovery.doubt()
     office.recover()
     office.check()
-    working.redis.set(working.key("epoch"), b"of another form")
+    working.redis.set(working.keys.epoch, b"of another form")
     office.recover()
     office.check()
-    position = json.loads(working.redis.get(working.key("position")))
-    working.redis.set(working.key("position"), json.dumps({**position, "format": 99}))
+    position = json.loads(working.redis.get(working.keys.position))
+    working.redis.set(working.keys.position, json.dumps({**position, "format": 99}))
     with pytest.raises(CatalogUnreadable, match="format 99"):
         office.recover()
-    assert 1 == working.redis.exists(working.key("cqs", "bench"))
-    office._producer.produce(office.settings.topic("catalog"), b'{"number": 1}', b"commit", 0)
+    assert 1 == working.redis.exists(working.keys.cqs("bench"))
+    office._producer.produce(office.settings.topics.catalog, b'{"number": 1}', b"commit", 0)
     office._producer.flush()
-    working.redis.set(working.key("position"), json.dumps(position))
+    working.redis.set(working.keys.position, json.dumps(position))
     with pytest.raises(CatalogUnreadable, match="cannot read"):
         office.recover()
 

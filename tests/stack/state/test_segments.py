@@ -110,7 +110,7 @@ class _Tables:
 
     def fields(self) -> list[bytes]:
         """Return what the segments are in Redis."""
-        return sorted(self.working.redis.hkeys(self.working.key("segments", "s_1")))
+        return sorted(self.working.redis.hkeys(self.working.keys.segments("s_1")))
 
 
 def _destination(number: int) -> Destination:
@@ -159,7 +159,7 @@ def test_a_large_segment_is_in_pieces_and_goes_with_them(made: _Tables) -> None:
 def test_a_merge_that_ends_midway_leaves_what_was_there(made: _Tables) -> None:
     """Pieces without their segment are not read, and go when the next gateway looks."""
     before = made.fields()
-    made.working.redis.hset(made.working.key("segments", "s_1"), mapping={"0-12/1": b"x", "0-12/2": b"x"})
+    made.working.redis.hset(made.working.keys.segments("s_1"), mapping={"0-12/1": b"x", "0-12/2": b"x"})
     assert made.live == made.rows(12)
     made.merge(set())
     assert before != made.fields()
@@ -169,7 +169,7 @@ def test_a_merge_that_ends_midway_leaves_what_was_there(made: _Tables) -> None:
 @pytest.mark.parametrize("lost", ["all", "first", "last"])
 def test_tables_without_some_segment_are_refused(made: _Tables, lost: str) -> None:
     """What Redis lost is no empty table: a worker waits, and the gateway fills all anew."""
-    key, fields = made.working.key("segments", "s_1"), made.fields()
+    key, fields = made.working.keys.segments("s_1"), made.fields()
     gone = {"all": fields, "first": [b"0-1"], "last": [b"11-12"]}[lost]
     made.working.redis.hdel(key, *gone)
     with pytest.raises(StoreUnavailable, match="not complete"):
@@ -181,7 +181,7 @@ def test_tables_without_some_segment_are_refused(made: _Tables, lost: str) -> No
 @pytest.mark.parametrize("key", ["version", "streams"])
 def test_streams_that_are_lost_are_not_taken_for_dropped(made: _Tables, key: str) -> None:
     """Without its version, or the stream itself, no micro-batch begins, and no query is ended."""
-    made.working.redis.delete(made.working.key(key))
+    made.working.redis.delete(f"{made.working.keys.start}:{key}")
     with pytest.raises(StoreUnavailable):
         made.store.pin("s_1", 1)
     with pytest.raises(StoreUnavailable):
@@ -196,7 +196,7 @@ def test_a_stream_that_is_dropped_has_no_rows(made: _Tables) -> None:
     assert (1, 0) == made.store.pin("s_1", 5)
     assert set() == made.rows(0)
     assert [] == made.store.streams()
-    assert not made.working.redis.exists(made.working.key("pins", "s_1"))
+    assert not made.working.redis.exists(made.working.keys.pins("s_1"))
 
 
 def test_tables_filled_anew_while_they_are_read_are_refused(made: _Tables) -> None:
@@ -229,7 +229,7 @@ def test_the_gateway_notices_a_key_that_is_lost(made: _Tables, lost: str) -> Non
     for _ in range(3):
         audit.step()
     assert audit.whole()
-    made.working.redis.delete(made.working.key(lost))
+    made.working.redis.delete(f"{made.working.keys.start}:{lost}")
     if lost == "numbers":
         made.working.open()
     with pytest.raises(StoreLost, match="lost"):
@@ -245,7 +245,7 @@ def test_an_audit_follows_what_comes_and_goes(made: _Tables) -> None:
         audit.step()
     made.change(made.live)
     audit.step()
-    assert 0 == made.working.redis.exists(made.working.key("subscribers"))
+    assert 0 == made.working.redis.exists(made.working.keys.subscribers)
     assert audit.whole()
 
 
@@ -253,7 +253,7 @@ def test_an_audit_follows_what_comes_and_goes(made: _Tables) -> None:
 def test_a_command_that_misses_what_a_cq_needs_has_redis_filled_anew(made: _Tables, part: str) -> None:
     """What a live CQ needs and Redis lacks is no fault of ours and no unknown CQ."""
     name = part if part == "destinations" else f"{part}:s_1"
-    made.working.redis.delete(made.working.key(name))
+    made.working.redis.delete(f"{made.working.keys.start}:{name}")
     again = WorkingCopy(made.settings)
     again.open()
     with pytest.raises(StoreLost):

@@ -150,7 +150,7 @@ def test_a_leaving_destination_stays_until_it_is_retired(settings: Settings) -> 
     working.commit({})
     parts = (destination.group_id, destination.select_id)
     # A batch of the versions before still asks for them.
-    assert [3, 3] == [working.redis.zscore(working.key("unused", "s_1"), part) for part in parts]
+    assert [3, 3] == [working.redis.zscore(working.keys.unused("s_1"), part) for part in parts]
     assert {} == _table(store, 3)
 
 
@@ -159,7 +159,7 @@ def test_segments_are_merged_and_a_stale_merge_is_let_go(settings: Settings) -> 
     working = _opened(settings)
     for number in range(20):
         _join(working, number)
-    segments = working.key("segments", "s_1")
+    segments = working.keys.segments("s_1")
     upkeep, store = TableUpkeep(settings, working), TableStore(settings)
     before = _table(store, working.versions["s_1"])
     assert 20 == len(before)
@@ -184,12 +184,12 @@ def test_what_came_since_workers_looked_is_merged_apart(settings: Settings) -> N
     for number in range(20):
         _join(working, number)
     loaded = working.versions["s_1"]
-    working.redis.set(working.key("committed", "s_1"), json.dumps({"offsets": {}, "pinned": f"1:{loaded}"}))
+    working.redis.set(working.keys.committed("s_1"), json.dumps({"offsets": {}, "pinned": f"1:{loaded}"}))
     for number in range(20, 300):
         _join(working, number)
     upkeep, store, version = TableUpkeep(settings, working), TableStore(settings), working.versions["s_1"]
     deadline = time.monotonic() + 120
-    while working.redis.hlen(working.key("segments", "s_1")) > 16 and time.monotonic() < deadline:
+    while working.redis.hlen(working.keys.segments("s_1")) > 16 and time.monotonic() < deadline:
         upkeep.step()
     delta = store.changes("s_1", _EPOCH, loaded, version)
     assert delta is not None

@@ -121,15 +121,15 @@ def test_no_folder_for_rows_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_open_cuts_are_tried_again() -> None:
     """Those that a crash left are tried at once, what finds no room after longer and longer waits."""
     cut, cuts = Cut("s", {}, (("d_1", 10, 5), ("d_2", 10, 5)), 12), OpenCuts()
-    cuts.recover({"cut/1": cut})
-    assert (cuts.untried, cuts.due(1000), cuts.waiting) == (True, ("cut/1", cut), {"d_1", "d_2"})
+    cuts.recover({"1700-1": cut})
+    assert (cuts.untried, cuts.due(1000), cuts.waiting) == (True, ("1700-1", cut), {"d_1", "d_2"})
     left = Cut("s", {}, (("d_2", 10, 5),), 12)
-    cuts.keep("cut/1", left, 1000)
+    cuts.keep("1700-1", left, 1000)
     assert (cuts.untried, cuts.due(10_999), cuts.waiting, cuts.of_streams()) == (False, None, {"d_2"}, {"s": 1})
-    assert cuts.due(11_000) == cuts.due(500) == ("cut/1", left)
-    cuts.keep("cut/1", left, 11_000)
-    assert (cuts.due(30_999), cuts.due(31_000)) == (None, ("cut/1", left))
-    cuts.keep("cut/1", None, 31_000)
+    assert cuts.due(11_000) == cuts.due(500) == ("1700-1", left)
+    cuts.keep("1700-1", left, 11_000)
+    assert (cuts.due(30_999), cuts.due(31_000)) == (None, ("1700-1", left))
+    cuts.keep("1700-1", None, 31_000)
     assert (cuts.due(99_000), cuts.waiting) == (None, set())
 
 

@@ -275,7 +275,7 @@ def test_a_row_far_larger_than_a_record_is_not_made():
         for records in split(events, matching(rows, [select(**names)]), TYPED, SETTINGS, evaluate_expression)
         for record in records.to_pylist()
     ]
-    letters = [record for record in written if record["topic"] == SETTINGS.topic("deadletters")]
+    letters = [record for record in written if record["topic"] == SETTINGS.topics.deadletters]
     assert [large] * 10 == [letter["value"] for letter in letters]
     assert {"result-too-large"} == {header(letter, "code") for letter in letters}
     results = [json.loads(record["value"]) for record in written if record not in letters]

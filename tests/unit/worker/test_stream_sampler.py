@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from grouping.compiler.stream_statistics import PartitionStatistics, StreamStatistics
-from grouping.store.redis_store import TableVersion
+from grouping.store.notes import TableVersion
 from spark_jobs.batch.events import Events
 from spark_jobs.decode.decode import decode
 from spark_jobs.worker.statistics import StreamSampler

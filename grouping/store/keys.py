@@ -1,0 +1,292 @@
+"""Every key of Redis: its name is made here alone, and said is what lies there, who writes and who reads.
+
+*Gateway* and *evaluator* are the two programs; workers are the evaluator's. Forms that both know are in `notes.py` and
+`constant_table.py`, the gateway's own in `gateway/state` and `gateway/timers`. All but the leases and what the
+evaluator notes for itself can be filled anew from Kafka.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from grouping.settings import Settings
+
+__all__ = ["FieldHash", "RedisKeys", "Role"]
+
+Role = Literal["gateway", "evaluator"]
+"""Who takes a lease."""
+
+FieldHash = Literal["cursors", "ends", "leaving", "secrets"]
+"""The hashes of which a unit of work sets and removes single fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class RedisKeys:
+    """The keys of one gateway.
+
+    Example:
+        >>> RedisKeys("cq").version, RedisKeys("cq").cqs("alice")
+        ('cq:version', 'cq:cqs:alice')
+    """
+
+    start: str
+    """What all begin with, without the colon."""
+
+    @classmethod
+    def of(cls, settings: Settings) -> RedisKeys:
+        """Return the keys under a gateway's prefix."""
+        return cls(settings.prefix.rstrip("."))
+
+    @property
+    def everything(self) -> str:
+        """The pattern of all keys."""
+        return f"{self.start}:*"
+
+    # -- who may write, and whether tables may be read -----------------------------------------------------------------
+
+    def lease(self, role: Role) -> str:
+        """Text ``host/pid/nonce``, which lapses: who is the gateway, or the evaluator. Each role writes its own."""
+        return f"{self.start}:lease:{role}"
+
+    def fence(self, role: Role) -> str:
+        """The same text, which stays: who took the lease last; watched by whatever its holder writes."""
+        return f"{self.start}:lease:{role}:fence"
+
+    @property
+    def epoch(self) -> str:
+        """`EpochNote` (notes.py): for which run of the server the tables are confirmed. By the gateway, for all."""
+        return f"{self.start}:epoch"
+
+    @property
+    def doubted(self) -> str:
+        """There when the gateway died of a fault of ours: the next one fills Redis anew."""
+        return f"{self.start}:doubted"
+
+    # -- how far Redis and Kafka agree ---------------------------------------------------------------------------------
+
+    @property
+    def journal(self) -> str:
+        """`Journal` (gateway/state/journal.py): what of the last unit of work goes to Kafka. The gateway's own."""
+        return f"{self.start}:journal"
+
+    @property
+    def settled(self) -> str:
+        """Number of the last journal that is on Kafka. The gateway's own."""
+        return f"{self.start}:settled"
+
+    @property
+    def position(self) -> str:
+        """`Position` (gateway/state/journal.py): how far Redis has `cq.catalog`, in which format. The gateway's own."""
+        return f"{self.start}:position"
+
+    @property
+    def commands_read(self) -> str:
+        """`commands_read` (gateway/state/journal.py): how far `cq.commands` was carried out. The gateway's own."""
+        return f"{self.start}:commands-read"
+
+    def replies_read(self, partition: int) -> str:
+        """Number: how far replies of a partition of `cq.replies` are among `ids`. The gateway's own."""
+        return f"{self.start}:replies-read:{partition}"
+
+    def ids(self, generation: int) -> str:
+        """Hash of hashed command ids to ``partition/offset`` of their first replies; lapses. The gateway's own."""
+        return f"{self.start}:ids:{generation}"
+
+    # -- streams and their constant tables -----------------------------------------------------------------------------
+
+    @property
+    def streams(self) -> str:
+        """Hash of stream ids to `Stream` as JSON. By the gateway, for both."""
+        return f"{self.start}:streams"
+
+    @property
+    def version(self) -> str:
+        """Hash of stream ids to the versions of their tables, and `VERSIONS_MARK`. By the gateway, for both."""
+        return f"{self.start}:version"
+
+    def segments(self, stream_id: str) -> str:
+        """Hash of versions to segments of a stream's tables (segment_log.py). By the gateway, for workers."""
+        return f"{self.start}:segments:{stream_id}"
+
+    def groups(self, stream_id: str) -> str:
+        """Hash of group ids to `GroupPlan` as JSON. By the gateway, for both."""
+        return f"{self.start}:groups:{stream_id}"
+
+    def selects(self, stream_id: str) -> str:
+        """Hash of SELECT lists' ids to `SelectList` as JSON. By the gateway, for both."""
+        return f"{self.start}:selects:{stream_id}"
+
+    def texts(self, stream_id: str) -> str:
+        """Hash of templates' ids to `TextTemplate` as JSON. The gateway's own."""
+        return f"{self.start}:texts:{stream_id}"
+
+    def parts(self, stream_id: str) -> str:
+        """Hash of the ids of all these to how many CQs use them. The gateway's own."""
+        return f"{self.start}:parts:{stream_id}"
+
+    def unused(self, stream_id: str) -> str:
+        """Sorted set of those that no CQ uses, by the version from which on none does. The gateway's own."""
+        return f"{self.start}:unused:{stream_id}"
+
+    # -- what the evaluator tells --------------------------------------------------------------------------------------
+
+    def pins(self, stream_id: str) -> str:
+        """Hash of micro-batches under way to `TableVersion` as text. By workers; the gateway reads."""
+        return f"{self.start}:pins:{stream_id}"
+
+    def committed(self, stream_id: str) -> str:
+        """`CommittedNote` (notes.py): how far events are evaluated. By the evaluator; the gateway reads."""
+        return f"{self.start}:committed:{stream_id}"
+
+    def statistics(self, stream_id: str) -> str:
+        """Hash of source partitions to `PartitionStatistics`. By workers; the gateway reads."""
+        return f"{self.start}:statistics:{stream_id}"
+
+    def matches(self, stream_id: str) -> str:
+        """List of `MatchTally`, one for each task. By workers; the gateway takes them."""
+        return f"{self.start}:matches:{stream_id}"
+
+    def quarantine(self, stream_id: str) -> str:
+        """Hash of shares to `Quarantine` (quarantine.py). By workers and the evaluator; the gateway reads."""
+        return f"{self.start}:quarantine:{stream_id}"
+
+    def trial(self, stream_id: str) -> str:
+        """`Trial` (quarantine.py) of the batch that comes next. The evaluator's own."""
+        return f"{self.start}:trial:{stream_id}"
+
+    def in_hand(self, stream_id: str) -> str:
+        """Hash of tasks to the shares that they have in hand, as JSON. By workers, for the evaluator."""
+        return f"{self.start}:in-hand:{stream_id}"
+
+    @property
+    def dead_letters(self) -> str:
+        """Hash of codes to how many dead letters there were. By workers; the gateway reads."""
+        return f"{self.start}:dead-letters"
+
+    @property
+    def digest_job(self) -> str:
+        """`Job` (grouping/digests/jobs.py): digests that a Spark job makes. Gateway and evaluator write in turns.
+
+        A rebuild of the working copy leaves it alone, by its name: it may be taken.
+        """
+        return f"{self.start}:evaluator:digest-job"
+
+    # -- CQs and destinations, the gateway's own -----------------------------------------------------------------------
+
+    def cqs(self, subscriber: str) -> str:
+        """Hash of folded names to CQs (gateway/state/stored_form.py)."""
+        return f"{self.start}:cqs:{subscriber}"
+
+    @property
+    def subscribers(self) -> str:
+        """Hash of subscribers to how many CQs they have, by which is noticed that some are lost."""
+        return f"{self.start}:subscribers"
+
+    @property
+    def expiries(self) -> str:
+        """Sorted set of CQs with EXPIRE, by that time."""
+        return f"{self.start}:expiries"
+
+    def timed(self, subscriber: str) -> str:
+        """Sorted set of the names of timer-based CQs, all of one score."""
+        return f"{self.start}:timed:{subscriber}"
+
+    @property
+    def destinations(self) -> str:
+        """Hash of raw ids to destinations with their members (gateway/state/stored_form.py)."""
+        return f"{self.start}:destinations"
+
+    @property
+    def dedicated(self) -> str:
+        """Set of the dedicated destinations' ids."""
+        return f"{self.start}:dedicated"
+
+    @property
+    def numbers(self) -> str:
+        """Hash of stream ids to the first number that no destination ever had."""
+        return f"{self.start}:numbers"
+
+    def free(self, stream_id: str) -> str:
+        """Set of the numbers of destinations that are gone."""
+        return f"{self.start}:free:{stream_id}"
+
+    def match_totals(self, stream_id: str) -> str:
+        """Hash of blocks of numbers to matches by destination (gateway/state/match_counts.py)."""
+        return f"{self.start}:match-totals:{stream_id}"
+
+    @property
+    def leaving(self) -> str:
+        """Hash of destinations' ids to `Departures` (gateway/state/departures.py)."""
+        return f"{self.start}:leaving"
+
+    @property
+    def ends(self) -> str:
+        """Hash of batches to `EndNotice`s (gateway/state/records.py)."""
+        return f"{self.start}:ends"
+
+    @property
+    def secrets(self) -> str:
+        """Hash of names to secrets; ``members`` is what members' tokens are keyed with."""
+        return f"{self.start}:secrets"
+
+    def field_hash(self, name: FieldHash) -> str:
+        """Return the key of a hash of which a unit of work sets fields."""
+        return f"{self.start}:{name}"
+
+    # -- timers, the gateway's own -------------------------------------------------------------------------------------
+
+    def timers(self, stream_id: str) -> str:
+        """Sorted set of timer-based destinations by their next ticks; 0: look at it."""
+        return f"{self.start}:timers:{stream_id}"
+
+    def readers(self, store_id: str) -> str:
+        """Set of the timer-based destinations that read a store of matches."""
+        return f"{self.start}:readers:{store_id}"
+
+    @property
+    def cursors(self) -> str:
+        """Hash of incarnations of destinations to `Cursor` (grouping/digests/cursor.py)."""
+        return f"{self.start}:cursors"
+
+    @property
+    def ticks_read(self) -> str:
+        """Number: how far Redis has `cq.ticks`."""
+        return f"{self.start}:ticks-read"
+
+    @property
+    def watermarks(self) -> str:
+        """Hash of stream ids to `WatermarkNote` (gateway/timers/state.py)."""
+        return f"{self.start}:settled-ticks"
+
+    # -- all of a kind -------------------------------------------------------------------------------------------------
+
+    def of_stream(self, stream_id: str) -> tuple[str, ...]:
+        """Return the keys that go with their stream."""
+        makers = (
+            self.segments,
+            self.groups,
+            self.selects,
+            self.texts,
+            self.parts,
+            self.unused,
+            self.free,
+            self.matches,
+            self.match_totals,
+            self.pins,
+            self.committed,
+            self.statistics,
+            self.quarantine,
+            self.trial,
+            self.in_hand,
+        )
+        return tuple(make(stream_id) for make in makers)
+
+    def shelves(self, stream_id: str) -> tuple[str, ...]:
+        """Return the hashes of what many CQs of a stream have in common."""
+        return self.groups(stream_id), self.selects(stream_id), self.texts(stream_id)
+
+    @property
+    def kept_by_wipe(self) -> tuple[bytes, ...]:
+        """What the keys begin with that stay when all is filled anew: leases, and the evaluator's own notes."""
+        return tuple(f"{self.start}:{name}".encode() for name in ("lease", "pins", "committed", "evaluator"))

@@ -1,0 +1,85 @@
+"""What gateway and evaluator note for each other in Redis: one type for each note, beside the key where it lies.
+
+A field that is added has a default, so that a note of an earlier version is read; an earlier version passes over it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+__all__ = ["CommittedNote", "EpochNote", "TableVersion"]
+
+
+class TableVersion(NamedTuple):
+    """One state of a stream's constant tables; as text a value of `RedisKeys.pins`."""
+
+    epoch: int
+    version: int
+
+    @classmethod
+    def unpack(cls, body: bytes | str) -> TableVersion:
+        """Read what a micro-batch is pinned to.
+
+        Example:
+            >>> TableVersion.unpack(b"7:12")
+            TableVersion(epoch=7, version=12)
+        """
+        epoch, version = (body if isinstance(body, str) else body.decode()).split(":")
+        return cls(int(epoch), int(version))
+
+
+class EpochNote(msgspec.Struct, frozen=True):
+    """The value of `RedisKeys.epoch`."""
+
+    epoch: int = 0
+    run_id: str | None = None
+    """The run of the server for which the tables are confirmed: empty for none, None in a Redis that says nothing."""
+
+    @classmethod
+    def unpack(cls, body: bytes | None) -> EpochNote:
+        """Read a note; what is none says nothing."""
+        try:
+            return _decode_epoch(body or b"{}")
+        except msgspec.MsgspecError:
+            return cls()
+
+    def pack(self) -> bytes:
+        """Return the note as Redis has it; a script reads it too."""
+        return _encode(self)
+
+
+class CommittedNote(msgspec.Struct, frozen=True):
+    """The value of `RedisKeys.committed`."""
+
+    batch: int = -1
+    """The last micro-batch that is committed."""
+    offsets: dict[str, int] = {}
+    """By source partition, the position up to which events are evaluated; none where it was never told."""
+    pinned: str | msgspec.UnsetType = msgspec.UNSET
+    """The `TableVersion` that the batch saw, as text, where that is known."""
+
+    @property
+    def table(self) -> TableVersion | None:
+        """What the batch was pinned to."""
+        return None if self.pinned is msgspec.UNSET else TableVersion.unpack(self.pinned)
+
+    @classmethod
+    def unpack(cls, body: bytes | None) -> CommittedNote:
+        """Read a note, or one of nothing where there is none.
+
+        Example:
+            >>> CommittedNote.unpack(b'{"batch": 3, "offsets": {"0": 12}}').offsets, CommittedNote.unpack(None).offsets
+            ({'0': 12}, {})
+        """
+        return _decode_committed(body or b"{}")
+
+    def pack(self) -> bytes:
+        """Return the note as Redis has it."""
+        return _encode(self)
+
+
+_encode = msgspec.json.encode
+_decode_epoch = msgspec.json.Decoder(EpochNote).decode
+_decode_committed = msgspec.json.Decoder(CommittedNote).decode

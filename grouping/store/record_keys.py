@@ -1,0 +1,186 @@
+"""The keys of the records that the gateway keeps on Kafka for itself: made and read here alone.
+
+Topic by topic, with what lies under each key. A record without a value takes back the one of the same key.
+
+| `cq.catalog` (forms in gateway/state) | |
+|---|---|
+| `cq/["<subscriber>","<folded name>"]` | `CatalogCq` |
+| `stream/<stream>` | `Stream` |
+| `part/<stream>/<id>` | `GroupPlan` or `SelectList`, which its fields tell |
+| `timed/<destination>` | `TimedNote` |
+| `end/<batch>` | `EndNotice`s |
+| `secret/<name>` | bytes |
+| `commit` | `CommitMark` |
+
+| `cq.ticks` (forms in gateway/timers) | |
+|---|---|
+| `cut/<name>` | `Cut` |
+| `cursor/<incarnation>` | `Cursor` |
+| `settled/<stream>` | `WatermarkNote` |
+| `closed/orders` | offset: all orders before it are carried out |
+
+| others | |
+|---|---|
+| `cq.positions`: `<partition>/<number>` | a part of the checkpoint of a partition of `cq.pending` |
+| `cq.orders`: `order` | `Order` |
+| `cq.orders`, answers: `<offset>` of the order | `Answer`, which the evaluator writes |
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import msgspec
+
+__all__ = ["ORDER", "CatalogKey", "TickKey", "answer_key", "order_of", "place_key", "place_of"]
+
+ORDER: Final = b"order"
+"""The key of all orders: none takes another one back."""
+
+
+class CatalogKey(NamedTuple):
+    """The key of a record of `cq.catalog`."""
+
+    kind: str
+    """What stands first; a kind that is not known is of a later version."""
+    name: bytes
+    """The rest."""
+
+    @classmethod
+    def parse(cls, key: bytes | str | None) -> CatalogKey:
+        """Read a record's key.
+
+        Example:
+            >>> CatalogKey.parse(CatalogKey.part("s_1", "g_2")), CatalogKey.parse(CatalogKey.commit())
+            (CatalogKey(kind='part', name=b's_1/g_2'), CatalogKey(kind='commit', name=b''))
+        """
+        kind, _, name = _bytes(key).partition(b"/")
+        return cls(kind.decode("utf-8", "replace"), name)
+
+    @property
+    def text(self) -> str:
+        """The rest, as text: of a stream, a timer-based destination, a batch of ends, a secret."""
+        return self.name.decode()
+
+    def read_cq(self) -> tuple[str, str]:
+        """Return the subscriber and the folded name of a CQ.
+
+        Example:
+            >>> CatalogKey.parse(CatalogKey.cq("alice", "a/b")).read_cq()
+            ('alice', 'a/b')
+        """
+        return _decode_cq(self.name)
+
+    def read_part(self) -> tuple[str, str]:
+        """Return the stream of a part and the part's id."""
+        stream_id, _, part_id = self.text.partition("/")
+        return stream_id, part_id
+
+    @staticmethod
+    def cq(subscriber: str, folded: str) -> bytes:
+        """Return the key of a CQ; names may hold anything, so they are in JSON."""
+        return b"cq/" + _encode_cq((subscriber, folded))
+
+    @staticmethod
+    def stream(stream_id: str) -> bytes:
+        """Return the key of a stream."""
+        return b"stream/" + stream_id.encode()
+
+    @staticmethod
+    def part(stream_id: str, part_id: str) -> bytes:
+        """Return the key of what many CQs of a stream have in common."""
+        return f"part/{stream_id}/{part_id}".encode()
+
+    @staticmethod
+    def timed(destination_id: str) -> bytes:
+        """Return the key of what a timer-based destination has seen."""
+        return b"timed/" + destination_id.encode()
+
+    @staticmethod
+    def end(batch: str) -> bytes:
+        """Return the key of a batch of ends."""
+        return b"end/" + batch.encode()
+
+    @staticmethod
+    def secret(name: str) -> bytes:
+        """Return the key of a secret."""
+        return b"secret/" + name.encode()
+
+    @staticmethod
+    def commit() -> bytes:
+        """Return the key of the marks of commits, of which the latest counts."""
+        return b"commit"
+
+
+class TickKey(NamedTuple):
+    """The key of a record of `cq.ticks`."""
+
+    kind: str
+    """What stands first; a kind that is not known is of a later version."""
+    name: str
+    """The rest: of a cut, its name; of a cursor, the incarnation; of a watermark, the stream."""
+
+    @classmethod
+    def parse(cls, key: bytes | str | None) -> TickKey:
+        """Read a record's key.
+
+        Example:
+            >>> TickKey.parse(TickKey.cursor("d_1/1700"))
+            TickKey(kind='cursor', name='d_1/1700')
+        """
+        kind, _, name = _bytes(key).decode().partition("/")
+        return cls(kind, name)
+
+    @staticmethod
+    def cut(name: str) -> bytes:
+        """Return the key of a cut."""
+        return b"cut/" + name.encode()
+
+    @staticmethod
+    def cursor(incarnation: str) -> bytes:
+        """Return the key of how far an incarnation of a destination was served."""
+        return b"cursor/" + incarnation.encode()
+
+    @staticmethod
+    def watermark(stream_id: str) -> bytes:
+        """Return the key of up to when the ticks of a stream have fired."""
+        return b"settled/" + stream_id.encode()
+
+    @staticmethod
+    def closed_orders() -> bytes:
+        """Return the key of how far orders are carried out."""
+        return b"closed/orders"
+
+
+def place_key(partition: int, number: int) -> bytes:
+    """Return the key of one part of a partition's checkpoint on `cq.positions`."""
+    return f"{partition}/{number}".encode()
+
+
+def place_of(key: bytes | str | None) -> tuple[int, int]:
+    """Return the partition and the number of such a key.
+
+    Example:
+        >>> place_of(place_key(3, 1))
+        (3, 1)
+    """
+    partition, _, number = _bytes(key).partition(b"/")
+    return int(partition), int(number)
+
+
+def answer_key(order: int) -> bytes:
+    """Return the key of the answer to the order at an offset of `cq.orders`."""
+    return str(order).encode()
+
+
+def order_of(key: bytes) -> int:
+    """Return the offset of the order that such a key answers."""
+    return int(key)
+
+
+def _bytes(key: bytes | str | None) -> bytes:
+    return key.encode() if isinstance(key, str) else key or b""
+
+
+_encode_cq = msgspec.json.Encoder().encode
+_decode_cq = msgspec.json.Decoder(tuple[str, str]).decode
