@@ -17,7 +17,7 @@ from gateway.commands.repeats import Repeats
 from gateway.commands.replies import Replies
 from gateway.commands.statements import PreparedCommand, Statements
 from gateway.ends.ends import Ends
-from gateway.kafka import LARGEST_RECORD, Message, Outgoing, PlaceReader, Topics
+from gateway.kafka import LARGEST_RECORD, Outgoing, PlaceReader, Record, Topics
 from gateway.metrics import COMMANDS, DEAD_LETTERS
 from gateway.state.command_ids import CommandIds
 from gateway.state.commit import Commits
@@ -38,7 +38,7 @@ Clock = Callable[[], int]
 class _Request(msgspec.Struct, frozen=True):
     """A command record after decoding."""
 
-    message: Message
+    record: Record
     key: bytes
     """The subscriber's name as the record has it."""
     command: Command
@@ -83,30 +83,30 @@ class Commands:
         self._reply_reader = PlaceReader(settings, self._replies_topic)
         self._reply_partitions = topics.partitions(self._replies_topic) or 1
 
-    def carry_out(self, messages: Sequence[Message]) -> None:
+    def carry_out(self, records: Sequence[Record]) -> None:
         """Carry out a batch of records and commit it, in several units of work where its replies are too large for one.
 
         Raises:
             OperationalError: A server failed; nothing is answered that is not done.
         """
         try:
-            self._carry_out(messages)
+            self._carry_out(records)
         except _UnitTooLarge:
             self._working.open()
             self._statements.reload()
-            middle = len(messages) // 2
-            self.carry_out(messages[:middle])
-            self.carry_out(messages[middle:])
+            middle = len(records) // 2
+            self.carry_out(records[:middle])
+            self.carry_out(records[middle:])
 
-    def _carry_out(self, messages: Sequence[Message]) -> None:
+    def _carry_out(self, records: Sequence[Record]) -> None:
         now_ms = self._clock()
         self._positions.begin()
         self._replies = Replies(self._replies_topic, self._reply_partitions, now_ms)
-        requests = [request for message in messages if (request := self._decode(message, now_ms)) is not None]
-        if self._replies.size > _UNIT_BYTES and len(messages) > 1:
+        requests = [request for record in records if (request := self._decode(record, now_ms)) is not None]
+        if self._replies.size > _UNIT_BYTES and len(records) > 1:
             raise _UnitTooLarge
         self._run_unless_poisoned(requests, now_ms)
-        offsets = {message.partition() or 0: (message.offset() or 0) + 1 for message in messages}
+        offsets = {record.partition: record.offset + 1 for record in records}
         self.commit(offsets, self._replies.records, self._replies.to_remember, now_ms)
         self._replies.count()
         self._positions.delete_unneeded()
@@ -127,12 +127,12 @@ class Commands:
 
     # -- decoding ------------------------------------------------------------------------------------------------------
 
-    def _decode(self, message: Message, now_ms: int) -> _Request | None:
-        key, value = _bytes(message.key()), _bytes(message.value())
+    def _decode(self, record: Record, now_ms: int) -> _Request | None:
+        key = record.key
         try:
-            command = _command(key, value)
+            command = _command(key, record.value)
         except MalformedCommand as error:
-            self._refuse_malformed(message, key, value, error)
+            self._refuse_malformed(record, error)
             return None
         assert key, "a command has one"
         if command.subscriber.encode("utf-8", "surrogatepass") != key:
@@ -145,11 +145,10 @@ class Commands:
             self._replies.add(key, command.encoding, self._replies.reject(command.command_id, _text(key), refusal))
             return None
         remember = CommandIds.key(key, command.command_id)
-        return _Request(message, key, command, remember, self._rates.refusal(key, now_ms))
+        return _Request(record, key, command, remember, self._rates.refusal(key, now_ms))
 
-    def _refuse_malformed(
-        self, message: Message, key: bytes | None, value: bytes | None, error: MalformedCommand
-    ) -> None:
+    def _refuse_malformed(self, record: Record, error: MalformedCommand) -> None:
+        key = record.key
         if key and len(key) <= LONGEST_KEY:
             refusal = InputError(
                 "the record is no command",
@@ -161,9 +160,9 @@ class Commands:
         else:
             COMMANDS.labels("malformed-command").inc()
         DEAD_LETTERS.labels("malformed-command").inc()
-        source = f"{message.topic()}/{message.partition()}/{message.offset()}"
+        source = f"{record.topic}/{record.partition}/{record.offset}"
         topic = self._settings.topics.deadletters
-        self._replies.add_letter(command_letter(topic, source, error.detail, key, value))
+        self._replies.add_letter(command_letter(topic, source, error.detail, key, record.value))
 
     # -- carrying out --------------------------------------------------------------------------------------------------
 
@@ -233,7 +232,7 @@ class Commands:
                 return
             if isinstance(prepared, InputError):
                 raise prepared
-            position = f"{request.message.partition()}/{request.message.offset()}" if prepared.on_streams else ""
+            position = f"{request.record.partition}/{request.record.offset}" if prepared.on_streams else ""
             result, at_ms = self._statements.carry_out(prepared, position, now_ms)
             message = _DONE.get(type(prepared.statement).__name__, "done")
             reply = replies.accept(command.command_id, command.subscriber, message, result, at_ms)
@@ -290,10 +289,6 @@ def _command(key: bytes | None, value: bytes | None) -> Command:
             command_id=command.command_id,
         )
     return command
-
-
-def _bytes(part: str | bytes | None) -> bytes | None:
-    return part.encode() if isinstance(part, str) else part
 
 
 def _text(key: bytes) -> str:

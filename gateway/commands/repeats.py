@@ -49,9 +49,9 @@ class Repeats:
         self._places = dict(self._looked_up.result())
         gone: set[Place] = set()
         if self._places:
-            for place, message in self._reader.read(self._places.values(), _SECONDS):
-                value = None if message is None else message.value()
-                if isinstance(value, bytes):
+            for place, record in self._reader.read(self._places.values(), _SECONDS):
+                value = None if record is None else record.value
+                if value is not None:
                     self._values[place] = value
                     self.size += len(value)
                     if self.size > self._most_bytes:

@@ -1,11 +1,10 @@
 """Kafka for the gateway: of its roles, only the modules of this folder know the driver."""
 
-from confluent_kafka import Message
-
 from gateway.kafka.command_consumer import CommandConsumer
 from gateway.kafka.driver import LARGEST_RECORD, Fenced, KafkaUnavailable
 from gateway.kafka.log_readers import LogReader, TailReader
 from gateway.kafka.place_reader import Place, PlaceReader
+from gateway.kafka.record import Record
 from gateway.kafka.topics import TopicForm, TopicRefused, Topics
 from gateway.kafka.writer import Outgoing, TransactionalWriter
 
@@ -15,10 +14,10 @@ __all__ = [
     "Fenced",
     "KafkaUnavailable",
     "LogReader",
-    "Message",
     "Outgoing",
     "Place",
     "PlaceReader",
+    "Record",
     "TailReader",
     "TopicForm",
     "TopicRefused",

@@ -6,9 +6,10 @@ import time
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from gateway.kafka.driver import ANSWER_SECONDS, KafkaUnavailable, client_config, mapped
+from gateway.kafka.record import Record, record_of
 from grouping.settings import Settings
 
 __all__ = ["CommandConsumer"]
@@ -60,7 +61,7 @@ class CommandConsumer:
             self._consumer.assign(self.positions(known))
         return {partition: offset for partition, offset in known.items() if offset >= 0}
 
-    def read(self, most: int, wait_seconds: float, gather_seconds: float = 0.0) -> list[Message]:
+    def read(self, most: int, wait_seconds: float, gather_seconds: float = 0.0) -> list[Record]:
         """Return the commands that are there, at most so many; wait so long for the first one.
 
         Where they keep coming, more are let gather for `gather_seconds`, at the broker rather than here: each commit
@@ -80,7 +81,7 @@ class CommandConsumer:
         for message in messages:
             if (error := message.error()) is not None:
                 raise KafkaUnavailable("kafka failed at reading commands", detail=str(error))
-        return messages
+        return [record_of(message) for message in messages]
 
     def positions(self, offsets: Mapping[int, int]) -> list[TopicPartition]:
         """Return offsets by partition in the driver's form."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from gateway.kafka.driver import END_OF_PARTITION, client_config, mapped
+from gateway.kafka.record import Record, record_of
 from grouping.settings import Settings
 
 __all__ = ["LogReader", "TailReader"]
@@ -29,7 +30,7 @@ class LogReader:
             )
         )
 
-    def since(self, topic: str, offsets: Mapping[int, int], at_once: int = 10_000) -> Iterator[Message]:
+    def since(self, topic: str, offsets: Mapping[int, int], at_once: int = 10_000) -> Iterator[Record]:
         """Yield the records from those offsets (by partition) to the end that there is now; so many held at once."""
         places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
         left = set(offsets)
@@ -39,19 +40,18 @@ class LogReader:
                 for message in self._consumer.consume(at_once, timeout=0.1):
                     error = message.error()
                     if error is None:
-                        yield message
+                        yield record_of(message)
                     elif error.code() == END_OF_PARTITION:
                         left.discard(message.partition())
                     else:
                         raise KafkaException(error)
 
-    def span(self, topic: str, partition: int, first: int, last: int) -> Iterator[Message]:
+    def span(self, topic: str, partition: int, first: int, last: int) -> Iterator[Record]:
         """Yield a partition's records from one offset to another, that one included."""
-        for message in self.since(topic, {partition: first}):
-            offset = message.offset()
-            if offset is not None and offset <= last:
-                yield message
-            if offset is None or offset >= last:
+        for record in self.since(topic, {partition: first}):
+            if record.offset <= last:
+                yield record
+            if record.offset >= last:
                 return
 
     def close(self) -> None:
@@ -81,7 +81,7 @@ class TailReader:
         with mapped("following a log"):
             self._consumer.assign([TopicPartition(topic, number, offset) for number, offset in offsets.items()])
 
-    def read(self, most: int) -> list[Message]:
+    def read(self, most: int) -> list[Record]:
         """Return the records that are there, at most so many."""
         found = []
         with mapped("following a log"):
@@ -93,7 +93,7 @@ class TailReader:
                     continue
                 self.reached[partition] = max(self.reached.get(partition, 0), offset + (error is None))
                 if error is None:
-                    found.append(message)
+                    found.append(record_of(message))
         return found
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from gateway.kafka.driver import END_OF_PARTITION, client_config, mapped
+from gateway.kafka.record import Record, record_of
 from grouping.settings import Settings
 
 __all__ = ["Place", "PlaceReader"]
@@ -43,7 +44,7 @@ class PlaceReader:
             )
         )
 
-    def read(self, places: Iterable[Place], seconds: float) -> Iterator[tuple[Place, Message | None]]:
+    def read(self, places: Iterable[Place], seconds: float) -> Iterator[tuple[Place, Record | None]]:
         """Yield each place with its record, or None where that is gone; those not reached in time are left out.
 
         A record that was written a moment ago, which the broker shows to nobody yet, is waited for.
@@ -61,7 +62,7 @@ class PlaceReader:
             finally:
                 self._consumer.unassign()
 
-    def _step(self, wanted: dict[int, deque[int]]) -> Iterator[tuple[Place, Message | None]]:
+    def _step(self, wanted: dict[int, deque[int]]) -> Iterator[tuple[Place, Record | None]]:
         """Yield what has come of the wanted offsets, and take it out; go on to the others."""
         reached: dict[int, int] = {}
         for message in self._some():
@@ -72,7 +73,7 @@ class PlaceReader:
             while rest and rest[0] < offset:
                 yield (partition, rest.popleft()), None
             if there and rest and rest[0] == offset:
-                yield (partition, rest.popleft()), message
+                yield (partition, rest.popleft()), record_of(message)
             reached[partition] = offset
         self._go_on(wanted, reached)
 

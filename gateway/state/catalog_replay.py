@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from gateway.kafka import Message
+from gateway.kafka import Record
 from gateway.state.commit_mark import CatalogUnreadable, CommitMark
 from gateway.state.parts import decode_part
 from gateway.state.records import CatalogCq, TimedNote
@@ -36,7 +36,7 @@ class CatalogReplay:
         self.following = 0
         """The offset behind the last record that was met."""
 
-    def run(self, messages: Iterable[Message]) -> bool:
+    def run(self, records: Iterable[Record]) -> bool:
         """Apply records, and return whether anything was new.
 
         Raises:
@@ -44,23 +44,23 @@ class CatalogReplay:
             OperationalError: A server does not answer.
         """
         new = False
-        for chunk in _chunks(messages):
+        for chunk in _chunks(records):
             try:
                 new |= self._apply(chunk)
             except msgspec.MsgspecError as error:
                 raise CatalogUnreadable(
                     "the catalog holds a record that this version cannot read",
-                    detail=f"It lies at offset {chunk[0].offset()} or up to {len(chunk)} behind: {error}.",
+                    detail=f"It lies at offset {chunk[0].offset} or up to {len(chunk)} behind: {error}.",
                     hint="Start the version that wrote it, or a later one.",
                 ) from error
             self.mark = last_mark(chunk) or self.mark
-            self.following = (chunk[-1].offset() or 0) + 1
+            self.following = chunk[-1].offset + 1
         self._apply_timed()
         return new
 
-    def _apply(self, chunk: list[Message]) -> bool:
+    def _apply(self, chunk: list[Record]) -> bool:
         working, new = self._working, False
-        records = [_split(message) for message in chunk]
+        records = [_split(record) for record in chunk]
         cqs = [_decode_cq(key, value) for key, value in records if key.kind == "cq"]
         working.load((key for key, _ in cqs), [record.destination for _, record in cqs if record is not None])
         next_cq = iter(cqs)
@@ -126,14 +126,14 @@ class CatalogReplay:
         return True
 
 
-def last_mark(messages: Iterable[Message]) -> CommitMark | None:
+def last_mark(records: Iterable[Record]) -> CommitMark | None:
     """Return the mark of the last commit among records of the catalog.
 
     Raises:
         CatalogUnreadable: A later version wrote it.
     """
-    bodies = [message.value() for message in messages if message.key() == CatalogKey.commit()]
-    return CommitMark.decode(_bytes(bodies[-1])) if bodies and bodies[-1] is not None else None
+    bodies = [record.value for record in records if record.key == CatalogKey.commit()]
+    return CommitMark.decode(bodies[-1]) if bodies and bodies[-1] is not None else None
 
 
 def _chunks(items: Iterable[_Any]) -> Iterator[list[_Any]]:
@@ -142,9 +142,8 @@ def _chunks(items: Iterable[_Any]) -> Iterator[list[_Any]]:
         yield chunk
 
 
-def _split(message: Message) -> tuple[CatalogKey, bytes | None]:
-    value = message.value()
-    return CatalogKey.parse(message.key()), None if value is None else _bytes(value)
+def _split(record: Record) -> tuple[CatalogKey, bytes | None]:
+    return CatalogKey.parse(record.key), record.value
 
 
 def _decode_cq(key: CatalogKey, value: bytes | None) -> tuple[CqKey, CatalogCq | None]:
@@ -152,7 +151,3 @@ def _decode_cq(key: CatalogKey, value: bytes | None) -> tuple[CqKey, CatalogCq |
 
 
 _RECORD = msgspec.json.Decoder(CatalogCq)
-
-
-def _bytes(text: bytes | str) -> bytes:
-    return text.encode() if isinstance(text, str) else text

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 from gateway.state.working_copy import WorkingCopy
 from grouping.settings import Settings
 from grouping.store.redis_store import connect, mapped
 
-__all__ = ["NOT_REMEMBERED", "CommandIds", "is_remembered"]
+__all__ = ["NOT_REMEMBERED", "CommandIds", "remembered_id"]
 
 NOT_REMEMBERED = ("remembered", b"no")
 """The header of those, for a gateway that finds out from the topic alone which replies were first ones."""
 
 
-def is_remembered(headers: Iterable[tuple[str, str | bytes | None]]) -> bool:
-    """Tell by its headers whether a reply may be the first one to its command's id."""
-    return NOT_REMEMBERED not in headers
+def remembered_id(headers: Sequence[tuple[str, bytes | None]]) -> str | None:
+    """Return by its headers the id of the command that a reply may be the first one to; None where it is not."""
+    if not headers or NOT_REMEMBERED in headers:
+        return None
+    return (headers[0][1] or b"").decode("utf-8", "surrogatepass")
 
 
 class CommandIds:

@@ -16,9 +16,9 @@ from itertools import islice
 
 import msgspec
 
-from gateway.kafka import CommandConsumer, LogReader, Message, Outgoing, Topics
+from gateway.kafka import CommandConsumer, LogReader, Outgoing, Record, Topics
 from gateway.state.catalog_replay import CatalogReplay, last_mark
-from gateway.state.command_ids import CommandIds, is_remembered
+from gateway.state.command_ids import CommandIds, remembered_id
 from gateway.state.commit import Commits
 from gateway.state.commit_mark import CatalogUnreadable, CommitMark
 from gateway.state.journal import FORMAT, Journal, Position, unpack_offsets
@@ -106,7 +106,7 @@ class Recovery:
 
     # -- the catalog ---------------------------------------------------------------------------------------------------
 
-    def _missing(self, epoch: int, now_ms: int) -> list[Message] | None:
+    def _missing(self, epoch: int, now_ms: int) -> list[Record] | None:
         """Return what the catalog has and Redis lacks, None when Redis must be filled anew.
 
         Args:
@@ -136,7 +136,7 @@ class Recovery:
             return None
         return found
 
-    def _replay_catalog(self, missing: list[Message] | None, now_ms: int) -> tuple[CommitMark | None, bool]:
+    def _replay_catalog(self, missing: list[Record] | None, now_ms: int) -> tuple[CommitMark | None, bool]:
         """Apply what Redis lacks (None: all), and return the last mark in it, and whether anything was new."""
         replay = CatalogReplay(self._working)
         if missing is not None:
@@ -206,21 +206,18 @@ class Recovery:
         beginnings = self._topics.beginnings([(topic, number) for number in range(partitions)])
         offsets = {number: max(int(note or 0), beginnings[topic, number]) for number, note in enumerate(notes)}
         with self._reader() as reader:
-            messages = reader.since(topic, offsets)
-            while chunk := list(islice(messages, _CHUNK)):
+            records = reader.since(topic, offsets)
+            while chunk := list(islice(records, _CHUNK)):
                 self._note_replies(chunk, now_ms)
 
-    def _note_replies(self, chunk: list[Message], now_ms: int) -> None:
+    def _note_replies(self, chunk: list[Record], now_ms: int) -> None:
         """Remember the places of replies, except for ids whose first reply is known."""
         places: dict[bytes, tuple[int, int]] = {}
         ends: dict[str, str] = {}
-        for message in chunk:
-            partition, offset = message.partition() or 0, message.offset() or 0
-            ends[self._working.keys.replies_read(partition)] = str(offset + 1)
-            headers, key = message.headers(), message.key()
-            if headers and key and is_remembered(headers):
-                name = CommandIds.key(_bytes(key), _bytes(headers[0][1]).decode("utf-8", "surrogatepass"))
-                places.setdefault(name, (partition, offset))
+        for record in chunk:
+            ends[self._working.keys.replies_read(record.partition)] = str(record.offset + 1)
+            if record.key and (command_id := remembered_id(record.headers)) is not None:
+                places.setdefault(CommandIds.key(record.key, command_id), (record.partition, record.offset))
         known = self._commits.remembered.find(list(places), now_ms)
         fresh = {name: place for name, place in places.items() if name not in known}
         self._commits.remembered.settle(fresh, ends, now_ms)
@@ -239,7 +236,3 @@ def _is_written(journal: Journal, mark: CommitMark | None, reached: Mapping[int,
     if mark is not None and mark.number >= journal.number:
         return True
     return bool(journal.offsets) and all(reached.get(number, -1) >= end for number, end in journal.offsets.items())
-
-
-def _bytes(text: bytes | str) -> bytes:
-    return text.encode() if isinstance(text, str) else text

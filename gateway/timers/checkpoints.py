@@ -95,10 +95,10 @@ class Checkpoints:
         bodies: dict[tuple[int, int], bytes] = {}
         reader = LogReader(self._settings)
         try:
-            for message in reader.since(self._topic, {0: 0}):
-                place, body = place_of(message.key()), message.value()
-                if isinstance(body, bytes):
-                    bodies[place] = body
+            for record in reader.since(self._topic, {0: 0}):
+                place = place_of(record.key)
+                if record.value is not None:
+                    bodies[place] = record.value
                 else:
                     bodies.pop(place, None)
         finally:

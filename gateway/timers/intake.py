@@ -133,23 +133,23 @@ class Intake:
 
     def _take_in(self) -> int:
         assert self._tail is not None, "recovered before"
-        messages = self._tail.read(_TAKEN)
+        records = self._tail.read(_TAKEN)
         armed: dict[bytes, tuple[MatchPlaces, int]] = {}
-        for message in messages:
-            partition, offset, body = message.partition(), message.offset(), message.value()
-            if partition is None or offset is None or not isinstance(body, bytes):
+        for pending in records:
+            partition, offset, body = pending.partition, pending.offset, pending.value
+            if body is None:
                 continue
-            record = PendingMatches.decode(body)
-            if record.stream_id not in self._working.streams:
+            matches = PendingMatches.decode(body)
+            if matches.stream_id not in self._working.streams:
                 continue
-            self.log.keep((partition, offset), record, len(body))
+            self.log.keep((partition, offset), matches, len(body))
             self._checkpoints.count(partition, len(body))
-            for store, stored, earliest_ms in self.index.take_in(record, partition, offset):
+            for store, stored, earliest_ms in self.index.take_in(matches, partition, offset):
                 before = armed.get(store)
                 armed[store] = (stored, earliest_ms if before is None else min(earliest_ms, before[1]))
         self._arm(armed)
         self._checkpoints.step(self.index, self.reached)
-        return len(messages)
+        return len(records)
 
     def _arm(self, stores: dict[bytes, tuple[MatchPlaces, int]]) -> None:
         """Arm the readers of stores that have got matches: all of them, or those that had nothing to wait for."""
@@ -184,10 +184,9 @@ class Intake:
 
 
 def _span(reader: LogReader, topic: str, partition: int, first: int, last: int) -> Iterator[tuple[int, bytes]]:
-    for message in reader.span(topic, partition, first, last):
-        offset, body = message.offset(), message.value()
-        if offset is not None and isinstance(body, bytes):
-            yield offset, body
+    for record in reader.span(topic, partition, first, last):
+        if record.value is not None:
+            yield record.offset, record.value
 
 
 def _want(wanted: dict[str, int], names: Iterable[str], earliest_ms: int) -> None:

@@ -40,11 +40,10 @@ class OrderLog:
         first = max(closed, self._topics.beginnings([(self._topic, ORDERS)])[self._topic, ORDERS])
         self.open.clear()
         stream_id = None
-        for message in self._reader.since(self._topic, {ORDERS: first}, _AT_ONCE):
-            offset, body = message.offset(), message.value()
-            if offset is not None and isinstance(body, bytes):
-                stream_id = stream_id or _decode_order(body).stream_id
-                self.open.append(offset)
+        for record in self._reader.since(self._topic, {ORDERS: first}, _AT_ONCE):
+            if record.value is not None:
+                stream_id = stream_id or _decode_order(record.value).stream_id
+                self.open.append(record.offset)
         return stream_id
 
     def write(self, order: Order) -> None:
@@ -54,11 +53,10 @@ class OrderLog:
 
     def at(self, offset: int) -> Order:
         """Read an open order."""
-        message = next(self._reader.since(self._topic, {ORDERS: offset}, 1), None)
-        body = message.value() if message is not None else None
-        if not isinstance(body, bytes):
+        record = next(self._reader.since(self._topic, {ORDERS: offset}, 1), None)
+        if record is None or record.value is None:
             raise InternalError("an open order is gone", detail=f"It was at offset {offset} of {self._topic}.")
-        return _decode_order(body)
+        return _decode_order(record.value)
 
     def answers_end(self) -> int:
         """Return where the next answer will lie."""
@@ -67,10 +65,9 @@ class OrderLog:
     def answers(self, since: int) -> dict[int, bytes]:
         """Return the answers from an offset on, packed as they are, by the offsets of their orders."""
         found: dict[int, bytes] = {}
-        for message in self._reader.since(self._topic, {ANSWERS: since}, _AT_ONCE):
-            key, body = message.key(), message.value()
-            if isinstance(key, bytes) and isinstance(body, bytes):
-                found[order_of(key)] = body
+        for record in self._reader.since(self._topic, {ANSWERS: since}, _AT_ONCE):
+            if record.key is not None and record.value is not None:
+                found[order_of(record.key)] = record.value
         return found
 
     def trim(self) -> None:

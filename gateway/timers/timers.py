@@ -102,11 +102,9 @@ class Timers:
         cuts: dict[str, Cut] = {}
         end, closed = since, 0
         try:
-            for message in reader.since(topic, {0: 0}):
-                kind, name = TickKey.parse(message.key())
-                value = message.value()
-                body = value.encode() if isinstance(value, str) else value or None
-                offset = message.offset() or 0
+            for record in reader.since(topic, {0: 0}):
+                kind, name = TickKey.parse(record.key)
+                body, offset = record.value or None, record.offset
                 end = max(end, offset + 1)
                 match kind:
                     case "cut" if body is None:

@@ -47,14 +47,14 @@ class CatalogKey(NamedTuple):
     """The rest."""
 
     @classmethod
-    def parse(cls, key: bytes | str | None) -> CatalogKey:
+    def parse(cls, key: bytes | None) -> CatalogKey:
         """Read a record's key.
 
         Example:
             >>> CatalogKey.parse(CatalogKey.part("s_1", "g_2")), CatalogKey.parse(CatalogKey.commit())
             (CatalogKey(kind='part', name=b's_1/g_2'), CatalogKey(kind='commit', name=b''))
         """
-        kind, _, name = _bytes(key).partition(b"/")
+        kind, _, name = (key or b"").partition(b"/")
         return cls(kind.decode("utf-8", "replace"), name)
 
     @property
@@ -121,14 +121,14 @@ class TickKey(NamedTuple):
     """The rest: of a cut, its name; of a cursor, the incarnation; of a watermark, the stream."""
 
     @classmethod
-    def parse(cls, key: bytes | str | None) -> TickKey:
+    def parse(cls, key: bytes | None) -> TickKey:
         """Read a record's key.
 
         Example:
             >>> TickKey.parse(TickKey.cursor("d_1/1700"))
             TickKey(kind='cursor', name='d_1/1700')
         """
-        kind, _, name = _bytes(key).decode().partition("/")
+        kind, _, name = (key or b"").decode().partition("/")
         return cls(kind, name)
 
     @staticmethod
@@ -157,14 +157,14 @@ def place_key(partition: int, number: int) -> bytes:
     return f"{partition}/{number}".encode()
 
 
-def place_of(key: bytes | str | None) -> tuple[int, int]:
+def place_of(key: bytes | None) -> tuple[int, int]:
     """Return the partition and the number of such a key.
 
     Example:
         >>> place_of(place_key(3, 1))
         (3, 1)
     """
-    partition, _, number = _bytes(key).partition(b"/")
+    partition, _, number = (key or b"").partition(b"/")
     return int(partition), int(number)
 
 
@@ -176,10 +176,6 @@ def answer_key(order: int) -> bytes:
 def order_of(key: bytes) -> int:
     """Return the offset of the order that such a key answers."""
     return int(key)
-
-
-def _bytes(key: bytes | str | None) -> bytes:
-    return key.encode() if isinstance(key, str) else key or b""
 
 
 _encode_cq = msgspec.json.Encoder().encode

@@ -103,7 +103,7 @@ def _last_result(desk: Desk) -> float:
     reader, topic = LogReader(desk.settings), desk.settings.topics.results
     ends = desk.topics.ends([(topic, number) for number in range(desk.settings.results.partitions)])
     last = reader.since(topic, {number: max(end - 2, 0) for (_, number), end in ends.items()})  # behind it lies a mark
-    latest: int = max(message.timestamp()[1] for message in last)
+    latest: int = max(record.time_ms for record in last)
     reader.close()
     return latest / 1000
 

@@ -61,7 +61,7 @@ class Counter:
         reader = LogReader(self._settings)
         found: dict[str, list[Reply]] = {}
         for message in reader.since(self._settings.topics.replies, dict.fromkeys(range(4), 0)):
-            value = message.value()
+            value = message.value
             assert isinstance(value, bytes)
             reply = decode_reply(value)
             found.setdefault(reply.command_id or "", []).append(reply)

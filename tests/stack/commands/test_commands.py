@@ -199,6 +199,6 @@ def test_large_replies_come_in_several_units(ground: Ground, monkeypatch: pytest
     desk.carry_out(consumer.read(1000, 10, 1))
     consumer.close()
     replies = LogReader(ground.settings).since(ground.settings.topics.replies, dict.fromkeys(range(4), 0))
-    answered = [decode_reply(message.value()) for message in replies]
+    answered = [decode_reply(message.value) for message in replies]
     assert [(str(number), "ok") for number in range(len(texts))] == [(one.command_id, one.code) for one in answered]
     assert max(sizes) < 5000 + 3000 < sum(sizes)

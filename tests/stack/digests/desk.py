@@ -37,9 +37,9 @@ def written(desk: Desk) -> dict[str, Any]:
     partitions = dict.fromkeys(range(desk.settings.results.partitions), 0)
     found: dict[str, Any] = {}
     for message in reader.since(desk.settings.topics.results, partitions):
-        name = dict(message.headers() or [])["ce_id"].decode()
+        name = dict(message.headers)["ce_id"].decode()
         assert name not in found, f"{name} was written twice"
-        found[name] = json.loads(message.value() or b"")
+        found[name] = json.loads(message.value or b"")
     reader.close()
     return found
 

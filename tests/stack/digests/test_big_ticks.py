@@ -63,7 +63,7 @@ class _Evaluator:
         reader = LogReader(self._settings)
         found = list(reader.span(self._settings.topics.orders, ORDERS, job.first, job.end - 1))
         reader.close()
-        orders = pa.record_batch({"offset": [one.offset() for one in found], "value": [one.value() for one in found]})
+        orders = pa.record_batch({"offset": [one.offset for one in found], "value": [one.value for one in found]})
         writer = RecordWriter(self._settings)
         for rows in DigestTask.of(self._settings)([orders]):
             writer.write(rows)
@@ -108,7 +108,7 @@ def _results(desk: Desk) -> dict[str, Any]:
     partitions = dict.fromkeys(range(desk.settings.results.partitions), 0)
     found: dict[str, bytes] = {}
     for message in reader.since(desk.settings.topics.results, partitions):
-        name, body = dict(message.headers() or [])["ce_id"].decode(), message.value() or b""
+        name, body = dict(message.headers)["ce_id"].decode(), message.value or b""
         assert found.setdefault(name, body) == body, f"{name} has two contents"
     reader.close()
     return {name: json.loads(body) for name, body in found.items()}

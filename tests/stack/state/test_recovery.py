@@ -73,7 +73,7 @@ class _Office:
         reader = LogReader(self.settings)
         found = list(reader.since(self.settings.topics.replies, dict.fromkeys(range(4), 0)))
         reader.close()
-        return [decode_reply(message.value()) for message in found]
+        return [decode_reply(message.value) for message in found]
 
     def state(self) -> dict[str, Any]:
         """Return what Redis holds of CQs, destinations and ends, versions and numbers aside."""
@@ -163,7 +163,7 @@ def _hide(office: _Office, name: str) -> None:
     """Leave the catalog without a trace of a CQ, as compaction does in the end: here it is made anew without it."""
     topic = office.settings.topics.catalog
     reader = LogReader(office.settings)
-    records = [(m.key(), m.value()) for m in reader.since(topic, {0: 0}) if name.encode() not in (m.key() or b"")]
+    records = [(m.key, m.value) for m in reader.since(topic, {0: 0}) if name.encode() not in (m.key or b"")]
     office.desk.topics.delete([topic])
     office.desk.topics.create({topic: 1}, {"cleanup.policy": "compact"})
     for key, value in [(b"nothing", None)] * len(records) + records:

@@ -1,0 +1,34 @@
+"""A record as the gateway's readers hand it out: plain fields, which outlive the driver's own object."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+__all__ = ["Record", "record_of"]
+
+
+class Record(NamedTuple):
+    """A record of a topic."""
+
+    topic: str
+    partition: int
+    offset: int
+    time_ms: int
+    """Of an append-time topic when the broker took it in, else when it was made."""
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]]
+
+
+def record_of(message: Any) -> Record:
+    """Return a consumed message's record; what the driver's types leave open is there in one without an error."""
+    return Record(
+        message.topic(),
+        message.partition(),
+        message.offset(),
+        message.timestamp()[1],
+        message.key(),
+        message.value(),
+        message.headers() or (),
+    )
