@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -100,7 +101,12 @@ def run(
     def run(block: Block) -> str:
         capsys.readouterr()
         program = compile(example.text(block), f"docs/{block.page}#{block.title}", "exec", dont_inherit=True)
-        exec(program, {"__name__": "__main__"})  # noqa: S102
+        names: dict[str, Any] = {"__name__": "__main__"}
+        try:
+            exec(program, names)
+        finally:
+            names.clear()
+            gc.collect()  # its connections end with it, not with a broker that is gone
         return capsys.readouterr().out
 
     return run
