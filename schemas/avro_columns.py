@@ -35,7 +35,7 @@ _READ_AS_TIMES = frozenset(logical for _, logical in _LOGICAL)
 
 
 class AvroMismatch(ValueError):
-    """The schema is none, or does not give a stream's columns (the contract's ``stream-mismatch``)."""
+    """The schema is none, or does not give a stream's columns (``stream-mismatch``)."""
 
     def __init__(self, message: str, detail: str) -> None:
         super().__init__(message)

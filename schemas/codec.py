@@ -1,4 +1,4 @@
-"""Commands and replies on the wire, in JSON and in Avro single-object encoding (contract §2 and §3)."""
+"""Commands and replies on the wire, in JSON and in Avro single-object encoding (docs/commands.md)."""
 
 from __future__ import annotations
 

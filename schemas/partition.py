@@ -1,6 +1,6 @@
 """Kafka's default partitioner: which partition a key belongs to.
 
-Keyed topics are partitioned by murmur2 of the key (contract §1), so that a client can tell its own partition of
+Keyed topics are partitioned by murmur2 of the key (docs/commands.md), so that a client can tell its own partition of
 `cq.replies` without asking anybody. librdkafka produces alike with `partitioner=murmur2_random`.
 """
 

@@ -1,4 +1,4 @@
-"""Commands, replies and events as contract §2 to §4 write them, in JSON and Avro, without the product's code."""
+"""Commands, replies and events as docs/ describes them, in JSON and Avro, without the product's code."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def decode_single_object(schema: object, data: bytes) -> dict[str, object]:
 
 
 def json_event(event: Event, rng: random.Random) -> bytes:
-    """Return the event as one of the JSON objects that contract §4 reads as it."""
+    """Return the event as one of the JSON objects that docs/expressions.md reads as it."""
     members = [f"{json.dumps(name)}: {_json(value, rng)}" for name, value in event.values.items()]
     if rng.random() < 0.2:
         members.append('"no column": {"nested": [1, "x", null]}')

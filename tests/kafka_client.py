@@ -1,4 +1,4 @@
-"""A client written from contract.md alone, on bare Kafka records: commands, replies and events.
+"""A client written from docs/commands.md and docs/results.md alone: commands, replies and events.
 
 Every wait is for a condition and ends with a clear failure; one thread uses a client at a time.
 """
@@ -52,7 +52,7 @@ class Reply:
 
     @property
     def code(self) -> str:
-        """``ok``, or one of contract §3's codes."""
+        """``ok``, or one of the codes of docs/commands.md."""
         return self.fields["code"]
 
     @property

@@ -1,4 +1,4 @@
-"""Reading topics to where they end now, and results as contract §6 lets a reader take them."""
+"""Reading topics to where they end now, and results as docs/results.md lets a reader take them."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class Result:
 
 
 class Results:
-    """Destinations, each read from its reply's offset; repeats are dropped by (key, ce_id), as contract §6 says.
+    """Destinations, each read from its reply's offset; repeats are dropped by (key, ce_id), as docs/results.md says.
 
     Reading checks what holds of every result: an id never comes with two contents, and first writings of one source
     partition are in source order.

@@ -77,7 +77,7 @@ class Oracle:
 
 
 def row_of(query: Query, value: bytes) -> Row:
-    """Return a result's value as a `Row`, each field read as contract §6 writes its type.
+    """Return a result's value as a `Row`, each field read as docs/results.md writes its type.
 
     Raises:
         AssertionError: A field has another JSON type than the contract's for its column.
@@ -102,7 +102,7 @@ def _read(kind: str, field: object) -> object:
 
 
 def _value(kind: str, value: object) -> object:
-    """NaN and infinities are null in JSON (contract §6); instants carry their zone."""
+    """NaN and infinities are null in JSON (docs/results.md); instants carry their zone."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, datetime) and kind == "TIMESTAMP":

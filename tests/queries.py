@@ -90,12 +90,12 @@ class Query:
 
     @property
     def shape(self) -> tuple[tuple[str, str], ...]:
-        """The predicate up to constants: equal shapes are one group (contract §5)."""
+        """The predicate up to constants: equal shapes are one group (docs/statements.md)."""
         return tuple(sorted((column, op) for column, op, _ in self._canonical()))
 
     @property
     def constants(self) -> tuple[tuple[str, str, str], ...]:
-        """The predicate with its constants, numbers by value: equal ones are equal constants (contract §5)."""
+        """The predicate with its constants, numbers by value: equal ones are equal constants (docs/statements.md)."""
         return tuple(sorted(self._canonical()))
 
     def _canonical(self) -> list[tuple[str, str, str]]:
@@ -116,7 +116,7 @@ class Query:
 
 
 def quoted(name: str) -> str:
-    """Return an identifier in quotes, as contract §4 spells it."""
+    """Return an identifier in quotes, as docs/statements.md spells it."""
     return '"' + name.replace('"', '""') + '"'
 
 

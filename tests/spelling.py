@@ -1,4 +1,4 @@
-"""The many SQL texts that mean one query (contract §4 and §5)."""
+"""The many SQL texts that mean one query (docs/statements.md)."""
 
 from __future__ import annotations
 

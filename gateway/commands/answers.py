@@ -1,4 +1,4 @@
-"""The results of statements about CQs (contract §4): what CREATE answers, and DESCRIBE and SHOW."""
+"""The results of statements about CQs (docs/statements.md): what CREATE answers, and DESCRIBE and SHOW."""
 
 from __future__ import annotations
 

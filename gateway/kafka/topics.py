@@ -39,7 +39,7 @@ _REFUSALS: dict[int | None, str] = {
     KafkaError.THROTTLING_QUOTA_EXCEEDED: "quota-exceeded",
     KafkaError.INVALID_REPLICATION_FACTOR: "unavailable",
 }
-"""What Kafka answers about a topic that it will not have, and which code of the contract says so."""
+"""What Kafka answers about a topic that it will not have, and which code of docs/commands.md says so."""
 _KEPT = (
     KafkaError.POLICY_VIOLATION,
     KafkaError.TOPIC_DELETION_DISABLED,
@@ -53,7 +53,7 @@ class TopicRefused(OperationalError):
     """Kafka will not have a topic of that name or form; `detail` says why.
 
     Attributes:
-        code: Of the contract's codes the one that says so.
+        code: Of the codes of docs/commands.md the one that says so.
     """
 
     def __init__(self, message: str, *, code: str, detail: str) -> None:

@@ -28,7 +28,7 @@ class RunFolder:
 
     @property
     def endpoints(self) -> Path:
-        """Addresses and pids (contract §7)."""
+        """Addresses and pids (docs/operating.md)."""
         return self.data / "endpoints.json"
 
     @property

@@ -1,4 +1,4 @@
-"""Whether a group bears one more destination, by what workers saw of its stream (contract §6).
+"""Whether a group bears one more destination, by what workers saw of its stream (docs/results.md).
 
 The workers' figures lag behind the commands, so what was admitted since counts with its expectation. Nothing is
 refused for want of knowledge: without statistics a group is as small as it was observed to be.

@@ -69,7 +69,7 @@ class CommandRejected(GatewayError):
     ) -> None:
         super().__init__(message, detail=detail, hint=hint)
         self.code = code
-        """The stable, kebab-case code of contract §3."""
+        """The stable, kebab-case code of docs/commands.md."""
         self.command_id = command_id
         """The command that was rejected."""
         self.reply: Reply | None = None

@@ -1,4 +1,4 @@
-"""One record of a result topic: its CloudEvents headers and value (contract §6), typed."""
+"""One record of a result topic: its CloudEvents headers and value (docs/results.md), typed."""
 
 from __future__ import annotations
 

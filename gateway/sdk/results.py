@@ -23,7 +23,7 @@ class Trigger(msgspec.Struct, frozen=True):
 
 
 class Destination(msgspec.Struct, frozen=True):
-    """Where a CQ's results are written (contract §5, §6)."""
+    """Where a CQ's results are written (docs/statements.md, docs/results.md)."""
 
     id: str
     mode: str
@@ -108,7 +108,7 @@ class ContinuousQuery(msgspec.Struct, frozen=True):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """A record of `cq.replies` (contract §3)."""
+    """A record of `cq.replies` (docs/commands.md)."""
 
     command_id: str | None
     subscriber: str

@@ -1,4 +1,4 @@
-"""The texts of statements (contract §4), for callers who have the parts."""
+"""The texts of statements (docs/statements.md), for callers who have the parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Applying virtual destinations' filters and SELECT lists (contract §6), by DuckDB where it is installed.
+"""Applying virtual destinations' filters and SELECT lists (docs/results.md), by DuckDB where it is installed.
 
 Everything else in the SDK does without SQL: only a reader of a virtual destination needs it.
 Events are taken in by what one poll returned and typed as the stream declares them: a BIGINT or a DECIMAL is compared

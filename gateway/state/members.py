@@ -1,4 +1,4 @@
-"""Members of destinations: the token by which a reader knows that a `cq.leave` is its own (contract §5, §6)."""
+"""Members of destinations: the token by which a reader knows that a `cq.leave` is its own (docs/results.md)."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ class Cq(msgspec.Struct, frozen=True, array_like=True):
     expire_ms: int | None = None
     paused: bool = False
     pauses: tuple[tuple[int, int | None], ...] = ()
-    """When it was paused and resumed, of a virtual destination the latest: its reader keeps them (contract §6)."""
+    """When it was paused and resumed, of a virtual destination the latest: its reader keeps them (docs/results.md)."""
     joined_ms: int = 0
     """When it came to its destination, where it was created elsewhere or replaced there since; else 0."""
 

@@ -1,4 +1,4 @@
-"""When a destination fires, and where its digest begins: rules of contract §6 as functions of times. No I/O."""
+"""When a destination fires, and where its digest begins: rules of docs/results.md as functions of times. No I/O."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def compile_draft(select: str, catalog: Catalog) -> Draft:
     """Return the query that a SELECT is, after all stages.
 
     Raises:
-        InputError: With the code of contract §3 that says what is wrong with it.
+        InputError: With the code of docs/commands.md that says what is wrong with it.
     """
     draft = Draft(select, catalog)
     try:
@@ -101,7 +101,7 @@ def stage_texts(select: str, catalog: Catalog) -> Iterator[tuple[str, str]]:
     """Yield each stage's name and the tree after it, one stage at a time.
 
     Raises:
-        InputError: At the stage that refuses the query, with the code of contract §3.
+        InputError: At the stage that refuses the query, with the code of docs/commands.md.
 
     Example:
         >>> from grouping.model.catalog import Stream, StreamColumn
@@ -135,7 +135,7 @@ def compile_select(select: str, catalog: Catalog) -> CompiledQuery:
     """Compile a SELECT over a stream of the catalog, with the tables that are joined.
 
     Raises:
-        InputError: With the code of contract §3 that says what is wrong with it.
+        InputError: With the code of docs/commands.md that says what is wrong with it.
 
     Example:
         >>> from grouping.model.catalog import Stream, StreamColumn

@@ -60,7 +60,7 @@ def explain_stages(select: str, catalog: Catalog) -> dict[str, Any]:
     """Return EXPLAIN STAGES' answer: the tree after each stage of the compiler, by stage and as one text.
 
     Raises:
-        InputError: With the code of contract §3 that says what is wrong with the SELECT.
+        InputError: With the code of docs/commands.md that says what is wrong with the SELECT.
     """
     trees = dict(stage_texts(select, catalog))
     plan = {"stages": [{"stage": name, "tree": tree} for name, tree in trees.items()]}

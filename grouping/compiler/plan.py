@@ -68,7 +68,7 @@ def plan(select: str, catalog: Catalog) -> BoundQuery:
     """Return what a SELECT means over the streams, tables and views that there are.
 
     Raises:
-        InputError: With the code of contract §3 that says what is wrong.
+        InputError: With the code of docs/commands.md that says what is wrong.
     """
     planner = _Planner(catalog)
     derived = planner.select(read_select(select))

@@ -1,4 +1,4 @@
-"""A virtual destination's filter and SELECT list, as SQL that its reader applies (contract §6).
+"""A virtual destination's filter and SELECT list, as SQL that its reader applies (docs/results.md).
 
 What a reader's engine may compute otherwise than Spark does is refused: most functions, arithmetic and casts.
 """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["RECORD_FIELDS", "Catalog", "Stream", "StreamColumn"]
 
 RECORD_FIELDS = {"_key": "STRING", "_time": "TIMESTAMP", "_partition": "INT", "_offset": "BIGINT"}
-"""The source record's own fields, which every stream has; `*` leaves them out (contract §4)."""
+"""The source record's own fields, which every stream has; `*` leaves them out (docs/expressions.md)."""
 
 
 class StreamColumn(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class Stream(msgspec.Struct, frozen=True):
     """
 
     stream_id: str
-    """Unique to this creation: a stream dropped and made anew is another one (contract §4)."""
+    """Unique to this creation: a stream dropped and made anew is another one (docs/statements.md)."""
     name: str
     columns: tuple[StreamColumn, ...]
     topic: str

@@ -35,7 +35,7 @@ CODES = (
     "quota-exceeded",
     "unavailable",
 )
-"""The codes of a rejected command (contract §3); ``ok`` is that of an accepted one."""
+"""The codes of a rejected command (docs/commands.md); ``ok`` is that of an accepted one."""
 
 
 class ContinuousQueryError(Exception):

@@ -169,7 +169,7 @@ def _trigger_text(trigger: Trigger, phase_ms: int | None) -> str:
 
 
 class DestinationIds:
-    """The ids of destinations that differ in their constants only: all CQs equal in the rest share one (contract §5).
+    """The ids of destinations that differ in constants only; those equal in the rest share one (docs/statements.md).
 
     Example:
         >>> DestinationIds("g_1", "s1", ChangeBased(), None, DigestClause(), None).of('["BIGINT",5]')

@@ -38,7 +38,7 @@ _DETAIL_CHARACTERS = 1_000
 def dead_letters(
     source: pa.RecordBatch, details: Mapping[int, str], code: str, stream: Stream, settings: Settings
 ) -> pa.RecordBatch:
-    """Return the dead letters of some rows of the source, in the form of contract §1.
+    """Return the dead letters of some rows of the source, in the form of docs/results.md.
 
     Args:
         source: Records as Spark's Kafka source gives them.

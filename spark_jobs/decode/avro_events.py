@@ -1,4 +1,4 @@
-"""Avro records, in the three framings of contract §4."""
+"""Avro records, in the three framings of docs/statements.md."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Records of a source topic → `Events` and dead letters.
 
-What is a dead letter depends on the record and the stream alone, never on which CQs exist (contract §4): so every
+What is a dead letter depends on the record and its stream, never on which CQs exist (docs/expressions.md): so every
 column of every record is checked here, whatever is used later.
 """
 

@@ -1,6 +1,6 @@
 """JSON records, fast: a typed decoder built for the stream's columns takes one record after the other.
 
-Where the decoder is stricter than contract §4, what it refuses is read again by `json_exact`. Where it is more
+Where the decoder is stricter than docs/expressions.md, what it refuses is read again by `json_exact`. Where it is more
 generous, its field is kept raw or the record is sent to `json_exact` unseen:
 
 - a DECIMAL would be taken from texts such as ``"NaN"``, ``" 1"`` or ``"1_0"``: kept raw and read here;

@@ -42,7 +42,7 @@ def read_record(value: bytes | None, columns: Sequence[StreamColumn]) -> list[ob
     """Return the values of the columns, in their order.
 
     Raises:
-        WrongRecord: Contract §4 makes the record a dead letter.
+        WrongRecord: docs/expressions.md makes the record a dead letter.
 
     Example:
         >>> read_record(b'{"n": "x", "n": 7}', [StreamColumn("n", "INT")])

@@ -75,7 +75,7 @@ class Progress:
         self._told = None
 
     def report_deleted(self, earliest: Mapping[int, int]) -> None:
-        """Write a dead letter for each range that the broker deleted ahead of us (contract §4); at least once.
+        """Write a dead letter for each range that the broker deleted ahead of us (docs/results.md); at least once.
 
         Args:
             earliest: By partition the first offset that the broker still has.

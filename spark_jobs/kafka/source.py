@@ -63,7 +63,7 @@ def read_stream(spark: SparkSession, stream: Stream, partitions: Iterable[int], 
         # Spark asks the broker for the topic's bounds at every poll: two round trips for 500 records by default.
         "kafka.max.poll.records": "10000",
         "maxOffsetsPerTrigger": str(settings.evaluator.events_per_batch),
-        # Deleted events are reported by `progress`, and the stream goes on (contract §4).
+        # Deleted events are reported by `progress`, and the stream goes on (docs/results.md).
         "failOnDataLoss": "false",
     }
     source = spark.readStream.format("kafka").options(**options).load()

@@ -77,7 +77,7 @@ class TableLookup:
         part = self.part
         candidates = self.candidates.between(first, last)
         if self._by_existence:
-            # START and EXPIRE of a virtual destination are its reader's to keep (contract §6).
+            # START and EXPIRE of a virtual destination are its reader's to keep (docs/results.md).
             yield MatchedPairs.virtual(candidates.any(part.alive, part.version), int(part.rows.variant[0]), self.group)
             return
         for pairs in candidates.pairs(RESIDUAL_PAIRS if self.part.shape.residual else PAIRS):

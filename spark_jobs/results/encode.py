@@ -26,7 +26,7 @@ EvaluateExpression = Callable[[Expression, Events, NDArray[np.int32]], pa.Array]
 """Evaluates an expression of a SELECT list on some rows of the events."""
 
 _AS_THEY_COME = frozenset({"STRING", "BOOLEAN", "INT", "BIGINT", "DOUBLE", "DATE", "TIMESTAMP"})
-"""Types whose Python values the encoder writes as the contract has them: NaN and infinities as null among them."""
+"""Types whose Python values the encoder writes as docs/results.md has them: NaN and infinities as null among them."""
 
 _encoder = msgspec.json.Encoder()
 
@@ -52,7 +52,7 @@ def encode(
     *,
     large: bool = True,
 ) -> EncodedRows:
-    """Return the JSON object of a SELECT list for each of the rows (contract §6).
+    """Return the JSON object of a SELECT list for each of the rows (docs/results.md).
 
     Args:
         events: The decoded events.

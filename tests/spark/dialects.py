@@ -16,7 +16,7 @@ _SIDES = {"trim": "BOTH", "ltrim": "LEADING", "rtrim": "TRAILING"}
 
 
 def our_text(expression: Expression) -> str:
-    """Return the expression in the SQL of contract §4."""
+    """Return the expression in the SQL of docs/expressions.md."""
     match expression:
         case Column(name):
             return name

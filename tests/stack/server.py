@@ -31,7 +31,7 @@ _ENVIRONMENT = {
 
 
 class Stack:
-    """`cq up` on a data folder; everything that it tells comes from the files and exit codes of contract §7."""
+    """`cq up` on a data folder; everything that it tells comes from the files and exit codes of docs/operating.md."""
 
     prefix = "cq."
 

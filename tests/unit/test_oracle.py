@@ -84,7 +84,7 @@ def test_oracle_equals_plain_three_valued_logic(rng: random.Random) -> None:
 
 
 def test_oracle_orders_nan_as_spark_does() -> None:
-    """NaN equals NaN and is above every number; in a result it is null (contract §6)."""
+    """NaN equals NaN and is above every number; in a result it is null (docs/results.md)."""
     price = Column("price", "DOUBLE")
     declared = Stream("s", (price,))
     oracle = Oracle(declared, [(Position(0, 0), Event({"price": math.nan})), (Position(0, 1), Event({"price": 4.0}))])

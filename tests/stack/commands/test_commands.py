@@ -1,4 +1,4 @@
-"""Whatever is sent to cq.commands is answered or dead-lettered, once, and the next is served (contract §2, §3)."""
+"""Whatever is sent to cq.commands is answered or dead-lettered, once, and the next is served (docs/commands.md)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_odd_subscriber_names(shared_lab: Lab, source: Source, subscriber: str) 
 
 @pytest.mark.parametrize("encoding", ["json", "avro"])
 def test_a_command_id_counts_once(shared_lab: Lab, source: Source, encoding: str) -> None:
-    """The same id again changes nothing and gets the first reply again, whatever its text is now (contract §2)."""
+    """The same id again changes nothing and gets the first reply again, whatever its text is now (docs/commands.md)."""
     client, alice = shared_lab.client, shared_lab.subscriber(f"idempotent-{encoding}")
     first_id = client.send(f"CREATE CQ once AS SELECT symbol FROM {source.name}", alice, encoding=encoding)
     first = client.reply(first_id)

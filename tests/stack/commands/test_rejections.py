@@ -1,4 +1,4 @@
-"""Every code of contract §3 that a statement can get, and what is said with it."""
+"""Every code of docs/commands.md that a statement can get, and what is said with it."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_rejections_have_stable_codes(shared_lab: Lab, source: Source, case: str
 
 
 def test_near_names_are_hinted(shared_lab: Lab, source: Source) -> None:
-    """The message names the thing in quotes, and the hint a near name (contract §3)."""
+    """The message names the thing in quotes, and the hint a near name (docs/commands.md)."""
     client, alice = shared_lab.client, shared_lab.subscriber()
     shared_lab.create("intel_watch", f"SELECT symbol FROM {source.name}")
     for text, wrong, near in (

@@ -1,4 +1,4 @@
-"""Commands that come again by the thousand: each gets its first reply, and others don't wait (contract §2)."""
+"""Commands that come again by the thousand: each gets its first reply, and others don't wait (docs/commands.md)."""
 
 from __future__ import annotations
 

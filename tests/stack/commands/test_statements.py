@@ -1,4 +1,4 @@
-"""What statements on CQs answer (contract §4)."""
+"""What statements on CQs answer (docs/statements.md)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def quotes(shared_lab: Lab) -> Source:
 
 
 def test_result_of_create(shared_lab: Lab, quotes: Source) -> None:
-    """An accepted CREATE CQ answers with all that contract §4 lists, in that order."""
+    """An accepted CREATE CQ answers with all that docs/statements.md lists, in that order."""
     made = shared_lab.where(quotes, "form", "price < 100 AND symbol = 'INTC'", clauses="DO PUBLISH SHARED")
     destination = made["destination"]
     assert ["cq", "group", "signature", "constants", "trigger", "starts_at", "expires_at", "destination"] == list(made)

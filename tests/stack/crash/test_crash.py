@@ -1,4 +1,4 @@
-"""SIGKILL, lost Redis, and a restart: nothing is lost, nothing is shown twice (contract §3, §6, §7)."""
+"""SIGKILL, lost Redis, and a restart: nothing is lost, nothing is shown twice (docs/faults.md)."""
 
 from __future__ import annotations
 

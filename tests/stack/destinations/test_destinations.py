@@ -1,4 +1,4 @@
-"""What makes a destination, who shares it, and how it ends (contract §5, §6)."""
+"""What makes a destination, who shares it, and how it ends (docs/statements.md, docs/results.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens to a source topic under its stream, and which topics a stream may read (contract §4)."""
+"""What happens to a source topic under its stream, and which topics a stream may read (docs/statements.md)."""
 
 from __future__ import annotations
 

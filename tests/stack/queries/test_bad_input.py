@@ -1,4 +1,4 @@
-"""Poison source records: each exactly one dead letter, its neighbours untouched (contract §1, §4)."""
+"""Poison source records: each exactly one dead letter, its neighbours untouched (docs/results.md)."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_poison_records(lab: Lab) -> None:
 
 
 def test_records_that_only_look_bad(lab: Lab) -> None:
-    """What contract §4 allows in a JSON record is no dead letter."""
+    """What docs/expressions.md allows in a JSON record is no dead letter."""
     source = lab.stream(COLUMNS)
     letters = lab.dead_letter_tail()
     watching = lab.create("all", f"SELECT * FROM {source.name}", clauses="DO PUBLISH SHARED")

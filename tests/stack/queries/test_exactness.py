@@ -48,7 +48,7 @@ def test_results_equal_each_query_run_alone(lab: Lab, seed: int, framing: str) -
 
 
 def test_groups_and_destinations_follow_from_meaning_not_spelling(lab: Lab) -> None:
-    """Generated queries are in one group exactly when their predicates are equal up to constants (contract §5)."""
+    """Generated queries are in one group when their predicates are equal up to constants (docs/statements.md)."""
     rng = random.Random(11)
     declared = strategies.stream(rng, f"g_{lab.token}")
     declare(lab, declared.name, declared, partitions=1, options="format = 'json'", blank=b"{}")
@@ -94,7 +94,7 @@ def test_in_list_of_ten_thousand(lab: Lab) -> None:
 
 
 def test_ids_headers_and_order(lab: Lab) -> None:
-    """A match carries the CloudEvents headers of contract §6, and one source partition's matches come in its order."""
+    """A match has the headers of docs/results.md, and one source partition's matches come in its order."""
     source = lab.stream("n INT", partitions=3)
     created = lab.create("all", f'SELECT n FROM "{source.name}"', clauses="DO PUBLISH SHARED")
     events = [Event({"n": n}, partition=n % 3, time_ms=BASE_MS + n) for n in range(300)]

@@ -1,4 +1,4 @@
-"""One group for one predicate up to constants, whatever the spelling (contract §5)."""
+"""One group for one predicate up to constants, whatever the spelling (docs/statements.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries that harm what evaluates them, by faults that the test plants: the others go on (contract §1, design §9)."""
+"""Queries that harm what evaluates them, by faults that the test plants: the others go on (docs/faults.md)."""
 
 from __future__ import annotations
 

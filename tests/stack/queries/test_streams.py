@@ -1,4 +1,4 @@
-"""Streams of all forms: JSON, Avro in three framings, where they begin and that they end (contract §4)."""
+"""Streams of all forms: JSON, Avro in three framings, where they begin and that they end (docs/statements.md)."""
 
 from __future__ import annotations
 

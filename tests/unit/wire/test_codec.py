@@ -183,7 +183,7 @@ def test_optional_fields_need_not_be_written() -> None:
 
 
 def test_reply_fields_are_the_contract_s() -> None:
-    """A JSON reply has all fields of contract §3, the missing ones as null, and its time in milliseconds."""
+    """A JSON reply has all fields of docs/commands.md, the missing ones as null, and its time in milliseconds."""
     replied_at = datetime(2026, 11, 21, 10, 0, 0, 123_456, UTC)
     reply = Reply(
         command_id=None, subscriber="a", status="rejected", code="syntax-error", message="m", replied_at=replied_at

@@ -1,4 +1,4 @@
-"""JSON records: what contract §4 lets in, in which value, and what is a dead letter."""
+"""JSON records: what docs/expressions.md lets in, in which value, and what is a dead letter."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ GOOD = [
 
 @pytest.mark.parametrize("value", UNDECODABLE, ids=lambda value: repr(value)[:50])
 def test_hostile_record_is_one_dead_letter(value):
-    """A record that contract §4 refuses is one dead letter, as it was received, and its neighbours are untouched."""
+    """A record that docs/expressions.md refuses is one dead letter as it was received; its neighbours are untouched."""
     events, dead = decode(batch([b'{"i":1}', value, b'{"i":3}'], keys=[b"a", b"\xff", None]), TYPED, SETTINGS)
 
     assert [1, 3] == events.column("i").to_pylist()
