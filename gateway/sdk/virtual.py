@@ -127,7 +127,7 @@ def _connected(destination: str) -> duckdb.DuckDBPyConnection:
         raise FilterUnavailable(
             f'destination "{destination}" is virtual, and its filter cannot be applied here',
             detail="DuckDB is not installed.",
-            hint="Install duckdb.",
+            hint='Install it: pip install "cq-gateway[virtual]".',
         ) from exc
     return duckdb.connect(":memory:", config={"threads": 1})
 

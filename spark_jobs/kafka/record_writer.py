@@ -27,7 +27,7 @@ from schemas.partition import partition_of
 from spark_jobs.kafka.record_batches import RecordBatch, record_batches
 from spark_jobs.kafka.source import client_options
 
-__all__ = ["RecordWriter", "producer_options", "record_writer"]
+__all__ = ["FinishedBatch", "RecordWriter", "producer_options", "record_writer"]
 
 T = TypeVar("T")
 
@@ -156,7 +156,7 @@ class RecordWriter:
             self._broken = True  # until all are on their way: nothing must overtake one that is not
             self._look_up({batch.topic for batch in batches})
             sent = [
-                await self._producer.send_batch(_FinishedBatch(batch), batch.topic, partition=batch.partition)
+                await self._producer.send_batch(FinishedBatch(batch), batch.topic, partition=batch.partition)
                 for batch in batches
             ]
             self._broken = False
@@ -170,23 +170,29 @@ class RecordWriter:
         self._used |= topics
 
 
-class _FinishedBatch:
-    """A batch as aiokafka's producer asks for it: its `BatchBuilder`, of which nothing is left to build."""
+class FinishedBatch:
+    """A batch as aiokafka's producer asks for it: its `BatchBuilder`, of which nothing is left to build.
+
+    That class is aiokafka's own affair: `pyproject.toml` bounds the version, and a test compares the two.
+    """
 
     def __init__(self, batch: RecordBatch) -> None:
         self._batch = batch
         self._state = (-1, -1, -1)
 
     def record_count(self) -> int:
+        """Return how many records it holds."""
         return self._batch.count
 
     def size(self) -> int:
+        """Return its bytes."""
         return len(self._batch.records)
 
     def close(self) -> None:
         """Nothing: nothing can be added."""
 
     def closed(self) -> bool:
+        """Tell that nothing can be added."""
         return True
 
     def append(self, **_: object) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib import resources
 
 import pytest
 
@@ -22,6 +23,12 @@ def test_sdk_imports_no_server_libraries() -> None:
     loaded = json.loads(done.stdout)
     assert [] == [name for name in loaded if name.split(".")[0] in HEAVY]
     assert [] == [name for name in loaded if name.startswith("gateway.") and not name.startswith("gateway.sdk")]
+
+
+@pytest.mark.parametrize("package", ["gateway", "grouping", "schemas", "spark_jobs"])
+def test_types_are_told_to_users(package: str) -> None:
+    """A program that uses the SDK is checked against its types (PEP 561)."""
+    assert resources.files(package).joinpath("py.typed").is_file()
 
 
 @pytest.mark.parametrize("module", [sdk, errors])
