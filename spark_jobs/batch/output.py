@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from grouping.model.catalog import Stream
+from grouping.model.table import Table
 from grouping.settings import Settings
 from spark_jobs.batch.headers import packed_headers
 
@@ -36,7 +37,7 @@ _DETAIL_CHARACTERS = 1_000
 
 
 def dead_letters(
-    source: pa.RecordBatch, details: Mapping[int, str], code: str, stream: Stream, settings: Settings
+    source: pa.RecordBatch, details: Mapping[int, str], code: str, stream: Stream | Table, settings: Settings
 ) -> pa.RecordBatch:
     """Return the dead letters of some rows of the source, in the form of docs/results.md.
 
@@ -44,7 +45,7 @@ def dead_letters(
         source: Records as Spark's Kafka source gives them.
         details: By row of the source, what is wrong with it.
         code: The header ``code``.
-        stream: Theirs, which names the topic.
+        stream: Theirs, or their table, which names the topic.
         settings: For the topic's prefix.
 
     Returns:

@@ -19,7 +19,7 @@ from spark_jobs.batch.output import dead_letters
 from spark_jobs.decode.avro_events import AvroReader
 from spark_jobs.decode.json_events import JsonReader
 
-__all__ = ["Events", "decode"]
+__all__ = ["Events", "decode", "record_reader"]
 
 
 def decode(batch: pa.RecordBatch, stream: Stream, settings: Settings) -> tuple[Events, pa.RecordBatch | None]:
@@ -33,7 +33,7 @@ def decode(batch: pa.RecordBatch, stream: Stream, settings: Settings) -> tuple[E
     Returns:
         The good records, and one dead letter (code ``undecodable``) for each other one; None when there is none.
     """
-    read, wrong = _reader(stream)(batch["value"])
+    read, wrong = record_reader(stream.format, stream.columns, stream.avro_schema or "", stream.framing)(batch["value"])
     if not wrong:
         return Events(stream, batch, read), None
     good = np.ones(batch.num_rows, bool)
@@ -47,10 +47,14 @@ Reader = Callable[[pa.Array], tuple[Callable[[StreamColumn], list[object]], dict
 """Takes the values of a batch; gives what reads a column of the good ones, and by row what is wrong with the others."""
 
 
-def _reader(stream: Stream) -> Reader:
-    return _cached_reader(stream.format, stream.columns, stream.avro_schema or "", stream.framing)
-
-
 @lru_cache(maxsize=64)
-def _cached_reader(form: str, columns: tuple[StreamColumn, ...], schema: str, framing: str) -> Reader:
+def record_reader(form: str, columns: tuple[StreamColumn, ...], schema: str, framing: str) -> Reader:
+    """Return what reads records of a form, made once for all that have it.
+
+    Args:
+        form: ``json`` or ``avro``.
+        columns: What a record should have.
+        schema: The writer's schema, for Avro.
+        framing: For Avro: ``single-object``, ``confluent`` or ``raw``.
+    """
     return JsonReader(columns) if form == "json" else AvroReader(columns, schema, framing)

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
 from spark_jobs.kafka.source import client_options
+from spark_jobs.kafka.topic_offsets import Offsets, TopicOffsets
 
 __all__ = ["Broker", "SourceForm"]
 
 _TIMEOUT_SECONDS = 10.0
-_EARLIEST: OffsetSpec = OffsetSpec.earliest()
-_LATEST: OffsetSpec = OffsetSpec.latest()
-
-Offsets = dict[int, int]
-"""By partition of one topic."""
 
 
 class SourceForm(NamedTuple):
@@ -38,6 +33,7 @@ class Broker:
         """Connect when first used."""
         config = client_options(settings)
         self._admin = AdminClient({**config})
+        self._offsets = TopicOffsets(self._admin)
         self._producer = Producer({**config, "enable.idempotence": True, "partitioner": "murmur2_random"})
         self._dead_letters = settings.topics.deadletters
 
@@ -60,7 +56,7 @@ class Broker:
         Raises:
             OperationalError: There is no such topic, or no broker answers.
         """
-        return self._offsets([(topic, partition) for partition in self.form(topic).partitions], _EARLIEST)[topic]
+        return self._offsets.earliest([(topic, partition) for partition in self.form(topic).partitions])[topic]
 
     def ends(self, topic: str) -> Offsets:
         """Return by partition the offset after the last committed record.
@@ -68,7 +64,7 @@ class Broker:
         Raises:
             OperationalError: There is no such topic, or no broker answers.
         """
-        return self._offsets([(topic, partition) for partition in self.form(topic).partitions], _LATEST)[topic]
+        return self._offsets.ends([(topic, partition) for partition in self.form(topic).partitions])[topic]
 
     def bounds(self, topics: Iterable[str]) -> dict[str, tuple[Offsets, Offsets]]:
         """Return the first offsets and the ends of many topics, at three questions in all.
@@ -78,38 +74,9 @@ class Broker:
         Raises:
             OperationalError: No broker answers.
         """
-        places = self._places(sorted(set(topics)))
-        earliest, ends = self._offsets(places, _EARLIEST), self._offsets(places, _LATEST)
+        places = self._offsets.places(topics)
+        earliest, ends = self._offsets.earliest(places), self._offsets.ends(places)
         return {topic: (first, ends[topic]) for topic, first in earliest.items()}
-
-    def _places(self, topics: list[str]) -> list[tuple[str, int]]:
-        """Return the partitions of those topics that can be read."""
-        if not topics:
-            return []
-        described = self._admin.describe_topics(TopicCollection(topics), request_timeout=_TIMEOUT_SECONDS)
-        places = []
-        for topic, future in described.items():
-            with suppress(KafkaException):
-                partitions = future.result(_TIMEOUT_SECONDS).partitions
-                if all(partition.leader is not None for partition in partitions):
-                    places += [(topic, partition.id) for partition in partitions]
-        return places
-
-    def _offsets(self, places: list[tuple[str, int]], spec: OffsetSpec) -> dict[str, Offsets]:
-        if not places:
-            return {}
-        wanted = {TopicPartition(topic, partition): spec for topic, partition in places}
-        found: dict[str, Offsets] = {}
-        try:
-            asked = self._admin.list_offsets(
-                wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_TIMEOUT_SECONDS
-            )
-            for place, future in asked.items():
-                result: Any = future.result()
-                found.setdefault(place.topic, {})[place.partition] = int(result.offset)
-        except KafkaException as exc:
-            raise OperationalError("kafka did not answer", detail=str(exc)) from exc
-        return found
 
     def report_deleted(self, topic: str, partition: int, first: int, last: int) -> None:
         """Write the dead letter for the offsets `first` to `last`, and wait until the broker has it.

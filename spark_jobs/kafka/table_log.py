@@ -1,0 +1,144 @@
+"""The topics of tables, as a worker reads them: up to offsets that are given, and asks how far they go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient
+from numpy.typing import NDArray
+
+from grouping.model.errors import OperationalError
+from grouping.settings import Settings
+from spark_jobs.kafka.source import client_options
+from spark_jobs.kafka.topic_offsets import Offsets, TopicOffsets
+
+__all__ = ["TableLog"]
+
+_POLL_SECONDS = 1.0
+_PATIENCE = 60
+"""So many polls without a record that must be there."""
+_AT_ONCE = 10_000
+"""Records of a batch."""
+_END_OF_PARTITION: int = KafkaError._PARTITION_EOF  # noqa: SLF001  # librdkafka's codes of its own all begin so
+
+
+class TableLog:
+    """Reads topics by position, committed records only. For one thread, and made in the process that uses it."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Connect when first used."""
+        config = client_options(settings)
+        self._offsets = TopicOffsets(AdminClient({**config}))
+        self._consumer = Consumer(
+            {
+                **config,
+                "group.id": settings.topic("evaluator-tables"),
+                "enable.auto.commit": False,
+                # The last offsets before an end may have no record: they were compacted away, or end a transaction.
+                "enable.partition.eof": True,
+                "auto.offset.reset": "earliest",
+                "isolation.level": "read_committed",
+                "fetch.wait.max.ms": 20,
+                "max.partition.fetch.bytes": 4_000_000,
+                "queued.max.messages.kbytes": 32_768,
+            }
+        )
+
+    def ends(self, topics: Iterable[str]) -> dict[str, Offsets]:
+        """Return by topic and partition the offset after the last committed record, at two questions in all.
+
+        A change that was acknowledged before the call lies before the end, unless it lies behind the first record of a
+        transaction that is still open. Topics that cannot be read, or lack a leader, are left out.
+
+        Raises:
+            OperationalError: No broker answers.
+        """
+        return self._offsets.ends(self._offsets.places(topics))
+
+    def read(self, topic: str, starts: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[pa.RecordBatch]:
+        """Yield the records from some offsets up to others, each partition's in its order.
+
+        Args:
+            topic: Which one.
+            starts: By partition the first offset; the topic's beginning where there is none.
+            ends: By partition the offset after the last, as `ends` once told: the broker has all that lies before.
+
+        Yields:
+            Columns key, value, partition and offset as Spark's Kafka source gives them.
+
+        Raises:
+            OperationalError: Kafka failed, or does not give what must be there.
+        """
+        left = {partition: end for partition, end in ends.items() if starts.get(partition, 0) < end}
+        if not left:
+            return
+        places = [TopicPartition(topic, partition, starts.get(partition, 0)) for partition in left]
+        bounds = _by_partition(left)
+        held: list[Message] = []
+        silent = 0
+        try:
+            self._consumer.assign(places)
+            while left:
+                # One is waited for, and what else is there is taken: a call for many waits until it has them all.
+                messages = self._consumer.consume(1, _POLL_SECONDS)
+                messages += self._consumer.consume(_AT_ONCE, 0) if messages else []
+                records = self._records(topic, messages, left)
+                silent = 0 if records else silent + 1
+                if silent == _PATIENCE:
+                    raise OperationalError("kafka did not answer", detail=f"{topic} is awaited up to {left}.")
+                held += records
+                if held and (len(held) >= _AT_ONCE or not left):
+                    yield _batch(held, bounds)
+                    held = []
+        except KafkaException as exc:
+            raise OperationalError("kafka failed at reading a table", detail=f"{topic}: {exc}") from exc
+        finally:
+            self._consumer.unassign()  # it would go on fetching what follows
+
+    def _records(self, topic: str, messages: Sequence[Message], left: Offsets) -> list[Message]:
+        """Return the records among some messages; partitions whose end is reached are `left` no more."""
+        records = []
+        reached: Offsets = {}
+        for message in messages:
+            if (error := message.error()) is None:
+                records.append(message)
+                reached[message.partition()] = message.offset() + 1  # type: ignore[index, operator]
+            elif error.code() == _END_OF_PARTITION:
+                reached[message.partition()] = message.offset()  # type: ignore[index, assignment]
+            else:
+                raise KafkaException(error)
+        for partition, offset in reached.items():
+            if partition in left and offset >= left[partition]:
+                del left[partition]
+                self._consumer.incremental_unassign([TopicPartition(topic, partition)])
+        return records
+
+    def close(self) -> None:
+        """Leave."""
+        self._consumer.close()
+
+
+def _by_partition(offsets: Mapping[int, int]) -> NDArray[np.int64]:
+    """Return offsets in the places of their partitions."""
+    found = np.zeros(max(offsets, default=0) + 1, np.int64)
+    found[list(offsets)] = list(offsets.values())
+    return found
+
+
+def _batch(messages: Sequence[Message], ends: NDArray[np.int64]) -> pa.RecordBatch:
+    """Return those of the records that lie before the ends."""
+    partitions = np.fromiter((message.partition() for message in messages), np.int32, len(messages))
+    offsets = np.fromiter((message.offset() for message in messages), np.int64, len(messages))
+    batch = pa.record_batch(
+        {
+            "key": pa.array([message.key() for message in messages], pa.binary()),
+            "value": pa.array([message.value() for message in messages], pa.binary()),
+            "partition": pa.array(partitions),
+            "offset": pa.array(offsets),
+        }
+    )
+    before = offsets < ends[partitions]
+    return batch if before.all() else batch.filter(pa.array(before))

@@ -1,0 +1,84 @@
+"""How far topics go: the first and the next offset of each partition, asked for many topics at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
+
+from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from grouping.model.errors import OperationalError
+
+__all__ = ["Offsets", "TopicOffsets"]
+
+_TIMEOUT_SECONDS = 10.0
+_EARLIEST: OffsetSpec = OffsetSpec.earliest()
+_LATEST: OffsetSpec = OffsetSpec.latest()
+
+Offsets = dict[int, int]
+"""By partition of one topic."""
+
+Places = list[tuple[str, int]]
+"""Topics and partitions."""
+
+
+class TopicOffsets:
+    """Asks the broker, as a reader of committed records: what lies behind an open transaction is not there yet."""
+
+    def __init__(self, admin: AdminClient) -> None:
+        self._admin = admin
+
+    def places(self, topics: Iterable[str]) -> Places:
+        """Return the partitions of those topics that can be read: that exist and have a leader for each.
+
+        Raises:
+            OperationalError: No broker answers.
+        """
+        wanted = sorted(set(topics))
+        if not wanted:
+            return []
+        try:
+            described = self._admin.describe_topics(TopicCollection(wanted), request_timeout=_TIMEOUT_SECONDS)
+        except KafkaException as exc:
+            raise OperationalError("kafka did not answer", detail=str(exc)) from exc
+        places = []
+        for topic, future in described.items():
+            with suppress(KafkaException):
+                partitions = future.result(_TIMEOUT_SECONDS).partitions
+                if all(partition.leader is not None for partition in partitions):
+                    places += [(topic, partition.id) for partition in partitions]
+        return places
+
+    def earliest(self, places: Places) -> dict[str, Offsets]:
+        """Return by topic the first offsets that the broker still has.
+
+        Raises:
+            OperationalError: No broker answers.
+        """
+        return self._ask(places, _EARLIEST)
+
+    def ends(self, places: Places) -> dict[str, Offsets]:
+        """Return by topic the offsets after the last committed records.
+
+        Raises:
+            OperationalError: No broker answers.
+        """
+        return self._ask(places, _LATEST)
+
+    def _ask(self, places: Places, spec: OffsetSpec) -> dict[str, Offsets]:
+        if not places:
+            return {}
+        wanted = {TopicPartition(topic, partition): spec for topic, partition in places}
+        found: dict[str, Offsets] = {}
+        try:
+            asked = self._admin.list_offsets(
+                wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_TIMEOUT_SECONDS
+            )
+            for place, future in asked.items():
+                result: Any = future.result()
+                found.setdefault(place.topic, {})[place.partition] = int(result.offset)
+        except KafkaException as exc:
+            raise OperationalError("kafka did not answer", detail=str(exc)) from exc
+        return found

@@ -1,0 +1,24 @@
+"""Rows and keys in the records of a batch, not decoded yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from spark_jobs.index import Ints
+
+__all__ = ["Images"]
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """What records set, and the keys of what they remove; a record may do both, and removes first."""
+
+    set: pa.Array
+    """Binary: rows, in the order of their records."""
+    set_at: Ints
+    """Beside each the record that it is of: its place in the batch."""
+    removed: pa.Array
+    """Binary: keys, or rows of which the key alone counts."""
+    removed_at: Ints

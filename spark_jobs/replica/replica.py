@@ -1,0 +1,213 @@
+"""A table in a worker process, read straight from its topic and brought to the offsets that a micro-batch pins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from grouping.model.table import Table
+from grouping.settings import Settings
+from spark_jobs.index import Ints
+from spark_jobs.replica.changes import Changes, decode_changes
+from spark_jobs.replica.key_tuples import KeyTuples
+from spark_jobs.replica.table_part import NEVER, TablePart, added
+from spark_jobs.replica.table_view import TableView
+from spark_jobs.replica.value_index import Probes
+
+__all__ = ["Log", "Pin", "Replica"]
+
+Pin = Mapping[int, int]
+"""By partition of a table's topic an end offset: changes before it are seen. A partition that is not in it has none."""
+
+_AT_ONCE_ROWS = 250_000
+_AT_ONCE_BYTES = 256_000_000
+"""Records that are held before they are applied; more than rows are there at most by so many."""
+_SUPERSEDED = 100_000
+"""So many rows, or as many as count, may be kept for older pins alone."""
+
+
+class Log(Protocol):
+    """Where changes come from: `spark_jobs.kafka.table_log.TableLog`."""
+
+    def read(self, topic: str, starts: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[pa.RecordBatch]:
+        """Yield the records of a topic from some offsets up to others, each partition's in its order."""
+
+
+def _ignore(_letters: pa.RecordBatch) -> None:
+    """Leave dead letters to another reader of the table."""
+
+
+class Replica:
+    """The rows of a table, as of any pin that may still be asked for. For one thread.
+
+    A row as of a pin is a function of the records before the pin, whatever else was asked for before. That holds as
+    long as the topic has them: compaction may take a row away that a later change superseded, so
+    ``min.compaction.lag.ms`` must be longer than a pin may be asked for.
+    """
+
+    def __init__(
+        self, table: Table, log: Log, settings: Settings, report: Callable[[pa.RecordBatch], None] = _ignore
+    ) -> None:
+        """Begin with nothing loaded.
+
+        Args:
+            table: Which one.
+            log: Its topic.
+            settings: Of the evaluator.
+            report: Takes dead letters, rows of `spark_jobs.batch.output.OUTPUT`: those of a record once in the life of
+                this replica, or again where it had to begin anew.
+        """
+        self.table = table
+        self._log = log
+        self._settings = settings
+        self._report = report
+        self._horizon: dict[int, int] | None = None
+        self._earlier: Replica | None = None
+        self._clear()
+
+    def _clear(self) -> None:
+        self._reached: dict[int, int] = {}
+        self._parts: tuple[TablePart, ...] = ()
+        self._count = 0
+        self._scattered = False
+
+    def at(self, pin: Pin) -> TableView:
+        """Return the table as of a pin, reading what changed since the last one that was as new.
+
+        Pins at the horizon or after it are shown from memory: at the first pin, until `forget_before` moves it, or
+        until more rows are kept for older pins than count. For one before it another replica is loaded from the topic's
+        beginning, and kept until `forget_before` says that no such pin comes any more.
+
+        Raises:
+            OperationalError: The log could not be read, or has not what the pin says; what was read is kept.
+        """
+        if self._horizon is None:
+            self._horizon = dict(pin)
+        if not self.shows(pin):
+            if self._earlier is None or not self._earlier.shows(pin):
+                self._earlier = Replica(self.table, self._log, self._settings)
+            return self._earlier.at(pin)
+        self._advance(pin)
+        newest = all(pin.get(partition, 0) == offset for partition, offset in self._reached.items())
+        return TableView(
+            self.table,
+            self._parts,
+            self._bounds(pin),
+            scattered=self._scattered,
+            count=self._count if newest else None,
+        )
+
+    def forget_before(self, pin: Pin) -> None:
+        """Say that no pin will be asked for that has less than this one in any partition.
+
+        Called before the first `at`, it spares a second replica where that one's pin is not the oldest.
+        """
+        old = self._horizon or {}
+        self._horizon = {each: max(pin.get(each, 0), old.get(each, 0)) for each in pin.keys() | old.keys()}
+        if self._earlier is not None:
+            self._earlier.forget_before(pin)
+            if all(pin.get(partition, 0) >= offset for partition, offset in self._earlier.reached.items()):
+                self._earlier = None
+
+    def shows(self, pin: Pin) -> bool:
+        """Tell whether a pin is at the horizon or after it, so that this replica can show the table as of it."""
+        return all(pin.get(partition, 0) >= offset for partition, offset in (self._horizon or {}).items())
+
+    @property
+    def reached(self) -> Pin:
+        """How far the topic was read."""
+        return self._reached
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of rows and indexes in bytes."""
+        return sum(part.nbytes for part in self._parts) + (0 if self._earlier is None else self._earlier.nbytes)
+
+    def _advance(self, pin: Pin) -> None:
+        ends = {each: offset for each, offset in pin.items() if offset > self._reached.get(each, 0)}
+        if not ends:
+            return
+        held: list[Changes] = []
+        letters: list[pa.RecordBatch] = []
+        reached = dict(self._reached)
+        rows = size = 0
+        for batch in self._log.read(self.table.topic, self._reached, ends):
+            changes, wrong = decode_changes(batch, self.table, self._settings)
+            held.append(changes)
+            letters += [] if wrong is None else [wrong]
+            partitions, offsets = batch["partition"].to_numpy(), batch["offset"].to_numpy()
+            for partition in np.unique(partitions).tolist():
+                reached[partition] = int(offsets[partitions == partition].max()) + 1
+            rows += len(changes)
+            size += batch.nbytes
+            if rows >= max(_AT_ONCE_ROWS, self._count) or size >= _AT_ONCE_BYTES:
+                self._take_in(held, letters, reached)
+                self._bound(pin)
+                held, letters, rows, size = [], [], 0, 0
+        self._take_in(held, letters, reached | ends)
+        self._bound(pin)
+
+    def _bound(self, pin: Pin) -> None:
+        """Move the horizon to a pin where too many rows are kept for older ones."""
+        if sum(map(len, self._parts)) - self._count > max(self._count, _SUPERSEDED):
+            self._horizon = dict(pin)
+
+    def _take_in(self, held: list[Changes], letters: list[pa.RecordBatch], reached: Pin) -> None:
+        """Apply changes as a whole, and note how far they go."""
+        if held:
+            try:
+                self._apply(Changes.concat(held), reached)
+            except BaseException:
+                self._clear()  # half a change must not be seen; the next call loads afresh
+                raise
+        self._reached = dict(reached)
+        for records in letters:
+            self._report(records)
+
+    def _apply(self, changes: Changes, reached: Pin) -> None:
+        horizon = self._bounds(reached, self._horizon or {})
+        keys = KeyTuples(changes.keys)
+        several = len(reached) > 1
+        order = keys.order(changes.partition if several else None)
+        keys, partition, offset = keys.take(order), changes.partition[order], changes.offset[order]
+        again = keys.repeats()
+        if several:
+            elsewhere = again & (partition[1:] != partition[:-1])
+            self._scattered |= bool(elsewhere.any())
+            again &= ~elsewhere
+        ended = np.append(np.where(again, offset[1:], NEVER), [NEVER] if offset.size else []).astype(np.int64)
+        first = np.flatnonzero(np.append([True] if offset.size else [], ~again).astype(bool))
+        self._end_rows(keys.take(first), partition[first], offset[first])
+        row = changes.row[order]
+        self._count += int(np.count_nonzero((row >= 0) & (ended == NEVER)))
+        kept = np.flatnonzero((row >= 0) & (ended >= horizon[partition]))
+        places = pa.array(row[kept])
+        columns = {column.name: changes.rows.column(column.name).take(places) for column in self.table.columns}
+        part = TablePart.of(columns, partition[kept], offset[kept], ended[kept], horizon)
+        self._parts = added(self._parts, part, self.table.key, horizon)
+
+    def _end_rows(self, keys: KeyTuples, partitions: NDArray[np.int32], offsets: Ints) -> None:
+        """Strike out the rows that count and have these keys, which are distinct within each partition."""
+        probes = Probes(keys)
+        for part in self._parts:
+            probe, row = part.find(self.table.key, probes)
+            if part.ended is not None:
+                counting = part.ended[row] == NEVER
+                probe, row = probe[counting], row[counting]
+            own = part.partition[row] == partitions[probe]
+            if not own.all():
+                self._scattered = True
+                probe, row = probe[own], row[own]
+            if row.size:
+                part.end(row, offsets[probe])
+                self._count -= int(row.size)
+
+    def _bounds(self, *pins: Pin) -> Ints:
+        """Return the last pin's offsets in the places of their partitions, with a place for each that is known."""
+        bounds = np.zeros(max((max(pin, default=0) for pin in (self._reached, *pins)), default=0) + 1, np.int64)
+        bounds[list(pins[-1])] = list(pins[-1].values())
+        return bounds

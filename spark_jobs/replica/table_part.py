@@ -1,0 +1,174 @@
+"""A part of a table's replica: rows that never change, and from when on each of them does not count any more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from spark_jobs.index import Ints
+from spark_jobs.replica.key_tuples import KeyTuples, plain
+from spark_jobs.replica.value_index import Probes, RowPairs, ValueIndex
+
+__all__ = ["NEVER", "TablePart", "added"]
+
+NEVER = int(np.iinfo(np.int64).max)
+"""The offset of a change that has not come."""
+
+_RATIO = 8
+"""A part is merged into the one before it unless that is this many times larger."""
+_SMALL = 2_000
+"""Rows that are indexed anew faster than a second index is looked up."""
+_DEAD = 4
+"""A part is built anew when more than one row in this many is of no use any more."""
+_LARGEST_BYTES = 1 << 30
+"""Parts beyond it are not merged: Arrow counts the bytes of a column of texts in 31 bits."""
+_SAMPLE = 1_024
+
+
+class TablePart:
+    """Rows of a table in the order of their keys, each as it was for a time; several may be of one key.
+
+    A row counts for the pins of its partition that lie behind the change that set it and not behind the one that
+    superseded or removed it: ``begun < pin <= ended``.
+    """
+
+    def __init__(
+        self, columns: Mapping[str, pa.Array], partition: NDArray[np.int32], begun: Ints | None, ended: Ints | None
+    ) -> None:
+        """Keep the rows.
+
+        Args:
+            columns: By name, sorted by the PRIMARY KEY.
+            partition: Where the changes that set them lie.
+            begun: The offset of each one's change; None where all lie before every pin that is asked for.
+            ended: The offset of the change that superseded or removed each, NEVER while there is none; None when that
+                is so for all.
+        """
+        self.columns = {name: _packed(array) for name, array in columns.items()}
+        self.partition = partition
+        self.begun = begun
+        self.ended = ended
+        self._indexes: dict[tuple[str, ...], ValueIndex] = {}
+
+    @classmethod
+    def of(
+        cls, columns: Mapping[str, pa.Array], partition: NDArray[np.int32], begun: Ints, ended: Ints, horizon: Ints
+    ) -> TablePart:
+        """Keep the rows, and of their times what pins at the horizon or after it need."""
+        young = bool((begun >= horizon[partition]).any())
+        return cls(columns, partition, begun if young else None, ended if (ended != NEVER).any() else None)
+
+    def __len__(self) -> int:
+        return int(self.partition.size)
+
+    def find(self, columns: tuple[str, ...], probes: Probes) -> RowPairs:
+        """Return the rows whose columns equal a probe's values, those that don't count included."""
+        index = self._indexes.get(columns)
+        if index is None:
+            index = self._indexes[columns] = ValueIndex(KeyTuples([self.columns[name] for name in columns]))
+        return index.find(probes, lambda rows: self.values(columns, rows))
+
+    def values(self, columns: Sequence[str], rows: NDArray[np.integer]) -> KeyTuples:
+        """Return the values of some rows as keys."""
+        places = pa.array(rows)
+        return KeyTuples([self.columns[name].take(places) for name in columns])
+
+    def end(self, rows: NDArray[np.int32], offsets: Ints) -> None:
+        """Note that changes at these offsets superseded or removed rows."""
+        if self.ended is None:
+            self.ended = np.full(len(self), NEVER)
+        self.ended[rows] = offsets
+
+    def counting(self, rows: NDArray[np.integer], pins: Ints) -> NDArray[np.bool_] | None:
+        """Tell which rows count at some pins, which stand in the places of their partitions; None when all do."""
+        if self.begun is None and self.ended is None:
+            return None
+        pin = pins[self.partition[rows]]
+        counts = np.ones(rows.size, np.bool_) if self.begun is None else self.begun[rows] < pin
+        return counts if self.ended is None else counts & (self.ended[rows] >= pin)
+
+    def useful(self, horizon: Ints) -> NDArray[np.bool_] | None:
+        """Tell which rows count at some pin that is not before the horizon; None when all do."""
+        return None if self.ended is None else self.ended >= horizon[self.partition]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        times = sum(array.nbytes for array in (self.partition, self.begun, self.ended) if array is not None)
+        indexes = sum(index.nbytes for index in self._indexes.values())
+        return int(times + indexes + sum(array.nbytes for array in self.columns.values()))
+
+
+def added(parts: tuple[TablePart, ...], part: TablePart, key: Sequence[str], horizon: Ints) -> tuple[TablePart, ...]:
+    """Return the parts with a further one, without rows that are of no use for pins at the horizon or after it.
+
+    A log-structured merge, as constant tables have it: sizes fall by `_RATIO` from part to part.
+
+    Args:
+        parts: From the largest and oldest to the smallest and newest.
+        part: The newest.
+        key: The columns of the PRIMARY KEY.
+        horizon: The oldest pins that may be asked for, in the places of their partitions.
+    """
+    kept, merged = list(parts), [part]
+    rows, size = len(part), part.nbytes
+    wasteful = next((place for place, old in enumerate(parts) if _wasteful(old, horizon)), len(parts))
+    while kept and (len(kept) > wasteful or _alike(kept[-1], rows, size)):
+        merged.insert(0, kept.pop())
+        rows += len(merged[0])
+        size += merged[0].nbytes
+    if len(merged) == 1:
+        return (*kept, part) if len(part) else tuple(kept)
+    whole = _merged(merged, key, horizon)
+    return (*kept, whole) if len(whole) else tuple(kept)
+
+
+def _alike(older: TablePart, rows: int, size: int) -> bool:
+    small = len(older) <= rows * _RATIO or len(older) + rows <= _SMALL
+    return small and older.nbytes + size <= _LARGEST_BYTES
+
+
+def _wasteful(part: TablePart, horizon: Ints) -> bool:
+    useful = part.useful(horizon)
+    return useful is not None and (len(part) - int(np.count_nonzero(useful))) * _DEAD > len(part)
+
+
+def _merged(parts: Sequence[TablePart], key: Sequence[str], horizon: Ints) -> TablePart:
+    """Return one part of what is of use in some, the older ones first."""
+    useful = [part.useful(horizon) for part in parts]
+    rows = [
+        np.arange(len(part)) if mask is None else np.flatnonzero(mask) for part, mask in zip(parts, useful, strict=True)
+    ]
+    places = [None if mask is None else pa.array(kept) for mask, kept in zip(useful, rows, strict=True)]
+
+    def joined(name: str) -> pa.Array:
+        arrays = (part.columns[name] for part in parts)
+        taken = [array if kept is None else array.take(kept) for array, kept in zip(arrays, places, strict=True)]
+        return pa.concat_arrays([plain(array) for array in taken])
+
+    keys = {name: joined(name) for name in key}
+    order = KeyTuples(list(keys.values())).order()
+    at = pa.array(order)
+    columns = {name: (keys[name] if name in keys else joined(name)).take(at) for name in parts[0].columns}
+    partition = np.concatenate([part.partition[kept] for part, kept in zip(parts, rows, strict=True)])[order]
+    begun = [_filled(part.begun, -1, len(part))[kept] for part, kept in zip(parts, rows, strict=True)]
+    ended = [_filled(part.ended, NEVER, len(part))[kept] for part, kept in zip(parts, rows, strict=True)]
+    return TablePart.of(columns, partition, np.concatenate(begun)[order], np.concatenate(ended)[order], horizon)
+
+
+def _filled(offsets: Ints | None, value: int, count: int) -> Ints:
+    return np.full(count, value) if offsets is None else offsets
+
+
+def _packed(array: pa.Array) -> pa.Array:
+    """Return texts that repeat much as a dictionary's where that saves memory, everything else as it is."""
+    if not pa.types.is_string(array.type):
+        return array
+    sample = array.take(pa.array(np.linspace(0, max(len(array) - 1, 0), min(len(array), _SAMPLE)).astype(np.int64)))
+    if len(sample.unique()) * 2 > len(sample):
+        return array
+    encoded = array.dictionary_encode()
+    return encoded if encoded.nbytes < array.nbytes else array

@@ -1,0 +1,150 @@
+"""A table as it was at a pin: what joins look up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from grouping.model.table import Table
+from spark_jobs.batch.events import arrow_type
+from spark_jobs.index import Ints
+from spark_jobs.replica.key_tuples import KeyTuples, plain
+from spark_jobs.replica.table_part import TablePart
+from spark_jobs.replica.value_index import Probes
+
+__all__ = ["TableView"]
+
+
+class TableView:
+    """The rows of a table at a pin, numbered from 0 with gaps.
+
+    Row numbers are the view's own: another view's, and another process's, are others. A view stays right when its
+    replica goes on; it keeps the memory of the parts that it was made of.
+    """
+
+    def __init__(
+        self, table: Table, parts: Sequence[TablePart], pins: Ints, *, scattered: bool, count: int | None
+    ) -> None:
+        """Look at parts of a replica.
+
+        Args:
+            table: What they are of.
+            parts: All of them.
+            pins: The end offsets, in the places of their partitions.
+            scattered: Whether rows of one key may lie in several partitions; the highest then counts.
+            count: How many rows there are, where it is known.
+        """
+        self.table = table
+        self._parts = parts
+        self._pins = pins
+        self._scattered = scattered
+        self._count = count
+        self._starts = np.cumsum([0, *(len(part) for part in parts)])
+        self._types = {column.name: arrow_type(column.type) for column in table.columns}
+
+    def find(self, columns: tuple[str, ...], keys: Sequence[pa.Array]) -> tuple[Ints, Ints]:
+        """Return all pairs of a probe and a row whose columns equal the probe's values.
+
+        NULL equals nothing. Equality is that of the columns' types: who asks casts his values to these exactly, and
+        makes NULL of what none of the column's values equals (a BIGINT that no INT holds, a fraction beside a BIGINT).
+        Where values repeat much, ask for the distinct ones.
+
+        Args:
+            columns: The table's, as declared; any order, each once.
+            keys: Beside each column the values of the probes, of its Arrow type or dictionary-encoded.
+
+        Returns:
+            Positions of probes, ascending, and the rows; those of one probe by the values of their PRIMARY KEY, so in
+            every process and at every replay in the same order.
+        """
+        by = self.table.key if set(self.table.key) <= set(columns) else columns
+        values = dict(zip(columns, keys, strict=True))
+        probes = Probes(KeyTuples([values[name] for name in by]))
+        rest = tuple(name for name in columns if name not in by)
+        found = [self._found(part, by, rest, probes, values) for part in self._parts]
+        hit = [place for place, (_, rows) in enumerate(found) if rows.size]
+        if not hit:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        probe = np.concatenate([found[place][0] for place in hit])
+        row = np.concatenate([found[place][1] + self._starts[place] for place in hit])
+        if len(hit) > 1 or self._scattered:
+            return self._ordered(probe, row)
+        return probe, row
+
+    def take(self, column: str, rows: Ints) -> pa.Array:
+        """Return the values of a column in some rows, NULL where the row is -1."""
+        kind, missing = self._types[column], rows < 0
+        if len(self._parts) == 1:
+            return plain(self._parts[0].columns[column].take(pa.array(rows, mask=missing)))
+        pieces, places = [pa.nulls(int(np.count_nonzero(missing)), kind)], [np.flatnonzero(missing)]
+        part_of = np.searchsorted(self._starts, rows, side="right") - 1
+        for number, part in enumerate(self._parts):
+            at = np.flatnonzero(part_of == number)
+            places.append(at)
+            pieces.append(plain(part.columns[column].take(pa.array(rows[at] - self._starts[number]))))
+        inverse = np.empty(rows.size, np.int64)
+        inverse[np.concatenate(places)] = np.arange(rows.size)
+        return pa.concat_arrays(pieces).take(pa.array(inverse))
+
+    @property
+    def count(self) -> int:
+        """How many rows there are; of a key that lies in several partitions each one's counts."""
+        if self._count is None:
+            self._count = 0
+            for part in self._parts:
+                counting = part.counting(np.arange(len(part)), self._pins)
+                self._count += len(part) if counting is None else int(np.count_nonzero(counting))
+        return self._count
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of rows and indexes in bytes."""
+        return sum(part.nbytes for part in self._parts)
+
+    def _found(
+        self, part: TablePart, by: tuple[str, ...], rest: tuple[str, ...], probes: Probes, values: dict[str, pa.Array]
+    ) -> tuple[Ints, NDArray[np.int32]]:
+        """Return the pairs of one part that count: looked up by some columns, compared by the rest."""
+        probe, row = part.find(by, probes)
+        if (counting := part.counting(row, self._pins)) is not None:
+            probe, row = probe[counting], row[counting]
+        if rest:
+            asked = KeyTuples([values[name] for name in rest]).take(probe)
+            stored = part.values(rest, row)
+            both = np.arange(probe.size)
+            for known in (asked.known(), stored.known()):
+                both = both if known is None else np.intersect1d(both, known, assume_unique=True)
+            both = both[asked.take(both).same(stored.take(both))]
+            probe, row = probe[both], row[both]
+        return probe, row
+
+    def _ordered(self, probe: Ints, row: Ints) -> tuple[Ints, Ints]:
+        """Bring pairs of several parts, part by part, into order; few probes have rows in more than one."""
+        order = np.argsort(probe, kind="stable")
+        probe, row = probe[order], row[order]
+        again = probe[1:] == probe[:-1]
+        part_of = np.searchsorted(self._starts, row, side="right")
+        torn = again if self._scattered else again & (part_of[1:] != part_of[:-1])
+        if not torn.any():
+            return probe, row
+        at = np.flatnonzero(np.isin(probe, probe[1:][torn]))
+        distinct, which = np.unique(row[at], return_inverse=True)
+        keys = KeyTuples([self.take(name, distinct) for name in self.table.key])
+        partition = np.concatenate([part.partition for part in self._parts])[distinct] if self._scattered else None
+        by_key = keys.order(partition)
+        rank = np.empty(distinct.size, np.int64)
+        rank[by_key] = np.arange(distinct.size)
+        mended = at[np.lexsort((rank[which], probe[at]))]
+        row[at] = row[mended]
+        if partition is None:
+            return probe, row
+        return self._unique(probe, row)
+
+    def _unique(self, probe: Ints, row: Ints) -> tuple[Ints, Ints]:
+        """Leave one row of each probe and key: of sorted pairs the last, which is of the highest partition."""
+        keys = KeyTuples([self.take(name, row) for name in self.table.key])
+        shadowed = np.append(keys.repeats() & (probe[1:] == probe[:-1]), False)
+        return probe[~shadowed], row[~shadowed]
