@@ -35,7 +35,7 @@ class TableLog:
         self._consumer = Consumer(
             {
                 **config,
-                "group.id": settings.topic("evaluator-tables"),
+                "group.id": settings.clients.evaluator_log,
                 "enable.auto.commit": False,
                 # The last offsets before an end may have no record: they were compacted away, or end a transaction.
                 "enable.partition.eof": True,
