@@ -49,4 +49,4 @@ def test_aiokafka_has_the_parts_that_are_stood_in_for() -> None:
     assert ours >= set(theirs)
     inspect.signature(theirs["_set_producer_state"]).bind(None, 1, 2, 3)  # id, epoch, first sequence number
     assert all(hasattr(AIOKafkaClient, name) for name in ("add_topic", "set_topics"))
-    assert all(hasattr(AIOKafkaProducer, name) for name in ("client", "partitions_for", "send_batch"))
+    assert all(hasattr(AIOKafkaProducer, name) for name in ("partitions_for", "send_batch"))
