@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gateway.sdk import Client, CommandRejected, Digest, GatewayError, Match, connect
+from gateway.sdk.statements import text_literal
 from grouping.model.errors import OperationalError
 from grouping.model.wording import counted
 from grouping.settings import Settings
@@ -129,7 +130,7 @@ def show_result(message: str, result: Mapping[str, Any]) -> None:
     elif "next" in result and listed:
         console.print(_table(listed))
         if result["next"] is not None:
-            console.print(f"more: AFTER {_literal(result['next'])}", markup=False)
+            console.print(f"more: AFTER {text_literal(result['next'])}", markup=False)
     elif "next" in result:
         console.print("  none", markup=False)
     else:
@@ -144,11 +145,6 @@ def _table(items: list[dict[str, Any]]) -> Table:
     for item in items:
         table.add_row(*(_shown(item.get(column)).replace("[", "\\[") for column in items[0]))
     return table
-
-
-def _literal(text: str) -> str:
-    """Return a text as a statement has it, so that it can be copied."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _shown(value: object) -> str:

@@ -142,11 +142,21 @@ class AsyncClient:
         publish: str | None = None,
         start: datetime | str | None = None,
         every: timedelta | str | None = None,
+        cron: str | None = None,
+        zone: str | None = None,
         expire: datetime | timedelta | str | None = None,
     ) -> ContinuousQuery:
         """Create a CQ; the arguments are those of `statements.create_cq`."""
         text = statements.create_cq(
-            name, select, replace=replace, publish=publish, start=start, every=every, expire=expire
+            name,
+            select,
+            replace=replace,
+            publish=publish,
+            start=start,
+            every=every,
+            cron=cron,
+            zone=zone,
+            expire=expire,
         )
         return await self._run(operations.query(text))
 

@@ -63,6 +63,8 @@ class Client:
         publish: str | None = None,
         start: datetime | str | None = None,
         every: timedelta | str | None = None,
+        cron: str | None = None,
+        zone: str | None = None,
         expire: datetime | timedelta | str | None = None,
     ) -> ContinuousQuery:
         """Create a CQ; the arguments are those of `statements.create_cq`.
@@ -71,7 +73,15 @@ class Client:
             client.create("intel", "SELECT symbol, price FROM quotes WHERE symbol = 'INTC' AND price < 100")
         """
         text = statements.create_cq(
-            name, select, replace=replace, publish=publish, start=start, every=every, expire=expire
+            name,
+            select,
+            replace=replace,
+            publish=publish,
+            start=start,
+            every=every,
+            cron=cron,
+            zone=zone,
+            expire=expire,
         )
         return self._run(operations.query(text))
 

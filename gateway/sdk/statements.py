@@ -67,6 +67,8 @@ def create_cq(
     publish: str | None = None,
     start: datetime | str | None = None,
     every: timedelta | str | None = None,
+    cron: str | None = None,
+    zone: str | None = None,
     expire: datetime | timedelta | str | None = None,
 ) -> str:
     """Return a CREATE CQ statement.
@@ -78,12 +80,21 @@ def create_cq(
         publish: What follows `DO PUBLISH`, such as `SHARED` or `DIGEST LATEST BY symbol`.
         start: Events before it are not seen.
         every: Digests at this interval instead of single matches.
+        cron: Digests at the times of this cron expression, instead of an interval.
+        zone: The time zone of `cron`, such as `Europe/Madrid`; UTC without one.
         expire: When it ends, or how long after acceptance (`timedelta`); text is a time.
 
     Example:
         >>> print(create_cq("intel", "SELECT price FROM quotes", every="10 minutes"))
         CREATE CQ "intel" AS SELECT price FROM quotes EVERY '10 minutes'
+
+    Raises:
+        ValueError: Both `every` and `cron` are given, or `zone` without `cron`; or a time or length has no literal.
     """
+    if cron is None and zone is not None:
+        raise ValueError("a zone is that of cron, which is not given")
+    if cron is not None and every is not None:
+        raise ValueError("digests are sent at an interval (every) or at times (cron), not at both")
     parts = [f"CREATE {'OR REPLACE ' if replace else ''}CQ {quoted(name)} AS {select.strip().rstrip(';')}"]
     if publish is not None:
         parts.append(f"DO PUBLISH {publish}")
@@ -91,6 +102,10 @@ def create_cq(
         parts.append(f"START {moment(start)}")
     if every is not None:
         parts.append(f"EVERY {interval(every)}")
+    if cron is not None:
+        parts.append(f"EVERY CRON {text_literal(cron)}")
+    if zone is not None:
+        parts.append(f"AT TIME ZONE {text_literal(zone)}")
     if isinstance(expire, timedelta):
         parts.append(f"EXPIRE AFTER {interval(expire)}")
     elif expire is not None:
