@@ -130,7 +130,8 @@ def as_set(typed: Iterable[tuple[str, ConstantValue]]) -> tuple[str, tuple[Any, 
     """Return the element type and the sorted values of a set."""
     typed = list(typed)
     kinds = {kind for kind, value in typed if value is not None} or {kind for kind, _ in typed}
-    kind = "NUMERIC" if "NUMERIC" in kinds else min(kinds)
+    wide = "BIGINT" in kinds and any(kind.startswith("DECIMAL") for kind in kinds)  # of a needle that is a constant
+    kind = "NUMERIC" if wide or "NUMERIC" in kinds else min(kinds)
     values: set[Any] = {value for _, value in typed}
     null: tuple[Any, ...] = (None,) if None in values else ()
     values.discard(None)
