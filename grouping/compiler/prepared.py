@@ -30,7 +30,7 @@ from grouping.statements.command import parse
 from grouping.statements.cq_text import LITERAL, CqText
 from grouping.values.literals import READERS
 
-__all__ = ["Preparer"]
+__all__ = ["OF_STRINGS", "Preparer"]
 
 _OPAQUE = re.compile(r"""["`\[{$#]|--|/\*""")
 """What may hide a quote from the scan for literals: such a text is never a template."""
@@ -81,7 +81,8 @@ class _Place(NamedTuple):
         return typed
 
 
-_OF_STRINGS = frozenset(("string", "date", "timestamp", "pattern", "like"))
+OF_STRINGS = frozenset(("string", "date", "timestamp", "pattern", "like"))
+"""The readers of texts in quotes."""
 
 
 class _Variant(NamedTuple):
@@ -213,7 +214,7 @@ def _place(constant: Constant, positions: dict[int, int], beside: str | None) ->
     fixed = (constant.type, constant.value)
     if constant.reader is None or constant.position not in positions:
         return _Place(-1, READERS["literal"], False, "", "", "", fixed)
-    of_string = constant.reader in _OF_STRINGS
+    of_string = constant.reader in OF_STRINGS
     sign = "-" if not of_string and constant.text.startswith("-") else ""
     kind = READERS["literal"](constant.text)[0] if beside is None and not of_string else ""
     if beside is None or constant.reader != "decimal":  # all other ways of reading suit whatever stands beside

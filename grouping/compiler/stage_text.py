@@ -15,7 +15,15 @@ from grouping.compiler.signature import render_joins, render_name, render_part, 
 from grouping.model.expression import Call, Column, Expression, Slot, Value
 from grouping.model.group import ConstantRow, ConstantValue
 
-__all__ = ["constant_text", "lifted_text", "normalized_text", "ordered_text", "planned_text", "rendered_text"]
+__all__ = [
+    "constant_text",
+    "lifted_text",
+    "normalized_text",
+    "ordered_text",
+    "planned_text",
+    "rendered_text",
+    "value_text",
+]
 
 _INDENT = "  "
 _MOST_CHARACTERS = 50_000
@@ -58,18 +66,24 @@ def constant_text(kind: str, value: ConstantValue) -> str:
         ("'it''s'", 'DOUBLE 100.0', 'BIGINT NULL')
     """
     if isinstance(value, str | bool) and kind in ("STRING", "BOOLEAN"):
-        return _value_text(value)
-    return f"{kind} {_value_text(value)}"
+        return value_text(value)
+    return f"{kind} {value_text(value)}"
 
 
-def _value_text(value: ConstantValue) -> str:
+def value_text(value: ConstantValue) -> str:
+    """Return a value as SQL writes it.
+
+    Example:
+        >>> value_text("it's"), value_text((1, None)), value_text(True)
+        ("'it''s'", '(1, NULL)', 'TRUE')
+    """
     match value:
         case None:
             return "NULL"
         case bool():
             return "TRUE" if value else "FALSE"
         case tuple():
-            return f"({', '.join(map(_value_text, value))})"
+            return f"({', '.join(map(value_text, value))})"
         case str():
             return "'" + value.replace("'", "''") + "'"
         case date():

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from spark_jobs.batch.events import Events
-from spark_jobs.kafka.varints import varint, varints
+from spark_jobs.kafka.varints import read_varint, varint, varints
 
-__all__ = ["NO_HEADERS", "event_ids", "event_times", "hex_keys", "match_headers", "packed_headers"]
+__all__ = ["NO_HEADERS", "event_ids", "event_times", "hex_keys", "match_headers", "packed_headers", "unpacked_headers"]
 
 NO_HEADERS = varint(0)
 """The packed headers of a record that has none."""
@@ -29,6 +29,22 @@ def packed_headers(headers: Iterable[tuple[str, bytes]]) -> bytes:
     """Return headers as a record holds them: how many there are, then name and value of each with their lengths."""
     packed = [_header(name, value) for name, value in headers]
     return varint(len(packed)) + b"".join(packed)
+
+
+def unpacked_headers(packed: bytes) -> list[tuple[str, bytes]]:
+    """Return the headers that were packed.
+
+    Example:
+        >>> unpacked_headers(packed_headers([("code", b"undecodable"), ("detail", b"")]))
+        [('code', b'undecodable'), ('detail', b'')]
+    """
+    count, at = read_varint(packed, 0)
+    parts = []
+    for _ in range(2 * count):
+        size, at = read_varint(packed, at)
+        parts.append(packed[at : at + size])
+        at += size
+    return [(name.decode(), value) for name, value in zip(parts[::2], parts[1::2], strict=True)]
 
 
 def _header(name: str, value: bytes) -> bytes:

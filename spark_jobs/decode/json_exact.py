@@ -60,7 +60,9 @@ def read_record(value: bytes | None, columns: Sequence[StreamColumn]) -> list[ob
     except RecursionError:
         raise WrongRecord("The value is nested too deeply.") from None
     except json.JSONDecodeError as exc:
-        raise WrongRecord(f"The value is not one JSON object: {exc.msg} at character {exc.pos}.") from None
+        raise WrongRecord(
+            f"The value is not one JSON object: {exc.msg.removesuffix(' at')} at character {exc.pos}."
+        ) from None
     if not isinstance(record, dict):
         raise WrongRecord("The value is JSON but no object.")
     return [_read_column(record.get(column.name), column) for column in columns]

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["varint", "varints"]
+__all__ = ["read_varint", "varint", "varints"]
 
 
 def varint(number: int) -> bytes:
@@ -22,6 +22,22 @@ def varint(number: int) -> bytes:
         left >>= 7
     out.append(left)
     return bytes(out)
+
+
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    r"""Return the integer that begins at a place, and where it ends.
+
+    Example:
+        >>> read_varint(varint(-300), 0)
+        (-300, 2)
+    """
+    number = shift = 0
+    while True:
+        byte = data[at]
+        number |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return (number >> 1) ^ -(number & 1), at
 
 
 _TWO_BYTES = 1 << 13

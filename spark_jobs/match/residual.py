@@ -20,7 +20,7 @@ from spark_jobs.index.key_codes import KeyCodes
 from spark_jobs.index.keys import key_space
 from spark_jobs.index.set_membership import in_sets
 
-__all__ = ["evaluate_expression", "holds"]
+__all__ = ["evaluate_expression", "holds", "truth"]
 
 Positions = NDArray[np.integer]
 
@@ -55,9 +55,21 @@ def holds(
         left = np.flatnonzero(true)
         if not left.size:
             break
-        frame = _Frame(events, positions[left], types, constants, None if rows is None else rows[left])
-        true[left] = frame.evaluate(conjunct).fill_null(False).to_numpy()
+        values = truth(conjunct, events, positions[left], types, constants, None if rows is None else rows[left])
+        true[left] = values.fill_null(False).to_numpy()
     return true
+
+
+def truth(
+    conjunct: Expression,
+    events: EventColumns,
+    positions: Positions,
+    types: tuple[str, ...],
+    constants: Sequence[pa.Array],
+    rows: Positions | None,
+) -> pl.Series:
+    """Return for each (event, row) pair whether a conjunct is TRUE, FALSE or NULL; the arguments as of `holds`."""
+    return _Frame(events, positions, types, constants, rows).evaluate(conjunct)
 
 
 def _joined(conjuncts: Sequence[Expression]) -> Sequence[Expression]:

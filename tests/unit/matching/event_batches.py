@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import pyarrow as pa
 from aiokafka.record.util import decode_varint
 
+from gateway.testing.records import PlacedRecord, source_batch
 from grouping.model.catalog import Stream, StreamColumn
 from grouping.settings import Settings
 
@@ -28,15 +30,10 @@ def batch(
 ) -> pa.RecordBatch:
     """Return records of those values, at offsets from `FIRST_OFFSET` and a millisecond apart."""
     count = len(values)
-    return pa.record_batch(
-        {
-            "key": pa.array(keys or [b"k"] * count, pa.binary()),
-            "value": pa.array(values, pa.binary()),
-            "partition": pa.array(partitions or [3] * count, pa.int32()),
-            "offset": pa.array(range(FIRST_OFFSET, FIRST_OFFSET + count), pa.int64()),
-            "timestamp": pa.array([(TIME_MS + row) * 1000 for row in range(count)], pa.timestamp("us", "UTC")),
-        }
-    )
+    keys, partitions = keys or [b"k"] * count, partitions or [3] * count
+    times = [datetime.fromtimestamp((TIME_MS + row) / 1000, UTC) for row in range(count)]
+    offsets = range(FIRST_OFFSET, FIRST_OFFSET + count)
+    return source_batch(map(PlacedRecord, values, keys, times, partitions, offsets))
 
 
 def headers(row: dict) -> list[tuple[str, bytes]]:

@@ -1,0 +1,148 @@
+"""The digests that a timer-based query makes of rows."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from gateway.state.records import Cq, Destination, Membership, TimedNote, millis
+from gateway.testing.one_entry import VERSION
+from gateway.testing.query import ACCEPTED_AT, CheckedQuery, checked
+from gateway.testing.records import PlacedRecord, Row, placed
+from gateway.testing.stream import Stream
+from gateway.testing.task import evaluated
+from gateway.timers.schedule import digest_from, following_tick, last_instant
+from grouping.digests.cursor import Cursor, moved
+from grouping.digests.digest import Digest, Frame, column_type, parts_of
+from grouping.digests.gather import DigestMatches, DigestQuestion, gather
+from grouping.digests.match_places import MatchPlaces
+from grouping.digests.pending_log import PendingLog
+from grouping.model.errors import InputError
+from grouping.model.group import canonical_constants
+from grouping.model.query import DigestClause
+from grouping.statements.cq_text import CqText
+
+__all__ = ["digests"]
+
+_STORE = "p_" + "0" * 24
+_STORE_KEY = bytes(12)
+_decode = msgspec.json.decode
+
+
+def digests(
+    query: str,
+    stream: Stream,
+    rows: Iterable[Row],
+    *,
+    accepted_at: datetime = ACCEPTED_AT,
+    until: datetime | None = None,
+) -> list[dict[str, Any]]:
+    """Return the digests that a query with EVERY makes of rows, in the order of their ticks.
+
+    Each match is in the digest of the first tick after its time; so rows without a time are all in the first one. The
+    last tick is the first after all rows, or the EXPIRE of the query if that is before.
+
+    Args:
+        query: A SELECT with EVERY, or a whole CREATE CQ.
+        stream: The stream after FROM.
+        rows: As `evaluate` takes them.
+        accepted_at: When the query was accepted: ticks count from there, unless there is a START.
+        until: Ticks up to this time count too, though no row is as late: for EVEN IF EMPTY.
+
+    Returns:
+        Of each digest what a reader gets, its parts put together: `fired_at`, `from`, `to`, `count` and `rows`.
+
+    Raises:
+        InputError: As the gateway refuses the query; ``bad-interval`` for one without EVERY.
+        ValueError: A row is no record.
+
+    Example:
+        >>> quotes = Stream("quotes (symbol STRING, price DOUBLE)")
+        >>> rows = [{"symbol": "INTC", "price": 99}, {"symbol": "AMD", "price": 90}, {"symbol": "INTC", "price": 98}]
+        >>> latest = "SELECT * FROM quotes WHERE price < 100 EVERY '10 minutes' DO PUBLISH DIGEST LATEST BY symbol"
+        >>> [digest] = digests(latest, quotes, rows)
+        >>> digest["from"], digest["to"], digest["count"]
+        ('2026-01-01T00:00:00.000Z', '2026-01-01T00:10:00.000Z', 3)
+        >>> digest["rows"]
+        [{'symbol': 'AMD', 'price': 90.0}, {'symbol': 'INTC', 'price': 98.0}]
+    """
+    asked = checked(query, stream, accepted_at)
+    if not asked.trigger.timed:
+        raise InputError(
+            "the query has no EVERY", code="bad-interval", detail="It has no digests: each match is a result."
+        )
+    records = placed(rows, stream, accepted_at)
+    pending = [body for task in evaluated(asked, stream, records, _STORE, "pending") for body in task.pending]
+    latest_ms = max([asked.accepted_ms, *(millis(record.time) for record in records)])
+    until_ms = latest_ms if until is None else millis(until)
+    return list(_Destination(asked, records, pending).digests(latest_ms, until_ms))
+
+
+class _Destination:
+    """A destination that has one query, and its matches in a log of one partition."""
+
+    def __init__(self, asked: CheckedQuery, records: Sequence[PlacedRecord], pending: Sequence[bytes]) -> None:
+        self._select = asked.query.select
+        self._clause = asked.statement.publish.digest or DigestClause()
+        self._membership = _membership(asked, self._clause)
+        self._covered = {str(record.partition): record.offset + 1 for record in records}
+        self._pending = pending
+        self._log = PendingLog(self._read)
+        self._places = MatchPlaces(0, array("q", range(len(pending))))
+        self._cursor = Cursor()
+
+    def _read(self, _partition: int, first: int, last: int) -> Iterator[tuple[int, bytes]]:
+        return iter([(offset, self._pending[offset]) for offset in range(first, min(last + 1, len(self._pending)))])
+
+    def digests(self, latest_ms: int, until_ms: int) -> Iterator[dict[str, Any]]:
+        """Yield the digests of all ticks up to the first after `latest_ms`, and of others up to `until_ms`."""
+        membership = self._membership
+        at_ms = membership.timed.born_ms
+        tick_ms = following_tick(membership, None, self._matches(None).left_ms, at_ms)
+        while tick_ms is not None and (at_ms <= latest_ms or tick_ms <= until_ms):
+            matches = self._matches(tick_ms)
+            if matches.rows or self._clause.even_if_empty:
+                yield self._digest(tick_ms, matches)
+            at_ms, tick_ms = tick_ms, following_tick(membership, tick_ms, matches.left_ms, tick_ms)
+        if (last_ms := last_instant(membership)) is not None and (matches := self._matches(last_ms)).rows:
+            yield self._digest(last_ms, matches)
+
+    def _matches(self, tick_ms: int | None) -> DigestMatches:
+        """Return what a tick's digest is made of, and what is left for later ones."""
+        visibility = ((*VERSION, self._membership.seen),)
+        question = DigestQuestion(_STORE_KEY, self._places, self._cursor, visibility, tick_ms, self._covered)
+        [matches] = gather(self._log, [question])
+        return matches
+
+    def _digest(self, tick_ms: int, matches: DigestMatches) -> dict[str, Any]:
+        from_ms = digest_from(self._membership, tick_ms, None, self._cursor.tick_ms)
+        self._cursor = moved(self._cursor, tick_ms, self._covered, len(self._pending), matches.held)
+        digest = Digest.of(self._clause, column_type(self._clause, self._select), matches.rows, from_ms)
+        parts = [_decode(part) for part in parts_of(digest.rows, digest.matches, Frame(tick_ms, from_ms, tick_ms))]
+        shown = {name: parts[0][name] for name in ("fired_at", "from", "to", "count")}
+        return shown | {"rows": [row for part in parts for row in part["rows"]]}
+
+
+def _membership(asked: CheckedQuery, clause: DigestClause) -> Membership:
+    plan, publish = asked.query.plan, asked.statement.publish
+    destination = Destination(
+        "d_" + "0" * 24,
+        plan.stream_id,
+        plan.group_id,
+        asked.query.select.select_id,
+        canonical_constants(asked.query.row),
+        publish.mode or "shared",
+        0,
+        asked.trigger,
+        (clause.kind, clause.columns, clause.rows, clause.even_if_empty),
+    )
+    from_ms = asked.accepted_ms if asked.start_ms is None else asked.start_ms
+    note = TimedNote(born_ms=asked.accepted_ms, from_ms=from_ms)
+    membership = Membership(destination, 0, {}, timed=note)
+    cq = Cq("", CqText.cut(""), destination.destination_id, asked.accepted_ms, 0, asked.start_ms, asked.expire_ms)
+    membership.count(cq, 1)
+    return membership

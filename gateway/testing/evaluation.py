@@ -1,0 +1,107 @@
+"""What a continuous query makes of each of some rows, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from gateway.testing.query import ACCEPTED_AT, CheckedQuery, checked
+from gateway.testing.reasons import Truths, reason, truths
+from gateway.testing.records import Row, placed
+from gateway.testing.stream import Stream
+from gateway.testing.task import Place, TaskOutput, evaluated
+
+__all__ = ["EvaluatedRow", "evaluate"]
+
+_DESTINATION = "d_" + "0" * 24
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatedRow:
+    """What became of one row."""
+
+    matches: bool
+    """Whether the query's readers get it."""
+    result: dict[str, Any] | None
+    """What they get: the JSON value, decoded. None without a match, and of one that is too large for a record."""
+    why: str | None
+    """Why there is no result: the conjuncts of WHERE that are FALSE or NULL, with the constants as the query spells
+    them, or what is wrong with the record. None where there is a result."""
+    dead_letter: str | None = None
+    """The code with which the record, or its result, becomes a dead letter; None where it does not."""
+    conjuncts: Truths = field(default_factory=dict)
+    """What each conjunct of WHERE is for the row: TRUE, FALSE or (None) NULL. Empty where it was not evaluated."""
+    id: str = ""
+    """``<stream>/<partition>/<offset>``: the result's `ce_id`."""
+
+
+def evaluate(
+    query: str, stream: Stream, rows: Iterable[Row], *, accepted_at: datetime = ACCEPTED_AT
+) -> list[EvaluatedRow]:
+    """Evaluate a continuous query over rows, in this process and without servers.
+
+    Of a query with EVERY the results are the rows that its digests are made of (`digests`); a VIRTUAL one has the
+    results that its readers make of the group's events.
+
+    Args:
+        query: A SELECT, with its clauses where it has any, or a whole CREATE CQ.
+        stream: The stream after FROM.
+        rows: Dictionaries, which are written in the stream's format and decoded again; records as bytes; None for a
+            record without a value; or `Record`, for one of some key, time, partition or offset.
+        accepted_at: When the query was accepted; the first row is of that time, unless it says otherwise.
+
+    Returns:
+        What became of each row, in their order.
+
+    Raises:
+        InputError: As the gateway refuses the query, with its code, detail and hint.
+        ValueError: A row is no record: a time without a zone, offsets that don't grow.
+
+    Example:
+        >>> quotes = Stream("quotes (symbol STRING, price DOUBLE)")
+        >>> rows = [{"symbol": "INTC", "price": 99}, {"symbol": "AMD", "price": None}, b'{"symbol": "INTC", "pri']
+        >>> for row in evaluate("SELECT symbol FROM quotes WHERE price < 1e2 AND symbol = 'INTC'", quotes, rows):
+        ...     print(row.matches, row.result, row.why)
+        True {'symbol': 'INTC'} None
+        False None symbol = 'INTC' is FALSE, price < 1e2 is NULL
+        False None undecodable: The value is not one JSON object: Unterminated string starting at character 19.
+    """
+    asked = checked(query, stream, accepted_at)
+    records = placed(rows, stream, accepted_at)
+    found: dict[Place, EvaluatedRow] = {}
+    for output in evaluated(asked, stream, records, _DESTINATION, "shared"):
+        found.update(_told(asked, stream, output))
+    return [found[record.partition, record.offset] for record in records]
+
+
+def _told(asked: CheckedQuery, stream: Stream, output: TaskOutput) -> Iterator[tuple[Place, EvaluatedRow]]:
+    """Yield what became of a task's records, each with its place."""
+    events = output.events
+    places = list(zip(events.partitions.tolist(), events.offsets.tolist(), strict=True))
+    conjuncts: dict[Place, Truths] = {}
+    met = np.array([row for row, place in enumerate(places) if place not in output.letters], np.int64)
+    if met.size:
+        for row, values in zip(met.tolist(), truths(asked, output.snapshot, events, met), strict=True):
+            conjuncts[places[row]] = values
+    for place, letter in output.letters.items():
+        too_large, why = letter.code == "result-too-large", f"{letter.code}: {letter.detail}"
+        yield place, EvaluatedRow(too_large, None, why, letter.code, id=_id(stream, place))
+    for row in met.tolist():
+        place = places[row]
+        value = output.values.get(place)
+        values = conjuncts[place]
+        if value is not None:
+            yield place, EvaluatedRow(True, _decode(value), None, None, values, _id(stream, place))
+        else:
+            why = reason(asked, int(events.time_ms[row]), values)
+            yield place, EvaluatedRow(False, None, why, None, values, _id(stream, place))
+
+
+def _id(stream: Stream, place: Place) -> str:
+    return f"{stream.name}/{place[0]}/{place[1]}"

@@ -1,0 +1,46 @@
+"""The constant tables of a stream that has one query: one row, as a worker holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gateway.testing.query import CheckedQuery
+from grouping.model.group import GroupPlan, SelectList
+from grouping.store.constant_table import Block, Entry, Segment
+from grouping.store.redis_store import TableVersion
+from spark_jobs.tables.constant_cache import ConstantTables, Snapshot
+
+__all__ = ["VERSION", "snapshot_of"]
+
+VERSION = TableVersion(1, 1)
+
+
+class _OneEntry:
+    """Where the worker's tables are read from: the first segment has the row, and there is no other."""
+
+    def __init__(self, checked: CheckedQuery, entry: Entry) -> None:
+        self._query = checked.query
+        self._entry = entry
+
+    def changes(self, stream_id: str, epoch: int, since: int, until: int) -> Iterator[Segment] | None:
+        return iter([Segment.of((), [self._entry])])
+
+    def plans(self, stream_id: str, ids: list[str]) -> dict[str, GroupPlan]:
+        return {self._query.plan.group_id: self._query.plan}
+
+    def selects(self, stream_id: str, ids: list[str]) -> dict[str, SelectList]:
+        return {self._query.select.select_id: self._query.select}
+
+
+def snapshot_of(checked: CheckedQuery, destination: str, mode: str) -> Snapshot:
+    """Return the tables.
+
+    Args:
+        checked: The query.
+        destination: The id under which its matches go.
+        mode: Where to (`grouping.store.constant_table.MODES`).
+    """
+    query = checked.query
+    block = Block(query.plan.group_id, query.row.types, query.select.select_id, mode)
+    entry = Entry(block, destination, query.row, 0, 0, checked.start_ms, checked.expire_ms)
+    return ConstantTables(query.plan.stream_id).at(VERSION, _OneEntry(checked, entry))

@@ -1,0 +1,75 @@
+"""A continuous query of a test: parsed, compiled and checked as the gateway does at CREATE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from gateway.commands.digest_columns import with_digest_columns
+from gateway.registry.start_expire import check_ticks, check_window, expiry
+from gateway.state.records import TriggerSpec, millis
+from gateway.testing.stream import Stream
+from grouping.compiler.compiler import compile_draft, finish
+from grouping.compiler.draft import Draft
+from grouping.compiler.reader_sql import check_virtual
+from grouping.model.catalog import Catalog
+from grouping.model.errors import InputError
+from grouping.model.group import CompiledQuery
+from grouping.model.query import CreateCq
+from grouping.settings import LimitSettings
+from grouping.statements.command import parse
+from grouping.statements.tokens import Tokens
+
+__all__ = ["ACCEPTED_AT", "CheckedQuery", "checked"]
+
+ACCEPTED_AT = datetime(2026, 1, 1, tzinfo=UTC)
+"""When a test's queries are accepted, unless it says otherwise; and its first record is of that time."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedQuery:
+    """A query that the gateway would accept."""
+
+    statement: CreateCq
+    draft: Draft
+    """After the compiler's last stage."""
+    query: CompiledQuery
+    trigger: TriggerSpec
+    accepted_ms: int
+    start_ms: int | None
+    expire_ms: int | None
+
+
+def checked(text: str, stream: Stream, accepted_at: datetime) -> CheckedQuery:
+    """Return the query that a text is.
+
+    Args:
+        text: A CREATE CQ, or a SELECT, with its clauses where it has any.
+        stream: The only one that there is.
+        accepted_at: The time of acceptance.
+
+    Raises:
+        InputError: As the gateway refuses it.
+    """
+    statement = parse(f"CREATE CQ query AS {text}" if _begins_select(text) else text)
+    if not isinstance(statement, CreateCq):
+        raise InputError(
+            "this is no CREATE CQ", code="unknown-statement", detail="A SELECT or a CREATE CQ is wanted here."
+        )
+    draft = compile_draft(statement.select, Catalog([stream.declared]))
+    query = finish(draft)
+    statement = with_digest_columns(statement, query, LimitSettings().top_rows)
+    if statement.publish.mode == "virtual":
+        check_virtual(query)
+    accepted_ms = millis(accepted_at)
+    start_ms = None if statement.start is None else millis(statement.start)
+    expire_ms = None if statement.expire is None else expiry(statement.expire, accepted_ms)
+    check_window(start_ms, expire_ms, accepted_ms)
+    trigger = TriggerSpec.of(statement.trigger, accepted_ms if start_ms is None else start_ms)
+    check_ticks(trigger, start_ms, accepted_ms)
+    return CheckedQuery(statement, draft, query, trigger, accepted_ms, start_ms, expire_ms)
+
+
+def _begins_select(text: str) -> bool:
+    tokens = Tokens(text)
+    return tokens.word() in ("SELECT", "WITH") or tokens.source() == "("

@@ -1,0 +1,122 @@
+"""Rows of a test as records of a source topic: written in the stream's format, their places and times filled in."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from io import BytesIO
+
+import fastavro
+import pyarrow as pa
+
+from gateway.testing.stream import Stream
+from schemas.avro_columns import single_object_header
+
+__all__ = ["PlacedRecord", "Record", "Row", "placed", "source_batch"]
+
+_STEP = timedelta(milliseconds=1)
+_CONFLUENT_HEADER = bytes(5)
+"""Of schema id 0; readers take any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record of the source topic, where more than its value matters."""
+
+    value: Mapping[str, object] | bytes | None
+    """The row, to be written in the stream's format; or the bytes as they are, None for a record without a value."""
+    key: str | bytes | None = None
+    time: datetime | None = None
+    """With a zone; a millisecond after the record before it where it is not given."""
+    partition: int = 0
+    offset: int | None = None
+    """The one after the record before it in its partition, where it is not given."""
+
+
+Row = Mapping[str, object] | bytes | Record | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedRecord:
+    """A record with everything that Kafka knows of it."""
+
+    value: bytes | None
+    key: bytes | None
+    time: datetime
+    partition: int
+    offset: int
+
+
+def placed(rows: Iterable[Row], stream: Stream, begin: datetime) -> list[PlacedRecord]:
+    """Return rows as records, one after the other.
+
+    Args:
+        rows: Of the test.
+        stream: Theirs.
+        begin: The time of the first, where it has none.
+
+    Raises:
+        ValueError: A time has no zone, offsets do not grow, or no Avro record holds a row.
+    """
+    following: dict[int, int] = {}
+    at = begin - _STEP
+    found = []
+    for row in rows:
+        record = row if isinstance(row, Record) else Record(row)
+        at = at + _STEP if record.time is None else record.time
+        if at.tzinfo is None:
+            raise ValueError(f"the time {at} needs a zone, for one datetime.UTC")
+        first = following.get(record.partition, 0)
+        offset = first if record.offset is None else record.offset
+        if offset < first:
+            raise ValueError(f"offset {offset} of partition {record.partition} does not follow {first - 1}")
+        following[record.partition] = offset + 1
+        key = record.key.encode() if isinstance(record.key, str) else record.key
+        found.append(PlacedRecord(_written(record.value, stream), key, at, record.partition, offset))
+    return found
+
+
+def source_batch(records: Iterable[PlacedRecord]) -> pa.RecordBatch:
+    """Return records as Spark's Kafka source gives them to a task."""
+    records = list(records)
+    return pa.record_batch(
+        {
+            "key": pa.array([record.key for record in records], pa.binary()),
+            "value": pa.array([record.value for record in records], pa.binary()),
+            "partition": pa.array([record.partition for record in records], pa.int32()),
+            "offset": pa.array([record.offset for record in records], pa.int64()),
+            "timestamp": pa.array([record.time for record in records], pa.timestamp("us", "UTC")),
+        }
+    )
+
+
+def _written(value: Mapping[str, object] | bytes | None, stream: Stream) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    declared = stream.declared
+    if declared.format == "json":
+        # What JSON does not have (NaN, a lone surrogate) is written too: the decoder refuses it.
+        return json.dumps(dict(value), default=_json_value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    schema = declared.avro_schema or ""
+    body = BytesIO()
+    try:
+        fastavro.schemaless_writer(body, fastavro.parse_schema(json.loads(schema)), dict(value))
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise ValueError(f"no Avro record of stream {stream.name} holds {dict(value)}: {error}") from error
+    framings = {"single-object": lambda: single_object_header(schema), "confluent": lambda: _CONFLUENT_HEADER}
+    return framings.get(declared.framing, bytes)() + body.getvalue()
+
+
+def _json_value(value: object) -> object:
+    match value:
+        case date():
+            return value.isoformat()
+        case Decimal():
+            return str(value)
+        case bytes():
+            return b64encode(value).decode()
+    raise TypeError(f"a row cannot have {value!r}: JSON has no {type(value).__name__}")

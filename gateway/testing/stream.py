@@ -1,0 +1,93 @@
+"""A stream as a test declares it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from grouping.model.catalog import Stream as CatalogStream
+from grouping.model.catalog import StreamColumn
+from grouping.model.errors import InputError
+from grouping.model.query import CreateStream
+from grouping.statements.command import parse
+from schemas.avro_columns import AvroMismatch, check_avro_columns
+
+__all__ = ["Stream"]
+
+_STREAM_ID = "s_test"
+
+
+class Stream:
+    """A stream: the name and columns that its CREATE STREAM has.
+
+    Example:
+        >>> quotes = Stream("quotes (symbol STRING, price DOUBLE)")
+        >>> quotes.name, quotes.declared.column("price").type
+        ('quotes', 'DOUBLE')
+    """
+
+    def __init__(
+        self,
+        declaration: str,
+        *,
+        format: Literal["json", "avro"] = "json",  # noqa: A002 - it is CREATE STREAM's own word
+        schema: str | None = None,
+        framing: Literal["single-object", "confluent", "raw"] = "single-object",
+    ) -> None:
+        """Declare a stream.
+
+        Args:
+            declaration: ``name (column TYPE, …)``, or a whole CREATE STREAM, whose topic and partitions don't matter
+                and which says the rest itself.
+            format: In which form records are.
+            schema: The writer's schema of Avro records, as JSON.
+            framing: What stands before their bodies.
+
+        Raises:
+            InputError: As CREATE STREAM is refused.
+        """
+        statement = _declared(declaration, format, schema, framing)
+        if statement.schema is not None:
+            try:
+                check_avro_columns(statement.schema, statement.columns)
+            except AvroMismatch as error:
+                raise InputError(error.message, code="stream-mismatch", detail=error.detail) from error
+        self.declared = CatalogStream(
+            stream_id=_STREAM_ID,
+            name=statement.name,
+            columns=tuple(StreamColumn(name, kind) for name, kind in statement.columns),
+            topic=statement.topic,
+            format=statement.format,
+            start_offsets={"0": 0},
+            created_at="",
+            avro_schema=statement.schema,
+            framing=statement.framing,
+        )
+        """As the gateway and the evaluator know it."""
+
+    @property
+    def name(self) -> str:
+        """What FROM calls it."""
+        return self.declared.name
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{column.name} {column.type}" for column in self.declared.columns)
+        return f"Stream({f'{self.name} ({columns})'!r})"
+
+
+def _declared(declaration: str, form: str, schema: str | None, framing: str) -> CreateStream:
+    text = declaration
+    if not declaration.lstrip()[:6].upper() == "CREATE":
+        options = [f"topic = 'events', format = {_literal(form)}"]
+        if form != "json":
+            options += [f"framing = {_literal(framing)}", *([] if schema is None else [f"schema = {_literal(schema)}"])]
+        text = f"CREATE STREAM {declaration} WITH ({', '.join(options)})"
+    statement = parse(text)
+    if not isinstance(statement, CreateStream):
+        raise InputError(
+            "this is no CREATE STREAM", code="unknown-statement", detail="A stream's name and columns are wanted here."
+        )
+    return statement
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,118 @@
+"""Records through decode, match and split, as a task of the evaluator takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import pyarrow as pa
+
+from gateway.testing.one_entry import VERSION, snapshot_of
+from gateway.testing.query import CheckedQuery
+from gateway.testing.records import PlacedRecord, source_batch
+from gateway.testing.stream import Stream
+from grouping.settings import Settings
+from spark_jobs.batch.event_column import VALUE_BYTES
+from spark_jobs.batch.events import Events
+from spark_jobs.batch.headers import unpacked_headers
+from spark_jobs.batch.matches import Matches
+from spark_jobs.batch.output import dead_letter_code
+from spark_jobs.decode.decode import decode
+from spark_jobs.isolation.caution import NO_CAUTION
+from spark_jobs.isolation.isolation import Isolation
+from spark_jobs.isolation.not_evaluated import NotEvaluatedLetters
+from spark_jobs.match.residual import evaluate_expression
+from spark_jobs.results.pending import pending_records
+from spark_jobs.results.split import split
+from spark_jobs.tables.constant_cache import Snapshot
+from spark_jobs.tables.load import Loads
+
+__all__ = ["Letter", "Place", "TaskOutput", "evaluated"]
+
+Place = tuple[int, int]
+"""Partition and offset of a record."""
+
+_AT_ONCE = 1_000
+"""Records of a task: each that cannot be evaluated has a dead letter of its own among so many."""
+_SETTINGS = Settings.model_construct()
+"""The defaults, whatever the environment says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A dead letter."""
+
+    code: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOutput:
+    """What a task made of some records."""
+
+    events: Events
+    """Those that could be decoded."""
+    snapshot: Snapshot
+    """The tables that they met."""
+    values: dict[Place, bytes] = field(default_factory=dict)
+    """By event: its result."""
+    letters: dict[Place, Letter] = field(default_factory=dict)
+    pending: list[bytes] = field(default_factory=list)
+    """Records of matches that wait for a tick."""
+
+
+def evaluated(
+    checked: CheckedQuery, stream: Stream, records: Sequence[PlacedRecord], destination: str, mode: str
+) -> Iterator[TaskOutput]:
+    """Yield what tasks make of records, a number of them at a time.
+
+    Args:
+        checked: The query.
+        stream: Its stream.
+        records: In their order.
+        destination: The id under which matches go.
+        mode: ``shared`` for results, ``pending`` for matches that wait.
+    """
+    snapshot = snapshot_of(checked, destination, mode)
+    for first in range(0, len(records), _AT_ONCE):
+        yield _task(stream, snapshot, source_batch(records[first : first + _AT_ONCE]))
+
+
+def _task(stream: Stream, snapshot: Snapshot, batch: pa.RecordBatch) -> TaskOutput:
+    declared = stream.declared
+    events, letters = decode(batch, declared, _SETTINGS)
+    output = TaskOutput(events, snapshot)
+    if letters is not None:
+        _take(output, letters)
+    if events.count:
+        not_evaluated = NotEvaluatedLetters(declared, _SETTINGS)
+        write = partial(_records, stream)
+        for rows in Isolation(snapshot, write, not_evaluated, NO_CAUTION, set(), Loads(), VALUE_BYTES).records(events):
+            _take(output, rows)
+    return output
+
+
+def _records(stream: Stream, events: Events, found: Matches) -> Iterator[pa.RecordBatch]:
+    yield from split(events, found, stream.declared, _SETTINGS, evaluate_expression)
+    yield from pending_records(events, found, stream.declared, VERSION, _SETTINGS, evaluate_expression)
+
+
+def _take(output: TaskOutput, rows: pa.RecordBatch) -> None:
+    """Sort what is to be written to Kafka."""
+    code = dead_letter_code(rows)
+    for row in rows.select(["value", "topic", "headers"]).to_pylist():
+        headers = dict(unpacked_headers(row["headers"]))
+        if code is not None:
+            letter = Letter(code, headers["detail"].decode())
+            output.letters[_place(headers["source"])] = letter
+        elif row["topic"] == _SETTINGS.topic("pending"):
+            output.pending.append(row["value"])
+        else:
+            output.values[_place(headers["ce_id"])] = row["value"]
+
+
+def _place(source: bytes) -> Place:
+    """Return the place that ``<stream or topic>/<partition>/<offset>`` names."""
+    _, partition, offset = source.decode().rsplit("/", 2)
+    return int(partition), int(offset)

@@ -1,0 +1,88 @@
+"""The test kit's digests: which matches each tick has, and what it shows of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from gateway.testing import ACCEPTED_AT, InputError, Record, Stream, digests
+
+QUOTES = Stream("quotes (symbol STRING, price DOUBLE)")
+
+
+def _rows(*rows: tuple[float, str, float | None]) -> list[Record]:
+    """Return records of that many minutes after acceptance."""
+    return [
+        Record({"symbol": symbol, "price": price}, time=ACCEPTED_AT + timedelta(minutes=minute))
+        for minute, symbol, price in rows
+    ]
+
+
+def _told(found: list[dict]) -> list[tuple[str, str, int, list]]:
+    """Return times without their day, count, and the values of the rows."""
+    return [(d["from"][11:16], d["to"][11:16], d["count"], [list(row.values()) for row in d["rows"]]) for d in found]
+
+
+def test_each_match_is_in_the_digest_of_its_tick() -> None:
+    """A tick covers [from, to); late matches come with the first tick after them, and empty ticks write nothing."""
+    rows = _rows((-5, "EARLY", 1), (0, "A", 1), (9.99, "B", 2), (10, "C", 3), (35, "D", 4), (36, "E", 400))
+    found = digests("SELECT symbol FROM quotes WHERE price < 100 EVERY '10 minutes'", QUOTES, rows)
+    assert _told(found) == [
+        ("00:00", "00:10", 3, [["EARLY"], ["A"], ["B"]]),
+        ("00:10", "00:20", 1, [["C"]]),
+        ("00:30", "00:40", 1, [["D"]]),
+    ]
+    assert all(digest["fired_at"] == digest["to"] for digest in found)
+
+
+@pytest.mark.parametrize(
+    ("clause", "count", "rows"),
+    [
+        ("ALL", 4, [["A", 1.0], ["B", 5.0], ["A", 3.0], ["C", None]]),
+        ("COUNT", 4, []),
+        ("LATEST BY symbol", 4, [["B", 5.0], ["A", 3.0], ["C", None]]),
+        ("TOP 3 BY price", 4, [["B", 5.0], ["A", 3.0], ["A", 1.0]]),
+    ],
+)
+def test_clauses(clause: str, count: int, rows: list) -> None:
+    """Each digest clause shows what it says."""
+    given = _rows((1, "A", 1), (2, "B", 5), (3, "A", 3), (4, "C", None))
+    [found] = digests(f"SELECT * FROM quotes EVERY '1 hour' DO PUBLISH DIGEST {clause}", QUOTES, given)
+    assert (count, rows) == (found["count"], [list(row.values()) for row in found["rows"]])
+
+
+def test_even_if_empty() -> None:
+    """With EVEN IF EMPTY each tick writes, up to the first after all rows, or up to a given time."""
+    text = "SELECT symbol FROM quotes EVERY '10 minutes' DO PUBLISH EVEN IF EMPTY"
+    assert [0, 0, 1] == [d["count"] for d in digests(text, QUOTES, _rows((25, "A", 1)))]
+    assert 3 == len(digests(text, QUOTES, [], until=ACCEPTED_AT + timedelta(minutes=30)))
+
+
+def test_start_cron_and_expire() -> None:
+    """Ticks count from START, or are cron's; at EXPIRE there is a last digest of what is pending."""
+    rows = _rows((1, "A", 1), (6, "B", 2), (16, "C", 3), (18, "D", 4))
+    text = "SELECT symbol FROM quotes EVERY '10 minutes' START '2026-01-01T00:05:00Z' EXPIRE '2026-01-01T00:17:00Z'"
+    assert [("00:05", "00:15", 1, [["B"]]), ("00:15", "00:17", 1, [["C"]])] == _told(digests(text, QUOTES, rows))
+    found = digests("SELECT symbol FROM quotes EVERY CRON '*/15 * * * *'", QUOTES, rows)
+    assert [("00:00", "00:15", 2), ("00:15", "00:30", 2)] == [each[:3] for each in _told(found)]
+
+
+def test_ticks_without_anything_cost_nothing() -> None:
+    """Rows may lie years apart, and ticks a second."""
+    rows = [Record({"symbol": "A"}, time=datetime(year, 6, 1, tzinfo=UTC)) for year in (2026, 2066)]
+    assert 2 == len(digests("SELECT symbol FROM quotes EVERY '1 second'", QUOTES, rows))
+
+
+def test_very_many_matches_are_one_digest() -> None:
+    """A digest of several parts is put together again."""
+    rows = [{"symbol": f"{number:06}" + "x" * 1000} for number in range(2000)]
+    [found] = digests("SELECT symbol FROM quotes EVERY '1 hour'", QUOTES, rows)
+    assert [row["symbol"] for row in rows] == [row["symbol"] for row in found["rows"]]
+
+
+def test_change_based_queries_have_none() -> None:
+    """Without EVERY there are no digests."""
+    with pytest.raises(InputError) as caught:
+        digests("SELECT symbol FROM quotes", QUOTES, [])
+    assert "bad-interval" == caught.value.code
