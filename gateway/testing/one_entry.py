@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gateway.testing.query import CheckedQuery
 from grouping.model.group import GroupPlan, SelectList
 from grouping.store.constant_table import Block, Entry, Segment
-from grouping.store.redis_store import TableVersion
+from grouping.store.notes import TableVersion
 from spark_jobs.tables.constant_cache import ConstantTables, Snapshot
 
 __all__ = ["VERSION", "snapshot_of"]

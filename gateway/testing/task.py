@@ -106,7 +106,7 @@ def _take(output: TaskOutput, rows: pa.RecordBatch) -> None:
         if code is not None:
             letter = Letter(code, headers["detail"].decode())
             output.letters[_place(headers["source"])] = letter
-        elif row["topic"] == _SETTINGS.topic("pending"):
+        elif row["topic"] == _SETTINGS.topics.pending:
             output.pending.append(row["value"])
         else:
             output.values[_place(headers["ce_id"])] = row["value"]
