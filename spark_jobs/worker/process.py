@@ -1,0 +1,102 @@
+"""What a worker process keeps from one task to the next: connections, tables, and what it observes of each stream."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from grouping.model.catalog import Stream
+from grouping.model.errors import OperationalError
+from grouping.settings import Settings
+from grouping.store.match_tally import MatchTally
+from grouping.store.notes import TableVersion
+from grouping.store.redis_store import TableStore
+from spark_jobs.batch.faults import FAULTS
+from spark_jobs.tables.constant_cache import ConstantTables, Snapshot
+from spark_jobs.worker.garbage import GarbagePolicy
+from spark_jobs.worker.watch import StreamWatch
+
+__all__ = ["WAIT_SECONDS", "WorkerProcess"]
+
+log = logging.getLogger(__name__)
+
+WAIT_SECONDS = 0.2
+_IDLE_SECONDS = 600.0
+"""Tables that no task has used for so long go: their stream may be dropped, and loading them again is quick."""
+
+
+class WorkerProcess:
+    """Empty when a worker is forked, and its own from then on. A worker runs one task at a time: nothing is locked."""
+
+    def __init__(self) -> None:
+        self._stores: dict[str, TableStore] = {}
+        """By the URL of Redis."""
+        self._tables: dict[str, ConstantTables] = {}
+        """By stream id, as all that follows."""
+        self._watches: dict[str, StreamWatch] = {}
+        self._used_at: dict[str, float] = {}
+        """When each stream's tables were last used, monotonic seconds."""
+        self._garbage = GarbagePolicy()
+
+    def begin(self, stream: Stream, settings: Settings) -> StreamWatch:
+        """Begin a task, let go of streams that are not used any more, and return what is observed of this one."""
+        now = time.monotonic()
+        self._used_at[stream.stream_id] = now
+        for stream_id in [name for name, at in self._used_at.items() if now - at > _IDLE_SECONDS]:
+            for kept in (self._used_at, self._tables, self._watches):
+                kept.pop(stream_id, None)
+        watch = self._watches.get(stream.stream_id)
+        if watch is None:
+            watch = self._watches[stream.stream_id] = StreamWatch(stream, settings)
+        return watch
+
+    def end(self) -> None:
+        """End a task."""
+        self._garbage.task_done()
+
+    def tables(self, stream_id: str, batch_id: int, settings: Settings) -> tuple[TableVersion, Snapshot]:
+        """Return the tables that a micro-batch sees; waits as long as none are confirmed, never goes on without."""
+        waits = 0
+        while True:
+            try:
+                store = self._store(settings)
+                version = store.pin(stream_id, batch_id)
+                return version, self._tables.setdefault(stream_id, ConstantTables(stream_id)).at(version, store)
+            except OperationalError as error:
+                if waits % 50 == 0:
+                    log.warning("no constant tables yet", extra={"stream": stream_id, "reason": error.message})
+                self._stores.clear()
+                waits += 1
+                time.sleep(WAIT_SECONDS)
+
+    def observe(self, watch: StreamWatch, version: TableVersion, snapshot: Snapshot, settings: Settings) -> None:
+        """Use what a task saw of a stream; called when nothing of the snapshot is in use any more."""
+        events, stream_id = watch.take_last(), watch.stream_id
+        if events is None:
+            return
+        try:
+            watch.choice.revise(self._tables[stream_id], snapshot, events, watch.sampler.loads)
+        except FAULTS:
+            log.exception("index not chosen anew", extra={"stream": stream_id})
+        told = watch.sampler.take(events, version, snapshot)
+        if told is None:
+            return
+        try:
+            self._store(settings).tell_statistics(stream_id, *told)
+        except OperationalError as error:
+            self._stores.clear()
+            log.warning("statistics not told", extra={"stream": stream_id, "reason": error.message})
+
+    def count(self, stream_id: str, tally: MatchTally, settings: Settings) -> None:
+        """Have matches counted; where Redis does not answer they are not."""
+        try:
+            self._store(settings).count_matches(stream_id, tally)
+        except OperationalError as error:
+            self._stores.clear()
+            log.warning("matches not counted", extra={"stream": stream_id, "reason": error.message})
+
+    def _store(self, settings: Settings) -> TableStore:
+        url = settings.redis.url.get_secret_value()
+        if url not in self._stores:
+            self._stores[url] = TableStore(settings)
+        return self._stores[url]

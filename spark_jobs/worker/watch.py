@@ -1,0 +1,36 @@
+"""What a worker observes of one stream."""
+
+from __future__ import annotations
+
+import time
+
+from grouping.model.catalog import Stream
+from grouping.settings import Settings
+from grouping.store.quarantine import QuarantineStore
+from spark_jobs.batch.events import Events
+from spark_jobs.isolation.caution import Harm
+from spark_jobs.tables.index_choice import IndexChoice
+from spark_jobs.worker.statistics import StreamSampler
+
+__all__ = ["StreamWatch"]
+
+
+class StreamWatch:
+    """Observations from one task to the next: they are told the gateway, and indexes are chosen by them."""
+
+    def __init__(self, stream: Stream, settings: Settings) -> None:
+        self.stream_id = stream.stream_id
+        self.harm = Harm(stream.stream_id, QuarantineStore(settings), _now_ms)
+        self.choice = IndexChoice(time.monotonic)
+        self.sampler = StreamSampler(stream, time.time)
+        self.last: Events | None = None
+        """The latest events of the task."""
+
+    def take_last(self) -> Events | None:
+        """Return the latest events, and keep them no longer."""
+        events, self.last = self.last, None
+        return events
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
