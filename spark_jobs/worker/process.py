@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
@@ -28,7 +29,13 @@ _IDLE_SECONDS = 600.0
 class WorkerProcess:
     """Empty when a worker is forked, and its own from then on. A worker runs one task at a time: nothing is locked."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        open_store: Callable[[Settings], TableStore] = TableStore,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._open_store = open_store
+        self._sleep = sleep
         self._stores: dict[str, TableStore] = {}
         """By the URL of Redis."""
         self._tables: dict[str, ConstantTables] = {}
@@ -67,7 +74,7 @@ class WorkerProcess:
                     log.warning("no constant tables yet", extra={"stream": stream_id, "reason": error.message})
                 self._stores.clear()
                 waits += 1
-                time.sleep(WAIT_SECONDS)
+                self._sleep(WAIT_SECONDS)
 
     def observe(self, watch: StreamWatch, version: TableVersion, snapshot: Snapshot, settings: Settings) -> None:
         """Use what a task saw of a stream; called when nothing of the snapshot is in use any more."""
@@ -98,5 +105,5 @@ class WorkerProcess:
     def _store(self, settings: Settings) -> TableStore:
         url = settings.redis.url.get_secret_value()
         if url not in self._stores:
-            self._stores[url] = TableStore(settings)
+            self._stores[url] = self._open_store(settings)
         return self._stores[url]

@@ -36,12 +36,12 @@ from spark_jobs.worker import digest_task
 from spark_jobs.worker.process import WAIT_SECONDS, WorkerProcess
 from spark_jobs.worker.watch import StreamWatch
 
-__all__ = ["Evaluation"]
+__all__ = ["PROCESS", "Evaluation"]
 
 _BATCH_ID = "streaming.sql.batchId"
 """Spark's own name for the local property that holds the id of the micro-batch."""
 
-_process = WorkerProcess()
+PROCESS = WorkerProcess()
 """The one global of a worker: Spark calls a function, which must find what the process has."""
 
 
@@ -65,19 +65,19 @@ class Evaluation:
         """Evaluate a task's records; yields rows of `spark_jobs.batch.output.OUTPUT`."""
         stream, settings = _unpacked(self.stream, self.settings)
         batch_id = _batch_id()
-        watch = _process.begin(stream, settings)
+        watch = PROCESS.begin(stream, settings)
         digest_task.forget_idle(time.monotonic())
         task: _Task | None = None
         for batch in batches:
             if not batch.num_rows:
                 continue
             if task is None:
-                tables = _process.tables(stream.stream_id, batch_id, settings)
+                tables = PROCESS.tables(stream.stream_id, batch_id, settings)
                 task = _Task(stream, settings, tables, watch, self.cautious)
             yield from task.records(batch)
         if task is not None:
             task.end()
-        _process.end()
+        PROCESS.end()
 
 
 class _Task:
@@ -134,9 +134,9 @@ class _Task:
 
     def end(self) -> None:
         """Tell what was seen, and what could not be evaluated."""
-        _process.observe(self._watch, self._version, self._snapshot, self._settings)
+        PROCESS.observe(self._watch, self._version, self._snapshot, self._settings)
         if (tally := self._matches.tally()) is not None:
-            _process.count(self._stream.stream_id, tally, self._settings)
+            PROCESS.count(self._stream.stream_id, tally, self._settings)
         if self._letters:
             self._watch.harm.tell(self._letters, self._not_evaluated.reasons)
 

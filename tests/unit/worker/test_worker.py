@@ -1,0 +1,88 @@
+"""A worker's tasks over tables in memory: what it keeps from one to the next, and what it does without Redis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+
+from grouping.model.errors import OperationalError
+from grouping.model.expression import Call, Column, Slot
+from grouping.model.group import GroupPlan
+from grouping.settings import Settings
+from grouping.store.match_tally import MatchTally
+from grouping.store.notes import TableVersion
+from spark_jobs.worker import worker
+from spark_jobs.worker.process import WorkerProcess
+from tests.unit.matching.event_batches import SETTINGS, batch, stream
+from tests.unit.matching.matching import Store, entry
+
+_STREAM = stream("a INT")
+
+
+class _Redis(Store):
+    """The store as a worker sees it, which does not answer a few times."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known_plans["g_1"] = GroupPlan("g_1", "s", "", (Call("=", (Column("a", "INT"), Slot(0)), "BOOLEAN"),))
+        self.away = 0
+        self.opened = 0
+        self.counted: list[MatchTally] = []
+
+    def open(self, _settings: Settings) -> _Redis:
+        self.opened += 1
+        return self
+
+    def pin(self, _stream_id: str, _batch_id: int) -> TableVersion:
+        self._answer()
+        return TableVersion(1, len(self.log))
+
+    def count_matches(self, _stream_id: str, tally: MatchTally) -> None:
+        self._answer()
+        self.counted.append(tally)
+
+    def tell_statistics(self, *_told: object) -> None:
+        self._answer()
+
+    def _answer(self) -> None:
+        if self.away:
+            self.away -= 1
+            raise OperationalError("redis is away")
+
+
+@pytest.fixture
+def redis(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Redis]:
+    """Tables with one row, `a = 1`, for a worker of this process."""
+    redis = _Redis()
+    redis.commit((), [entry(7, ("INT",), (1,))])
+    process = WorkerProcess(open_store=redis.open, sleep=lambda _seconds: None)  # type: ignore[arg-type]
+    context = SimpleNamespace(getLocalProperty=lambda _name: "3", partitionId=lambda: 0)
+    monkeypatch.setattr(worker, "TaskContext", SimpleNamespace(get=lambda: context))
+    monkeypatch.setattr(worker, "PROCESS", process)
+    monkeypatch.setattr(process, "end", lambda: None)  # this process is no worker: its memory stays as it is
+    yield redis
+
+
+def _task(*values: bytes) -> list[bytes]:
+    rows: list[pa.RecordBatch] = list(worker.Evaluation.of(_STREAM, SETTINGS)([batch(values)]))
+    return [value for each in rows for value in each["value"].to_pylist()]
+
+
+def test_a_task_after_another_reads_only_what_changed(redis: _Redis) -> None:
+    """Tables and the connection stay from one task to the next."""
+    assert [b'{"s_1":1}'] == _task(b'{"a":1}', b'{"a":2}')
+    redis.commit((), [entry(8, ("INT",), (2,))])
+    assert [b'{"s_1":1}', b'{"s_1":2}'] == _task(b'{"a":1}', b'{"a":2}')
+    assert [(0, 1), (1, 2)] == redis.reads
+    assert 1 == redis.opened
+    assert 2 == len(redis.counted)
+
+
+def test_a_task_waits_for_its_tables(redis: _Redis) -> None:
+    """Without them nothing is evaluated; each time the connection is made anew."""
+    redis.away = 2
+    assert [b'{"s_1":1}'] == _task(b'{"a":1}')
+    assert 3 == redis.opened
