@@ -16,10 +16,10 @@ from grouping.store.redis_store import TableStore
 from spark_jobs.tables.constant_cache import ConstantTables
 from spark_jobs.worker.garbage import give_back, settle
 from tests.benchmarks import market, quotes
-from tests.benchmarks.ground import Ground, open_ground
 from tests.benchmarks.report import Report
 from tests.benchmarks.tables import Contents, Tables
 from tests.benchmarks.workloads import WORKLOADS
+from tests.ground import Ground, open_ground
 
 __all__ = ["add_options", "main"]
 

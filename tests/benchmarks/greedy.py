@@ -18,11 +18,11 @@ from spark_jobs.worker.worker import Evaluation
 from tests.benchmarks import quotes
 from tests.benchmarks.contest import bench_session, in_turns
 from tests.benchmarks.copies import headers_copy
-from tests.benchmarks.ground import open_ground
 from tests.benchmarks.pipeline import through
 from tests.benchmarks.product import open_product
 from tests.benchmarks.report import Report
 from tests.benchmarks.tables import Contents, Tables
+from tests.ground import open_ground
 
 __all__ = ["add_options", "main"]
 

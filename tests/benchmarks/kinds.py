@@ -12,11 +12,11 @@ from spark_jobs.worker.worker import Evaluation
 from tests.benchmarks import market
 from tests.benchmarks.contest import bench_session, in_turns, report_ratio
 from tests.benchmarks.copies import headers_copy, own_copy, plain_copy, tuned_copy
-from tests.benchmarks.ground import Ground, open_ground
 from tests.benchmarks.pipeline import through
 from tests.benchmarks.report import Report
 from tests.benchmarks.tables import Tables
 from tests.benchmarks.workloads import WORKLOADS, Workload
+from tests.ground import Ground, open_ground
 
 __all__ = ["add_options", "main"]
 

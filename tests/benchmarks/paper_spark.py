@@ -16,12 +16,12 @@ from spark_jobs.kafka.source import read_stream
 from spark_jobs.worker.worker import Evaluation
 from tests.benchmarks.contest import bench_session
 from tests.benchmarks.curves import Curve, Panel
-from tests.benchmarks.ground import open_ground
 from tests.benchmarks.paper_queries import CHANGED, Setting, delta_values, selections, stream
 from tests.benchmarks.pipeline import cpu_seconds
 from tests.benchmarks.report import Report
 from tests.benchmarks.spark_sink import write_by_spark
 from tests.benchmarks.tables import Contents, Tables
+from tests.ground import open_ground
 
 __all__ = ["measure"]
 

@@ -14,11 +14,11 @@ from gateway.sdk import Client
 from spark_jobs.worker.worker import Evaluation
 from tests.benchmarks import quotes
 from tests.benchmarks.contest import bench_session, in_turns, report_ratio, report_sides
-from tests.benchmarks.ground import Ground, open_ground
 from tests.benchmarks.pipeline import Run, through
 from tests.benchmarks.product import Product, open_product
 from tests.benchmarks.report import Report
 from tests.benchmarks.tables import Contents, Tables
+from tests.ground import Ground, open_ground
 
 __all__ = ["add_options", "main"]
 

@@ -14,10 +14,10 @@ from spark_jobs.worker.worker import Evaluation
 from tests.benchmarks import quotes
 from tests.benchmarks.contest import bench_session, in_turns, report_ratio, report_sides
 from tests.benchmarks.copies import headers_copy, own_copy, plain_copy, tuned_copy
-from tests.benchmarks.ground import Ground, open_ground
 from tests.benchmarks.pipeline import Run, through
 from tests.benchmarks.report import Report
 from tests.benchmarks.tables import Contents, Tables
+from tests.ground import Ground, open_ground
 
 __all__ = ["add_options", "main"]
 

@@ -18,9 +18,9 @@ from gateway.kafka import LogReader
 from gateway.metrics import DIGESTS
 from gateway.service import collect_seldom
 from gateway.state.records import TriggerSpec
-from tests.benchmarks.ground import open_ground
 from tests.benchmarks.report import Figure, Report
-from tests.benchmarks.timer_desk import Desk
+from tests.ground import open_ground
+from tests.timer_desk import Desk
 
 __all__ = ["add_options", "main"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.benchmarks.ground import Ground, open_ground
+from tests.ground import Ground, open_ground
 from tests.stack.lab import Lab
 from tests.stack.server import Stack
 

@@ -11,8 +11,8 @@ from confluent_kafka import Producer
 from gateway.kafka import LARGEST_RECORD, CommandConsumer, LogReader
 from grouping.settings import Settings
 from schemas.codec import Reply, decode_reply
-from tests.benchmarks.timer_desk import Desk
 from tests.stack.digests.desk import NOW
+from tests.timer_desk import Desk
 
 __all__ = ["Counter"]
 

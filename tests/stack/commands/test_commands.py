@@ -10,13 +10,13 @@ from confluent_kafka import Producer
 from gateway.kafka import CommandConsumer, LogReader
 from gateway.state.commit import Commits
 from schemas.codec import decode_reply
-from tests.benchmarks.ground import Ground
-from tests.benchmarks.timer_desk import Desk
 from tests.codec import encode_single_object, wire_schema
+from tests.ground import Ground
 from tests.kafka_tail import dead_letters
 from tests.stack.digests.desk import NOW
 from tests.stack.lab import Lab, Source
 from tests.stack.letters import await_letters
+from tests.timer_desk import Desk
 
 NOT_RECORDS: dict[str, bytes | None] = {
     "no value": None,

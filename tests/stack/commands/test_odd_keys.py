@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from gateway.state.records import TriggerSpec
-from tests.benchmarks.ground import Ground
-from tests.benchmarks.timer_desk import Desk
+from tests.ground import Ground
 from tests.stack.digests.desk import HOUR, NOW, let_pass
+from tests.timer_desk import Desk
 
 _EXPIRE = NOW + HOUR
 

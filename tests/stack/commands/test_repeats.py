@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from tests.benchmarks.ground import Ground
+from tests.ground import Ground
 from tests.stack.counter import Counter
 
 _MANY = 5_000

@@ -8,9 +8,9 @@ from gateway.state.audit import Audit
 from gateway.state.records import Destination, TriggerSpec
 from gateway.topics.positions import dedicated_topic
 from grouping.store.redis_store import TableStore
-from tests.benchmarks.ground import Ground
-from tests.benchmarks.timer_desk import Desk
+from tests.ground import Ground
 from tests.stack.digests.desk import HOUR, NOW, let_pass, written
+from tests.timer_desk import Desk
 
 _CQS = 20
 _EXPIRE = NOW + HOUR

@@ -19,7 +19,7 @@ from gateway.kafka import Topics
 from gateway.local import kafka
 from gateway.topics.own_topics import ensure_own_topics
 from grouping.model.errors import OperationalError
-from tests.benchmarks.ground import Ground, open_ground
+from tests.ground import Ground, open_ground
 from tests.kafka_client import wait_until
 
 

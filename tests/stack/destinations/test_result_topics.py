@@ -6,7 +6,7 @@ import msgspec
 from confluent_kafka.admin import AdminClient
 
 from grouping.settings import ResultSettings, Settings
-from tests.benchmarks.ground import Ground
+from tests.ground import Ground
 from tests.stack.counter import Counter
 from tests.stack.digests.desk import HOUR, let_pass
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from gateway.kafka import LogReader
-from tests.benchmarks.timer_desk import Desk
+from tests.timer_desk import Desk
 
 __all__ = ["HOUR", "NOW", "digests", "let_pass", "take_in", "written"]
 

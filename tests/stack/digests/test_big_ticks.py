@@ -21,9 +21,9 @@ from grouping.store.lease import Lease
 from spark_jobs.kafka.record_writer import RecordWriter
 from spark_jobs.worker import digest_task
 from spark_jobs.worker.digest_task import DigestTask
-from tests.benchmarks.ground import Ground
-from tests.benchmarks.timer_desk import Desk
+from tests.ground import Ground
 from tests.stack.digests.desk import HOUR, NOW, let_pass, take_in
+from tests.timer_desk import Desk
 
 _CQS = 10
 _HOURLY = TriggerSpec(HOUR, NOW % HOUR)

@@ -14,9 +14,9 @@ from gateway.timers.deliver import Delivery
 from gateway.topics.source_watch import SourceWatch
 from grouping.digests.rows import Rows
 from grouping.model.errors import OperationalError
-from tests.benchmarks.ground import Ground
-from tests.benchmarks.timer_desk import Desk
+from tests.ground import Ground
 from tests.stack.digests.desk import HOUR, NOW, digests, let_pass, take_in, written
+from tests.timer_desk import Desk
 
 _CQS = 10
 _HOURLY = TriggerSpec(HOUR, NOW % HOUR)

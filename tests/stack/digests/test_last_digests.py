@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gateway.state.records import TriggerSpec
-from tests.benchmarks.ground import Ground
-from tests.benchmarks.timer_desk import Desk
+from tests.ground import Ground
 from tests.stack.digests.desk import HOUR, NOW, digests, let_pass, take_in, written
+from tests.timer_desk import Desk
 
 _HOURLY = TriggerSpec(HOUR, NOW % HOUR)
 _DAILY = TriggerSpec(24 * HOUR, NOW % (24 * HOUR))

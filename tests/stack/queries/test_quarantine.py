@@ -10,7 +10,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.benchmarks.ground import Ground
+from tests.ground import Ground
 from tests.kafka_client import wait_until
 from tests.kafka_tail import DeadLetter, Tail, dead_letters
 from tests.stack.lab import Lab, Source

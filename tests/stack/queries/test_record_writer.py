@@ -17,7 +17,7 @@ from grouping.model.errors import OperationalError
 from spark_jobs.batch.headers import packed_headers
 from spark_jobs.batch.output import OUTPUT
 from spark_jobs.kafka.record_writer import RecordWriter
-from tests.benchmarks.ground import Ground
+from tests.ground import Ground
 
 Row = tuple[bytes | None, bytes | None, str, int | None, bytes]
 

@@ -10,7 +10,7 @@ from grouping.store.redis_store import TableStore
 from spark_jobs.driver.checkpoint import Position
 from spark_jobs.driver.progress import Progress
 from spark_jobs.kafka.broker import Broker
-from tests.benchmarks.ground import Ground
+from tests.ground import Ground
 from tests.kafka_tail import Tail, dead_letters
 
 _TOPICS = 100

@@ -15,7 +15,7 @@ from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.store.lease import Lease, LeaseLost
 from grouping.store.redis_store import connect
-from tests.benchmarks.ground import Ground
+from tests.ground import Ground
 from tests.stack.digests.desk import NOW
 from tests.stack.state.redis_copy import RedisCopy
 

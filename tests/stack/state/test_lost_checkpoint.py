@@ -15,7 +15,7 @@ from grouping.store.redis_store import TableStore, connect
 from spark_jobs.driver.checkpoint import Position
 from spark_jobs.driver.streams import Streams
 from spark_jobs.kafka.sink import checkpoint_location
-from tests.benchmarks.ground import Ground
+from tests.ground import Ground
 
 _STREAM = Stream("s_1", "quotes", (), "quotes", "json", {"0": 5, "1": 0}, "")
 

@@ -22,10 +22,10 @@ from gateway.state.stored_form import decode_cq
 from gateway.state.table_upkeep import TableUpkeep
 from grouping.store.redis_store import TableStore
 from schemas.codec import Reply, decode_reply
-from tests.benchmarks.ground import Ground
-from tests.benchmarks.timer_desk import Desk
+from tests.ground import Ground
 from tests.stack.digests.desk import NOW
 from tests.stack.state.redis_copy import RedisCopy
+from tests.timer_desk import Desk
 
 _DAY = 24 * 3_600_000
 

@@ -21,7 +21,7 @@ from grouping.model.group import GroupPlan, SelectItem, SelectList
 from grouping.statements.cq_text import CqText
 from grouping.store import segment_log
 from grouping.store.redis_store import StoreLost, StoreUnavailable, TableStore
-from tests.benchmarks.ground import Ground
+from tests.ground import Ground
 
 _STREAM = Stream("s_1", "quotes", (), "quotes", "json", {"0": 0}, "")
 _SELECT = SelectList("s00", (SelectItem("a", Column("a", "BIGINT")),))

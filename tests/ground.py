@@ -1,7 +1,8 @@
-"""Where the benchmarks run: an embedded Kafka and Valkey in a folder of their own, gone afterwards."""
+"""Where benchmarks run, and tests that play the gateway: an embedded Kafka and Valkey, gone afterwards."""
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import tempfile
@@ -70,6 +71,7 @@ def open_ground(*, evaluator: bool = False) -> Iterator[Ground]:
             if role is not None:
                 role.terminate()  # and with it its JVM, in order
                 role.wait()
+            gc.collect()  # connections that are left end with their owners, not with a broker that is gone
             for process in started:
                 process.kill()
                 process.wait()
@@ -86,6 +88,7 @@ def _start(program: Program) -> subprocess.Popen[bytes]:
     while not program.ready(0):
         if process.poll() is not None or time.monotonic() > deadline:
             process.kill()
+            process.wait()
             raise RuntimeError(f"{program.role} did not start:\n{program.log.read_text()[-2000:]}")
         time.sleep(0.05)
     return process
