@@ -27,7 +27,6 @@ from gateway.metrics import BEHIND, COMMIT_SECONDS, LIVE_CQS, forget_streams
 from gateway.state.audit import Audit
 from gateway.state.commit import Commits
 from gateway.state.commit_mark import CatalogUnreadable
-from gateway.state.committed import committed_notes
 from gateway.state.recovery import Recovery
 from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.working_copy import WorkingCopy
@@ -40,7 +39,6 @@ from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
 from grouping.store.lease import Lease
-from grouping.store.notes import CommittedNote
 from grouping.store.redis_store import StoreLost, TableStore, eviction_policy
 
 __all__ = ["collect_seldom", "run_gateway"]
@@ -307,8 +305,7 @@ class _Service:
         """Yield for each stream how many events are not evaluated; both servers are asked once for all of them."""
         if not streams:
             return
-        notes = committed_notes(self._working, [each.stream_id for each in streams])
-        known = [(each, each.evaluated(notes.get(each.stream_id, CommittedNote()).offsets)) for each in streams]
+        known = list(zip(streams, self._working.evaluator.evaluated(streams), strict=True))
         places = {(stream.topic, int(number)) for stream, offsets in known for number in offsets}
         ends = self._topics.known_ends(list(places))
         for stream, offsets in known:

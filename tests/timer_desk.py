@@ -211,7 +211,7 @@ class Desk:
         """Say what the evaluator says after a micro-batch, and when Redis has begun a new life."""
         pinned = f"{self.epoch}:{self.working.versions[self._stream.stream_id]}"
         body = json.dumps({"batch": 1, "offsets": {"0": self._offset, "1": 0, **self._further}, "pinned": pinned})
-        self._evaluator.set(self.working.keys.committed(self._stream.stream_id), body)
+        self._evaluator.set(self.working.connection.keys.committed(self._stream.stream_id), body)
 
     def _write(
         self, partition: int, numbers: list[int], first: int, stores: Sequence[tuple[bytes, int]], times: Sequence[int]

@@ -7,7 +7,6 @@ from gateway.state.records import instant
 from gateway.state.working_copy import WorkingCopy
 from grouping.settings import Settings
 from grouping.store.quarantine import Quarantine, QuarantineStore, group_of, share_of
-from grouping.store.redis_store import mapped
 
 __all__ = ["Quarantines"]
 
@@ -44,11 +43,8 @@ class Quarantines:
 
     def _gone(self, stream_id: str, dropped: list[str]) -> list[str]:
         """Return those of which no batch under way has the group any more: until then workers must know of them."""
-        if not dropped:
-            return []
-        with mapped():
-            plans = self._working.redis.hmget(self._working.keys.groups(stream_id), list(map(group_of, dropped)))
-        return [share for share, plan in zip(dropped, plans, strict=True) if plan is None]
+        kept = self._working.kept_plans(stream_id, list(map(group_of, dropped)))
+        return [share for share in dropped if group_of(share) not in kept]
 
     def of_stream(self, stream_id: str) -> dict[str, Shown]:
         """Return a stream's quarantined shares."""

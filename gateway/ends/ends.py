@@ -14,21 +14,18 @@ from functools import lru_cache
 
 import msgspec
 
-from gateway.ends.end_notices import EndNotices
 from gateway.ends.last_digests import LastDigests
 from gateway.kafka import Outgoing
-from gateway.registry.registry import CatalogChange
 from gateway.state.commit import Commits
-from gateway.state.committed import committed_notes
+from gateway.state.end_notices import EndNotices
 from gateway.state.records import Destination, EndNotice, instant
-from gateway.state.table_upkeep import oldest_pin
 from gateway.state.unit import virtual_groups, virtual_part
+from gateway.state.work import CatalogChange
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.watermark import covers
 from gateway.topics.positions import dedicated_topic, topic_of
 from gateway.topics.result_topics import ResultTopics
 from grouping.settings import Settings
-from grouping.store.notes import CommittedNote
 
 __all__ = ["Ends", "end_record", "leave_records"]
 
@@ -133,7 +130,7 @@ class Ends:
             if self._notices.held_up(notice) or self._others_follow(notice):
                 continue
             if stream_id not in pins:
-                pins[stream_id] = oldest_pin(self._working, stream_id)
+                pins[stream_id] = self._working.evaluator.oldest_pin(stream_id)
             pin = pins[stream_id]
             # A version that nobody has made stands for the one before it.
             version = min(notice.version, self._working.versions.get(stream_id, notice.version))
@@ -152,8 +149,8 @@ class Ends:
         stream = self._working.streams.get(stream_id)
         if stream is None:
             return None
-        note = committed_notes(self._working, [stream_id]).get(stream_id, CommittedNote())
-        return stream.evaluated(note.offsets)
+        (reached,) = self._working.evaluator.evaluated([stream])
+        return reached
 
     def _delete_topics(self, now_ms: int) -> None:
         """Delete the topics that have stayed long enough, unless somebody took them over or still writes to them."""

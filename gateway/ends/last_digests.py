@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from gateway.kafka import Outgoing
 from gateway.state.commit import Commits
-from gateway.state.records import EndNotice
+from gateway.state.records import EndNotice, incarnation_of
 from gateway.state.working_copy import WorkingCopy
-from gateway.timers.cuts import incarnation_of
 from gateway.timers.deliver import DueDigest, digest_records
 from gateway.timers.pending_index import store_key
 from gateway.timers.timers import Timers

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from gateway.kafka import Topics
 from gateway.registry.registry import Registry
-from gateway.state.stored_form import unpack_key
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.timers import Timers
-from grouping.store.redis_store import mapped
 
 __all__ = ["Lifetimes"]
 
@@ -28,20 +26,16 @@ class Lifetimes:
 
     def step(self, now_ms: int) -> bool:
         """Remove CQs within the unit of work, and return whether there were any."""
-        with mapped():
-            found = self._working.redis.zrangebyscore(
-                self._working.keys.expiries, "-inf", now_ms, start=self._skip, num=_CHUNK
-            )
-        if not found:
+        due = self._working.expiring(now_ms, self._skip, _CHUNK)
+        if not due:
             self._skip, self.busy = 0, False
             return False
-        due = [unpack_key(member) for member in found]
         self._working.load(due)
         evaluated = self._evaluated()
         removed = self._registry.expire(due, evaluated)
         # Those of a stream that lags stay in front: the next look goes past them.
-        self._skip = self._skip + len(due) - removed if len(found) == _CHUNK else 0
-        self.busy = removed > 0 and len(found) == _CHUNK
+        self._skip = self._skip + len(due) - removed if len(due) == _CHUNK else 0
+        self.busy = removed > 0 and len(due) == _CHUNK
         return removed > 0
 
     def _evaluated(self) -> dict[str, int]:

@@ -22,7 +22,6 @@ from grouping.model.errors import InputError
 from grouping.model.expression import Call, Expression, Slot, walk
 from grouping.model.group import CompiledQuery, ConstantRow, GroupPlan
 from grouping.settings import Settings
-from grouping.store.redis_store import mapped
 from grouping.values.like_pattern import like_prefix
 
 __all__ = ["Admission"]
@@ -56,8 +55,7 @@ class Admission:
         """Return what workers saw of a stream lately."""
         known = self._known.get(stream_id)
         if known is None or not 0 <= now_ms - known[0] < _FRESH_MS:
-            with mapped():
-                bodies = self._working.redis.hvals(self._working.keys.statistics(stream_id))
+            bodies = self._working.evaluator.statistics(stream_id)
             known = self._known[stream_id] = (now_ms, StreamStatistics(_readable(bodies)))
             self._memory.observe(stream_id, known[1])
             self._forget()

@@ -16,6 +16,7 @@ from gateway.registry.start_expire import check_ticks, check_window, expiry
 from gateway.registry.stays import Stays
 from gateway.state.records import CatalogCq, Cq, Destination, EndNotice, TriggerSpec, instant, millis
 from gateway.state.unit import CqKey
+from gateway.state.work import CatalogChange
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.positions import Positions
 from grouping.digests.cursor import visibility_since
@@ -27,10 +28,7 @@ from grouping.model.wording import are, counted
 from grouping.settings import Settings
 from grouping.statements.cq_text import CqText
 
-__all__ = ["CatalogChange", "Registry", "catalog_key"]
-
-CatalogChange = tuple[bytes, bytes | None]
-"""Key and value of a record of `cq.catalog`; None is a tombstone."""
+__all__ = ["Registry", "catalog_key"]
 
 _PAUSES = 99
 """So many earlier pauses of a virtual CQ are remembered: readers that lag further behind see what they hid."""

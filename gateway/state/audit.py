@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from gateway.state.unit_writing import SHELVES, hash_of
+from gateway.state.unit_writing import shelf_of
 from gateway.state.working_copy import WorkingCopy
 from grouping.store.redis_store import StoreLost, mapped
 
@@ -27,6 +27,7 @@ class Audit:
     def __init__(self, working: WorkingCopy) -> None:
         """Begin with the first ones."""
         self._working = working
+        self._connection = working.connection
         self._streams: list[str] = []
         self._cursor = 0
 
@@ -50,47 +51,50 @@ class Audit:
         return True
 
     def _check(self, stream_ids: list[str]) -> None:
-        working = self._working
+        working, keys = self._working, self._connection.keys
         numbered = sum(working.next_numbers.values()) - sum(map(len, working.free_numbers.values()))
         numbered -= sum(working.vacant.values())
-        wanted: dict[tuple[str, ...], int] = {}
-        wanted["streams",] = len(working.streams)
-        wanted["version",] = len(working.streams) + 1  # with their mark
-        wanted["destinations",] = numbered
+        wanted: Counter[str] = Counter()
+        wanted[keys.streams] = len(working.streams)
+        wanted[keys.version] = len(working.streams) + 1  # with their mark
+        wanted[keys.destinations] = numbered
+        shelves: set[str] = set()
         for stream_id in stream_ids:
             parts = working.parts.get(stream_id, {})
-            wanted["parts", stream_id] = len(parts)
-            wanted |= {(name, stream_id): count for name, count in Counter(map(hash_of, parts)).items() if name}
+            wanted[keys.parts(stream_id)] = len(parts)
+            wanted.update(shelf for part_id in parts if (shelf := shelf_of(keys, stream_id, part_id)))
+            shelves.update(keys.shelves(stream_id))
         with mapped():
-            pipeline = working.redis.pipeline(transaction=False)
+            pipeline = self._connection.redis.pipeline(transaction=False)
             for name in wanted:
-                pipeline.hlen(working.key(*name))
+                pipeline.hlen(name)
             sizes = pipeline.execute()
         for (name, count), size in zip(wanted.items(), sizes, strict=True):
             # A plan, a SELECT list or a template outlives its last CQ for a while.
-            if size < count or (size > count and name[0] not in SHELVES):
-                self._refuse(name, size, count)
+            if size < count or (size > count and name not in shelves):
+                _refuse(name, size, count)
 
     def _check_subscribers(self) -> None:
         """Compare how many CQs some subscribers have with how many were counted as they came and went."""
-        redis, key = self._working.redis, self._working.key
+        redis, keys = self._connection.redis, self._connection.keys
         with mapped():
-            self._cursor, found = redis.hscan(key("subscribers"), self._cursor, count=_SUBSCRIBERS)
+            self._cursor, found = redis.hscan(keys.subscribers, self._cursor, count=_SUBSCRIBERS)
             pipeline = redis.pipeline(transaction=False)
             names = [name.decode("utf-8", "surrogatepass") for name in found]
             for name in names:
-                pipeline.hlen(key("cqs", name))
+                pipeline.hlen(keys.cqs(name))
             sizes: list[Any] = pipeline.execute() if names else []
             for name, wanted, size in zip(names, map(int, found.values()), sizes, strict=True):
                 if size != wanted:
-                    self._refuse(("cqs", name), size, wanted)
+                    _refuse(keys.cqs(name), size, wanted)
         if gone := [name for name, size in zip(names, sizes, strict=True) if not size]:
-            with self._working.writing() as pipeline:
-                pipeline.hdel(key("subscribers"), *gone)
+            with self._connection.writing() as pipeline:
+                pipeline.hdel(keys.subscribers, *gone)
 
-    def _refuse(self, name: tuple[str, ...], size: int, wanted: int) -> None:
-        raise StoreLost(
-            "redis has lost a part of the working copy",
-            detail=f'"{self._working.key(*name)}" has {size:,} entries where there must be {wanted:,}.',
-            hint="It must not evict keys: maxmemory-policy noeviction.",
-        )
+
+def _refuse(name: str, size: int, wanted: int) -> None:
+    raise StoreLost(
+        "redis has lost a part of the working copy",
+        detail=f'"{name}" has {size:,} entries where there must be {wanted:,}.',
+        hint="It must not evict keys: maxmemory-policy noeviction.",
+    )

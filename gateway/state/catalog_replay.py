@@ -69,7 +69,7 @@ class CatalogReplay:
                 new |= self._apply_cq(*next(next_cq))
             else:
                 new |= self._apply_other(key, value)
-        working.commit({})
+        working.commit()
         return new
 
     def _apply_other(self, key: CatalogKey, value: bytes | None) -> bool:
@@ -110,7 +110,7 @@ class CatalogReplay:
             self._working.load_memberships(chunk)
             for name in chunk:
                 self._working.set_timed(name, self._timed[name])
-            self._working.commit({})
+            self._working.commit()
 
     def _apply_cq(self, key: CqKey, record: CatalogCq | None) -> bool:
         have = self._working.cq(key)

@@ -31,8 +31,8 @@ class CommandIds:
 
     def __init__(self, settings: Settings, working: WorkingCopy) -> None:
         self._redis = connect(settings)
-        self._working = working
-        self._keys = working.keys
+        self._connection = working.connection
+        self._keys = working.connection.keys
         self._period_ms = round(settings.commands.remember_days * 86_400_000)
 
     @staticmethod
@@ -58,7 +58,7 @@ class CommandIds:
 
     def settle(self, places: Mapping[bytes, tuple[int, int]], also: Mapping[str, str | bytes], now_ms: int) -> None:
         """Remember where replies lie, and note further keys, once they are on Kafka."""
-        with self._working.writing(self._redis) as pipeline:
+        with self._connection.writing(self._redis) as pipeline:
             if places:
                 name = self._keys.ids(now_ms // self._period_ms)
                 pipeline.hset(name, mapping={key: b"%d/%d" % (part, offset) for key, (part, offset) in places.items()})

@@ -33,6 +33,7 @@ class Commits:
     def __init__(self, settings: Settings, working: WorkingCopy, consumer: CommandConsumer) -> None:
         self._settings = settings
         self._working = working
+        self._connection = working.connection
         self._consumer = consumer
         self.remembered = CommandIds(settings, working)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
@@ -79,7 +80,7 @@ class Commits:
         if not offsets or any(record.topic == catalog for record in journal.records):
             # What changes nothing but offsets is known by them.
             journal.records.append(self._mark())
-        run_id = self._working.commit({"journal": journal.pack()})
+        run_id = self._working.commit(journal.pack())
         if run_id != self.run_id:
             raise StoreLost("redis was restarted during a commit")
         self._published = self._thread.submit(self.publish, journal, now_ms)
@@ -137,8 +138,8 @@ class Commits:
     def pending(self) -> tuple[int, Journal | None]:
         """Return the number of the last unit, and its journal where it is not known to be on Kafka."""
         with mapped():
-            body = self._working.redis.get(self._working.keys.journal)
-            settled = int(self._working.redis.get(self._working.keys.settled) or 0)
+            body = self._connection.redis.get(self._connection.keys.journal)
+            settled = int(self._connection.redis.get(self._connection.keys.settled) or 0)
         journal = None if body is None else Journal.unpack(body)
         number = max(settled, journal.number if journal else 0)
         return number, None if journal is None or journal.number == settled else journal
@@ -159,7 +160,7 @@ class Commits:
             watched = {row[at] for row in rows.values() for at in (0, -1)} | {last}
             offsets = self._writer.write(journal.records, reads, watched)
         places: dict[bytes, tuple[int, int]] = {}
-        keys = self._working.keys
+        keys = self._connection.keys
         also: dict[str, str | bytes] = {keys.settled: str(journal.number)}
         for partition, row in rows.items():
             first = offsets[row[0]]

@@ -28,6 +28,7 @@ class MatchCounts:
 
     def __init__(self, working: WorkingCopy) -> None:
         self._working = working
+        self._connection = working.connection
         self._counts: dict[str, np.ndarray] = {}
         self._last_ms: dict[str, np.ndarray] = {}
         self._changed: dict[str, set[int]] = {}
@@ -40,7 +41,7 @@ class MatchCounts:
         self._counts, self._last_ms, self._changed = {}, {}, {}
         for stream_id in self._working.streams:
             with mapped():
-                bodies = self._working.redis.hgetall(self._key(stream_id))
+                bodies = self._connection.redis.hgetall(self._key(stream_id))
             for block, body in bodies.items():
                 counts, last_ms = np.frombuffer(body, np.int64).reshape(2, -1)
                 begin = int(block) * _BLOCK
@@ -49,7 +50,7 @@ class MatchCounts:
                 self._counts[stream_id][begin:end], self._last_ms[stream_id][begin:end] = counts, last_ms
 
     def _key(self, stream_id: str) -> str:
-        return self._working.keys.match_totals(stream_id)
+        return self._connection.keys.match_totals(stream_id)
 
     def save(self, *, all_of_it: bool = False) -> None:
         """Write what has changed where the next gateway finds it.
@@ -64,7 +65,7 @@ class MatchCounts:
             for block in blocks:
                 part = slice(block * _BLOCK, (block + 1) * _BLOCK)
                 body = self._counts[stream_id][part].tobytes() + self._last_ms[stream_id][part].tobytes()
-                with self._working.writing() as pipeline:
+                with self._connection.writing() as pipeline:
                     pipeline.hset(self._key(stream_id), str(block), body)
                 changed.discard(block)
                 self._saved[stream_id] = block
@@ -92,7 +93,7 @@ class MatchCounts:
 
     def _drain(self, stream_id: str) -> None:
         with mapped():
-            bodies = self._working.redis.lpop(self._working.keys.matches(stream_id), _AT_ONCE) or []
+            bodies = self._connection.redis.lpop(self._connection.keys.matches(stream_id), _AT_ONCE) or []
         for body in bodies:
             numbers, counts, last_ms = MatchTally.decode(body)
             self._grow(stream_id, int(numbers.max()) + 1)

@@ -28,6 +28,7 @@ __all__ = [
     "Window",
     "end_key",
     "feed_of",
+    "incarnation_of",
     "instant",
     "joined_with",
     "millis",
@@ -297,6 +298,14 @@ class EndNotice(msgspec.Struct, frozen=True, omit_defaults=True):
 def end_key(destination_id: str, ended_ms: int) -> str:
     """Return the key of the notice of an end."""
     return f"{destination_id}/{ended_ms}"
+
+
+def incarnation_of(destination_id: str, note: TimedNote) -> str:
+    """Return the name of one incarnation of a destination.
+
+    One that was taken up again has cursors of its own, for the last digest of the one before may still be to come.
+    """
+    return f"{destination_id}/{note.born_ms}"
 
 
 def union(windows: list[Window]) -> list[Window]:

@@ -48,6 +48,7 @@ class Recovery:
     ) -> None:
         self._settings = settings
         self._working = working
+        self._connection = working.connection
         self._topics = topics
         self._consumer = consumer
         self._commits = commits
@@ -65,8 +66,10 @@ class Recovery:
         """
         working = self._working
         with mapped():
-            run_id = str(working.redis.info("server")["run_id"])
-            body, doubted = working.redis.mget(working.keys.epoch, working.keys.doubted)
+            run_id = str(working.connection.redis.info("server")["run_id"])
+            body, doubted = working.connection.redis.mget(
+                working.connection.keys.epoch, working.connection.keys.doubted
+            )
         old = EpochNote.unpack(body)
         rebuild = rebuild or doubted is not None
         self._commits.open()
@@ -96,13 +99,13 @@ class Recovery:
         Raises:
             OperationalError: Redis does not answer, or is another gateway's by now.
         """
-        with self._working.writing() as pipeline:
-            pipeline.set(self._working.keys.doubted, 1)
+        with self._connection.writing() as pipeline:
+            pipeline.set(self._connection.keys.doubted, 1)
 
     def _suspend(self, epoch: int) -> None:
         """Confirm the tables for no run of the server, since they are not complete: no batch may meet them."""
-        with self._working.writing() as pipeline:
-            pipeline.set(self._working.keys.epoch, EpochNote(epoch, "").pack())
+        with self._connection.writing() as pipeline:
+            pipeline.set(self._connection.keys.epoch, EpochNote(epoch, "").pack())
 
     # -- the catalog ---------------------------------------------------------------------------------------------------
 
@@ -114,7 +117,7 @@ class Recovery:
             now_ms: The present.
         """
         with mapped():
-            body = self._working.redis.get(self._working.keys.position)
+            body = self._connection.redis.get(self._connection.keys.position)
         position = Position.unpack(body) if body else None
         catalog = self._settings.topics.catalog
         end = self._topics.ends([(catalog, 0)], committed=True)[catalog, 0]
@@ -145,20 +148,20 @@ class Recovery:
             with self._reader() as reader:
                 new = replay.run(reader.since(self._settings.topics.catalog, {0: 0}))
         if missing is None or missing:
-            with self._working.writing() as pipeline:
-                pipeline.set(self._working.keys.position, Position(replay.following, now_ms).pack())
+            with self._connection.writing() as pipeline:
+                pipeline.set(self._connection.keys.position, Position(replay.following, now_ms).pack())
         return replay.mark, new
 
     def _keep_secret(self) -> None:
         """Have what the tokens of members are keyed with: made once, on the catalog before anything follows from it."""
-        key, name = self._working.keys.secrets, "members"
+        key, name = self._connection.keys.secrets, "members"
         with mapped():
-            secret = self._working.redis.hget(key, name)
+            secret = self._connection.redis.hget(key, name)
         if secret is None:
             secret = secrets.token_bytes(SECRET_BYTES)
             record = Outgoing(self._settings.topics.catalog, CatalogKey.secret(name), secret, (), 0)
             self._commits.write_records([record])
-            with self._working.writing() as pipeline:
+            with self._connection.writing() as pipeline:
                 pipeline.hset(key, name, secret)
         self._working.secret = secret
 
@@ -182,7 +185,7 @@ class Recovery:
     def _noted(self, mark: CommitMark | None) -> dict[int, int]:
         """Return by partition the offset after the last command, as far as Redis and the catalog know."""
         with mapped():
-            body = self._working.redis.get(self._working.keys.commands_read)
+            body = self._connection.redis.get(self._connection.keys.commands_read)
         noted = unpack_offsets(body)
         for partition, offset in (mark.offsets if mark else {}).items():
             noted[partition] = max(offset, noted.get(partition, 0))
@@ -202,7 +205,9 @@ class Recovery:
         topic = self._settings.topics.replies
         partitions = self._topics.partitions(topic) or 0
         with mapped():
-            notes = self._working.redis.mget([self._working.keys.replies_read(number) for number in range(partitions)])
+            notes = self._connection.redis.mget(
+                [self._connection.keys.replies_read(number) for number in range(partitions)]
+            )
         beginnings = self._topics.beginnings([(topic, number) for number in range(partitions)])
         offsets = {number: max(int(note or 0), beginnings[topic, number]) for number, note in enumerate(notes)}
         with self._reader() as reader:
@@ -215,7 +220,7 @@ class Recovery:
         places: dict[bytes, tuple[int, int]] = {}
         ends: dict[str, str] = {}
         for record in chunk:
-            ends[self._working.keys.replies_read(record.partition)] = str(record.offset + 1)
+            ends[self._connection.keys.replies_read(record.partition)] = str(record.offset + 1)
             if record.key and (command_id := remembered_id(record.headers)) is not None:
                 places.setdefault(CommandIds.key(record.key, command_id), (record.partition, record.offset))
         known = self._commits.remembered.find(list(places), now_ms)

@@ -19,15 +19,13 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gateway.state.committed import committed_notes
 from gateway.state.working_copy import WorkingCopy
 from grouping.settings import Settings
 from grouping.store.constant_table import net
-from grouping.store.notes import TableVersion
 from grouping.store.redis_store import StoreLost, connect, mapped
 from grouping.store.segment_log import SegmentLog, SegmentLost, Span, chain, segment_fields
 
-__all__ = ["TableUpkeep", "oldest_pin", "oldest_to_merge"]
+__all__ = ["TableUpkeep", "oldest_to_merge"]
 
 _FEW = 8
 """So many segments may stand in a stream's log as they came."""
@@ -55,6 +53,7 @@ class TableUpkeep:
         self._redis = connect(settings)
         self._thread_redis = connect(settings)
         self._working = working
+        self._connection = working.connection
         self._distinct: dict[str, tuple[int, dict[str, int]]] = {}
         self._thread = ThreadPoolExecutor(1, "merge")
         self._merge: _Merge | None = None
@@ -80,7 +79,7 @@ class TableUpkeep:
             self._replace(merge)
         for stream_id in list(self._working.streams):
             version = self._working.versions[stream_id]
-            pinned = oldest_pin(self._working, stream_id)
+            pinned = self._working.evaluator.oldest_pin(stream_id)
             loaded = self._loaded(stream_id) if pinned is None else min(version, pinned.version)
             segments = self._segments(stream_id)
             if self._merge is None:
@@ -96,12 +95,12 @@ class TableUpkeep:
     def _loaded(self, stream_id: str) -> int:
         """Return the version that workers have, while no batch is under way."""
         version = self._working.versions[stream_id]
-        note = committed_notes(self._working, [stream_id]).get(stream_id)
+        note = self._working.evaluator.committed([stream_id]).get(stream_id)
         last = None if note is None else note.table
         return version if last is None else min(version, last.version)
 
     def _log(self, stream_id: str) -> SegmentLog:
-        return SegmentLog(self._redis, self._working.keys.segments(stream_id))
+        return SegmentLog(self._redis, self._connection.keys.segments(stream_id))
 
     def _segments(self, stream_id: str) -> dict[Span, list[bytes]]:
         """Return the fields of a stream's segments, and sweep what merges left that did not come to their end."""
@@ -113,8 +112,8 @@ class TableUpkeep:
                 "the constant tables are not complete", detail=f'Redis lacks segments of stream "{stream_id}".'
             )
         if self._merge is None and (left := [field for span in fields.keys() - whole for field in fields[span]]):
-            with self._working.writing(self._redis) as pipeline:
-                pipeline.hdel(self._working.keys.segments(stream_id), *left)
+            with self._connection.writing(self._redis) as pipeline:
+                pipeline.hdel(self._connection.keys.segments(stream_id), *left)
         return whole
 
     def _begin(self, stream_id: str, segments: dict[Span, list[bytes]], since: int, until: int) -> _Merge | None:
@@ -122,7 +121,7 @@ class TableUpkeep:
         spans = [span for span in segments if since <= span.since and span.until <= until]
         if len(spans) < _FEW:
             return None
-        key = self._working.keys.segments(stream_id)
+        key = self._connection.keys.segments(stream_id)
         with mapped():
             pipeline = self._redis.pipeline(transaction=False)
             for span in spans:
@@ -143,7 +142,7 @@ class TableUpkeep:
             for field, body in segment_fields(whole, net(map(log.pieces, reversed(spans)), oldest=not whole.since)):
                 if field == whole.field or stale.is_set():
                     break
-                with self._working.writing(self._thread_redis) as pipeline:
+                with self._connection.writing(self._thread_redis) as pipeline:
                     pipeline.hset(key, field, body)
         return field, body
 
@@ -155,21 +154,21 @@ class TableUpkeep:
             field, body = merge.own.result()
         except SegmentLost as error:
             raise StoreLost("the constant tables are not complete", detail=error.detail) from error
-        key = self._working.keys.segments(merge.stream_id)
-        with self._working.writing(self._redis) as pipeline:
+        key = self._connection.keys.segments(merge.stream_id)
+        with self._connection.writing(self._redis) as pipeline:
             pipeline.hdel(key, *merge.fields)
             pipeline.hset(key, field, body)
 
     def _remove_unused(self, stream_id: str, floor: int) -> None:
-        key = self._working.keys.unused(stream_id)
+        key = self._connection.keys.unused(stream_id)
         with mapped():
             doomed = [name.decode() for name in self._redis.zrangebyscore(key, 0, floor)]
             leaving = [each.destination for each in self._working.leaving.values()]
             needed = {name for each in leaving for name in (each.group_id, each.select_id)}
             gone = [name for name in doomed if name not in self._working.parts[stream_id] and name not in needed]
         if gone:
-            with self._working.writing(self._redis) as pipeline:
-                for shelf in self._working.keys.shelves(stream_id):
+            with self._connection.writing(self._redis) as pipeline:
+                for shelf in self._connection.keys.shelves(stream_id):
                     pipeline.hdel(shelf, *gone)
                 pipeline.zrem(key, *gone)
 
@@ -224,10 +223,3 @@ def _constants(table: pa.Table) -> pa.Table:
         for name in names
     ]
     return pa.table(columns, names)
-
-
-def oldest_pin(working: WorkingCopy, stream_id: str) -> TableVersion | None:
-    """Return the oldest version that a micro-batch under way is pinned to, None when none is under way."""
-    with mapped():
-        pins = working.redis.hvals(working.keys.pins(stream_id))
-    return min(map(TableVersion.unpack, pins), default=None)

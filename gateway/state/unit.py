@@ -28,6 +28,7 @@ from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList
 from grouping.statements.cq_text import TextTemplate
 from grouping.store.constant_table import Entry, Segment
+from grouping.store.keys import FieldHash
 
 __all__ = ["CqKey", "Part", "Unit", "virtual_groups", "virtual_part"]
 
@@ -96,7 +97,7 @@ class Unit:
         self.touched_timed: list[str] = []
         """Those of them that are timer-based."""
         self.stream_changes: dict[str, bool] = {}
-        self.fields: dict[tuple[str, str], bytes | None] = {}
+        self.fields: dict[tuple[FieldHash, str], bytes | None] = {}
         self.new_parts: dict[tuple[str, str], Part] = {}
         self.changed_parts: set[tuple[str, str]] = set()
         self._entries_before: dict[str, TableEntries] = {}
@@ -318,7 +319,7 @@ class Unit:
             each.pop(stream_id, None)
         self.stream_changes[stream_id] = False
 
-    def set_field(self, name: str, field: str, value: bytes | None) -> None:
+    def set_field(self, name: FieldHash, field: str, value: bytes | None) -> None:
         """Write (or with None remove) a field of a plain hash with the unit."""
         self.fields[name, field] = value
 

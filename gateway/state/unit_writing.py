@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -11,83 +10,60 @@ import msgspec
 from gateway.state.records import feed_of
 from gateway.state.stored_form import pack_cq, pack_key, pack_membership, raw_id
 from gateway.state.unit import Unit
+from grouping.store.keys import FieldHash, RedisKeys
 from grouping.store.segment_log import Span, segment_fields
 
-__all__ = ["SHELVES", "hash_of", "write_unit"]
-
-Key = Callable[..., str]
-"""Makes a key under the prefix."""
-
-SHELVES = ("groups", "selects", "texts")
-"""The hashes of parts, each of a stream."""
-
-_OF_STREAM = (
-    "segments",
-    *SHELVES,
-    "parts",
-    "unused",
-    "free",
-    "matches",
-    "match-totals",
-    "pins",
-    "committed",
-    "statistics",
-    "quarantine",
-    "trial",
-    "in-hand",
-)
-"""Keys that go with their stream."""
+__all__ = ["shelf_of", "write_unit"]
 
 
-def write_unit(unit: Unit, pipeline: Any, key: Key) -> None:
+def write_unit(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
     """Queue everything that a unit changed; the versions of the streams that it touches go up by one."""
-    _write_cqs(unit, pipeline, key)
-    _write_memberships(unit, pipeline, key)
-    _write_timed(unit, pipeline, key)
-    _write_listed(unit, pipeline, key)
-    _write_parts(unit, pipeline, key)
-    _write_tables(unit, pipeline, key)
-    _write_streams(unit, pipeline, key)
-    _write_fields(unit, pipeline, key)
+    _write_cqs(unit, pipeline, keys)
+    _write_memberships(unit, pipeline, keys)
+    _write_timed(unit, pipeline, keys)
+    _write_listed(unit, pipeline, keys)
+    _write_parts(unit, pipeline, keys)
+    _write_tables(unit, pipeline, keys)
+    _write_streams(unit, pipeline, keys)
+    _write_fields(unit, pipeline, keys)
 
 
-def _write_tables(unit: Unit, pipeline: Any, key: Key) -> None:
+def _write_tables(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
     for stream_id, segment in unit.segments().items():
         version = unit.versions[stream_id]
         unit.versions[stream_id] = version + 1
-        log = key("segments", stream_id)
+        log = keys.segments(stream_id)
         for field, body in segment_fields(Span(version, version + 1), [segment]):
             pipeline.hset(log, field, body)
-        pipeline.hset(key("version"), stream_id, version + 1)
+        pipeline.hset(keys.version, stream_id, version + 1)
 
 
-def _write_streams(unit: Unit, pipeline: Any, key: Key) -> None:
+def _write_streams(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
     for stream_id, live in unit.stream_changes.items():
         if live:
-            pipeline.hset(key("streams"), stream_id, msgspec.json.encode(unit.streams[stream_id]))
-            pipeline.hset(key("version"), stream_id, unit.versions[stream_id])
+            pipeline.hset(keys.streams, stream_id, msgspec.json.encode(unit.streams[stream_id]))
+            pipeline.hset(keys.version, stream_id, unit.versions[stream_id])
         else:
-            for name in ("streams", "version", "numbers"):
-                pipeline.hdel(key(name), stream_id)
-            for name in _OF_STREAM:
-                pipeline.unlink(key(name, stream_id))
+            for name in (keys.streams, keys.version, keys.numbers):
+                pipeline.hdel(name, stream_id)
+            pipeline.unlink(*keys.of_stream(stream_id))
 
 
-def _write_fields(unit: Unit, pipeline: Any, key: Key) -> None:
-    kept: dict[str, dict[str, bytes]] = {}
-    gone: dict[str, list[str]] = {}
+def _write_fields(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
+    kept: dict[FieldHash, dict[str, bytes]] = {}
+    gone: dict[FieldHash, list[str]] = {}
     for (name, field), body in unit.fields.items():
         if body is None:
             gone.setdefault(name, []).append(field)
         else:
             kept.setdefault(name, {})[field] = body
     for name, mapping in kept.items():
-        pipeline.hset(key(name), mapping=mapping)
+        pipeline.hset(keys.field_hash(name), mapping=mapping)
     for name, fields in gone.items():
-        pipeline.hdel(key(name), *fields)
+        pipeline.hdel(keys.field_hash(name), *fields)
 
 
-def _write_cqs(unit: Unit, pipeline: Any, key: Key) -> None:
+def _write_cqs(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
     kept: dict[str, dict[str, bytes]] = {}
     gone: dict[str, list[str]] = {}
     expiries: dict[bytes, int] = {}
@@ -105,50 +81,50 @@ def _write_cqs(unit: Unit, pipeline: Any, key: Key) -> None:
         if one in unit.stored_cqs and (cq is None or cq.expire_ms is None):
             over.append(pack_key(one))
     if expiries:
-        pipeline.zadd(key("expiries"), expiries)
+        pipeline.zadd(keys.expiries, expiries)
     if over:
-        pipeline.zrem(key("expiries"), *over)
+        pipeline.zrem(keys.expiries, *over)
     for subscriber, mapping in kept.items():
-        pipeline.hset(key("cqs", subscriber), mapping=mapping)
+        pipeline.hset(keys.cqs(subscriber), mapping=mapping)
     for subscriber, more in change.items():
         if more:  # by which `Audit` notices that somebody's CQs are lost
-            pipeline.hincrby(key("subscribers"), subscriber, more)
+            pipeline.hincrby(keys.subscribers, subscriber, more)
     for subscriber, names in gone.items():
-        pipeline.hdel(key("cqs", subscriber), *names)
+        pipeline.hdel(keys.cqs(subscriber), *names)
 
 
-def _write_memberships(unit: Unit, pipeline: Any, key: Key) -> None:
+def _write_memberships(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
     memberships = {name: membership for name in unit.touched if (membership := unit.memberships[name]) is not None}
     gone = [name for name in unit.touched if unit.memberships[name] is None]
     if memberships:
         pipeline.hset(
-            key("destinations"), mapping={raw_id(name): pack_membership(each) for name, each in memberships.items()}
+            keys.destinations, mapping={raw_id(name): pack_membership(each) for name, each in memberships.items()}
         )
     if gone:
-        pipeline.hdel(key("destinations"), *map(raw_id, gone))
+        pipeline.hdel(keys.destinations, *map(raw_id, gone))
         if ended := [name for name in gone if unit.touched[name][0].mode == "dedicated"]:
-            pipeline.srem(key("dedicated"), *ended)
+            pipeline.srem(keys.dedicated, *ended)
     if new := [name for name, membership in memberships.items() if membership.destination.mode == "dedicated"]:
-        pipeline.sadd(key("dedicated"), *new)
+        pipeline.sadd(keys.dedicated, *new)
     taken: dict[str, list[int]] = {}
     for stream_id, number in unit.taken_numbers:
         taken.setdefault(stream_id, []).append(number)
     for stream_id, some in taken.items():
-        pipeline.srem(key("free", stream_id), *some)
+        pipeline.srem(keys.free(stream_id), *some)
     freed: dict[str, list[int]] = {}
     for stream_id, number in unit.freed_numbers:
         freed.setdefault(stream_id, []).append(number)
     for stream_id, some in freed.items():
         if stream_id in unit.streams:
             unit.free_numbers.setdefault(stream_id, []).extend(some)
-            pipeline.sadd(key("free", stream_id), *some)
+            pipeline.sadd(keys.free(stream_id), *some)
     touched = {destination.stream_id for destination, _ in unit.touched.values()}
     numbers = {name: unit.next_numbers[name] for name in touched if name in unit.next_numbers}
     if numbers:
-        pipeline.hset(key("numbers"), mapping=numbers)
+        pipeline.hset(keys.numbers, mapping=numbers)
 
 
-def _write_timed(unit: Unit, pipeline: Any, key: Key) -> None:
+def _write_timed(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
     """Keep who reads which store of matches, and have the timers look at those whose visibility changed."""
     looks: dict[str, dict[str, int]] = {}
     gone: dict[str, list[str]] = {}
@@ -161,23 +137,23 @@ def _write_timed(unit: Unit, pipeline: Any, key: Key) -> None:
             if unit.memberships[store] is None:
                 unread.add(store)
             else:
-                pipeline.srem(key("readers", store), name)
+                pipeline.srem(keys.readers(store), name)
             continue
         if name in unit.new_readers:
-            pipeline.sadd(key("readers", store), name)
+            pipeline.sadd(keys.readers(store), name)
             unit.joined.append((store, name))
         worth = before or destination.clause.even_if_empty or membership.timed.visibility[1:]
         if membership.seen and membership.seen != before and worth:
             looks.setdefault(destination.stream_id, {})[name] = 0
     if unread:
-        pipeline.unlink(*(key("readers", store) for store in unread))
+        pipeline.unlink(*(keys.readers(store) for store in unread))
     for stream_id, names in gone.items():
-        pipeline.zrem(key("timers", stream_id), *names)
+        pipeline.zrem(keys.timers(stream_id), *names)
     for stream_id, scores in looks.items():
-        pipeline.zadd(key("timers", stream_id), scores, nx=True)
+        pipeline.zadd(keys.timers(stream_id), scores, nx=True)
 
 
-def _write_listed(unit: Unit, pipeline: Any, key: Key) -> None:
+def _write_listed(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
     """Keep the names of timer-based CQs: with one score for all, Redis has them in order."""
     listed: dict[str, dict[str, int]] = {}
     unlisted: dict[str, list[str]] = {}
@@ -187,26 +163,35 @@ def _write_listed(unit: Unit, pipeline: Any, key: Key) -> None:
         else:
             unlisted.setdefault(one.subscriber, []).append(one.name)
     for subscriber, scores in listed.items():
-        pipeline.zadd(key("timed", subscriber), scores)
+        pipeline.zadd(keys.timed(subscriber), scores)
     for subscriber, names in unlisted.items():
-        pipeline.zrem(key("timed", subscriber), *names)
+        pipeline.zrem(keys.timed(subscriber), *names)
 
 
-def _write_parts(unit: Unit, pipeline: Any, key: Key) -> None:
+def _write_parts(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
     for (stream_id, part_id), part in unit.new_parts.items():
-        pipeline.hset(key(hash_of(part_id), stream_id), part_id, msgspec.json.encode(part))
-        pipeline.zrem(key("unused", stream_id), part_id)
+        pipeline.hset(shelf_of(keys, stream_id, part_id), part_id, msgspec.json.encode(part))
+        pipeline.zrem(keys.unused(stream_id), part_id)
     for stream_id, part_id in unit.changed_parts:
         if stream_id not in unit.streams:
             continue
         if count := unit.parts[stream_id].get(part_id):
-            pipeline.hset(key("parts", stream_id), part_id, count)
+            pipeline.hset(keys.parts(stream_id), part_id, count)
         else:
-            pipeline.hdel(key("parts", stream_id), part_id)
-            if hash_of(part_id):  # a batch that is replayed may still ask for the plan: `TableUpkeep` removes it later
-                pipeline.zadd(key("unused", stream_id), {part_id: unit.versions[stream_id] + 1})
+            pipeline.hdel(keys.parts(stream_id), part_id)
+            if shelf_of(keys, stream_id, part_id):
+                # A batch that is replayed may still ask for the plan: `TableUpkeep` removes it later.
+                pipeline.zadd(keys.unused(stream_id), {part_id: unit.versions[stream_id] + 1})
 
 
-def hash_of(part_id: str) -> str:
-    """Return the name of the hash in which a part is kept; none for a topic, which is counted only."""
-    return {"g_": "groups", "t_": "texts", "v_": ""}.get(part_id[:2], "selects")
+def shelf_of(keys: RedisKeys, stream_id: str, part_id: str) -> str | None:
+    """Return the hash in which a part is kept; None for a topic, which is counted only."""
+    match part_id[:2]:
+        case "g_":
+            return keys.groups(stream_id)
+        case "t_":
+            return keys.texts(stream_id)
+        case "v_":
+            return None
+        case _:
+            return keys.selects(stream_id)

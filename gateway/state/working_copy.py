@@ -7,28 +7,28 @@ touched, and whatever the caller wants written with them. There is one gateway, 
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from heapq import merge
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
+from gateway.state.connection import Connection
 from gateway.state.departures import Departures
+from gateway.state.evaluator_notes import EvaluatorNotes
 from gateway.state.names import Names
 from gateway.state.records import Destination, feed_of
-from gateway.state.stored_form import StoredCq, decode_cq, raw_id, unpack_cq, unpack_membership
+from gateway.state.stored_form import StoredCq, decode_cq, raw_id, unpack_cq, unpack_key, unpack_membership
 from gateway.state.unit import CqKey, Part, Unit
-from gateway.state.unit_writing import hash_of, write_unit
+from gateway.state.unit_writing import shelf_of, write_unit
 from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList
 from grouping.settings import Settings
 from grouping.statements.cq_text import WHOLE, TextTemplate
-from grouping.store.keys import RedisKeys
 from grouping.store.lease import Lease
-from grouping.store.redis_store import VERSIONS_MARK, StoreLost, connect, mapped
+from grouping.store.notes import EpochNote
+from grouping.store.redis_store import VERSIONS_MARK, StoreLost, mapped
 
 __all__ = ["WorkingCopy"]
 
@@ -60,85 +60,62 @@ class WorkingCopy(Unit):
             lease: What is written only while it is held; none where nobody else could write.
         """
         super().__init__()
-        self._settings = settings
-        self.keys = RedisKeys.of(settings)
-        self._lease = lease
-        self.redis = connect(settings)
+        self.connection = Connection(settings, lease)
+        """To Redis; for the room `state` alone."""
+        self._keys = self.connection.keys
+        self.evaluator = EvaluatorNotes(self.connection)
+        """What the evaluator tells."""
         self._known_parts: dict[tuple[str, str], Part] = {}
         self._known_gone: set[str] = set()
         self.secret = b""
         """What the tokens of members are keyed with; recovery sees to it that there is one."""
 
-    def key(self, *parts: str) -> str:
-        """Return a Redis key under the prefix."""
-        return ":".join((self.keys.start, *parts))
-
-    def transaction(self, client: Any = None) -> Any:
-        """Return a pipeline for what is written together, unless another gateway has taken over.
-
-        Args:
-            client: The connection that it is written on, where that is not the working copy's own.
-        """
-        client = client or self.redis
-        return client.pipeline(transaction=True) if self._lease is None else self._lease.transaction(client)
-
-    @contextmanager
-    def writing(self, client: Any = None) -> Iterator[Any]:
-        """Give such a pipeline, which is carried out at the end of the block.
-
-        Raises:
-            LeaseLost: Another gateway has taken over; nothing was written.
-            StoreUnavailable: Redis did not answer.
-        """
-        pipeline = self.transaction(client)
-        yield pipeline
-        with mapped():
-            pipeline.execute()
-
     def open(self) -> None:
         """Read what is kept in memory: streams, versions, how often plans are used."""
         self.listed.clear()
         self._known_gone.clear()
+        redis, keys = self.connection.redis, self._keys
         with mapped():
-            bodies = self.redis.hgetall(self.key("streams"))
-            versions = self.redis.hgetall(self.key("version"))
-            numbers = self.redis.hgetall(self.key("numbers"))
-            self.dedicated = {name.decode() for name in self.redis.smembers(self.key("dedicated"))}
-            leaving = self.redis.hgetall(self.key("leaving"))
+            bodies = redis.hgetall(keys.streams)
+            versions = redis.hgetall(keys.version)
+            numbers = redis.hgetall(keys.numbers)
+            self.dedicated = {name.decode() for name in redis.smembers(keys.dedicated)}
+            leaving = redis.hgetall(keys.leaving)
             self.leaving = {name.decode(): _decode_leaving(body) for name, body in leaving.items()}
             self.streams = {name.decode(): msgspec.json.decode(body, type=Stream) for name, body in bodies.items()}
             self.vacant = self._count_vacant()
             self.versions = {name.decode(): int(version) for name, version in versions.items() if name != VERSIONS_MARK}
             self.next_numbers = {name.decode(): int(number) for name, number in numbers.items()}
             for name in self.streams:
-                parts = self.redis.hgetall(self.key("parts", name))
+                parts = redis.hgetall(keys.parts(name))
                 self.parts[name] = {part.decode(): int(count) for part, count in parts.items()}
                 self.live_cqs[name] = sum(self.groups(name).values())
-                self.free_numbers[name] = [int(number) for number in self.redis.smembers(self.key("free", name))]
+                self.free_numbers[name] = list(map(int, redis.smembers(keys.free(name))))
         self.begin()
 
     def _count_vacant(self) -> Counter[str]:
         streams = {name: each.destination.stream_id for name, each in self.leaving.items()}
-        found = self.redis.hmget(self.key("destinations"), list(map(raw_id, streams))) if streams else ()
+        raw_ids = list(map(raw_id, streams))
+        found = self.connection.redis.hmget(self._keys.destinations, raw_ids) if streams else ()
         pairs = zip(streams.values(), found, strict=True)
         return Counter(stream_id for stream_id, body in pairs if body is None and stream_id in self.streams)
 
     def confirm(self, epoch: int, run_id: str) -> None:
         """Let evaluators read the tables, on this run of the server."""
         self.epoch = epoch
-        with self.writing() as pipeline:
-            pipeline.hset(self.key("version"), VERSIONS_MARK, epoch)
-            pipeline.set(self.key("epoch"), json.dumps({"epoch": epoch, "run_id": run_id}))
+        with self.connection.writing() as pipeline:
+            pipeline.hset(self._keys.version, VERSIONS_MARK, epoch)
+            pipeline.set(self._keys.epoch, EpochNote(epoch, run_id).pack())
 
     def wipe(self) -> None:
         """Forget everything but leases and the evaluator's own notes, to be filled anew from the catalog."""
-        kept = tuple(self.key(name).encode() for name in ("lease", "pins", "committed", "evaluator"))
-        with self.writing() as pipeline:
-            pipeline.unlink(self.key("epoch"))  # first: no batch may meet tables of which some are gone
+        kept = self._keys.kept_by_wipe
+        with self.connection.writing() as pipeline:
+            pipeline.unlink(self._keys.epoch)  # first: no batch may meet tables of which some are gone
         with mapped():
-            names = list(self.redis.scan_iter(match=self.key("*"), count=_WIPED_AT_ONCE))
+            names = list(self.connection.redis.scan_iter(match=self._keys.everything, count=_WIPED_AT_ONCE))
         for doomed in _chunks([name for name in names if not name.startswith(kept)]):
-            with self.writing() as pipeline:
+            with self.connection.writing() as pipeline:
                 pipeline.unlink(*doomed)
         self.streams, self.versions, self.parts, self.dedicated, self.leaving = {}, {}, {}, set(), {}
         self.next_numbers, self.free_numbers, self.vacant, self.live_cqs = {}, {}, Counter(), Counter()
@@ -153,9 +130,9 @@ class WorkingCopy(Unit):
             if key not in self.cqs:
                 by_subscriber.setdefault(key.subscriber, []).append(key)
         with mapped():
-            pipeline = self.redis.pipeline(transaction=False)
+            pipeline = self.connection.redis.pipeline(transaction=False)
             for subscriber, keys in by_subscriber.items():
-                pipeline.hmget(self.key("cqs", subscriber), [key.name for key in keys])
+                pipeline.hmget(self._keys.cqs(subscriber), [key.name for key in keys])
             answers = pipeline.execute() if by_subscriber else []
         found: dict[CqKey, StoredCq] = {}
         for keys, bodies in zip(by_subscriber.values(), answers, strict=True):
@@ -199,7 +176,7 @@ class WorkingCopy(Unit):
                 new.append(name)
         if new:
             with mapped():
-                bodies = self.redis.hmget(self.key(hash_of(new[0]), stream_id), new)
+                bodies = self.connection.redis.hmget(self._keys.texts(stream_id), new)
             for name, body in zip(new, bodies, strict=True):
                 found[name] = self._keep_part(stream_id, name, body, TextTemplate)
         return found
@@ -213,9 +190,23 @@ class WorkingCopy(Unit):
         if not new:
             return
         with mapped():
-            bodies = self.redis.hmget(self.key("destinations"), [raw_id(name) for name in new])
+            bodies = self.connection.redis.hmget(self._keys.destinations, [raw_id(name) for name in new])
         for name, body in zip(new, bodies, strict=True):
             self.memberships[name] = unpack_membership(name, body) if body is not None else None
+
+    def expiring(self, until_ms: int, start: int, most: int) -> list[CqKey]:
+        """Return CQs whose EXPIRE comes up to an instant, as Redis has them: the earliest first, from a place on."""
+        with mapped():
+            found = self.connection.redis.zrangebyscore(self._keys.expiries, "-inf", until_ms, start=start, num=most)
+        return [unpack_key(member) for member in found]
+
+    def kept_plans(self, stream_id: str, group_ids: Sequence[str]) -> set[str]:
+        """Return which of those groups' plans Redis has: it keeps them while a batch under way may ask for them."""
+        if not group_ids:
+            return set()
+        with mapped():
+            plans = self.connection.redis.hmget(self._keys.groups(stream_id), group_ids)
+        return {group_id for group_id, plan in zip(group_ids, plans, strict=True) if plan is not None}
 
     def plan(self, stream_id: str, group_id: str) -> GroupPlan:
         """Return the plan of a live group."""
@@ -233,7 +224,7 @@ class WorkingCopy(Unit):
         part = self._known_parts.get((stream_id, part_id))
         if part is None:
             with mapped():
-                body = self.redis.hget(self.key(hash_of(part_id), stream_id), part_id)
+                body = self.connection.redis.hget(shelf_of(self._keys, stream_id, part_id), part_id)
             part = self._keep_part(stream_id, part_id, body, kind)
         assert isinstance(part, kind)
         return part
@@ -251,7 +242,7 @@ class WorkingCopy(Unit):
         """Return how many CQs a subscriber has, changes of this unit included."""
         if subscriber not in self.subscribed_counts:
             with mapped():
-                self.subscribed_counts[subscriber] = int(self.redis.hlen(self.key("cqs", subscriber)))
+                self.subscribed_counts[subscriber] = int(self.connection.redis.hlen(self._keys.cqs(subscriber)))
             for key in self.changed_cqs:
                 if key.subscriber == subscriber:
                     self.subscribed_counts[subscriber] += (self.cqs[key] is not None) - (key in self.stored_cqs)
@@ -262,9 +253,8 @@ class WorkingCopy(Unit):
         names = self.listed.pop(subscriber, None)
         if names is None:
             with mapped():
-                found = {
-                    name.decode("utf-8", "surrogatepass") for name in self.redis.hkeys(self.key("cqs", subscriber))
-                }
+                fields = self.connection.redis.hkeys(self._keys.cqs(subscriber))
+            found = {name.decode("utf-8", "surrogatepass") for name in fields}
             for key in self.changed_cqs:
                 if key.subscriber == subscriber:
                     (found.discard if self.cqs[key] is None else found.add)(key.name)
@@ -284,16 +274,17 @@ class WorkingCopy(Unit):
     def _stored_timed(self, subscriber: str, after: str) -> Iterator[str]:
         """Yield what Redis lists, in its order, some hundred being read at a time."""
         place = b"(" + after.encode("utf-8", "surrogatepass") if after else b"-"
+        key = self._keys.timed(subscriber)
         while True:
             with mapped():
-                some = self.redis.zrangebylex(self.key("timed", subscriber), place, "+", start=0, num=_AT_ONCE)
+                some = self.connection.redis.zrangebylex(key, place, "+", start=0, num=_AT_ONCE)
             yield from (name.decode("utf-8", "surrogatepass") for name in some)
             if len(some) < _AT_ONCE:
                 return
             place = b"(" + some[-1]
 
-    def commit(self, also: Mapping[str, bytes | str | int]) -> str:
-        """Write the unit and further keys (under the prefix) in one transaction, and begin the next unit.
+    def commit(self, journal: bytes = b"") -> str:
+        """Write the unit, and its journal if it has one, in one transaction, and begin the next unit.
 
         Returns:
             The run id of the server that took it, for the caller to compare: one that was restarted since the unit was
@@ -303,10 +294,10 @@ class WorkingCopy(Unit):
             LeaseLost: Another gateway has taken over; nothing was written.
             StoreUnavailable: Redis did not answer.
         """
-        pipeline = self.transaction()
-        write_unit(self, pipeline, self.key)
-        for name, value in also.items():
-            pipeline.set(self.key(name), value)
+        pipeline = self.connection.transaction()
+        write_unit(self, pipeline, self._keys)
+        if journal:
+            pipeline.set(self._keys.journal, journal)
         pipeline.info("server")
         with mapped():
             run_id = pipeline.execute()[-1]["run_id"]

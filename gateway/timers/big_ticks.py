@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from gateway.kafka import Outgoing
+from gateway.state.timer_state import TimerState
 from gateway.timers.cuts import Cut
 from gateway.timers.deliver import Delivery
 from gateway.timers.digest_orders import OrderDesk
 from gateway.timers.open_cuts import OpenCuts
 from gateway.timers.order_log import OrderLog
-from gateway.timers.state import TimerState
 from grouping.digests.cursor import Cursor
 from grouping.digests.jobs import DigestJobs, Job
 from grouping.digests.orders import Answer, DigestOutcome, Order, carry_out, ordered_parts

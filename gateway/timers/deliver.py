@@ -15,9 +15,9 @@ from gateway.kafka import Outgoing
 from gateway.metrics import DIGESTS, LATE_MATCHES, REPEATED_MATCHES
 from gateway.state.commit import Commits
 from gateway.state.records import Destination
+from gateway.state.timer_state import WatermarkNote
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.cuts import Cut, Named
-from gateway.timers.state import WatermarkNote
 from gateway.topics.positions import topic_of
 from grouping.digests.cursor import Cursor
 from grouping.digests.digest import Digest, Frame, column_type, digest_parts

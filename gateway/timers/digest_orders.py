@@ -8,6 +8,7 @@ import msgspec
 
 from gateway.metrics import TICK_SECONDS
 from gateway.state.records import Membership
+from gateway.state.timer_state import TimerState
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.deliver import source_of
 from gateway.timers.firing import CHUNK, DueDestination, TickRun
@@ -16,7 +17,6 @@ from gateway.timers.pending_index import store_key
 from gateway.timers.probes import Probes
 from gateway.timers.retention import Retention
 from gateway.timers.schedule import digest_from, following_tick, last_tick
-from gateway.timers.state import TimerState
 from gateway.topics.positions import topic_of
 from grouping.digests.cursor import Cursor
 from grouping.digests.digest import column_type

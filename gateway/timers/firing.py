@@ -9,8 +9,9 @@ from typing import NamedTuple
 import msgspec
 
 from gateway.metrics import REPEATED_MATCHES, TICK_SECONDS
-from gateway.state.records import Destination, EndNotice, Membership
-from gateway.timers.cuts import Cut, Named, incarnation_of
+from gateway.state.records import Destination, EndNotice, Membership, incarnation_of
+from gateway.state.timer_state import TimerState
+from gateway.timers.cuts import Cut, Named
 from gateway.timers.deliver import Delivery, DueDigest
 from gateway.timers.intake import Intake
 from gateway.timers.open_cuts import OpenCuts
@@ -18,7 +19,6 @@ from gateway.timers.pending_index import store_key
 from gateway.timers.probes import Probes
 from gateway.timers.retention import Retention
 from gateway.timers.schedule import digest_from, following_tick, is_tick, last_tick, may_fire, run_of, tick_to_fire
-from gateway.timers.state import TimerState
 from grouping.digests.cursor import Cursor, Offsets, moved, visibility_since
 from grouping.digests.digest import Digest
 from grouping.digests.gather import DigestMatches, DigestQuestion, gather

@@ -12,13 +12,12 @@ from functools import partial
 from itertools import islice
 
 from gateway.kafka import LogReader, TailReader, Topics
-from gateway.state.records import PENDING_PARTITIONS
+from gateway.state.records import PENDING_PARTITIONS, incarnation_of
+from gateway.state.timer_state import TimerState
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.checkpoints import Checkpoints
-from gateway.timers.cuts import incarnation_of
 from gateway.timers.pending_index import PendingIndex, store_key
 from gateway.timers.schedule import tick_after
-from gateway.timers.state import TimerState
 from grouping.digests.cursor import Cursor
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog

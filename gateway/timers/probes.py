@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from gateway.kafka import Topics
 from gateway.metrics import LATE_TICKS
-from gateway.state.committed import committed_notes
 from gateway.state.records import PENDING_PARTITIONS
+from gateway.state.timer_state import TimerState, WatermarkNote
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.schedule import MissedTicks, Run
-from gateway.timers.state import TimerState, WatermarkNote
 from gateway.timers.watermark import Watermark
 from grouping.model.catalog import Stream
 from grouping.settings import Settings
+from grouping.store.notes import CommittedNote
 
 __all__ = ["Probes"]
 
@@ -30,14 +29,6 @@ _ABSENT_MS = 10_000
 """Who did not look for so long was away (suspended, or its clock was set): the ticks since are missed ones."""
 _TURNED_MS = 2_000
 """A clock that lies so far behind the watermark was turned back; less is waited for."""
-
-
-class _CommittedBatch(NamedTuple):
-    """The last micro-batch that the evaluator has committed."""
-
-    offsets: dict[str, int]
-    table: tuple[int, int] | None
-    """Epoch and version of the constant tables that it was pinned to, where that is known."""
 
 
 class Probes:
@@ -56,7 +47,7 @@ class Probes:
         self._watermarks: dict[str, Watermark] = {}
         self._missed: dict[str, MissedTicks] = {}
         self._due: dict[str, int] = {}
-        self._candidate: tuple[dict[str, _CommittedBatch], dict[int, int]] | None = None
+        self._candidate: tuple[dict[str, CommittedNote], dict[int, int]] | None = None
         self._floors: dict[str, tuple[int, int]] = {}
         self._probed_ms = 0
         self._partitions: dict[str, int] = {}
@@ -103,7 +94,7 @@ class Probes:
 
     def _probe(self, now_ms: int) -> None:
         streams = list(self._working.streams.values())
-        committed = self._committed([stream.stream_id for stream in streams])
+        committed = self._working.evaluator.committed([stream.stream_id for stream in streams])
         own = [(self._log, number) for number in range(PENDING_PARTITIONS)]
         places = own + list({(stream.topic, int(number)) for stream in streams for number in stream.start_offsets})
         ends = self._topics.known_ends(places)
@@ -160,10 +151,6 @@ class Probes:
         """Return the times ahead in which ticks have fired by a clock that was turned back since."""
         known = self._watermarks.get(stream_id)
         return () if known is None else known.runs
-
-    def _committed(self, stream_ids: list[str]) -> dict[str, _CommittedBatch]:
-        notes = committed_notes(self._working, stream_ids)
-        return {name: _CommittedBatch(note.offsets, note.table) for name, note in notes.items()}
 
     def floor(self, stream_id: str) -> tuple[int, int] | None:
         """Return an epoch and version of a stream's tables that all matches met which are not taken in yet.

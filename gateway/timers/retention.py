@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from gateway.kafka import Topics
-from gateway.state.records import Destination, Membership
-from gateway.timers.cuts import incarnation_of
+from gateway.state.records import Destination, Membership, incarnation_of
+from gateway.state.timer_state import TimerState
 from gateway.timers.intake import Intake
 from gateway.timers.pending_index import store_key
-from gateway.timers.state import TimerState
 from grouping.digests.cursor import Cursor
 from grouping.settings import Settings
 

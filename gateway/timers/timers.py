@@ -13,6 +13,7 @@ from gateway.kafka import LogReader, Topics
 from gateway.registry.grid import next_tick
 from gateway.state.commit import Commits
 from gateway.state.records import Destination, EndNotice
+from gateway.state.timer_state import TimerState, WatermarkNote
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.big_ticks import BigTicks
 from gateway.timers.checkpoints import Checkpoints
@@ -25,7 +26,6 @@ from gateway.timers.open_cuts import OpenCuts
 from gateway.timers.order_log import OrderLog
 from gateway.timers.probes import Probes
 from gateway.timers.retention import Retention
-from gateway.timers.state import TimerState, WatermarkNote
 from grouping.digests.cursor import Cursor
 from grouping.settings import Settings
 from grouping.store.record_keys import TickKey

@@ -13,12 +13,10 @@ from collections.abc import Iterator
 import msgspec
 
 from gateway.kafka import Outgoing, TopicForm, Topics
-from gateway.state.committed import committed_notes
 from gateway.state.unit import virtual_groups
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Stream
 from grouping.settings import Settings
-from grouping.store.notes import CommittedNote
 
 __all__ = ["SourceWatch", "seen"]
 
@@ -69,8 +67,7 @@ class SourceWatch:
 
     def _events_deleted(self, old: Stream) -> Iterator[Outgoing]:
         """Yield a dead letter for each partition of a topic that is gone, from where it was not evaluated."""
-        note = committed_notes(self._working, [old.stream_id]).get(old.stream_id, CommittedNote())
-        reached = old.evaluated(note.offsets)
+        (reached,) = self._working.evaluator.evaluated([old])
         for partition, position in reached.items():
             first = position - old.base
             detail = f"The topic was deleted and made again: its events from offset {first} on, if any, are lost."

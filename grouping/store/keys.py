@@ -256,7 +256,7 @@ class RedisKeys:
 
     @property
     def watermarks(self) -> str:
-        """Hash of stream ids to `WatermarkNote` (gateway/timers/state.py)."""
+        """Hash of stream ids to `WatermarkNote` (gateway/state/timer_state.py)."""
         return f"{self.start}:settled-ticks"
 
     # -- all of a kind -------------------------------------------------------------------------------------------------

@@ -189,7 +189,7 @@ def _expire(count: int) -> list[Figure]:
             idle = 0 if desk.look_after() else idle + 1
             longest = max(longest, time.monotonic() - step)
             desk.now_ms += 100
-        left = desk.working.redis.hlen(desk.working.keys.cqs("bench"))
+        left = desk.working.connection.redis.hlen(desk.working.connection.keys.cqs("bench"))
         return [
             Figure("all expire at once, gone in", time.monotonic() - started, "s", "< 60"),
             Figure("gateway's CPU a CQ that expires", (time.process_time() - spent) / count * 1e6, "µs"),

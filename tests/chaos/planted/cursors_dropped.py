@@ -13,7 +13,7 @@ __all__ = ["plant"]
 
 def plant() -> None:
     """Plant it."""
-    when_imported("gateway.timers.state", _change)
+    when_imported("gateway.state.timer_state", _change)
 
 
 def _change(state: ModuleType) -> None:

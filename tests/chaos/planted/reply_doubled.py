@@ -18,7 +18,7 @@ def plant() -> None:
 
 def _keep_pending(commit: ModuleType) -> None:
     def pending(self: Any) -> tuple[int, Any]:
-        body = self._working.redis.get(self._working.keys.journal)
+        body = self._working.connection.redis.get(self._working.connection.keys.journal)
         journal = None if body is None else commit.Journal.unpack(body)
         return (journal.number if journal else 0), journal
 

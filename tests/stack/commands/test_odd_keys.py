@@ -18,7 +18,7 @@ def test_a_name_with_a_nul_expires(ground: Ground) -> None:
     desk.put([("a\0b", 0, TriggerSpec()), ("plain", 1, TriggerSpec())], _EXPIRE)
     desk.now_ms = _EXPIRE
     let_pass(desk, 1000)
-    assert 0 == desk.working.redis.hlen(desk.working.keys.cqs("bench"))
+    assert 0 == desk.working.connection.redis.hlen(desk.working.connection.keys.cqs("bench"))
 
 
 def test_an_earlier_versions_expiries_are_made_anew(ground: Ground) -> None:
@@ -27,12 +27,12 @@ def test_an_earlier_versions_expiries_are_made_anew(ground: Ground) -> None:
     desk.put([("a\0b", 0, TriggerSpec()), ("plain", 1, TriggerSpec())], _EXPIRE)
     while desk.look_after():
         pass  # until all of it is on Kafka, and how far is noted
-    redis, key = desk.working.redis, desk.working.key
-    position = json.loads(redis.get(key("position")))
-    redis.set(key("position"), json.dumps(position | {"format": 2}))
-    redis.delete(key("expiries"))
-    redis.zadd(key("expiries"), {"bench\0a\0b": _EXPIRE, "bench\0plain": _EXPIRE})
+    redis, keys = desk.working.connection.redis, desk.working.connection.keys
+    position = json.loads(redis.get(keys.position))
+    redis.set(keys.position, json.dumps(position | {"format": 2}))
+    redis.delete(keys.expiries)
+    redis.zadd(keys.expiries, {"bench\0a\0b": _EXPIRE, "bench\0plain": _EXPIRE})
     desk.recover()
     desk.now_ms = _EXPIRE
     let_pass(desk, 1000)
-    assert [0, 0] == [redis.hlen(key("cqs", "bench")), redis.zcard(key("expiries"))]
+    assert [0, 0] == [redis.hlen(keys.cqs("bench")), redis.zcard(keys.expiries)]

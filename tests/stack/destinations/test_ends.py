@@ -24,15 +24,15 @@ def test_redis_is_wiped_between_expire_and_the_ends(ground: Ground) -> None:
     trigger = TriggerSpec()
     desk.create([trigger] * _CQS, _EXPIRE)
     desk.now_ms = _EXPIRE
-    redis, cqs = desk.working.redis, desk.working.keys.cqs("bench")
+    redis, cqs = desk.working.connection.redis, desk.working.connection.keys.cqs("bench")
     while redis.hlen(cqs):
         let_pass(desk, 100)
-    redis.delete(*redis.keys(desk.working.keys.everything))
+    redis.delete(*redis.keys(desk.working.connection.keys.everything))
     desk.recover()
     let_pass(desk, 3000)
     names = [desk.destination(number, trigger).destination_id for number in range(_CQS)]
     assert {f"{name}/end/{_EXPIRE}" for name in names} == written(desk).keys()
-    assert [0, 0] == [redis.hlen(cqs), redis.hlen(desk.working.keys.ends)]
+    assert [0, 0] == [redis.hlen(cqs), redis.hlen(desk.working.connection.keys.ends)]
 
 
 def test_each_life_ends_however_far_the_evaluator_is_behind(ground: Ground) -> None:
@@ -59,8 +59,8 @@ def test_each_life_ends_however_far_the_evaluator_is_behind(ground: Ground) -> N
         assert [f"{destination.destination_id}/end/{at}" for at in ended[:count]] == list(written(desk))
     assert [] == _bounds(desk)
     assert Audit(desk.working).whole()
-    assert 0 == desk.working.redis.hlen(desk.working.keys.leaving)
-    assert 0 == desk.working.redis.hlen(desk.working.keys.ends)
+    assert 0 == desk.working.connection.redis.hlen(desk.working.connection.keys.leaving)
+    assert 0 == desk.working.connection.redis.hlen(desk.working.connection.keys.ends)
 
 
 def _bounds(desk: Desk) -> list[tuple[int, ...]]:
@@ -87,7 +87,7 @@ def test_who_shared_and_expires_together_is_told_by_the_end(ground: Ground) -> N
     leaves = [name for name in found if name.startswith(shared)]
     assert {f"{shared}/leave/{found[name]['member']}" for name in leaves} == set(leaves)
     assert _CQS == len(leaves)
-    assert 0 == desk.working.redis.hlen(desk.working.keys.ends)
+    assert 0 == desk.working.connection.redis.hlen(desk.working.connection.keys.ends)
 
 
 class _DedicatedDesk(Desk):

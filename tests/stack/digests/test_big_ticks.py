@@ -225,7 +225,9 @@ def test_a_gateway_that_dies_goes_on_where_it_was(
             with pytest.raises(OperationalError, match="dies here"):
                 let_pass(desk, 2000)
     if wiped:
-        desk.working.redis.delete(*desk.working.redis.keys(desk.working.keys.everything))
+        desk.working.connection.redis.delete(
+            *desk.working.connection.redis.keys(desk.working.connection.keys.everything)
+        )
         evaluator.lead()
     desk.recover()
     let_pass(desk, 2000)
@@ -252,4 +254,4 @@ def test_an_end_waits_for_the_job(desk: Desk, evaluator: _Evaluator) -> None:
     let_pass(desk, 5000)
     name = desk.destination(3, _HOURLY).destination_id
     assert [one.split("/")[1] for one in _results(desk) if one.startswith(name)] == [str(NOW + HOUR), "end"]
-    assert not desk.working.redis.hexists(desk.working.keys.cursors, f"{name}/{NOW}")
+    assert not desk.working.connection.redis.hexists(desk.working.connection.keys.cursors, f"{name}/{NOW}")

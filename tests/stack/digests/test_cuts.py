@@ -163,7 +163,9 @@ def test_a_start_reads_the_log_behind_the_checkpoints_only(
     monkeypatch.setattr(checkpoints, "_TAIL_BYTES", 1 << 30)
     take_in(desk, stores, NOW + 2)
     if wiped:
-        desk.working.redis.delete(*desk.working.redis.keys(desk.working.keys.everything))
+        desk.working.connection.redis.delete(
+            *desk.working.connection.redis.keys(desk.working.connection.keys.everything)
+        )
     desk.recover()
     topic = desk.settings.topics.pending
     ends = desk.topics.ends([(topic, number) for number in desk.timers.reached])
@@ -179,13 +181,13 @@ def test_a_destination_with_nothing_new_is_not_looked_at(ground: Ground) -> None
     """Only those for which something waits are armed; ticks of the others cost nothing, whatever their number."""
     desk = Desk(ground.settings, NOW)
     desk.create([_HOURLY] * _CQS)
-    armed = desk.working.keys.timers("s_bench")
+    armed = desk.working.connection.keys.timers("s_bench")
     take_in(desk, desk.stores([3], _HOURLY), NOW + 1)
-    assert desk.working.redis.zcard(armed) == 1
+    assert desk.working.connection.redis.zcard(armed) == 1
     desk.now_ms = NOW + HOUR
     let_pass(desk, 2000)
     assert len(digests(desk)) == 1
-    assert desk.working.redis.zcard(armed) == 0
+    assert desk.working.connection.redis.zcard(armed) == 0
 
 
 def test_a_tick_waits_for_the_evaluator_so_long_and_no_longer(ground: Ground) -> None:

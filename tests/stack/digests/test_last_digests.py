@@ -29,7 +29,7 @@ def test_timer_classes_that_end_together_each_get_their_last_digest(ground: Grou
     ids = [desk.destination(1, trigger).destination_id for trigger in (_HOURLY, _DAILY)]
     assert _counts(digests(desk)) == {(name, 30): 1 for name in ids}
     assert {f"{name}/end/{_EXPIRE}" for name in ids} <= written(desk).keys()
-    assert desk.working.redis.hlen(desk.working.keys.ends) == 0
+    assert desk.working.connection.redis.hlen(desk.working.connection.keys.ends) == 0
 
 
 def test_a_life_begun_before_the_last_digest_of_the_one_before(ground: Ground) -> None:
@@ -38,8 +38,8 @@ def test_a_life_begun_before_the_last_digest_of_the_one_before(ground: Ground) -
     desk.put([("first", 1, _HOURLY)], _EXPIRE)
     stores = desk.stores([1], _HOURLY)
     take_in(desk, stores, NOW + 1)
-    pins = desk.working.keys.pins("s_bench")
-    desk.working.redis.hset(pins, "7", f"{desk.epoch}:{desk.working.versions['s_bench']}")
+    pins = desk.working.connection.keys.pins("s_bench")
+    desk.working.connection.redis.hset(pins, "7", f"{desk.epoch}:{desk.working.versions['s_bench']}")
     desk.now_ms = _EXPIRE
     let_pass(desk, 2000)
     assert not written(desk)
@@ -47,7 +47,7 @@ def test_a_life_begun_before_the_last_digest_of_the_one_before(ground: Ground) -
     take_in(desk, stores, desk.now_ms)
     desk.now_ms = NOW + HOUR
     let_pass(desk, 2000)
-    desk.working.redis.delete(pins)
+    desk.working.connection.redis.delete(pins)
     let_pass(desk, 2000)
     desk.now_ms = NOW + 2 * HOUR
     let_pass(desk, 2000)
@@ -59,23 +59,23 @@ def test_a_life_begun_before_the_last_digest_of_the_one_before(ground: Ground) -
 def test_lives_that_end_before_the_last_digest_of_the_first(ground: Ground) -> None:
     """Each of them gets its own matches in a last digest, then its end, in the order of the lives."""
     desk = Desk(ground.settings, NOW)
-    stores, pins = desk.stores([1], _HOURLY), desk.working.keys.pins("s_bench")
+    stores, pins = desk.stores([1], _HOURLY), desk.working.connection.keys.pins("s_bench")
     ended = []
     for incarnation in range(3):
         ended.append(desk.now_ms + 60_000)
         desk.put([(f"life{incarnation}", 1, _HOURLY)], ended[-1])
         take_in(desk, stores * (incarnation + 1), desk.now_ms)
         if not incarnation:
-            desk.working.redis.hset(pins, "7", f"{desk.epoch}:{desk.working.versions['s_bench']}")
+            desk.working.connection.redis.hset(pins, "7", f"{desk.epoch}:{desk.working.versions['s_bench']}")
         desk.now_ms = ended[-1]
         let_pass(desk, 2000)
     assert not written(desk)
-    desk.working.redis.delete(pins)
+    desk.working.connection.redis.delete(pins)
     let_pass(desk, 5000)
     name, found = desk.destination(1, _HOURLY).destination_id, written(desk)
     assert [one for at in ended for one in (f"{name}/{at}/1", f"{name}/end/{at}")] == list(found)
     assert [1, 2, 3] == [found[f"{name}/{at}/1"]["count"] for at in ended]
-    assert desk.working.redis.hlen(desk.working.keys.ends) == 0
+    assert desk.working.connection.redis.hlen(desk.working.connection.keys.ends) == 0
 
 
 def test_who_leaves_to_others_is_told_after_what_was_pending(ground: Ground) -> None:
@@ -143,6 +143,6 @@ def test_a_history_is_no_longer_than_what_is_pending(ground: Ground) -> None:
     let_pass(desk, 2000)
     assert _counts(digests(desk)) == {(name, 60): 2}
     assert len(desk.visibility(name)) == 1
-    desk.working.redis.delete(*desk.working.redis.keys(desk.working.keys.everything))
+    desk.working.connection.redis.delete(*desk.working.connection.redis.keys(desk.working.connection.keys.everything))
     desk.recover()
     assert len(desk.visibility(name)) == 1

@@ -51,7 +51,7 @@ def working(settings: Settings) -> WorkingCopy:
     working = WorkingCopy(settings)
     working.open()
     working.add_stream(_STREAM)
-    working.commit({})
+    working.commit()
     return working
 
 
@@ -134,7 +134,7 @@ def test_what_workers_have_seen_counts_once(settings: Settings, working: Working
     destination = Destination(cq.destination_id, "s_1", "g_bound", "s00", '["DOUBLE",1.0]', "shared", 0)
     working.load([CqKey("alice", "a")], [destination])
     working.put(CqKey("alice", "a"), cq, destination, _BOUND, _SELECT)
-    working.commit({})
+    working.commit()
     _tell(settings, working, g_bound=20.0)
     assert 80 == _admitted(admission, _BOUND, [-1.0] * 200, 20_000)
 
@@ -159,7 +159,7 @@ def test_a_residual_over_its_budget_is_refused(settings: Settings, working: Work
         working.put(
             CqKey("alice", str(number)), Cq(str(number), CqText.cut(""), name, 0, 0), destination, _LIKE, _SELECT
         )
-    working.commit({})
+    working.commit()
     for mode in ("shared", "virtual"):
         with pytest.raises(InputError, match="too expensive") as caught:
             admission.check(*_asked(_LIKE, "%", mode), 10_000)
@@ -204,5 +204,5 @@ def test_statistics_go_with_their_stream(settings: Settings, working: WorkingCop
     """Nothing of a dropped stream is left."""
     _tell(settings, working)
     working.remove_stream("s_1")
-    working.commit({})
-    assert [] == working.redis.keys(working.keys.statistics("*"))
+    working.commit()
+    assert [] == working.connection.redis.keys(working.connection.keys.statistics("*"))

@@ -28,7 +28,7 @@ def _opened(settings: Settings) -> WorkingCopy:
     working = WorkingCopy(settings)
     working.open()
     working.add_stream(Stream("s_1", "quotes", (), "quotes", "json", {"0": 0}, ""))
-    working.commit({})
+    working.commit()
     return working
 
 
@@ -36,13 +36,13 @@ def test_a_block_is_saved_at_a_time_and_all_when_asked(settings: Settings) -> No
     """Each call writes one block of those that changed, in turns; the next gateway goes on with what was saved."""
     working = _opened(settings)
     counts, store = MatchCounts(working), TableStore(settings)
-    key = working.keys.match_totals("s_1")
+    key = working.connection.keys.match_totals("s_1")
     store.count_matches("s_1", MatchTally.of(np.array([7, 70_000, 150_000, 7, 7, 150_000]), 1000))
     counts.step()
     saved = []
     for _ in range(4):
         counts.save()
-        saved.append(sorted(working.redis.hkeys(key)))
+        saved.append(sorted(working.connection.redis.hkeys(key)))
         store.count_matches("s_1", MatchTally.of(np.array([7]), 2000))
         counts.step()
     assert [[b"0"], [b"0", b"1"], [b"0", b"1", b"2"], [b"0", b"1", b"2"]] == saved
@@ -62,7 +62,7 @@ def test_what_waits_for_the_gateway_is_bounded(settings: Settings) -> None:
     working, store = _opened(settings), TableStore(settings)
     for task in range(1000):
         store.count_matches("s_1", MatchTally.of(np.array([task % 10, task % 10, 50, 200_000 + task]), task))
-    assert 70 >= working.redis.llen(working.keys.matches("s_1"))
+    assert 70 >= working.connection.redis.llen(working.connection.keys.matches("s_1"))
     counts = MatchCounts(working)
     counts.step()
     assert [(200, 993), (1000, 999), (1, 7)] == [counts.of("s_1", number) for number in (3, 50, 200_007)]

@@ -9,8 +9,8 @@ import pytest
 
 from gateway.service import _refuse_eviction
 from gateway.state.command_ids import CommandIds
+from gateway.state.timer_state import TimerState
 from gateway.state.working_copy import WorkingCopy
-from gateway.timers.state import TimerState
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.store.lease import Lease, LeaseLost
@@ -32,14 +32,14 @@ def test_a_gateway_that_was_asleep_writes_nothing(ground: Ground) -> None:
     working = WorkingCopy(settings, first)
     working.open()
     working.add_stream(_stream(1))
-    working.commit({"journal": b"1"})
-    working.redis.delete(working.keys.lease("gateway"))  # as it lapses
-    working.commit({"journal": b"2"})  # nobody else has written
+    working.commit(b"1")
+    working.connection.redis.delete(working.connection.keys.lease("gateway"))  # as it lapses
+    working.commit(b"2")  # nobody else has written
     assert second.acquire() and not first.acquire()
     working.add_stream(_stream(2))
     before = RedisCopy.of(settings)
     writes: list[Callable[[], object]] = [
-        lambda: working.commit({"journal": b"3"}),
+        lambda: working.commit(b"3"),
         lambda: CommandIds(settings, working).settle({b"a command id": (0, 1)}, {"position": "1"}, NOW),
         lambda: TimerState(working).note_position(7),
         lambda: TimerState(working).arm("s_1", {"d_1": 5}),
@@ -52,7 +52,7 @@ def test_a_gateway_that_was_asleep_writes_nothing(ground: Ground) -> None:
     other = WorkingCopy(settings, second)
     other.open()
     other.add_stream(_stream(3))
-    other.commit({})
+    other.commit()
     assert {"s_1", "s_3"} == set(other.streams)
 
 
@@ -62,13 +62,13 @@ def test_a_redis_that_lost_the_lease_is_written_to_again(ground: Ground) -> None
     assert lease.acquire()
     working = WorkingCopy(ground.settings, lease)
     working.open()
-    for name in working.redis.keys(working.keys.everything):
-        working.redis.delete(name)
+    for name in working.connection.redis.keys(working.connection.keys.everything):
+        working.connection.redis.delete(name)
     with pytest.raises(LeaseLost):
-        working.commit({"journal": b"1"})
+        working.commit(b"1")
     assert lease.acquire()
-    working.commit({"journal": b"2"})
-    assert b"2" == working.redis.get(working.keys.journal)
+    working.commit(b"2")
+    assert b"2" == working.connection.redis.get(working.connection.keys.journal)
 
 
 def test_a_fault_in_a_transaction_is_raised(ground: Ground) -> None:
@@ -76,11 +76,11 @@ def test_a_fault_in_a_transaction_is_raised(ground: Ground) -> None:
     lease = Lease(ground.settings, "gateway")
     assert lease.acquire()
     working = WorkingCopy(ground.settings, lease)
-    working.redis.set("text", "x")
+    working.connection.redis.set("text", "x")
     for faulty in (("HSET", "text", "a", "b"), ("NO SUCH COMMAND",)):
-        with pytest.raises(OperationalError), working.writing() as pipeline:
+        with pytest.raises(OperationalError), working.connection.writing() as pipeline:
             pipeline.execute_command(*faulty)
-    assert b"x" == working.redis.get("text")
+    assert b"x" == working.connection.redis.get("text")
 
 
 def test_a_redis_that_drops_keys_is_refused(ground: Ground) -> None:

@@ -77,10 +77,11 @@ class _Office:
 
     def state(self) -> dict[str, Any]:
         """Return what Redis holds of CQs, destinations and ends, versions and numbers aside."""
-        working, key = self.desk.working, self.desk.working.key
-        cqs = {name.decode(): decode_cq(body) for name, body in working.redis.hgetall(key("cqs", "bench")).items()}
+        working, connection = self.desk.working, self.desk.working.connection
+        redis, keys = connection.redis, connection.keys
+        cqs = {name.decode(): decode_cq(body) for name, body in redis.hgetall(keys.cqs("bench")).items()}
         rows = TableUpkeep(self.settings, working).distinct_rows("s_bench")
-        memberships = working.redis.hkeys(key("destinations"))
+        memberships = redis.hkeys(keys.destinations)
         return {"cqs": cqs, "rows": rows, "holders": sorted(memberships), "parts": working.parts}
 
     def check(self) -> None:
@@ -181,7 +182,7 @@ def test_a_redis_of_an_earlier_life(ground: Ground) -> None:
     office.recover()
     office.create("new", 2)
     first.put_back(office.settings, other_run=True)
-    own, key = office.desk.working.redis, office.desk.working.keys.cqs("bench")
+    own, key = office.desk.working.connection.redis, office.desk.working.connection.keys.cqs("bench")
     own.hset(key, "nobody", own.hget(key, "kept"))
     office.recover()
     office.check()
@@ -198,7 +199,9 @@ def test_kafka_forgets_how_far_commands_were_read(ground: Ground) -> None:
         admin = AdminClient({"bootstrap.servers": office.settings.kafka.bootstrap})
         admin.delete_consumer_groups([group])[group].result()
         if lost:
-            office.desk.working.redis.delete(*office.desk.working.redis.keys(office.desk.working.keys.everything))
+            office.desk.working.connection.redis.delete(
+                *office.desk.working.connection.redis.keys(office.desk.working.connection.keys.everything)
+            )
         office.recover()
         assert [] == office.desk._commits._consumer.read(100, 1.0)
         office.send("DESCRIBE CQ q0")
@@ -215,7 +218,9 @@ def test_what_is_not_remembered_stays_so(ground: Ground, monkeypatch: pytest.Mon
     office.send("DESCRIBE CQ a", "refused", subscriber="mallory")
     office.send("DESCRIBE CQ none", "first")
     office.create("none", 2)
-    office.desk.working.redis.delete(*office.desk.working.redis.keys(office.desk.working.keys.everything))
+    office.desk.working.connection.redis.delete(
+        *office.desk.working.connection.redis.keys(office.desk.working.connection.keys.everything)
+    )
     office.recover()
     for command_id in ("tried anew", "refused"):
         office.send("DESCRIBE CQ a", command_id)
@@ -237,21 +242,21 @@ def test_what_cannot_be_read(ground: Ground) -> None:
     office = _Office(ground)
     office.create("a", 1)
     working = office.desk.working
-    working.redis.hset(working.keys.cqs("bench"), "a", b"of another form")
+    working.connection.redis.hset(working.connection.keys.cqs("bench"), "a", b"of another form")
     office.desk._recovery.doubt()
     office.recover()
     office.check()
-    working.redis.set(working.keys.epoch, b"of another form")
+    working.connection.redis.set(working.connection.keys.epoch, b"of another form")
     office.recover()
     office.check()
-    position = json.loads(working.redis.get(working.keys.position))
-    working.redis.set(working.keys.position, json.dumps({**position, "format": 99}))
+    position = json.loads(working.connection.redis.get(working.connection.keys.position))
+    working.connection.redis.set(working.connection.keys.position, json.dumps({**position, "format": 99}))
     with pytest.raises(CatalogUnreadable, match="format 99"):
         office.recover()
-    assert 1 == working.redis.exists(working.keys.cqs("bench"))
+    assert 1 == working.connection.redis.exists(working.connection.keys.cqs("bench"))
     office._producer.produce(office.settings.topics.catalog, b'{"number": 1}', b"commit", 0)
     office._producer.flush()
-    working.redis.set(working.keys.position, json.dumps(position))
+    working.connection.redis.set(working.connection.keys.position, json.dumps(position))
     with pytest.raises(CatalogUnreadable, match="cannot read"):
         office.recover()
 
@@ -260,13 +265,13 @@ def test_no_batch_meets_tables_that_are_wiped(ground: Ground, monkeypatch: pytes
     """When the first of the tables goes, no epoch is confirmed any more."""
     office = _Office(ground)
     working, store, seen = office.desk.working, TableStore(office.settings), []
-    transaction = working.transaction
+    transaction = working.connection.transaction
 
     def noting(*client: object) -> object:
         seen.append(store.epoch())
         return transaction(*client)
 
-    monkeypatch.setattr(working, "transaction", noting)
+    monkeypatch.setattr(working.connection, "transaction", noting)
     working.wipe()
     assert seen[0] is not None
     assert {None} == set(seen[1:])

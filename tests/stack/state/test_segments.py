@@ -44,9 +44,9 @@ class _Tables:
         self.settings = servers.settings.model_copy(update={"prefix": prefix})
         self.working = WorkingCopy(self.settings)
         self.working.open()
-        self.working.confirm(1, self.working.redis.info("server")["run_id"])
+        self.working.confirm(1, self.working.connection.redis.info("server")["run_id"])
         self.working.add_stream(_STREAM)
-        self.working.commit({})
+        self.working.commit()
         self.store = TableStore(self.settings)
         self._upkeep = TableUpkeep(self.settings, self.working)
         self.live: set[int] = set()
@@ -64,7 +64,7 @@ class _Tables:
             else:
                 cq = Cq(key.name, CqText.cut(""), destination.destination_id, 0, 0)
                 self.working.put(key, cq, destination, GroupPlan(destination.group_id, "s_1", "", ()), _SELECT)
-        self.working.commit({})
+        self.working.commit()
         self.live = self.live ^ numbers
 
     def upkeep(self, _: set[int]) -> None:
@@ -110,7 +110,7 @@ class _Tables:
 
     def fields(self) -> list[bytes]:
         """Return what the segments are in Redis."""
-        return sorted(self.working.redis.hkeys(self.working.keys.segments("s_1")))
+        return sorted(self.working.connection.redis.hkeys(self.working.connection.keys.segments("s_1")))
 
 
 def _destination(number: int) -> Destination:
@@ -159,7 +159,9 @@ def test_a_large_segment_is_in_pieces_and_goes_with_them(made: _Tables) -> None:
 def test_a_merge_that_ends_midway_leaves_what_was_there(made: _Tables) -> None:
     """Pieces without their segment are not read, and go when the next gateway looks."""
     before = made.fields()
-    made.working.redis.hset(made.working.keys.segments("s_1"), mapping={"0-12/1": b"x", "0-12/2": b"x"})
+    made.working.connection.redis.hset(
+        made.working.connection.keys.segments("s_1"), mapping={"0-12/1": b"x", "0-12/2": b"x"}
+    )
     assert made.live == made.rows(12)
     made.merge(set())
     assert before != made.fields()
@@ -169,9 +171,9 @@ def test_a_merge_that_ends_midway_leaves_what_was_there(made: _Tables) -> None:
 @pytest.mark.parametrize("lost", ["all", "first", "last"])
 def test_tables_without_some_segment_are_refused(made: _Tables, lost: str) -> None:
     """What Redis lost is no empty table: a worker waits, and the gateway fills all anew."""
-    key, fields = made.working.keys.segments("s_1"), made.fields()
+    key, fields = made.working.connection.keys.segments("s_1"), made.fields()
     gone = {"all": fields, "first": [b"0-1"], "last": [b"11-12"]}[lost]
-    made.working.redis.hdel(key, *gone)
+    made.working.connection.redis.hdel(key, *gone)
     with pytest.raises(StoreUnavailable, match="not complete"):
         made.rows(12)
     with pytest.raises(StoreLost, match="not complete"):
@@ -181,7 +183,7 @@ def test_tables_without_some_segment_are_refused(made: _Tables, lost: str) -> No
 @pytest.mark.parametrize("key", ["version", "streams"])
 def test_streams_that_are_lost_are_not_taken_for_dropped(made: _Tables, key: str) -> None:
     """Without its version, or the stream itself, no micro-batch begins, and no query is ended."""
-    made.working.redis.delete(f"{made.working.keys.start}:{key}")
+    made.working.connection.redis.delete(f"{made.working.connection.keys.start}:{key}")
     with pytest.raises(StoreUnavailable):
         made.store.pin("s_1", 1)
     with pytest.raises(StoreUnavailable):
@@ -192,11 +194,11 @@ def test_a_stream_that_is_dropped_has_no_rows(made: _Tables) -> None:
     """A micro-batch of a stream that was dropped meanwhile ends, and leaves no pin."""
     made.change(made.live)
     made.working.remove_stream("s_1")
-    made.working.commit({})
+    made.working.commit()
     assert (1, 0) == made.store.pin("s_1", 5)
     assert set() == made.rows(0)
     assert [] == made.store.streams()
-    assert not made.working.redis.exists(made.working.keys.pins("s_1"))
+    assert not made.working.connection.redis.exists(made.working.connection.keys.pins("s_1"))
 
 
 def test_tables_filled_anew_while_they_are_read_are_refused(made: _Tables) -> None:
@@ -204,7 +206,7 @@ def test_tables_filled_anew_while_they_are_read_are_refused(made: _Tables) -> No
     pieces = made.store.changes("s_1", 1, 0, 12)
     assert pieces is not None
     next(pieces)
-    made.working.confirm(2, made.working.redis.info("server")["run_id"])
+    made.working.confirm(2, made.working.connection.redis.info("server")["run_id"])
     with pytest.raises(StoreUnavailable, match="anew"):
         list(pieces)
 
@@ -229,7 +231,7 @@ def test_the_gateway_notices_a_key_that_is_lost(made: _Tables, lost: str) -> Non
     for _ in range(3):
         audit.step()
     assert audit.whole()
-    made.working.redis.delete(f"{made.working.keys.start}:{lost}")
+    made.working.connection.redis.delete(f"{made.working.connection.keys.start}:{lost}")
     if lost == "numbers":
         made.working.open()
     with pytest.raises(StoreLost, match="lost"):
@@ -245,7 +247,7 @@ def test_an_audit_follows_what_comes_and_goes(made: _Tables) -> None:
         audit.step()
     made.change(made.live)
     audit.step()
-    assert 0 == made.working.redis.exists(made.working.keys.subscribers)
+    assert 0 == made.working.connection.redis.exists(made.working.connection.keys.subscribers)
     assert audit.whole()
 
 
@@ -253,7 +255,7 @@ def test_an_audit_follows_what_comes_and_goes(made: _Tables) -> None:
 def test_a_command_that_misses_what_a_cq_needs_has_redis_filled_anew(made: _Tables, part: str) -> None:
     """What a live CQ needs and Redis lacks is no fault of ours and no unknown CQ."""
     name = part if part == "destinations" else f"{part}:s_1"
-    made.working.redis.delete(f"{made.working.keys.start}:{name}")
+    made.working.connection.redis.delete(f"{made.working.connection.keys.start}:{name}")
     again = WorkingCopy(made.settings)
     again.open()
     with pytest.raises(StoreLost):

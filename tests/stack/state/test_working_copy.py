@@ -38,9 +38,9 @@ def _opened(settings: Settings) -> WorkingCopy:
     """Return a working copy that has the stream."""
     working = WorkingCopy(settings)
     working.open()
-    working.confirm(_EPOCH, working.redis.info("server")["run_id"])
+    working.confirm(_EPOCH, working.connection.redis.info("server")["run_id"])
     working.add_stream(_STREAM)
-    working.commit({})
+    working.commit()
     return working
 
 
@@ -68,7 +68,7 @@ def test_tables_follow_the_live_cqs(settings: Settings, seed: int) -> None:
     for _ in range(60):
         for _ in range(rng.randint(1, 5)):
             _change(working, live, rng)
-        working.commit({})
+        working.commit()
         if rng.random() < 0.5:
             upkeep.step()
         wanted: dict[str, list[Window]] = {}
@@ -123,7 +123,7 @@ def test_timer_based_cqs_are_listed_in_order(settings: Settings, seed: int) -> N
         after = rng.choice(["", "q5", "q1é"])
         expected = sorted(name for name, timed in live.items() if timed and name > after)
         assert expected == list(working.timed_names("alice", after))
-        working.commit({})
+        working.commit()
         assert expected == list(working.timed_names("alice", after))
 
 
@@ -138,19 +138,19 @@ def test_a_leaving_destination_stays_until_it_is_retired(settings: Settings) -> 
     plan = GroupPlan(destination.group_id, "s_1", "", ())
     working.load([key], [destination])
     working.put(key, Cq("a", CqText.cut(""), destination.destination_id, 0, 0), destination, plan, _SELECT)
-    working.commit({})
+    working.commit()
     working.load([key])
     assert destination == working.remove(key, until=(7,))
-    working.commit({})
+    working.commit()
     store = TableStore(settings)
     pieces = store.changes("s_1", _EPOCH, 0, 2) or []
     assert [(7,)] == [block.until for piece in pieces for block in piece.added]
     working.load([key], [destination])
     assert 3 == working.retire(destination, (7,))
-    working.commit({})
+    working.commit()
     parts = (destination.group_id, destination.select_id)
     # A batch of the versions before still asks for them.
-    assert [3, 3] == [working.redis.zscore(working.keys.unused("s_1"), part) for part in parts]
+    assert [3, 3] == [working.connection.redis.zscore(working.connection.keys.unused("s_1"), part) for part in parts]
     assert {} == _table(store, 3)
 
 
@@ -159,14 +159,14 @@ def test_segments_are_merged_and_a_stale_merge_is_let_go(settings: Settings) -> 
     working = _opened(settings)
     for number in range(20):
         _join(working, number)
-    segments = working.keys.segments("s_1")
+    segments = working.connection.keys.segments("s_1")
     upkeep, store = TableUpkeep(settings, working), TableStore(settings)
     before = _table(store, working.versions["s_1"])
     assert 20 == len(before)
     deadline = time.monotonic() + 120
-    while working.redis.hlen(segments) > 8 and time.monotonic() < deadline:
+    while working.connection.redis.hlen(segments) > 8 and time.monotonic() < deadline:
         upkeep.step()
-    assert working.redis.hlen(segments) <= 8
+    assert working.connection.redis.hlen(segments) <= 8
     assert before == _table(store, working.versions["s_1"])
     for number in range(20, 40):
         _join(working, number)
@@ -184,12 +184,14 @@ def test_what_came_since_workers_looked_is_merged_apart(settings: Settings) -> N
     for number in range(20):
         _join(working, number)
     loaded = working.versions["s_1"]
-    working.redis.set(working.keys.committed("s_1"), json.dumps({"offsets": {}, "pinned": f"1:{loaded}"}))
+    working.connection.redis.set(
+        working.connection.keys.committed("s_1"), json.dumps({"offsets": {}, "pinned": f"1:{loaded}"})
+    )
     for number in range(20, 300):
         _join(working, number)
     upkeep, store, version = TableUpkeep(settings, working), TableStore(settings), working.versions["s_1"]
     deadline = time.monotonic() + 120
-    while working.redis.hlen(working.keys.segments("s_1")) > 16 and time.monotonic() < deadline:
+    while working.connection.redis.hlen(working.connection.keys.segments("s_1")) > 16 and time.monotonic() < deadline:
         upkeep.step()
     delta = store.changes("s_1", _EPOCH, loaded, version)
     assert delta is not None
@@ -202,4 +204,4 @@ def _join(working: WorkingCopy, number: int) -> None:
     working.load([key], [destination])
     cq = Cq(key.name, CqText.cut(""), destination.destination_id, 0, 0)
     working.put(key, cq, destination, GroupPlan(destination.group_id, "s_1", "", ()), _SELECT)
-    working.commit({})
+    working.commit()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gateway.registry.grid import next_tick, previous_tick
 from gateway.state.records import Destination, Membership, TimedNote, TriggerSpec, union
+from gateway.state.timer_state import WatermarkNote
 from gateway.timers.pending_index import PendingIndex
 from gateway.timers.schedule import (
     MissedTicks,
@@ -23,7 +24,6 @@ from gateway.timers.schedule import (
     tick_after,
     tick_to_fire,
 )
-from gateway.timers.state import WatermarkNote
 from gateway.timers.watermark import Watermark
 from grouping.digests.cursor import Cursor, moved, visibility_since, windows_at
 from grouping.digests.digest import PART_BYTES, Frame, parts_of

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.ends import end_notices
-from gateway.ends.end_notices import EndNotices
+from gateway.state import end_notices
+from gateway.state.end_notices import EndNotices
 from gateway.state.records import Destination, EndNotice
 from gateway.state.unit import Unit
 

@@ -12,8 +12,8 @@ from itertools import islice
 
 import msgspec
 
-from gateway.registry.registry import CatalogChange
 from gateway.state.records import EndNotice, end_key
+from gateway.state.work import CatalogChange
 from gateway.state.working_copy import WorkingCopy
 from grouping.store.record_keys import CatalogKey
 from grouping.store.redis_store import mapped
@@ -45,7 +45,7 @@ class EndNotices:
         self.open, self.lingering, self._batches, self._batch_of, self._changed = {}, {}, {}, {}, set()
         self._working.ending = {}
         with mapped():
-            bodies = self._working.redis.hgetall(self._working.keys.ends)
+            bodies = self._working.connection.redis.hgetall(self._working.connection.keys.ends)
         for batch, body in bodies.items():
             notices = _decode(body)
             self._bind(batch.decode(), notices)

@@ -11,10 +11,9 @@ from typing import TypeVar
 
 import msgspec
 
-from gateway.state.records import Membership
+from gateway.state.records import Membership, incarnation_of
 from gateway.state.stored_form import raw_id, unpack_membership
 from gateway.state.working_copy import WorkingCopy
-from gateway.timers.cuts import incarnation_of
 from grouping.digests.cursor import Cursor
 from grouping.store.redis_store import mapped
 
@@ -39,15 +38,15 @@ class TimerState:
     """Timers' keys of the working copy. Used by the gateway's one thread."""
 
     def __init__(self, working: WorkingCopy) -> None:
-        self._working = working
-        self._redis = working.redis
+        self._connection = working.connection
+        self._redis = self._connection.redis
 
     def memberships(self, names: Sequence[str]) -> list[Membership | None]:
         """Return destinations with their members, None for those that are gone."""
         if not names:
             return []
         with mapped():
-            bodies = self._redis.hmget(self._working.keys.destinations, [raw_id(name) for name in names])
+            bodies = self._redis.hmget(self._connection.keys.destinations, [raw_id(name) for name in names])
         return [
             None if body is None else unpack_membership(name, body) for name, body in zip(names, bodies, strict=True)
         ]
@@ -57,7 +56,7 @@ class TimerState:
         if not incarnations:
             return []
         with mapped():
-            bodies = self._redis.hmget(self._working.keys.cursors, incarnations)
+            bodies = self._redis.hmget(self._connection.keys.cursors, incarnations)
         return [_NEW if body is None else _decode_cursor(body) for body in bodies]
 
     def cursors_of(self, stores: Sequence[bytes]) -> list[list[Cursor]]:
@@ -73,16 +72,16 @@ class TimerState:
 
     def begin_cursors(self, cursors: Mapping[str, Cursor]) -> None:
         """Keep cursors of incarnations of destinations that have none yet."""
-        with self._working.writing() as pipeline:
+        with self._connection.writing() as pipeline:
             for incarnation, cursor in cursors.items():
-                pipeline.hsetnx(self._working.keys.cursors, incarnation, _encode(cursor))
+                pipeline.hsetnx(self._connection.keys.cursors, incarnation, _encode(cursor))
 
     def readers(self, stores: Sequence[bytes]) -> list[list[str]]:
         """Return the destinations that read each of those stores."""
         with mapped():
             pipeline = self._redis.pipeline(transaction=False)
             for store in stores:
-                pipeline.smembers(self._working.keys.readers(f"p_{store.hex()}"))
+                pipeline.smembers(self._connection.keys.readers(f"p_{store.hex()}"))
             answers = pipeline.execute() if stores else []
         return [[name.decode() for name in names] for names in answers]
 
@@ -91,7 +90,7 @@ class TimerState:
         with mapped():
             pipeline = self._redis.pipeline(transaction=False)
             for store in stores:
-                pipeline.scard(self._working.keys.readers(f"p_{store.hex()}"))
+                pipeline.scard(self._connection.keys.readers(f"p_{store.hex()}"))
             return list(pipeline.execute()) if stores else []
 
     # -- the event list ------------------------------------------------------------------------------------------------
@@ -100,32 +99,32 @@ class TimerState:
         """Return destinations that fire up to an instant, with their ticks (0: look at it), earliest first."""
         with mapped():
             found = self._redis.zrangebyscore(
-                self._working.keys.timers(stream_id), "-inf", until_ms, start=start, num=most, withscores=True
+                self._connection.keys.timers(stream_id), "-inf", until_ms, start=start, num=most, withscores=True
             )
         return [(name.decode(), int(score)) for name, score in found]
 
     def due_count(self, stream_id: str, until_ms: int) -> int:
         """Return how many destinations have a tick up to an instant; those to be looked at don't count."""
         with mapped():
-            return int(self._redis.zcount(self._working.keys.timers(stream_id), 1, until_ms))
+            return int(self._redis.zcount(self._connection.keys.timers(stream_id), 1, until_ms))
 
     def armed(self, stream_id: str, name: str) -> int | None:
         """Return the tick that a destination is armed for (0: look at it), None when it is for none."""
         with mapped():
-            score = self._redis.zscore(self._working.keys.timers(stream_id), name)
+            score = self._redis.zscore(self._connection.keys.timers(stream_id), name)
         return None if score is None else int(score)
 
     def arm(self, stream_id: str, ticks: Mapping[str, int]) -> None:
         """Have destinations fire at those ticks, unless they do earlier."""
         for chunk in _chunks(ticks):
-            with self._working.writing() as pipeline:
-                pipeline.zadd(self._working.keys.timers(stream_id), chunk, lt=True)
+            with self._connection.writing() as pipeline:
+                pipeline.zadd(self._connection.keys.timers(stream_id), chunk, lt=True)
 
     def look_after(self, stream_id: str, at_ms: int) -> None:
         """Have all destinations looked at that are armed for ticks later than an instant."""
-        key = self._working.keys.timers(stream_id)
+        key = self._connection.keys.timers(stream_id)
         while names := self._armed_later(key, at_ms):
-            with self._working.writing() as pipeline:
+            with self._connection.writing() as pipeline:
                 pipeline.zadd(key, dict.fromkeys(names, 0))
 
     def _armed_later(self, key: str, at_ms: int) -> list[bytes]:
@@ -136,11 +135,11 @@ class TimerState:
         self, stream_id: str, ticks: Mapping[str, int], idle: Iterable[str], cursors: Mapping[str, Cursor]
     ) -> None:
         """Note that destinations were served: their next ticks, or none, and by incarnation the cursors that moved."""
-        key, gone = self._working.keys.timers(stream_id), list(idle)
-        with self._working.writing() as pipeline:
+        key, gone = self._connection.keys.timers(stream_id), list(idle)
+        with self._connection.writing() as pipeline:
             if cursors:
                 packed = {name: _encode(cursor) for name, cursor in cursors.items()}
-                pipeline.hset(self._working.keys.cursors, mapping=packed)
+                pipeline.hset(self._connection.keys.cursors, mapping=packed)
             if ticks:
                 pipeline.zadd(key, dict(ticks))
             if gone:
@@ -151,7 +150,7 @@ class TimerState:
     def read_position(self) -> int:
         """Return up to where the working copy has `cq.ticks`."""
         with mapped():
-            return int(self._redis.get(self._working.keys.ticks_read) or 0)
+            return int(self._redis.get(self._connection.keys.ticks_read) or 0)
 
     def restore(
         self, cursors: Mapping[str, Cursor | None], watermarks: Mapping[str, WatermarkNote | None], read: int
@@ -160,11 +159,11 @@ class TimerState:
         for chunk in _chunks(cursors):
             kept = {name: _encode(cursor) for name, cursor in chunk.items() if cursor is not None}
             gone = [name for name, cursor in chunk.items() if cursor is None]
-            with self._working.writing() as pipeline:
+            with self._connection.writing() as pipeline:
                 if kept:
-                    pipeline.hset(self._working.keys.cursors, mapping=kept)
+                    pipeline.hset(self._connection.keys.cursors, mapping=kept)
                 if gone:
-                    pipeline.hdel(self._working.keys.cursors, *gone)
+                    pipeline.hdel(self._connection.keys.cursors, *gone)
         for stream_id, note in watermarks.items():
             if note is not None:
                 self.note_watermark(stream_id, note)
@@ -172,19 +171,19 @@ class TimerState:
 
     def note_position(self, read: int) -> None:
         """Note up to where the working copy has `cq.ticks`."""
-        with self._working.writing() as pipeline:
-            pipeline.set(self._working.keys.ticks_read, read)
+        with self._connection.writing() as pipeline:
+            pipeline.set(self._connection.keys.ticks_read, read)
 
     def watermark(self, stream_id: str) -> WatermarkNote | None:
         """Return up to when the ticks of a stream have fired."""
         with mapped():
-            body = self._redis.hget(self._working.keys.watermarks, stream_id)
+            body = self._redis.hget(self._connection.keys.watermarks, stream_id)
         return None if body is None else msgspec.msgpack.decode(body, type=WatermarkNote)
 
     def note_watermark(self, stream_id: str, note: WatermarkNote) -> None:
         """Note up to when the ticks of a stream have fired."""
-        with self._working.writing() as pipeline:
-            pipeline.hset(self._working.keys.watermarks, stream_id, _encode(note))
+        with self._connection.writing() as pipeline:
+            pipeline.hset(self._connection.keys.watermarks, stream_id, _encode(note))
 
 
 _NEW = Cursor()

@@ -1,0 +1,51 @@
+"""The gateway's connection to Redis. What it writes, it writes only while it holds the lease."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from grouping.settings import Settings
+from grouping.store.keys import RedisKeys
+from grouping.store.lease import Lease
+from grouping.store.redis_store import connect, mapped
+
+__all__ = ["Connection"]
+
+
+class Connection:
+    """One connection, for the room `state` alone: the rooms above read and write through the methods of this room."""
+
+    def __init__(self, settings: Settings, lease: Lease | None = None) -> None:
+        """Connect.
+
+        Args:
+            settings: The settings.
+            lease: The lease under which alone transactions are carried out; none where nobody else could write.
+        """
+        self._lease = lease
+        self.redis = connect(settings)
+        self.keys = RedisKeys.of(settings)
+
+    def transaction(self, client: Any = None) -> Any:
+        """Return a pipeline for what is written together, unless another gateway has taken over.
+
+        Args:
+            client: The connection that the pipeline is written on, where that is not this one.
+        """
+        client = client or self.redis
+        return client.pipeline(transaction=True) if self._lease is None else self._lease.transaction(client)
+
+    @contextmanager
+    def writing(self, client: Any = None) -> Iterator[Any]:
+        """Give such a pipeline, and carry it out at the end of the block.
+
+        Raises:
+            LeaseLost: Another gateway has taken over; nothing was written.
+            StoreUnavailable: Redis did not answer.
+        """
+        pipeline = self.transaction(client)
+        yield pipeline
+        with mapped():
+            pipeline.execute()

@@ -1,0 +1,45 @@
+"""What the evaluator notes in Redis for the gateway: how far it is, which tables it uses, what its workers saw."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from gateway.state.connection import Connection
+from grouping.model.catalog import Stream
+from grouping.store.notes import CommittedNote, TableVersion
+from grouping.store.redis_store import mapped
+
+__all__ = ["EvaluatorNotes"]
+
+
+class EvaluatorNotes:
+    """Reads the evaluator's notes; all of it may raise `StoreUnavailable`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def committed(self, stream_ids: Collection[str]) -> dict[str, CommittedNote]:
+        """Return the notes of the last committed batches, by stream, where there are any; Redis is asked once."""
+        if not stream_ids:
+            return {}
+        redis, keys = self._connection.redis, self._connection.keys
+        with mapped():
+            bodies = redis.mget([keys.committed(stream_id) for stream_id in stream_ids])
+        found = zip(stream_ids, bodies, strict=True)
+        return {stream_id: CommittedNote.unpack(body) for stream_id, body in found if body is not None}
+
+    def evaluated(self, streams: Sequence[Stream]) -> list[dict[str, int]]:
+        """Return for each stream, by source partition, the position up to which it is evaluated."""
+        notes, none = self.committed([stream.stream_id for stream in streams]), CommittedNote()
+        return [stream.evaluated(notes.get(stream.stream_id, none).offsets) for stream in streams]
+
+    def oldest_pin(self, stream_id: str) -> TableVersion | None:
+        """Return the oldest version that a micro-batch under way is pinned to, None when none is under way."""
+        with mapped():
+            pins = self._connection.redis.hvals(self._connection.keys.pins(stream_id))
+        return min(map(TableVersion.unpack, pins), default=None)
+
+    def statistics(self, stream_id: str) -> list[bytes]:
+        """Return what workers told of the partitions of a stream, as they wrote it."""
+        with mapped():
+            return list(self._connection.redis.hvals(self._connection.keys.statistics(stream_id)))
