@@ -41,6 +41,9 @@ class StreamSettings(BaseModel):
     """Source topics."""
 
     topics: str = Field("*", description="topics that CREATE STREAM may read: shell patterns, with commas between")
+    compaction_lag_ms: int = Field(
+        86_400_000, description="how long rows of a table that changed must still be there for a replay, in ms"
+    )
 
 
 class ResultSettings(BaseModel):
@@ -61,6 +64,8 @@ class LimitSettings(BaseModel):
     cqs_per_subscriber: int = Field(2_000_000, description="live CQs of one subscriber")
     streams_per_subscriber: int = Field(500, description="live streams that one subscriber has created")
     partitions_per_subscriber: int = Field(4_096, description="partitions of their topics, together")
+    tables_per_subscriber: int = Field(100, description="live tables that one subscriber has created")
+    views_per_subscriber: int = Field(1_000, description="live views that one subscriber has created")
     commands_per_second: int = Field(
         0, description="commands of one subscriber a second, on the average of ten; 0 for any number"
     )

@@ -64,6 +64,7 @@ def show(
         case "timers":
             names = _wanted(statement, partial(working.timed_names, subscriber))
             return _cqs(statement, subscriber, working, names, next_tick)
+    raise AssertionError("tables and views are refused before")
 
 
 def _wanted(statement: Show, names_after: Callable[[str], Iterator[str]]) -> Iterator[str]:

@@ -35,10 +35,16 @@ from grouping.model.query import (
     AlterCq,
     CreateCq,
     CreateStream,
+    CreateTable,
+    CreateView,
     DescribeCq,
     DescribeStream,
+    DescribeTable,
+    DescribeView,
     DropCq,
     DropStream,
+    DropTable,
+    DropView,
     ExplainCq,
     ExplainSelect,
     ExplainStages,
@@ -131,6 +137,7 @@ class Statements:
             )
         cut = CqText.cut(text)
         if not (cut.is_cut or _CREATE_CQ.match(text)) and not isinstance(statement := parse(text), CreateCq):
+            _check_kept(statement)
             name = statement.name if isinstance(statement, _ABOUT_CQ) else ""
             on_streams = isinstance(statement, CreateStream | DropStream)
             return PreparedCommand(statement, CqKey.of(subscriber, name), on_streams=on_streams)
@@ -271,3 +278,15 @@ class Statements:
         stream, plan, select = self._parts(destination)
         known = self.registry.admission.statistics(stream.stream_id, now_ms)
         return explain(CompiledQuery(plan, destination.row, select), stream, known)
+
+
+def _check_kept(statement: Statement) -> None:
+    """Refuse statements on tables and views, which cannot be declared yet."""
+    on_tables = isinstance(statement, CreateTable | DropTable | DescribeTable)
+    on_views = isinstance(statement, CreateView | DropView | DescribeView)
+    if on_tables or on_views or (isinstance(statement, Show) and statement.what in ("tables", "views")):
+        raise InputError(
+            "tables and views are not kept yet",
+            code="unsupported-query",
+            detail="This version evaluates queries over one stream.",
+        )

@@ -19,7 +19,7 @@ from grouping.model.errors import InputError
 from grouping.model.table import Table
 from grouping.model.view import View
 
-__all__ = ["BoundItem", "BoundQuery", "plan"]
+__all__ = ["BoundItem", "BoundQuery", "plan", "plan_view"]
 
 
 class BoundItem(NamedTuple):
@@ -79,6 +79,20 @@ def plan(select: str, catalog: Catalog) -> BoundQuery:
     items = tuple(BoundItem(name, value) for name, value in derived.columns)
     computation = derived.scope.computation if derived.scope else None
     return BoundQuery(derived.base, condition, items, computation, frozenset(planner.reads))
+
+
+def plan_view(select: str, catalog: Catalog) -> frozenset[str]:
+    """Return the names of the streams, tables and views that a view's SELECT reads, those of these views included.
+
+    Raises:
+        InputError: What is wrong with it.
+    """
+    planner = _Planner(catalog)
+    derived = planner.select(read_select(select))
+    computation = derived.scope.computation if derived.scope else None
+    joined = {join.table_id for join in computation.joins} if computation else set()
+    tables = {table.name for table in catalog.tables() if table.table_id in joined}
+    return frozenset((derived.base.name, *tables, *planner.reads))
 
 
 class _Planner:

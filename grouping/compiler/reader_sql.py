@@ -27,6 +27,13 @@ def check_virtual(query: CompiledQuery) -> None:
     Raises:
         InputError: ``unsupported-query``, naming the part that it cannot.
     """
+    if query.plan.computation is not None:
+        raise InputError(
+            "the query cannot be published VIRTUAL",
+            code="unsupported-query",
+            detail="Its rows are made of several sources, of which its reader would get one.",
+            hint="Leave VIRTUAL out.",
+        )
     for expression in query.plan.conjuncts:
         _check(expression, _EVERYWHERE, query.row.types)
     for item in query.select.items:

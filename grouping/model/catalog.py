@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from grouping.model.column import StreamColumn
 from grouping.model.errors import InputError, near_name
+from grouping.model.table import Table
+from grouping.model.view import View
 from grouping.model.wording import are, listed
-
-if TYPE_CHECKING:
-    from grouping.model.table import Table
-    from grouping.model.view import View
 
 __all__ = ["RECORD_FIELDS", "Catalog", "Stream", "StreamColumn"]
 
 RECORD_FIELDS = {"_key": "STRING", "_time": "TIMESTAMP", "_partition": "INT", "_offset": "BIGINT"}
 """The source record's own fields, which every stream has; `*` leaves them out (docs/expressions.md)."""
-
-
-class StreamColumn(msgspec.Struct, frozen=True):
-    """One declared column."""
-
-    name: str
-    type: str
 
 
 _GENERATION = 10**13
@@ -120,9 +111,15 @@ class Catalog:
     def __init__(
         self, streams: Iterable[Stream] = (), tables: Iterable[Table] = (), views: Iterable[View] = ()
     ) -> None:
-        self._by_name = {stream.name.casefold(): stream for stream in streams}
-        self._others: dict[str, Table | View] = {each.name.casefold(): each for each in tables}
-        self._others |= {each.name.casefold(): each for each in views}
+        self._streams: dict[str, Stream] = {}
+        self._tables: dict[str, Table] = {}
+        self._views: dict[str, View] = {}
+        for stream in streams:
+            self.add(stream)
+        for table in tables:
+            self.add(table)
+        for view in views:
+            self.add(view)
 
     def source(self, name: str) -> Stream | Table | View:
         """Return what a query reads from: the stream, table or view of that name.
@@ -130,7 +127,12 @@ class Catalog:
         Raises:
             InputError: ``unknown-stream``, with a near name.
         """
-        return self._others.get(name.casefold()) or self.stream(name)
+        found = self.find_source(name)
+        if found is None:
+            raise self._unknown(
+                "stream", name, (*self._streams.values(), *self._tables.values(), *self._views.values())
+            )
+        return found
 
     def stream(self, name: str) -> Stream:
         """Return the live stream of that name.
@@ -138,28 +140,66 @@ class Catalog:
         Raises:
             InputError: ``unknown-stream``, with a near name.
         """
-        stream = self._by_name.get(name.casefold())
-        if stream is None:
-            names = sorted(each.name for each in (*self._by_name.values(), *self._others.values()))
-            raise InputError(
-                f'stream "{name}" does not exist',
-                code="unknown-stream",
-                detail=f"There {are(len(names))} {listed(names, 'stream')}." if names else "There are no streams yet.",
-                hint=near_name(name, names) or "CREATE STREAM declares one.",
-            )
-        return stream
+        found = self._streams.get(name.casefold())
+        if found is None:
+            raise self._unknown("stream", name, self._streams.values())
+        return found
+
+    def table(self, name: str) -> Table:
+        """Return the live table of that name; raises as `stream` does."""
+        found = self._tables.get(name.casefold())
+        if found is None:
+            raise self._unknown("table", name, self._tables.values())
+        return found
+
+    def view(self, name: str) -> View:
+        """Return the live view of that name; raises as `stream` does."""
+        found = self._views.get(name.casefold())
+        if found is None:
+            raise self._unknown("view", name, self._views.values())
+        return found
+
+    @staticmethod
+    def _unknown(kind: str, name: str, sources: Iterable[Stream | Table | View]) -> InputError:
+        names = sorted(source.name for source in sources)
+        return InputError(
+            f'{kind} "{name}" does not exist',
+            code="unknown-stream",
+            detail=f"There {are(len(names))} {listed(names, kind)}." if names else f"There are no {kind}s yet.",
+            hint=near_name(name, names) or f"CREATE {kind.upper()} declares one.",
+        )
 
     def find(self, name: str) -> Stream | None:
         """Return the live stream of that name, or None."""
-        return self._by_name.get(name.casefold())
+        return self._streams.get(name.casefold())
 
-    def add(self, stream: Stream) -> None:
-        """Make a stream known; it replaces one of the same name."""
-        self._by_name[stream.name.casefold()] = stream
+    def find_source(self, name: str) -> Stream | Table | View | None:
+        """Return the live stream, table or view of that name, or None."""
+        folded = name.casefold()
+        return self._streams.get(folded) or self._tables.get(folded) or self._views.get(folded)
 
-    def remove(self, stream: Stream) -> None:
-        """Forget a stream."""
-        del self._by_name[stream.name.casefold()]
+    def add(self, source: Stream | Table | View) -> None:
+        """Make a stream, table or view known; it replaces one of the same name."""
+        match source:
+            case Stream():
+                self._streams[source.name.casefold()] = source
+            case Table():
+                self._tables[source.name.casefold()] = source
+            case View():
+                self._views[source.name.casefold()] = source
+
+    def remove(self, source: Stream | Table | View) -> None:
+        """Forget a stream, table or view."""
+        for known in (self._streams, self._tables, self._views):
+            known.pop(source.name.casefold(), None)
+
+    def tables(self) -> list[Table]:
+        """Return the live tables in the order of their names."""
+        return [self._tables[name] for name in sorted(self._tables)]
+
+    def views(self) -> list[View]:
+        """Return the live views in the order of their names."""
+        return [self._views[name] for name in sorted(self._views)]
 
     def __iter__(self) -> Iterator[Stream]:
-        return iter(sorted(self._by_name.values(), key=lambda stream: stream.name.casefold()))
+        return iter(sorted(self._streams.values(), key=lambda stream: stream.name.casefold()))

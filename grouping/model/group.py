@@ -44,6 +44,11 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     computation: Computation | None = None
     """What makes the rows of the stream's events and of tables; None where they are the events."""
 
+    @property
+    def computation_id(self) -> str:
+        """The computation's id, "" where there is none."""
+        return self.computation.computation_id if self.computation else ""
+
 
 class SelectItem(msgspec.Struct, frozen=True):
     """One output column."""

@@ -13,12 +13,18 @@ __all__ = [
     "ChangeBased",
     "CreateCq",
     "CreateStream",
+    "CreateTable",
+    "CreateView",
     "CronBased",
     "DescribeCq",
     "DescribeStream",
+    "DescribeTable",
+    "DescribeView",
     "DigestClause",
     "DropCq",
     "DropStream",
+    "DropTable",
+    "DropView",
     "ExplainCq",
     "ExplainSelect",
     "ExplainStages",
@@ -123,6 +129,45 @@ class DropStream:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateTable:
+    """CREATE TABLE, options as they were written and not yet checked against a topic."""
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+    """(name, type) in order."""
+    key: tuple[str, ...]
+    """The columns of the PRIMARY KEY, spelt as declared."""
+    topic: str
+    format: Literal["json", "avro", "debezium-json"]
+    partitions: int | None = None
+    schema: str | None = None
+    framing: Literal["single-object", "confluent", "raw"] = "single-object"
+
+
+@dataclass(frozen=True, slots=True)
+class DropTable:
+    """DROP TABLE."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    """CREATE VIEW."""
+
+    name: str
+    select: str
+    """The SELECT's text."""
+
+
+@dataclass(frozen=True, slots=True)
+class DropView:
+    """DROP VIEW."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class AlterCq:
     """ALTER CQ … SET; what is None stays as it is."""
 
@@ -155,9 +200,9 @@ class ResumeCq:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """SHOW STREAMS | CQS | GROUPS | TIMERS [LIKE …] [AFTER …] [LIMIT n]."""
+    """SHOW STREAMS | TABLES | VIEWS | CQS | GROUPS | TIMERS [LIKE …] [AFTER …] [LIMIT n]."""
 
-    what: Literal["streams", "cqs", "groups", "timers"]
+    what: Literal["streams", "tables", "views", "cqs", "groups", "timers"]
     like: str | None = None
     after: str | None = None
     limit: int | None = None
@@ -173,6 +218,20 @@ class DescribeCq:
 @dataclass(frozen=True, slots=True)
 class DescribeStream:
     """DESCRIBE STREAM."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeTable:
+    """DESCRIBE TABLE."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeView:
+    """DESCRIBE VIEW."""
 
     name: str
 
@@ -202,6 +261,10 @@ Statement = (
     CreateCq
     | CreateStream
     | DropStream
+    | CreateTable
+    | DropTable
+    | CreateView
+    | DropView
     | AlterCq
     | DropCq
     | PauseCq
@@ -209,6 +272,8 @@ Statement = (
     | Show
     | DescribeCq
     | DescribeStream
+    | DescribeTable
+    | DescribeView
     | ExplainCq
     | ExplainSelect
     | ExplainStages

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from grouping.model.catalog import StreamColumn
+from grouping.model.column import StreamColumn
 
 __all__ = ["Table"]
 

@@ -15,10 +15,15 @@ from grouping.model.query import (
     AlterCq,
     ChangeBased,
     CreateCq,
+    CreateView,
     DescribeCq,
     DescribeStream,
+    DescribeTable,
+    DescribeView,
     DropCq,
     DropStream,
+    DropTable,
+    DropView,
     ExplainCq,
     ExplainSelect,
     ExplainStages,
@@ -30,6 +35,7 @@ from grouping.model.query import (
 )
 from grouping.statements.clauses import begins_clause, read_clauses, read_settings
 from grouping.statements.stream_declaration import read_stream
+from grouping.statements.table_declaration import read_table
 from grouping.statements.tokens import Tokens, clipped
 
 __all__ = ["parse"]
@@ -85,6 +91,17 @@ def _create_cq(tokens: Tokens, *, or_replace: bool = False) -> CreateCq:
     return CreateCq(name, select, or_replace, publish, trigger, clauses.start, clauses.expire)
 
 
+def _create_view(tokens: Tokens) -> CreateView:
+    name = tokens.stream_name()
+    tokens.expect("AS")
+    first = tokens.index
+    if tokens.word() not in ("SELECT", "WITH"):
+        raise tokens.unexpected("a SELECT")
+    while tokens.type() not in (None, TokenType.SEMICOLON):
+        tokens.index += 1
+    return CreateView(name, tokens.slice(first, tokens.index))
+
+
 def _create_or_replace_cq(tokens: Tokens) -> CreateCq:
     return _create_cq(tokens, or_replace=True)
 
@@ -132,7 +149,7 @@ def _explain(tokens: Tokens) -> ExplainCq | ExplainSelect | ExplainStages:
     return ExplainStages(select) if stages else ExplainSelect(select)
 
 
-def _show(what: Literal["streams", "cqs", "groups", "timers"]) -> Callable[[Tokens], Show]:
+def _show(what: Literal["streams", "tables", "views", "cqs", "groups", "timers"]) -> Callable[[Tokens], Show]:
     def read(tokens: Tokens) -> Show:
         texts: dict[str, str] = {}
         limit: int | None = None
@@ -162,18 +179,26 @@ _STATEMENTS: dict[tuple[str, ...], Callable[[Tokens], Statement]] = {
     ("CREATE", "CQ"): _create_cq,
     ("CREATE", "OR", "REPLACE", "CQ"): _create_or_replace_cq,
     ("CREATE", "STREAM"): read_stream,
+    ("CREATE", "TABLE"): read_table,
+    ("CREATE", "VIEW"): _create_view,
     ("DROP", "CQ"): _cq(DropCq),
     ("DELETE", "CQ"): _cq(DropCq),
     ("DROP", "STREAM"): _stream(DropStream),
+    ("DROP", "TABLE"): _stream(DropTable),
+    ("DROP", "VIEW"): _stream(DropView),
     ("ALTER", "CQ"): _alter_cq,
     ("PAUSE", "CQ"): _cq(PauseCq),
     ("RESUME", "CQ"): _cq(ResumeCq),
     ("SHOW", "STREAMS"): _show("streams"),
+    ("SHOW", "TABLES"): _show("tables"),
+    ("SHOW", "VIEWS"): _show("views"),
     ("SHOW", "CQS"): _show("cqs"),
     ("SHOW", "GROUPS"): _show("groups"),
     ("SHOW", "TIMERS"): _show("timers"),
     ("DESCRIBE", "CQ"): _cq(DescribeCq),
     ("DESCRIBE", "STREAM"): _stream(DescribeStream),
+    ("DESCRIBE", "TABLE"): _stream(DescribeTable),
+    ("DESCRIBE", "VIEW"): _stream(DescribeView),
     ("EXPLAIN",): _explain,
 }
 """Each statement's first words, and what reads the rest."""

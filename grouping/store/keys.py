@@ -17,7 +17,7 @@ __all__ = ["FieldHash", "RedisKeys", "Role"]
 Role = Literal["gateway", "evaluator"]
 """Who takes a lease."""
 
-FieldHash = Literal["cursors", "ends", "leaving", "secrets"]
+FieldHash = Literal["cursors", "ends", "leaving", "secrets", "tables", "views"]
 """The hashes of which a unit of work sets and removes single fields."""
 
 
@@ -128,6 +128,30 @@ class RedisKeys:
     def unused(self, stream_id: str) -> str:
         """Sorted set of those that no CQ uses, by the version from which on none does. The gateway's own."""
         return f"{self.start}:unused:{stream_id}"
+
+    # -- tables and views ----------------------------------------------------------------------------------------------
+
+    @property
+    def tables(self) -> str:
+        """Hash of table ids to `Table` as JSON. By the gateway, for both."""
+        return f"{self.start}:tables"
+
+    @property
+    def views(self) -> str:
+        """Hash of folded names to `View` as JSON. The gateway's own."""
+        return f"{self.start}:views"
+
+    def table_pins(self, stream_id: str) -> str:
+        """Hash of micro-batches under way to the offsets of tables that they see, as JSON. By workers."""
+        return f"{self.start}:table-pins:{stream_id}"
+
+    def table_letters(self, table_id: str) -> str:
+        """Hash of partitions to offsets: dead letters of a table's records before these are written. By workers."""
+        return f"{self.start}:table-letters:{table_id}"
+
+    def letters_writer(self, table_id: str) -> str:
+        """Text that lapses: the worker that writes a table's dead letters. By workers."""
+        return f"{self.start}:letters-writer:{table_id}"
 
     # -- what the evaluator tells --------------------------------------------------------------------------------------
 

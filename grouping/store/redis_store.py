@@ -8,7 +8,7 @@ that meets another run waits (design notes in README.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,6 +20,7 @@ from grouping.compiler.stream_statistics import PartitionStatistics
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.model.group import GroupPlan, SelectList
+from grouping.model.table import Table
 from grouping.settings import Settings
 from grouping.store.constant_table import Segment, net
 from grouping.store.keys import RedisKeys
@@ -31,6 +32,7 @@ __all__ = [
     "VERSIONS_MARK",
     "StoreLost",
     "StoreUnavailable",
+    "TablePins",
     "TableStore",
     "connect",
     "eviction_policy",
@@ -56,6 +58,12 @@ return pinned
 """
 
 
+TablePins = dict[str, dict[int, int]]
+"""By table and partition of its topic, the offset behind the last change that is seen."""
+_encode_pins = msgspec.json.Encoder().encode
+_decode_pins = msgspec.json.Decoder(TablePins).decode
+_WRITER_MS = 30_000
+"""A worker that writes dead letters of a table and is not seen for so long is succeeded."""
 _FEW_WAITING = 64
 
 VERSIONS_MARK = b""
@@ -180,6 +188,58 @@ class TableStore:
             if body is not None
         }
 
+    def tables(self, table_ids: Sequence[str]) -> dict[str, Table]:
+        """Return those tables.
+
+        Raises:
+            StoreUnavailable: Some are not there: rows without them would be matches lost.
+        """
+        found: dict[str, Table] = self._read(self._keys.tables, list(table_ids), Table)
+        if missing := sorted(set(table_ids) - found.keys()):
+            raise StoreUnavailable("the tables are not complete", detail=f'Redis has lost "{missing[0]}".')
+        return found
+
+    def pin_tables(self, stream_id: str, batch: int, ends: Callable[[], TablePins]) -> TablePins:
+        """Return the offsets of tables that this micro-batch sees; the first task to ask decides.
+
+        Args:
+            stream_id: The stream of the batch.
+            batch: Its number.
+            ends: Asks how far the topics of its tables go now.
+        """
+        key = self._keys.table_pins(stream_id)
+        with mapped():
+            body = self._redis.hget(key, str(batch))
+        if body is None:
+            mine = _encode_pins(ends())
+            with mapped():
+                self._redis.hsetnx(key, str(batch), mine)
+                body = self._redis.hget(key, str(batch)) or mine
+        return _decode_pins(body)
+
+    def letters_of(self, table_id: str) -> dict[int, int]:
+        """Return by partition up to which offset dead letters of a table's records are written."""
+        with mapped():
+            told = self._redis.hgetall(self._keys.table_letters(table_id))
+        return {int(partition): int(offset) for partition, offset in told.items()}
+
+    def letters_written(self, table_id: str, offsets: Mapping[int, int]) -> None:
+        """Note up to where they are."""
+        with mapped():
+            self._redis.hset(
+                self._keys.table_letters(table_id), mapping={str(each): at for each, at in offsets.items()}
+            )
+
+    def writes_letters(self, table_id: str, worker: str) -> bool:
+        """Tell whether a worker is the one that writes a table's dead letters; it becomes so where there is none."""
+        key = self._keys.letters_writer(table_id)
+        with mapped():
+            self._redis.set(key, worker, nx=True, px=_WRITER_MS)
+            mine = bool(self._redis.get(key) == worker.encode())
+            if mine:
+                self._redis.pexpire(key, _WRITER_MS)
+        return mine
+
     def streams(self) -> list[Stream]:
         """Return the live streams.
 
@@ -210,7 +270,7 @@ class TableStore:
             pipeline = self._redis.pipeline(transaction=True)
             pipeline.set(self._keys.committed(stream_id), CommittedNote(batch, offsets, seen).pack())
             if done:
-                pipeline.hdel(pins, *done)
+                pipeline.hdel(pins, *done).hdel(self._keys.table_pins(stream_id), *done)
             pipeline.execute()
 
     def unpin(self, stream_id: str, under_way: int | None) -> None:
@@ -225,6 +285,7 @@ class TableStore:
             stale = [field for field in self._redis.hkeys(pins) if under_way is None or int(field) != under_way]
             if stale:
                 self._redis.hdel(pins, *stale)
+                self._redis.hdel(self._keys.table_pins(stream_id), *stale)
 
     def committed_positions(self, stream_id: str) -> dict[str, int]:
         """Return up to which position a stream was told to be evaluated, by source partition; none if it never was."""

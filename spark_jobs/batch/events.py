@@ -61,6 +61,8 @@ class Events:
         """
         self.stream = stream
         self.source = source
+        self.number = None
+        """An event is one row."""
         self.count: int = source.num_rows
         self._declared = {column.name: column for column in stream.columns}
         self._read = read

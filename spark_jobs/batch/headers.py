@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from spark_jobs.batch.events import Events
+from spark_jobs.batch.row_source import RowSource
 from spark_jobs.kafka.varints import read_varint, varint, varints
 
 __all__ = ["NO_HEADERS", "event_ids", "event_times", "hex_keys", "match_headers", "packed_headers", "unpacked_headers"]
@@ -71,14 +71,16 @@ def match_headers(source: str, ids: pa.StringArray, times: pa.StringArray) -> pa
     return pc.binary_join_element_wise(*parts, pa.scalar(b""))
 
 
-def event_ids(stream: str, events: Events, rows: NDArray[np.int32]) -> pa.StringArray:
-    """Return ``<stream>/<partition>/<offset>`` of some of the events."""
-    partitions = pc.cast(pa.array(events.partitions[rows]), pa.string())
-    offsets = pc.cast(pa.array(events.offsets[rows]), pa.string())
-    return pc.binary_join_element_wise(pa.scalar(stream), partitions, offsets, "/")
+def event_ids(stream: str, events: RowSource, rows: NDArray[np.int32]) -> pa.StringArray:
+    """Return ``<stream>/<partition>/<offset>`` of some rows' events, and ``/<number>`` where one may be several."""
+    numbers = [events.partitions[rows], events.offsets[rows]]
+    if events.number is not None:
+        numbers.append(events.number[rows])
+    texts = [pc.cast(pa.array(each), pa.string()) for each in numbers]
+    return pc.binary_join_element_wise(pa.scalar(stream), *texts, "/")
 
 
-def event_times(events: Events, rows: NDArray[np.int32]) -> pa.StringArray:
+def event_times(events: RowSource, rows: NDArray[np.int32]) -> pa.StringArray:
     """Return the record time of some of the events, ISO 8601 with milliseconds and Z."""
     # Arrow writes "2026-11-21 10:00:00.000" fast, NumPy and strftime write what is wanted slowly.
     spaced = pc.cast(pa.array(events.time_ms[rows], pa.timestamp("ms")), pa.string())

@@ -15,11 +15,13 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from grouping.model.computation import Computation
 from grouping.store.quarantine import KILLED
 from spark_jobs.batch.event_column import VALUE_BYTES
 from spark_jobs.batch.events import Events
 from spark_jobs.batch.faults import FAULTS, halved
 from spark_jobs.batch.matches import Matches
+from spark_jobs.batch.row_source import RowSource
 from spark_jobs.index import Ints
 from spark_jobs.isolation.caution import Caution
 from spark_jobs.isolation.not_evaluated import NotEvaluatedLetters
@@ -27,14 +29,16 @@ from spark_jobs.match.evaluate import candidates, matches
 from spark_jobs.tables.constant_cache import Snapshot
 from spark_jobs.tables.load import Loads
 
-__all__ = ["Isolation", "Write"]
+__all__ = ["Isolation", "Join", "Write"]
 
 log = logging.getLogger(__name__)
 
 Records = Iterator[pa.RecordBatch]
 Shares = Sequence[str]
-Write = Callable[[Events, Matches], Records]
+Write = Callable[[RowSource, Matches], Records]
 """Makes the records of matches."""
+Join = Callable[[Events, Computation], RowSource]
+"""Makes the rows of a computation over events."""
 
 
 class Isolation:
@@ -49,19 +53,22 @@ class Isolation:
         failed: set[str],
         loads: Loads,
         value_bytes: int = VALUE_BYTES,
+        join: Join | None = None,
     ) -> None:
         """Begin a task.
 
         Args:
-            snapshot: The tables.
+            snapshot: The constant tables.
             write: Makes the records of matches.
             not_evaluated: Writes the dead letters of what is left out.
             caution: What is known of shares that did harm.
             failed: Shares that have raised in this worker; those that do now are added.
             loads: Where to count what each table costs.
             value_bytes: What a text that is computed may have.
+            join: Makes the rows of a computation; None where no group is over one.
         """
         self._snapshot = snapshot
+        self._join = join
         self._write = write
         self._not_evaluated = not_evaluated
         self._caution = caution
@@ -71,11 +78,32 @@ class Isolation:
 
     def records(self, events: Events) -> Records:
         """Yield the records of some events."""
-        yield from self._stage(
-            _Lookup(self._snapshot, events, self._loads, self._value_bytes, self._written, self._caution)
-        )
+        yield from self._looked_up(self._snapshot.over(""), events)
+        for computation in self._snapshot.computations:
+            yield from self._joined(computation, events)
 
-    def _written(self, events: Events, found: Matches) -> Records:
+    def _joined(self, computation: Computation, events: Events) -> Records:
+        """Yield the records of the groups over a computation; a join that fails leaves these groups out."""
+        snapshot = self._snapshot.over(computation.computation_id)
+        try:
+            assert self._join is not None, "groups over computations come with what makes these"
+            rows: RowSource | None = self._join(events, computation)
+            reason = ""
+        except FAULTS as fault:
+            rows, reason = None, f"its join failed with {type(fault).__name__}"
+            for share in snapshot.groups:
+                self._report(share)
+        if rows is not None:
+            yield from self._looked_up(snapshot, rows)
+            return
+        for share in snapshot.groups:
+            self._failed.add(share)
+            yield from self._not_evaluated(events, np.arange(events.count), share, reason)
+
+    def _looked_up(self, snapshot: Snapshot, rows: RowSource) -> Records:
+        yield from self._stage(_Lookup(snapshot, rows, self._loads, self._value_bytes, self._written, self._caution))
+
+    def _written(self, events: RowSource, found: Matches) -> Records:
         yield from self._stage(_Output(events, found, self._write))
 
     def _stage(self, stage: _Stage) -> Records:
@@ -113,7 +141,7 @@ class _Stage(Protocol):
     """A step of the evaluation, which may fail for some shares."""
 
     @property
-    def events(self) -> Events:
+    def events(self) -> RowSource:
         """The batch."""
 
     def shares(self) -> list[str]:
@@ -131,7 +159,7 @@ class _Lookup:
     """The look-up of groups, with their residuals."""
 
     snapshot: Snapshot
-    events: Events
+    events: RowSource
     loads: Loads
     value_bytes: int
     written: Write
@@ -159,7 +187,7 @@ class _Lookup:
 class _Output:
     """What is written of matches: SELECT lists of groups, encoded."""
 
-    events: Events
+    events: RowSource
     found: Matches
     write: Write
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from grouping.model.catalog import Stream
 from grouping.settings import Settings
-from spark_jobs.batch.events import Events
 from spark_jobs.batch.output import dead_letters
+from spark_jobs.batch.row_source import RowSource
 from spark_jobs.index import Ints
 
 __all__ = ["NotEvaluatedLetters"]
@@ -28,7 +28,7 @@ class NotEvaluatedLetters:
         self.reasons: dict[str, str] = {}
         """Why shares were left out."""
 
-    def __call__(self, events: Events, rows: Ints, share: str, reason: str) -> Iterator[pa.RecordBatch]:
+    def __call__(self, events: RowSource, rows: Ints, share: str, reason: str) -> Iterator[pa.RecordBatch]:
         """Yield the dead letters of some events for a share.
 
         Args:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from spark_jobs.batch.event_column import longest_text
 from spark_jobs.index import Ints
 from spark_jobs.replica.key_tuples import KeyTuples, plain
 from spark_jobs.replica.value_index import Probes, RowPairs, ValueIndex
@@ -52,6 +53,7 @@ class TablePart:
         self.begun = begun
         self.ended = ended
         self._indexes: dict[tuple[str, ...], ValueIndex] = {}
+        self._longest: int | None = None
 
     @classmethod
     def of(
@@ -93,6 +95,16 @@ class TablePart:
     def useful(self, horizon: Ints) -> NDArray[np.bool_] | None:
         """Tell which rows count at some pin that is not before the horizon; None when all do."""
         return None if self.ended is None else self.ended >= horizon[self.partition]
+
+    @property
+    def longest(self) -> int:
+        """Bytes that the texts of no row exceed: the sum of each column's longest; reckoned once."""
+        if self._longest is None:
+            texts = (
+                array.dictionary if pa.types.is_dictionary(array.type) else array for array in self.columns.values()
+            )
+            self._longest = sum(longest_text(array) for array in texts if pa.types.is_string(array.type))
+        return self._longest
 
     @property
     def nbytes(self) -> int:

@@ -89,6 +89,15 @@ class TableView:
         inverse[np.concatenate(places)] = np.arange(rows.size)
         return pa.concat_arrays(pieces).take(pa.array(inverse))
 
+    def type_of(self, column: str) -> str:
+        """Return the SQL type of a column."""
+        return next(each.type for each in self.table.columns if each.name == column)
+
+    @property
+    def longest_row(self) -> int:
+        """Bytes that the texts of no row exceed."""
+        return max((part.longest for part in self._parts), default=0)
+
     @property
     def count(self) -> int:
         """How many rows there are; of a key that lies in several partitions each one's counts."""

@@ -17,12 +17,12 @@ from grouping.functions.text_size import Size, TextSizes, constant_size
 from grouping.model.expression import Column, Expression
 from grouping.model.group import SelectList
 from spark_jobs.batch.event_column import VALUE_BYTES
-from spark_jobs.batch.events import Events
 from spark_jobs.batch.output import MAX_RECORD_BYTES
+from spark_jobs.batch.row_source import RowSource
 
 __all__ = ["EncodedRows", "EvaluateExpression", "encode", "row_bytes"]
 
-EvaluateExpression = Callable[[Expression, Events, NDArray[np.int32]], pa.Array]
+EvaluateExpression = Callable[[Expression, RowSource, NDArray[np.int32]], pa.Array]
 """Evaluates an expression of a SELECT list on some rows of the events."""
 
 _AS_THEY_COME = frozenset({"STRING", "BOOLEAN", "INT", "BIGINT", "DOUBLE", "DATE", "TIMESTAMP"})
@@ -45,7 +45,7 @@ class EncodedRows(NamedTuple):
 
 
 def encode(
-    events: Events,
+    events: RowSource,
     select: SelectList,
     rows: NDArray[np.int32],
     evaluate_expression: EvaluateExpression,
@@ -110,7 +110,7 @@ def _lengths(values: pa.BinaryArray) -> NDArray[np.int64]:
 
 
 def _values(
-    events: Events, expression: Expression, rows: NDArray[np.int32], evaluate_expression: EvaluateExpression
+    events: RowSource, expression: Expression, rows: NDArray[np.int32], evaluate_expression: EvaluateExpression
 ) -> Sequence[Any]:
     """Return one output column as values that the encoder writes."""
     if not isinstance(expression, Column):

@@ -17,10 +17,10 @@ from grouping.model.catalog import Stream
 from grouping.settings import Settings
 from grouping.store.constant_table import MODES
 from grouping.store.notes import TableVersion
-from spark_jobs.batch.events import Events
 from spark_jobs.batch.headers import NO_HEADERS
 from spark_jobs.batch.matches import Matches
 from spark_jobs.batch.output import MAX_RECORD_BYTES, OUTPUT, dead_letters
+from spark_jobs.batch.row_source import RowSource
 from spark_jobs.results.encode import EvaluateExpression
 from spark_jobs.results.value_pool import ValuePool, value_pools
 
@@ -37,7 +37,7 @@ MAX_ROW_BYTES = MAX_RECORD_BYTES - 10_000
 
 
 def pending_records(
-    events: Events,
+    events: RowSource,
     matches: Matches,
     stream: Stream,
     version: TableVersion,
@@ -126,7 +126,7 @@ def _output(packed: list[tuple[int, bytes]], settings: Settings) -> pa.RecordBat
     )
 
 
-def _too_large(events: Events, pool: ValuePool, sizes: NDArray[np.int64], settings: Settings) -> pa.RecordBatch:
+def _too_large(events: RowSource, pool: ValuePool, sizes: NDArray[np.int64], settings: Settings) -> pa.RecordBatch:
     """Return one dead letter for each event whose row is too large for a digest."""
     large = np.flatnonzero(sizes > MAX_ROW_BYTES)
     details = {

@@ -19,10 +19,10 @@ from grouping.model.group import SelectItem, SelectList
 from grouping.model.wording import counted
 from grouping.settings import Settings
 from grouping.store.constant_table import MODES
-from spark_jobs.batch.events import Events
 from spark_jobs.batch.headers import event_ids, event_times, hex_keys, match_headers
 from spark_jobs.batch.matches import Matches
 from spark_jobs.batch.output import MAX_RECORD_BYTES, OUTPUT, dead_letters
+from spark_jobs.batch.row_source import RowSource
 from spark_jobs.results.encode import EvaluateExpression
 from spark_jobs.results.value_pool import ValuePool, value_pools
 
@@ -38,7 +38,7 @@ Address = tuple[pa.Array, pa.Array, pa.Array]
 
 
 def split(
-    events: Events, matches: Matches, stream: Stream, settings: Settings, evaluate_expression: EvaluateExpression
+    events: RowSource, matches: Matches, stream: Stream, settings: Settings, evaluate_expression: EvaluateExpression
 ) -> Iterator[pa.RecordBatch]:
     """Write the matches of a batch as records.
 
@@ -110,7 +110,7 @@ def _virtual(
 class _Writer:
     """Puts a pool's values, their headers and the records' addresses together."""
 
-    def __init__(self, events: Events, stream: Stream, settings: Settings, pool: ValuePool) -> None:
+    def __init__(self, events: RowSource, stream: Stream, settings: Settings, pool: ValuePool) -> None:
         self._events = events
         self._stream = stream
         self._settings = settings

@@ -11,8 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.model.group import SelectList
-from spark_jobs.batch.events import Events
 from spark_jobs.batch.output import MAX_RECORD_BYTES
+from spark_jobs.batch.row_source import RowSource
 from spark_jobs.results.encode import EvaluateExpression, encode, row_bytes
 
 __all__ = ["ValuePool", "value_pools"]
@@ -41,7 +41,7 @@ class ValuePool:
 
 
 def value_pools(
-    events: Events,
+    events: RowSource,
     selects: Sequence[SelectList],
     select: NDArray[np.int32],
     event: NDArray[np.int32],
@@ -77,7 +77,7 @@ def value_pools(
 
 
 def _blocks(
-    events: Events, selects: Sequence[SelectList], select: NDArray[np.int32], event: NDArray[np.int32]
+    events: RowSource, selects: Sequence[SelectList], select: NDArray[np.int32], event: NDArray[np.int32]
 ) -> Iterator[tuple[int, NDArray[np.int64], bool]]:
     """Yield (SELECT list, matches in the order of their events, whether a row of them may be larger than a record).
 

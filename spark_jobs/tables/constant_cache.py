@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from grouping.model.computation import Computation
 from grouping.model.errors import OperationalError
 from grouping.model.group import GroupPlan, SelectList
 from grouping.store.constant_table import MODES, Block, Segment
@@ -72,7 +73,9 @@ class Snapshot:
     mode_of: NDArray[np.int8]
     """By variant: index into `grouping.store.constant_table.MODES`."""
     shared_indexes: tuple[SharedIndex, ...] = ()
-    """The parts that have no index of their own."""
+    """The parts that have no index of their own; those of one are over the same computation."""
+    computations: tuple[Computation, ...] = ()
+    """Those that some of the groups are over."""
 
     @property
     def rows(self) -> int:
@@ -90,6 +93,16 @@ class Snapshot:
         tables = tuple(table for table in self.tables if table.shape.plan.group_id in kept)
         shared_indexes = tuple(part for shared in self.shared_indexes if (part := shared.only(kept)) is not None)
         return replace(self, tables=tables, shared_indexes=shared_indexes)
+
+    def over(self, computation_id: str) -> Snapshot:
+        """Return the tables of the groups over one computation; "" for those over the events themselves."""
+        if not self.computations:
+            return self
+        tables = tuple(table for table in self.tables if table.shape.plan.computation_id == computation_id)
+        shared = tuple(
+            each for each in self.shared_indexes if each.members[0].shape.plan.computation_id == computation_id
+        )
+        return replace(self, tables=tables, shared_indexes=shared)
 
     @property
     def nbytes(self) -> int:
@@ -213,6 +226,8 @@ class ConstantTables:
         return ConstantTable(shape, added(shape, table.parts if table else (), rows))
 
     def _publish(self) -> Snapshot:
+        plans = (table.shape.plan for table in self._tables.values())
+        found = {plan.computation.computation_id: plan.computation for plan in plans if plan.computation}
         small = (part for table in self._tables.values() for part in table.parts if part.lookup is None)
         index = {select: position for position, select in enumerate(self._selects)}
         return Snapshot(
@@ -221,4 +236,5 @@ class ConstantTables:
             np.array([index[select] for select, _ in self._variants], np.int32),
             np.array([MODES.index(mode) for _, mode in self._variants], np.int8),
             self._shared_indexes.of(small),
+            tuple(found.values()),
         )

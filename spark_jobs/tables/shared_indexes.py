@@ -19,26 +19,30 @@ _RATIO = 8
 """A shared index is merged into the one before it unless that is this many times larger."""
 
 
+_Rows = tuple[str, Key]
+"""What is looked up: rows of a computation, "" for events, by some columns."""
+
+
 class SharedIndexes:
     """Shared indexes by their key, each the larger and older ones first."""
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._by_key: dict[Key, list[SharedIndex]] = {}
+        self._by_key: dict[_Rows, list[SharedIndex]] = {}
         self._tallies: dict[Kind, Tally] = {}
 
     def of(self, parts: Iterable[Member]) -> tuple[SharedIndex, ...]:
         """Return the shared indexes of all parts that are there now."""
-        by_key: dict[Key, dict[int, Member]] = {}
+        by_key: dict[_Rows, dict[int, Member]] = {}
         for part in parts:
             if (key := key_of(part.shape)) is not None:
-                by_key.setdefault(key, {})[id(part)] = part
+                by_key.setdefault((part.shape.plan.computation_id, key), {})[id(part)] = part
         self._by_key = {key: self._brought_forward(key, current) for key, current in by_key.items()}
         shared_indexes = tuple(shared for tiers in self._by_key.values() for shared in tiers)
         self._tallies = {conjunct.kind: conjunct.tally for shared in shared_indexes for conjunct in shared.conjuncts}
         return shared_indexes
 
-    def _brought_forward(self, key: Key, current: dict[int, Member]) -> list[SharedIndex]:
+    def _brought_forward(self, key: _Rows, current: dict[int, Member]) -> list[SharedIndex]:
         kept = [shared for shared in self._by_key.get(key, ()) if shared.settle(current)]
         old = {id(member) for shared in kept for member in shared.members}
         fresh = [part for name, part in current.items() if name not in old]
@@ -46,4 +50,4 @@ class SharedIndexes:
             return kept
         while kept and len(kept[-1].rows) <= _RATIO * sum(len(part.rows) for part in fresh):
             fresh = [member for member in kept.pop().members if id(member) in current] + fresh
-        return [*kept, SharedIndex(key, fresh, self._tallies)]
+        return [*kept, SharedIndex(key[1], fresh, self._tallies)]

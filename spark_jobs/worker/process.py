@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import pyarrow as pa
 
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
@@ -13,17 +16,28 @@ from grouping.store.match_tally import MatchTally
 from grouping.store.notes import TableVersion
 from grouping.store.redis_store import TableStore
 from spark_jobs.batch.faults import FAULTS
+from spark_jobs.replica.table_view import TableView
 from spark_jobs.tables.constant_cache import ConstantTables, Snapshot
 from spark_jobs.worker.garbage import GarbagePolicy
+from spark_jobs.worker.joined_tables import JoinedTables
 from spark_jobs.worker.watch import StreamWatch
 
-__all__ = ["WAIT_SECONDS", "WorkerProcess"]
+__all__ = ["WAIT_SECONDS", "BatchTables", "WorkerProcess"]
 
 log = logging.getLogger(__name__)
 
 WAIT_SECONDS = 0.2
 _IDLE_SECONDS = 600.0
 """Tables that no task has used for so long go: their stream may be dropped, and loading them again is quick."""
+
+
+class BatchTables(NamedTuple):
+    """What a micro-batch is evaluated with."""
+
+    version: TableVersion
+    constants: Snapshot
+    views: dict[str, TableView]
+    """By id, the tables that queries join, as they were when the batch was first evaluated."""
 
 
 class WorkerProcess:
@@ -43,6 +57,8 @@ class WorkerProcess:
         self._watches: dict[str, StreamWatch] = {}
         self._used_at: dict[str, float] = {}
         """When each stream's tables were last used, monotonic seconds."""
+        self._joined_tables: JoinedTables | None = None
+        """Of all streams."""
         self._garbage = GarbagePolicy()
 
     def begin(self, stream: Stream, settings: Settings) -> StreamWatch:
@@ -61,20 +77,32 @@ class WorkerProcess:
         """End a task."""
         self._garbage.task_done()
 
-    def tables(self, stream_id: str, batch_id: int, settings: Settings) -> tuple[TableVersion, Snapshot]:
+    def tables(self, stream_id: str, batch_id: int, settings: Settings) -> BatchTables:
         """Return the tables that a micro-batch sees; waits as long as none are confirmed, never goes on without."""
         waits = 0
         while True:
             try:
                 store = self._store(settings)
                 version = store.pin(stream_id, batch_id)
-                return version, self._tables.setdefault(stream_id, ConstantTables(stream_id)).at(version, store)
+                snapshot = self._tables.setdefault(stream_id, ConstantTables(stream_id)).at(version, store)
+                views: dict[str, TableView] = {}
+                if snapshot.computations:
+                    views = self._joined(settings).views(stream_id, batch_id, snapshot.computations, store)
+                return BatchTables(version, snapshot, views)
             except OperationalError as error:
                 if waits % 50 == 0:
-                    log.warning("no constant tables yet", extra={"stream": stream_id, "reason": error.message})
+                    log.warning("no tables yet", extra={"stream": stream_id, "reason": error.message})
                 self._stores.clear()
                 waits += 1
                 self._sleep(WAIT_SECONDS)
+
+    def table_letters(self, settings: Settings) -> Iterator[pa.RecordBatch]:
+        """Yield the dead letters of joined tables that no worker has written; where Redis does not answer, later."""
+        try:
+            yield from self._joined(settings).letters(self._store(settings))
+        except OperationalError as error:
+            self._stores.clear()
+            log.warning("dead letters of tables wait", extra={"reason": error.message})
 
     def observe(self, watch: StreamWatch, version: TableVersion, snapshot: Snapshot, settings: Settings) -> None:
         """Use what a task saw of a stream; called when nothing of the snapshot is in use any more."""
@@ -82,7 +110,7 @@ class WorkerProcess:
         if events is None:
             return
         try:
-            watch.choice.revise(self._tables[stream_id], snapshot, events, watch.sampler.loads)
+            watch.choice.revise(self._tables[stream_id], snapshot.over(""), events, watch.sampler.loads)
         except FAULTS:
             log.exception("index not chosen anew", extra={"stream": stream_id})
         told = watch.sampler.take(events, version, snapshot)
@@ -101,6 +129,11 @@ class WorkerProcess:
         except OperationalError as error:
             self._stores.clear()
             log.warning("matches not counted", extra={"stream": stream_id, "reason": error.message})
+
+    def _joined(self, settings: Settings) -> JoinedTables:
+        if self._joined_tables is None:
+            self._joined_tables = JoinedTables(settings)
+        return self._joined_tables
 
     def _store(self, settings: Settings) -> TableStore:
         url = settings.redis.url.get_secret_value()

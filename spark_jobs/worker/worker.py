@@ -15,25 +15,27 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from grouping.model.catalog import Stream
+from grouping.model.computation import Computation
 from grouping.model.errors import InternalError
 from grouping.settings import Settings
 from grouping.store.match_tally import MatchTally
-from grouping.store.notes import TableVersion
 from spark_jobs.batch.events import Events
 from spark_jobs.batch.matches import Matches
 from spark_jobs.batch.output import dead_letter_code
+from spark_jobs.batch.row_source import RowSource
 from spark_jobs.decode.decode import decode
 from spark_jobs.isolation.caution import NO_CAUTION
 from spark_jobs.isolation.hang_guard import guarded
 from spark_jobs.isolation.isolation import Isolation
 from spark_jobs.isolation.not_evaluated import NotEvaluatedLetters
+from spark_jobs.joins.join import join
+from spark_jobs.joins.joined_events import JoinedEvents
 from spark_jobs.match.matched_pairs import NO_NUMBER
 from spark_jobs.match.residual import evaluate_expression
 from spark_jobs.results.pending import pending_records
 from spark_jobs.results.split import split
-from spark_jobs.tables.constant_cache import Snapshot
 from spark_jobs.worker import digest_task
-from spark_jobs.worker.process import WAIT_SECONDS, WorkerProcess
+from spark_jobs.worker.process import WAIT_SECONDS, BatchTables, WorkerProcess
 from spark_jobs.worker.watch import StreamWatch
 
 __all__ = ["PROCESS", "Evaluation"]
@@ -74,6 +76,7 @@ class Evaluation:
             if task is None:
                 tables = PROCESS.tables(stream.stream_id, batch_id, settings)
                 task = _Task(stream, settings, tables, watch, self.cautious)
+                yield from task.letters()
             yield from task.records(batch)
         if task is not None:
             task.end()
@@ -87,13 +90,13 @@ class _Task:
         self,
         stream: Stream,
         settings: Settings,
-        tables: tuple[TableVersion, Snapshot],
+        tables: BatchTables,
         watch: StreamWatch,
         cautious: bool,
     ) -> None:
         self._stream = stream
         self._settings = settings
-        self._version, self._snapshot = tables
+        self._version, self._snapshot, self._views = tables
         self._watch = watch
         self._matches = _MatchCounts()
         self._letters: Counter[str] = Counter()
@@ -109,6 +112,7 @@ class _Task:
             watch.harm.failed,
             watch.sampler.loads,
             value_bytes,
+            partial(self._joined, value_bytes=value_bytes),
         )
 
     def records(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -126,7 +130,16 @@ class _Task:
             yield from self._isolation.records(events)
             self._watch.last = events
 
-    def _write(self, events: Events, found: Matches) -> Iterator[pa.RecordBatch]:
+    def _joined(self, events: Events, computation: Computation, value_bytes: int) -> JoinedEvents:
+        return join(events, computation, self._views, value_bytes)
+
+    def letters(self) -> Iterator[pa.RecordBatch]:
+        """Yield the dead letters of the joined tables that no worker has written."""
+        for rows in PROCESS.table_letters(self._settings) if self._views else ():
+            self._letters["undecodable"] += rows.num_rows
+            yield rows
+
+    def _write(self, events: RowSource, found: Matches) -> Iterator[pa.RecordBatch]:
         stream, settings = self._stream, self._settings
         yield from split(events, found, stream, settings, self._evaluate)
         yield from pending_records(events, found, stream, self._version, settings, self._evaluate)

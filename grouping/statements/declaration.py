@@ -1,0 +1,227 @@
+"""What CREATE STREAM and CREATE TABLE have in common: columns with their types, and the options after WITH."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from sqlglot.tokenizer_core import TokenType
+
+from grouping.model.catalog import RECORD_FIELDS
+from grouping.model.errors import InputError, near_name
+from grouping.statements.tokens import Tokens, clipped
+
+__all__ = ["Columns", "Options", "check_options", "read_columns", "read_options"]
+
+Columns = tuple[tuple[str, str], ...]
+"""(name, type) in order."""
+Options = dict[str, str | int]
+Choices = Mapping[str, Sequence[str]]
+
+_PLAIN_TYPES = ("STRING", "BOOLEAN", "INT", "BIGINT", "DOUBLE", "DATE", "TIMESTAMP")
+_OTHER_SPELLINGS = {
+    "BOOL": "BOOLEAN",
+    "BYTE": "INT",
+    "CHAR": "STRING",
+    "DATETIME": "TIMESTAMP",
+    "DEC": "DECIMAL",
+    "FLOAT": "DOUBLE",
+    "INTEGER": "INT",
+    "LONG": "BIGINT",
+    "NUMERIC": "DECIMAL",
+    "REAL": "DOUBLE",
+    "SHORT": "INT",
+    "SMALLINT": "INT",
+    "TEXT": "STRING",
+    "TIMESTAMP_LTZ": "TIMESTAMP",
+    "TIMESTAMP_NTZ": "TIMESTAMP",
+    "TIMESTAMPTZ": "TIMESTAMP",
+    "TINYINT": "INT",
+    "VARCHAR": "STRING",
+}
+"""Names that other systems have for a type, for the hint only."""
+_DIGITS = 38
+"""Spark's largest DECIMAL precision."""
+_DEFAULT_DECIMAL = (10, 0)
+_MOST_PARTITIONS = 10_000
+_TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._\-]{1,249}")
+"""Kafka's rule for the name of a topic."""
+
+
+def read_columns(tokens: Tokens, *, keyed: bool = False) -> tuple[Columns, tuple[str, ...]]:
+    """Read the columns in parentheses.
+
+    Args:
+        tokens: The statement, before the parenthesis.
+        keyed: Whether they may have a PRIMARY KEY: those of a table.
+
+    Returns:
+        The columns, and the names of those of the PRIMARY KEY, as they are written.
+
+    Raises:
+        InputError: ``syntax-error``, or ``stream-mismatch`` for a name that is there twice.
+    """
+    tokens.expect_symbol(TokenType.L_PAREN, "(")
+    columns: dict[str, tuple[str, str]] = {}
+    key: tuple[str, ...] = ()
+    while True:
+        if keyed and (tokens.word(), tokens.word(1)) == ("PRIMARY", "KEY") and columns:
+            key = _only(key, _key(tokens))
+            tokens.expect_symbol(TokenType.R_PAREN, ")")
+            return tuple(columns.values()), key
+        name = tokens.name("the name of a column")
+        folded = name.casefold()
+        if folded in columns or folded in RECORD_FIELDS:
+            raise InputError(
+                f'column "{name}" exists already',
+                code="stream-mismatch",
+                detail="Every stream has it, from the source record."
+                if folded in RECORD_FIELDS
+                else "Names of columns are not case-sensitive.",
+                hint="Choose another name.",
+            )
+        columns[folded] = (name, _type(tokens))
+        if keyed and tokens.accept("PRIMARY"):
+            tokens.expect("KEY")
+            key = _only(key, (name,))
+        if not tokens.accept_symbol(TokenType.COMMA):
+            tokens.expect_symbol(TokenType.R_PAREN, ")")
+            return tuple(columns.values()), key
+
+
+def _key(tokens: Tokens) -> tuple[str, ...]:
+    """Read PRIMARY KEY and its columns."""
+    tokens.index += 2
+    tokens.expect_symbol(TokenType.L_PAREN, "(")
+    names = [tokens.name("the name of a column")]
+    while tokens.accept_symbol(TokenType.COMMA):
+        names.append(tokens.name("the name of a column"))
+    tokens.expect_symbol(TokenType.R_PAREN, ")")
+    return tuple(names)
+
+
+def _only(before: tuple[str, ...], key: tuple[str, ...]) -> tuple[str, ...]:
+    if before:
+        raise InputError(
+            "there are two PRIMARY KEYs",
+            code="syntax-error",
+            detail="A table has one.",
+            hint="Name all of its columns at the end: PRIMARY KEY (a, b).",
+        )
+    return key
+
+
+def _type(tokens: Tokens) -> str:
+    word = tokens.word()
+    if word in _PLAIN_TYPES:
+        tokens.index += 1
+        return word
+    if word == "DECIMAL":
+        tokens.index += 1
+        return _decimal(tokens)
+    if not word:
+        raise tokens.unexpected("the type of the column")
+    nearest = _OTHER_SPELLINGS.get(word)
+    raise InputError(
+        f'type "{clipped(tokens.source())}" does not exist',
+        code="syntax-error",
+        detail=f"The types are {', '.join(_PLAIN_TYPES)} and DECIMAL(p,s).",
+        hint=f'Use "{nearest}".' if nearest else near_name(clipped(word), (*_PLAIN_TYPES, "DECIMAL")),
+    )
+
+
+def _decimal(tokens: Tokens) -> str:
+    precision, scale = _DEFAULT_DECIMAL
+    if tokens.accept_symbol(TokenType.L_PAREN):
+        precision = tokens.number("the precision", highest=_DIGITS)
+        if tokens.accept_symbol(TokenType.COMMA):
+            zero = tokens.source() == "0"
+            if zero:
+                tokens.index += 1
+            scale = 0 if zero else tokens.number("the scale", highest=precision)
+        tokens.expect_symbol(TokenType.R_PAREN, ")")
+    return f"DECIMAL({precision},{scale})"
+
+
+def read_options(tokens: Tokens, known: Sequence[str], choices: Choices) -> Options:
+    """Read the options after WITH.
+
+    Args:
+        tokens: The statement, before the parenthesis.
+        known: The options that the statement has.
+        choices: The values of those that have only some.
+    """
+    options: Options = {}
+    tokens.expect_symbol(TokenType.L_PAREN, "(")
+    while True:
+        option = tokens.word().lower()
+        if option not in known:
+            raise _unknown_option(tokens, known)
+        if option in options:
+            raise InputError(f'option "{option}" is given twice', code="syntax-error")
+        tokens.index += 1
+        tokens.expect_symbol(TokenType.EQ, "=")
+        if option == "partitions":
+            options[option] = tokens.number("how many partitions", highest=_MOST_PARTITIONS)
+        else:
+            options[option] = _choice(option, tokens.string(f"the {option}"), choices)
+        if not tokens.accept_symbol(TokenType.COMMA):
+            tokens.expect_symbol(TokenType.R_PAREN, ")")
+            return options
+
+
+def _unknown_option(tokens: Tokens, known: Sequence[str]) -> InputError:
+    if not tokens.word():
+        return tokens.unexpected("the name of an option")
+    return InputError(
+        f'option "{clipped(tokens.source())}" does not exist',
+        code="syntax-error",
+        detail=f"The options are {', '.join(known)}.",
+        hint=near_name(clipped(tokens.source()), known),
+    )
+
+
+def _choice(option: str, value: str, choices: Choices) -> str:
+    some = choices.get(option)
+    if some and value not in some:
+        raise InputError(
+            f'{option} "{clipped(value)}" does not exist',
+            code="syntax-error",
+            detail=f"The choices are {', '.join(some)}.",
+            hint=near_name(clipped(value), some),
+        )
+    return value
+
+
+def check_options(options: Options, what: str) -> None:
+    """Refuse options that contradict themselves; `what` is declared: a stream or a table."""
+    for required in ("topic", "format"):
+        if required not in options:
+            raise InputError(
+                f'option "{required}" is missing',
+                code="syntax-error",
+                detail=f"A {what} needs a topic and a format.",
+                hint="WITH (topic = 'quotes', format = 'json') has both.",
+            )
+    topic = str(options["topic"])
+    if not _TOPIC.fullmatch(topic):
+        raise InputError(
+            f'topic "{clipped(topic)}" cannot exist',
+            code="stream-mismatch",
+            detail='Kafka\'s topics have 1 to 249 ASCII letters, digits, "_", "." and "-".',
+        )
+    if options["format"] == "avro" and "schema" not in options:
+        raise InputError(
+            'option "schema" is missing',
+            code="stream-mismatch",
+            detail=f"An Avro {what} needs the schema that its records are written with.",
+            hint='Add schema = \'{"type": "record", …}\'.',
+        )
+    surplus = [option for option in ("schema", "framing") if option in options]
+    if options["format"] != "avro" and surplus:
+        raise InputError(
+            f'option "{surplus[0]}" is for Avro only',
+            code="stream-mismatch",
+            detail=f"The format of the {what} is {options['format']}.",
+            hint="Leave it out, or choose format = 'avro'.",
+        )

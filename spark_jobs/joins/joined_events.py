@@ -1,0 +1,141 @@
+"""The rows of a computation: events joined with rows of tables, as columns that are built when they are asked for.
+
+They stand wherever `Events` do: groups over them are looked up, checked and written as those of a stream alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from grouping.model.catalog import Stream
+from grouping.model.expression import source_of
+from spark_jobs.batch.events import Events
+from spark_jobs.index import Ints
+from spark_jobs.replica.table_view import TableView
+
+__all__ = ["JoinedEvents"]
+
+
+class JoinedEvents:
+    """Rows made of one event and one row, or none, of each table; ordered by event, then by the tables' keys."""
+
+    def __init__(
+        self, events: Events, event: Ints, rows: Mapping[str, tuple[TableView, Ints]], *, numbered: bool = False
+    ) -> None:
+        """Keep which rows meet.
+
+        Args:
+            events: The decoded events.
+            event: Of each joined row, ascending.
+            rows: By prefix of the table's columns: the table, and for each joined row the table's row, -1 for none.
+            numbered: Whether an event may have several rows, which are then told apart by a number.
+        """
+        self.stream: Stream = events.stream
+        self.count = int(event.size)
+        self.event = event
+        self._events = events
+        self._rows = dict(rows)
+        self._numbered = numbered
+        self._same = self.count == events.count and not numbered
+        self._arrays: dict[str, pa.Array] = {}
+        self._source: pa.RecordBatch | None = None
+
+    @classmethod
+    def alone(cls, events: Events) -> JoinedEvents:
+        """Return the events before anything is joined with them."""
+        return cls(events, np.arange(events.count), {})
+
+    def meeting(self, probe: Ints, prefix: str, view: TableView, row: Ints, *, numbered: bool) -> JoinedEvents:
+        """Return the rows that these make with those of one more table.
+
+        Args:
+            probe: Which of these, ascending; one that is not named is left out.
+            prefix: Of the table's columns.
+            view: The table.
+            row: The table's row beside each, -1 for none.
+            numbered: Whether one of these may be named several times.
+        """
+        rows = {name: (table, taken[probe]) for name, (table, taken) in self._rows.items()}
+        rows[prefix] = (view, row)
+        return JoinedEvents(self._events, self.event[probe], rows, numbered=self._numbered or numbered)
+
+    @property
+    def number(self) -> Ints | None:
+        """The number of each row among those of its event, from 0; None where an event has one at most."""
+        if not self._numbered:
+            return None
+        first = np.ones(self.count, np.bool_)
+        first[1:] = self.event[1:] != self.event[:-1]
+        begins = np.flatnonzero(first)
+        return np.arange(self.count) - np.repeat(begins, np.diff(np.append(begins, self.count)))
+
+    @property
+    def source(self) -> pa.RecordBatch:
+        """The source record of each row, for dead letters."""
+        if self._source is None:
+            self._source = self._events.source.take(pa.array(self.event))
+        return self._source
+
+    @property
+    def partitions(self) -> NDArray[np.int32]:
+        """The source partition of each row's event."""
+        return self._events.partitions[self.event]
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """The position of each row's event."""
+        return self._events.offsets[self.event]
+
+    @property
+    def time_ms(self) -> NDArray[np.int64]:
+        """The record time of each row's event, epoch milliseconds."""
+        return self._events.time_ms[self.event]
+
+    @property
+    def record_bytes(self) -> NDArray[np.int64]:
+        """The bytes that each row's event and table rows can put into a result."""
+        own = self._events.record_bytes[self.event]
+        for view, _ in self._rows.values():
+            own = own + view.longest_row
+        return own
+
+    @property
+    def longest_record(self) -> int:
+        """The most of these."""
+        return int(self.record_bytes.max(initial=0))
+
+    def values(self, name: str) -> Sequence[object]:
+        """Return a column as Python values."""
+        prefix, _ = source_of(name)
+        if not prefix and self._same:
+            return self._events.values(name)
+        values: list[object] = self.column(name).to_pylist()
+        return values
+
+    def column(self, name: str) -> pa.Array:
+        """Return a column of the stream or of a table, or one of the record's own fields, as an Arrow array."""
+        array = self._arrays.get(name)
+        if array is None:
+            prefix, column = source_of(name)
+            if prefix:
+                view, rows = self._rows[prefix]
+                array = view.take(column, rows)
+            else:
+                array = self._events.column(name)
+                array = array if self._same else array.take(pa.array(self.event))
+            self._arrays[name] = array
+        return array
+
+    def type_of(self, name: str) -> str:
+        """Return the SQL type of a column."""
+        prefix, column = source_of(name)
+        return self._rows[prefix][0].type_of(column) if prefix else self._events.type_of(name)
+
+    def declares(self, name: str) -> bool:
+        """Tell whether a source declares the column (rather than every record having it)."""
+        prefix, _ = source_of(name)
+        return bool(prefix) or self._events.declares(name)
