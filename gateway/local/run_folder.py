@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from grouping.data_folder import claim
 from grouping.model.errors import OperationalError
 
 __all__ = ["RunFolder", "write_json"]
@@ -45,14 +46,15 @@ class RunFolder:
         return self.data / "logs" / f"{role}.log"
 
     def prepare(self) -> None:
-        """Make the folder.
+        """Make the folder, or take the one that is there.
 
         Raises:
-            OperationalError: It cannot be made, or there is no room.
+            OperationalError: It cannot be made, a later version wrote it, or there is no room.
         """
         try:
             for name in ("run", "logs"):
                 (self.data / name).mkdir(parents=True, exist_ok=True)
+            claim(self.data)
             free = shutil.disk_usage(self.data).free
         except OSError as error:
             raise OperationalError(

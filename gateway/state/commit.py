@@ -172,7 +172,7 @@ class Commits:
                 if (name := journal.replies.get(number)) is not None:
                     places[name] = (partition, offset)
         if last >= 0:
-            also[keys.position] = Position(offsets[last] + 1, now_ms).pack()
+            also[keys.position] = Position.of(offsets[last] + 1, now_ms).pack()
         if journal.offsets:
             also[keys.commands_read] = journal.pack_offsets()
         self.remembered.settle(places, also, now_ms)

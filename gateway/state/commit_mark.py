@@ -11,10 +11,10 @@ import msgspec
 
 from grouping.model.errors import OperationalError
 
-__all__ = ["CatalogUnreadable", "CommitMark"]
+__all__ = ["FORMAT", "CatalogUnreadable", "CommitMark", "check_format"]
 
-_FORMAT = 1
-"""Of the catalog's records."""
+FORMAT = 1
+"""Of the catalog's records: what this version writes, and the latest that it reads."""
 
 
 class CatalogUnreadable(OperationalError):
@@ -30,7 +30,7 @@ class CommitMark(msgspec.Struct, frozen=True):
     """Of its journal; they only grow."""
     offsets: dict[int, int]
     """By partition of `cq.commands`: the offset after the last command that was carried out."""
-    format: int = _FORMAT
+    format: int = FORMAT
 
     @classmethod
     def decode(cls, body: bytes) -> CommitMark:
@@ -45,16 +45,25 @@ class CommitMark(msgspec.Struct, frozen=True):
             raise CatalogUnreadable(
                 "the catalog has a mark that this version cannot read", detail=str(error)
             ) from error
-        if mark.format > _FORMAT:
-            raise CatalogUnreadable(
-                f"the catalog has format {mark.format}, and this version reads {_FORMAT}",
-                hint="Start the version that wrote it, or a later one.",
-            )
+        check_format(mark.format)
         return mark
 
     def encode(self) -> bytes:
         """Return the record's value."""
         return msgspec.json.encode(self)
+
+
+def check_format(told: int) -> None:
+    """Check that this version reads a catalog of a format.
+
+    Raises:
+        CatalogUnreadable: A later version wrote it.
+    """
+    if told > FORMAT:
+        raise CatalogUnreadable(
+            f"the catalog has format {told}, and this version reads {FORMAT}",
+            hint="Start the version that wrote it, or a later one.",
+        )
 
 
 _decode = msgspec.json.Decoder(CommitMark).decode

@@ -6,6 +6,7 @@ import msgspec
 import pyarrow as pa
 
 from gateway.kafka import Outgoing
+from gateway.state import commit_mark
 
 __all__ = ["FORMAT", "Journal", "Position", "unpack_offsets"]
 
@@ -60,11 +61,18 @@ class Position(msgspec.Struct, frozen=True):
     at_ms: int = 0
     """When it had all that there was before."""
     format: int = FORMAT
+    catalog: int = 1
+    """The format of the catalog that it has: Redis may have all of it, so that no mark is read."""
 
     @classmethod
     def unpack(cls, body: bytes) -> Position:
         """Read a note."""
         return msgspec.json.decode(body, type=cls)
+
+    @classmethod
+    def of(cls, following: int, now_ms: int) -> Position:
+        """Return the note of a Redis that has all before an offset now, in the formats of this version."""
+        return cls(following, now_ms, FORMAT, commit_mark.FORMAT)
 
     def pack(self) -> bytes:
         """Return the note as Redis has it."""

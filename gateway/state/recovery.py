@@ -20,7 +20,7 @@ from gateway.kafka import CommandConsumer, LogReader, Outgoing, Record, Topics
 from gateway.state.catalog_replay import CatalogReplay, last_mark
 from gateway.state.command_ids import CommandIds, remembered_id
 from gateway.state.commit import Commits
-from gateway.state.commit_mark import CatalogUnreadable, CommitMark
+from gateway.state.commit_mark import CatalogUnreadable, CommitMark, check_format
 from gateway.state.journal import FORMAT, Journal, Position, unpack_offsets
 from gateway.state.members import SECRET_BYTES
 from gateway.state.working_copy import WorkingCopy
@@ -126,6 +126,8 @@ class Recovery:
                 f"redis holds a working copy of format {position.format}, and this version reads {FORMAT}",
                 hint="Start the version that wrote it, or a later one.",
             )
+        if position is not None:
+            check_format(position.catalog)
         if position is None or position.format != FORMAT or position.next > end:
             return None
         with self._reader() as reader:
@@ -149,7 +151,7 @@ class Recovery:
                 new = replay.run(reader.since(self._settings.topics.catalog, {0: 0}))
         if missing is None or missing:
             with self._connection.writing() as pipeline:
-                pipeline.set(self._connection.keys.position, Position(replay.following, now_ms).pack())
+                pipeline.set(self._connection.keys.position, Position.of(replay.following, now_ms).pack())
         return replay.mark, new
 
     def _keep_secret(self) -> None:

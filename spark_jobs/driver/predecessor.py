@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 
+from grouping.data_folder import claim
 from grouping.model.errors import OperationalError
 
 __all__ = ["end_predecessor", "held", "note_jvm"]
@@ -25,9 +26,10 @@ def held(data: Path, prefix: str) -> Iterator[None]:
     """Hold a data folder for the one evaluator of one prefix; the kernel lets go of it when the process dies.
 
     Raises:
-        OperationalError: Another evaluator runs on it, or it is another prefix's.
+        OperationalError: Another evaluator runs on it, or it is another prefix's, or a later version's.
     """
     data.mkdir(parents=True, exist_ok=True)
+    claim(data)
     hint = "Give each prefix a data folder of its own: CQ_DATA."
     with (data / _LOCK).open("a+") as lock:
         try:

@@ -253,6 +253,9 @@ def test_what_cannot_be_read(ground: Ground) -> None:
     working.connection.redis.set(working.connection.keys.position, json.dumps({**position, "format": 99}))
     with pytest.raises(CatalogUnreadable, match="format 99"):
         office.recover()
+    working.connection.redis.set(working.connection.keys.position, json.dumps({**position, "catalog": 99}))
+    with pytest.raises(CatalogUnreadable, match="the catalog has format 99"):
+        office.recover()
     assert 1 == working.connection.redis.exists(working.connection.keys.cqs("bench"))
     office._producer.produce(office.settings.topics.catalog, b'{"number": 1}', b"commit", 0)
     office._producer.flush()

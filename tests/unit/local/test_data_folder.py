@@ -1,11 +1,14 @@
-"""A data folder has one evaluator, of one prefix."""
+"""A data folder has one evaluator, of one prefix, and a format."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from gateway.local.run_folder import RunFolder
+from grouping.data_folder import FORMAT
 from grouping.model.errors import OperationalError
 from spark_jobs.driver.predecessor import held
 
@@ -21,3 +24,22 @@ def test_a_data_folder_is_of_one_prefix(tmp_path: Path) -> None:
         pass
     with held(data, "cq."):
         pass
+
+
+@pytest.mark.parametrize("told", ['{"format": 99}', "", "[]", '{"format": "one"}'])
+def test_a_data_folder_of_a_later_version_is_refused(tmp_path: Path, told: str) -> None:
+    """Whoever uses the folder, and before anything of it is used; so is one whose format nobody knows."""
+    (tmp_path / "format.json").write_text(told)
+    message = "has format 99, and this version reads 1" if "99" in told else "does not tell the format"
+    with pytest.raises(OperationalError, match=message), held(tmp_path, "cq."):
+        pass
+    with pytest.raises(OperationalError, match=message) as refused:
+        RunFolder(tmp_path).prepare()
+    assert refused.value.hint
+
+
+def test_a_data_folder_of_an_earlier_version_is_taken(tmp_path: Path) -> None:
+    """One that tells no format is of the first one, and tells it from then on."""
+    for _ in range(2):
+        RunFolder(tmp_path).prepare()
+        assert {"format": FORMAT} == json.loads((tmp_path / "format.json").read_text())

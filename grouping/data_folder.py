@@ -1,0 +1,63 @@
+"""The format of a data folder, in `format.json`: what an older version wrote is read, what a newer one did is refused.
+
+A folder without that file is of the first format. Who changes what lies there (checkpoints, the servers' files) raises
+`FORMAT`, and brings an older folder into form here, before anything of it is used.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from grouping.model.errors import OperationalError
+
+__all__ = ["FORMAT", "claim"]
+
+FORMAT = 1
+
+_FILE = "format.json"
+
+
+def claim(data: Path) -> None:
+    """See to it that a folder, which is there, is of this format.
+
+    Raises:
+        OperationalError: A later version has written it, or the file does not tell.
+        OSError: The folder cannot be read, or written to.
+    """
+    path = data / _FILE
+    told = _read(path)
+    if told is None:
+        _write(path)
+    elif told > FORMAT:
+        raise OperationalError(
+            f'the data folder "{data}" has format {told}, and this version reads {FORMAT}',
+            hint="Start the version that wrote it, or a later one, or give another folder: --data DIR.",
+        )
+
+
+def _read(path: Path) -> int | None:
+    """Return the format that a folder tells, None where it tells none."""
+    try:
+        told = json.loads(path.read_text("utf-8"))["format"]
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError):
+        told = None
+    if not isinstance(told, int):
+        raise OperationalError(
+            f'"{path}" does not tell the format of its data folder',
+            hint="Put back the file of a backup, or give another folder: --data DIR.",
+        )
+    return told
+
+
+def _write(path: Path) -> None:
+    """Write the file in one move: whatever happens meanwhile, it is not there or whole."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    with aside.open("w", encoding="utf-8") as file:
+        json.dump({"format": FORMAT}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    aside.replace(path)
