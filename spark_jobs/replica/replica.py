@@ -140,7 +140,7 @@ class Replica:
             held.append(changes)
             letters += [] if wrong is None else [wrong]
             partitions, offsets = batch["partition"].to_numpy(), batch["offset"].to_numpy()
-            for partition in np.unique(partitions).tolist():
+            for partition in set(partitions.tolist()):
                 reached[partition] = int(offsets[partitions == partition].max()) + 1
             rows += len(changes)
             size += batch.nbytes

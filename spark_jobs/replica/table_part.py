@@ -26,7 +26,8 @@ _DEAD = 4
 """A part is built anew when more than one row in this many is of no use any more."""
 _LARGEST_BYTES = 1 << 30
 """Parts beyond it are not merged: Arrow counts the bytes of a column of texts in 31 bits."""
-_SAMPLE = 1_024
+_SAMPLE = 8_192
+"""Texts that tell whether a column repeats."""
 
 
 class TablePart:
@@ -52,6 +53,7 @@ class TablePart:
         self.partition = partition
         self.begun = begun
         self.ended = ended
+        self._ends = 0 if ended is None else int(np.count_nonzero(ended != NEVER))
         self._indexes: dict[tuple[str, ...], ValueIndex] = {}
         self._longest: int | None = None
 
@@ -83,6 +85,7 @@ class TablePart:
         if self.ended is None:
             self.ended = np.full(len(self), NEVER)
         self.ended[rows] = offsets
+        self._ends += int(rows.size)
 
     def counting(self, rows: NDArray[np.integer], pins: Ints) -> NDArray[np.bool_] | None:
         """Tell which rows count at some pins, which stand in the places of their partitions; None when all do."""
@@ -95,6 +98,13 @@ class TablePart:
     def useful(self, horizon: Ints) -> NDArray[np.bool_] | None:
         """Tell which rows count at some pin that is not before the horizon; None when all do."""
         return None if self.ended is None else self.ended >= horizon[self.partition]
+
+    def wasteful(self, horizon: Ints) -> bool:
+        """Tell whether many rows are of no use any more for pins at the horizon or after it."""
+        if self._ends * _DEAD <= len(self):
+            return False
+        useful = self.useful(horizon)
+        return useful is not None and (len(self) - int(np.count_nonzero(useful))) * _DEAD > len(self)
 
     @property
     def longest(self) -> int:
@@ -127,7 +137,7 @@ def added(parts: tuple[TablePart, ...], part: TablePart, key: Sequence[str], hor
     """
     kept, merged = list(parts), [part]
     rows, size = len(part), part.nbytes
-    wasteful = next((place for place, old in enumerate(parts) if _wasteful(old, horizon)), len(parts))
+    wasteful = next((place for place, old in enumerate(parts) if old.wasteful(horizon)), len(parts))
     while kept and (len(kept) > wasteful or _alike(kept[-1], rows, size)):
         merged.insert(0, kept.pop())
         rows += len(merged[0])
@@ -141,11 +151,6 @@ def added(parts: tuple[TablePart, ...], part: TablePart, key: Sequence[str], hor
 def _alike(older: TablePart, rows: int, size: int) -> bool:
     small = len(older) <= rows * _RATIO or len(older) + rows <= _SMALL
     return small and older.nbytes + size <= _LARGEST_BYTES
-
-
-def _wasteful(part: TablePart, horizon: Ints) -> bool:
-    useful = part.useful(horizon)
-    return useful is not None and (len(part) - int(np.count_nonzero(useful))) * _DEAD > len(part)
 
 
 def _merged(parts: Sequence[TablePart], key: Sequence[str], horizon: Ints) -> TablePart:

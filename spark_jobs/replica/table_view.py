@@ -70,9 +70,10 @@ class TableView:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         probe = np.concatenate([found[place][0] for place in hit])
         row = np.concatenate([found[place][1] + self._starts[place] for place in hit])
-        if len(hit) > 1 or self._scattered:
-            return self._ordered(probe, row)
-        return probe, row
+        if self._scattered:
+            valid = self._valid(row)
+            probe, row = probe[valid], row[valid]
+        return self._ordered(probe, row) if len(hit) > 1 else (probe, row)
 
     def take(self, column: str, rows: Ints) -> pa.Array:
         """Return the values of a column in some rows, NULL where the row is -1."""
@@ -136,24 +137,27 @@ class TableView:
         probe, row = probe[order], row[order]
         again = probe[1:] == probe[:-1]
         part_of = np.searchsorted(self._starts, row, side="right")
-        torn = again if self._scattered else again & (part_of[1:] != part_of[:-1])
+        torn = again & (part_of[1:] != part_of[:-1])
         if not torn.any():
             return probe, row
         at = np.flatnonzero(np.isin(probe, probe[1:][torn]))
         distinct, which = np.unique(row[at], return_inverse=True)
-        keys = KeyTuples([self.take(name, distinct) for name in self.table.key])
-        partition = np.concatenate([part.partition for part in self._parts])[distinct] if self._scattered else None
-        by_key = keys.order(partition)
         rank = np.empty(distinct.size, np.int64)
-        rank[by_key] = np.arange(distinct.size)
-        mended = at[np.lexsort((rank[which], probe[at]))]
-        row[at] = row[mended]
-        if partition is None:
-            return probe, row
-        return self._unique(probe, row)
+        rank[self._keys(distinct).order()] = np.arange(distinct.size)
+        row[at] = row[at[np.lexsort((rank[which], probe[at]))]]
+        return probe, row
 
-    def _unique(self, probe: Ints, row: Ints) -> tuple[Ints, Ints]:
-        """Leave one row of each probe and key: of sorted pairs the last, which is of the highest partition."""
-        keys = KeyTuples([self.take(name, row) for name in self.table.key])
-        shadowed = np.append(keys.repeats() & (probe[1:] == probe[:-1]), False)
-        return probe[~shadowed], row[~shadowed]
+    def _valid(self, row: Ints) -> NDArray[np.bool_]:
+        """Tell which rows no other one of their key hides, whose partition is higher."""
+        distinct, which = np.unique(row, return_inverse=True)
+        probes = Probes(self._keys(distinct))
+        highest = np.full(distinct.size, -1)
+        for part in self._parts:
+            probe, found = self._found(part, self.table.key, (), probes, {})
+            np.maximum.at(highest, probe, part.partition[found])
+        own = np.concatenate([part.partition for part in self._parts])[distinct]
+        valid: NDArray[np.bool_] = (own == highest)[which]
+        return valid
+
+    def _keys(self, rows: Ints) -> KeyTuples:
+        return KeyTuples([self.take(name, rows) for name in self.table.key])

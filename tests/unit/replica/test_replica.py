@@ -6,6 +6,7 @@ import json
 import random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 import spark_jobs.replica.replica as replica_module
 from grouping.model.table import Table
 from spark_jobs.replica import table_part
+from spark_jobs.replica.key_tuples import KeyTuples
 from spark_jobs.replica.replica import Replica
 from spark_jobs.replica.table_view import TableView
 from tests.unit.replica.table_records import SETTINGS, MemoryLog, Record, table
@@ -101,15 +103,17 @@ def _same_at(view: TableView, rows: list[Row], rng: random.Random) -> None:
         assert _expected(rows, columns, probes) == _pairs_found(view, columns, probes)
 
 
-@pytest.fixture(params=[False, True], ids=["whole", "few"])
-def few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether parts stay small and few records are applied at once, so that all that is rare happens often."""
-    if request.param:
+@pytest.fixture(params=["whole", "few", "clashing"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How the rows are kept: small parts, few records at once and equal hashes make often happen what is rare."""
+    if request.param == "clashing":
+        hashes = KeyTuples.hashes
+        monkeypatch.setattr(KeyTuples, "hashes", lambda keys: hashes(keys) & np.uint64(3))
+    if request.param != "whole":
         monkeypatch.setattr(replica_module, "_AT_ONCE_ROWS", 5)
         monkeypatch.setattr(replica_module, "_SUPERSEDED", 30)
         monkeypatch.setattr(table_part, "_SMALL", 3)
         monkeypatch.setattr(table_part, "_RATIO", 1)
-    return bool(request.param)
 
 
 def _check(of: Table, seed: int, partitions: int, *, strict: bool) -> None:
@@ -156,6 +160,132 @@ def _home(of: Table, record: Record) -> int:
 @pytest.mark.parametrize("name", TABLES)
 @given(seed=st.integers(0, 2**32), partitions=st.integers(1, 3))
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_pin_shows_what_the_records_before_it_made(few: bool, name: str, seed: int, partitions: int) -> None:
+@pytest.mark.usefixtures("way")
+def test_any_pin_shows_what_the_records_before_it_made(name: str, seed: int, partitions: int) -> None:
     """Whatever was asked for before: pins ahead, between and behind, rows set, set again and removed."""
     _check(TABLES[name], seed, partitions, strict=True)
+
+
+@given(seed=st.integers(0, 2**32), partitions=st.integers(2, 3))
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.usefixtures("way")
+def test_a_key_in_several_partitions_has_one_row(seed: int, partitions: int) -> None:
+    """That of the highest, whichever pins came before: nobody promised it, and replays must agree all the same."""
+    _check(PLAIN, seed, partitions, strict=False)
+
+
+def _set(symbol: str, beta: float) -> Record:
+    return None, json.dumps({"symbol": symbol, "industry": "Software", "beta": beta}).encode()
+
+
+def _betas(view: TableView, *symbols: str) -> list[float | None]:
+    probe, row = view.find(("symbol",), [pa.array(symbols, pa.string())])
+    rows = np.full(len(symbols), -1)
+    rows[probe] = row
+    found: list[float | None] = view.take("beta", rows).to_pylist()
+    return found
+
+
+def test_nothing_is_read_twice() -> None:
+    """A pin ahead reads what is new, one behind nothing, and one before the horizon all, into a second replica."""
+    log = MemoryLog([{}])
+    for beta in range(10):
+        log.append(0, _set("INTC", beta))
+    replica = Replica(PLAIN, log, SETTINGS)
+    assert [3, None] == _betas(replica.at({0: 4}), "INTC", "absent")
+    assert [8, None] == _betas(replica.at({0: 9}), "INTC", "absent")
+    assert [4] == _betas(replica.at({0: 5}), "INTC")
+    assert [{}, {0: 4}] == log.reads
+    assert [1] == _betas(replica.at({0: 2}), "INTC")
+    assert [2] == _betas(replica.at({0: 3}), "INTC")
+    assert [{}, {0: 4}, {}, {0: 2}] == log.reads
+    loaded = replica.nbytes
+    replica.forget_before({0: 9})
+    assert replica.nbytes < loaded
+    assert [9] == _betas(replica.at({0: 10}), "INTC")
+    assert {0: 9} == log.reads[-1]
+
+
+def test_views_stay_right_when_the_replica_goes_on() -> None:
+    """A view that was taken before shows what it showed, also of rows that were superseded since."""
+    log = MemoryLog([{}])
+    replica = Replica(PLAIN, log, SETTINGS)
+    views = []
+    for beta in range(50):
+        log.append(0, _set("INTC", beta))
+        log.append(0, _set(f"S{beta}", beta))
+        views.append(replica.at({0: 2 * beta + 2}))
+    for beta, view in enumerate(views):
+        assert [beta, beta, None] == _betas(view, "INTC", f"S{beta}", f"S{beta + 1}")
+        assert beta + 2 == view.count
+
+
+def test_a_log_that_fails_leaves_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next call goes on there, and dead letters are reported once for what was applied."""
+    monkeypatch.setattr(replica_module, "_AT_ONCE_ROWS", 1)
+    monkeypatch.setattr(replica_module, "_SUPERSEDED", 0)
+    log = MemoryLog([{}], fails_after=3)
+    for beta in range(200):
+        log.append(0, (None, b"{}"))
+        log.append(0, _set("INTC", beta))
+    letters: list[pa.RecordBatch] = []
+    replica = Replica(PLAIN, log, SETTINGS, letters.append)
+    with pytest.raises(ConnectionError):
+        replica.at({0: 400})
+    log.fails_after = None
+    assert [199] == _betas(replica.at({0: 400}), "INTC")
+    assert 0 < log.reads[-1][0] < 400
+    assert 200 == sum(records.num_rows for records in letters)
+
+
+def test_half_a_change_is_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a failure within a change the replica loads afresh."""
+    log = MemoryLog([{}])
+    log.append(0, _set("INTC", 1))
+    replica = Replica(PLAIN, log, SETTINGS)
+    replica.at({0: 1})
+    log.append(0, _set("INTC", 2))
+    with monkeypatch.context() as broken, pytest.raises(MemoryError):
+        broken.setattr(replica_module, "added", _no_memory)
+        replica.at({0: 2})
+    assert [2] == _betas(replica.at({0: 2}), "INTC")
+    assert [1] == _betas(replica.at({0: 1}), "INTC")
+
+
+def _no_memory(*_: Any) -> None:
+    raise MemoryError
+
+
+@pytest.mark.parametrize(
+    ("column", "text", "other"),
+    [
+        ("n INT", "7", "8"), ("n BIGINT", "9007199254740993", "9007199254740992"), ("n BOOLEAN", "true", "false"),
+        ("n DECIMAL(38,2)", "123456789012345678901234567890.12", "-123456789012345678901234567890.12"),
+        ("n DATE", '"2026-11-22"', '"2026-11-23"'), ("n DOUBLE", "-0.0", "1e-300"),
+        ("n TIMESTAMP", '"2026-11-22T10:00:00.000001Z"', '"2026-11-22T10:00:00Z"'),
+    ],
+)  # fmt: skip
+def test_keys_of_every_type(column: str, text: str, other: str) -> None:
+    """Set, found, ordered and removed."""
+    of = table(column, "name STRING", key=["n"])
+    log = MemoryLog([{}])
+    for name, value in (("one", text), ("two", other), ("one again", text)):
+        log.append(0, (None, f'{{"n": {value}, "name": "{name}"}}'.encode()))
+    log.append(0, (f'{{"n": {other}}}'.encode(), None))
+    replica = Replica(of, log, SETTINGS)
+    view = replica.at({0: 3})
+    assert 2 == view.count
+    values = view.take("n", view.find(("name",), [pa.array(["one again", "two"])])[1])
+    probe, row = view.find(("n",), [pa.concat_arrays([values, pa.nulls(1, values.type)])])
+    assert [0, 1] == probe.tolist()
+    assert ["one again", "two"] == view.take("name", row).to_pylist()
+    assert ["one again"] == replica.at({0: 4}).take("name", replica.at({0: 4}).find(("n",), [values])[1]).to_pylist()
+
+
+def test_nan_equals_itself_and_zero_has_no_sign() -> None:
+    """As SQL compares DOUBLE; JSON has no NaN, Avro and computed probes have."""
+    keys = KeyTuples([pa.array([float("nan"), 0.0, None, 1.0])])
+    others = KeyTuples([pa.array([-float("nan"), -0.0, 2.0, 1.5])])
+    assert [True, True] == keys.take(np.arange(2)).same(others.take(np.arange(2))).tolist()
+    assert [1, 2, 0] == keys.take(np.array([0, 1, 3])).order().tolist()
+    assert (keys.hashes()[:2] == others.hashes()[:2]).all()

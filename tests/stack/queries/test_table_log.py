@@ -1,0 +1,133 @@
+"""Topics of tables, read back from a real broker."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+
+import msgspec
+import pyarrow as pa
+import pytest
+from confluent_kafka import Producer
+
+from spark_jobs.kafka.table_log import TableLog
+from spark_jobs.replica.replica import Replica
+from tests.benchmarks.ground import Ground
+from tests.kafka_client import wait_until
+from tests.unit.replica.table_records import table
+
+PROFILES = table("symbol STRING", "beta DOUBLE", key=["symbol"])
+
+
+@pytest.fixture
+def log(ground: Ground) -> Iterator[TableLog]:
+    log = TableLog(ground.settings)
+    yield log
+    log.close()
+
+
+def _producer(ground: Ground, **options: str) -> Producer:
+    return Producer(
+        {
+            "bootstrap.servers": ground.settings.kafka.bootstrap,
+            **{name.replace("_", "."): options[name] for name in options},
+        }
+    )
+
+
+def _read(
+    log: TableLog, topic: str, starts: dict[int, int], ends: dict[int, int]
+) -> list[tuple[int, int, bytes | None]]:
+    rows = [row for batch in log.read(topic, starts, ends) for row in batch.to_pylist()]
+    return sorted((row["partition"], row["offset"], row["value"]) for row in rows)
+
+
+def test_records_between_offsets(ground: Ground, log: TableLog) -> None:
+    """Each once, in each partition's order, none beyond the ends; partitions that are not asked for are left out."""
+    topic = ground.settings.prefix + "profiles"
+    ground.make_topic(topic, 3)
+    producer = _producer(ground)
+    for number in range(30_000):
+        producer.produce(topic, str(number).encode(), b"k", partition=number % 3)
+    producer.flush()
+    assert {topic: {0: 10_000, 1: 10_000, 2: 10_000}} == log.ends([topic, "absent"])
+    found = _read(log, topic, {0: 9_990}, {0: 9_995, 1: 3, 2: 0})
+    assert [(0, offset, str(3 * offset).encode()) for offset in range(9_990, 9_995)] + [
+        (1, offset, str(3 * offset + 1).encode()) for offset in range(3)
+    ] == found
+    everything = list(log.read(topic, {}, log.ends([topic])[topic]))
+    assert 30_000 == sum(batch.num_rows for batch in everything)
+    for partition in range(3):
+        offsets = [row["offset"] for batch in everything for row in batch.to_pylist() if row["partition"] == partition]
+        assert list(range(10_000)) == offsets
+
+
+def test_ends_without_records_are_reached(ground: Ground, log: TableLog) -> None:
+    """What ends a transaction has an offset and no record, and what was aborted is not there."""
+    topic = ground.settings.prefix + "profiles"
+    ground.make_topic(topic, 1)
+    producer = _producer(ground, transactional_id=topic)
+    producer.init_transactions()
+    for values, commit in (([b"a", b"b"], True), ([b"lost"], False), ([b"c"], True), ([b"lost too"], False)):
+        producer.begin_transaction()
+        for value in values:
+            producer.produce(topic, value, partition=0)
+        producer.flush()
+        if commit:
+            producer.commit_transaction()
+        else:
+            producer.abort_transaction()
+    wait_until(lambda: log.ends([topic])[topic] == {0: 9} or time.sleep(0.05), "end behind the transactions")
+    kept = [(0, 0, b"a"), (0, 1, b"b"), (0, 5, b"c")]
+    assert kept == _read(log, topic, {}, {0: 9})
+    assert kept[2:] == _read(log, topic, {0: 4}, {0: 9})
+    assert [] == _read(log, topic, {0: 6}, {0: 9})
+    producer.begin_transaction()
+    producer.produce(topic, b"open", partition=0)
+    producer.flush()
+    assert {0: 9} == log.ends([topic])[topic]
+    assert kept == _read(log, topic, {}, {0: 9})
+    producer.abort_transaction()
+
+
+def test_a_replica_of_a_compacted_topic(ground: Ground, log: TableLog) -> None:
+    """Rows whose records compaction left, and those that changed and went since."""
+    topic = ground.settings.prefix + "profiles"
+    ground.make_topic(
+        topic,
+        1,
+        cleanup_policy="compact",
+        segment_ms="100",
+        min_cleanable_dirty_ratio="0.01",
+        delete_retention_ms="100",
+    )
+    producer = _producer(ground)
+
+    def publish(symbol: str, beta: float | None) -> None:
+        value = None if beta is None else json.dumps({"symbol": symbol, "beta": beta}).encode()
+        producer.produce(topic, value, symbol.encode(), partition=0)
+        producer.flush()
+
+    for beta in range(20):
+        publish("INTC", beta)
+        publish(f"S{beta}", beta)
+    pin = log.ends([topic])[topic]
+    replica = Replica(msgspec.structs.replace(PROFILES, topic=topic), log, ground.settings)
+    before = replica.at(pin)
+
+    def compacted() -> bool:
+        time.sleep(0.2)
+        publish("clock", time.time())  # closes the segment before, which compaction then may take
+        end = log.ends([topic])[topic]
+        return len(_read(log, topic, {}, {0: pin[0]})) < pin[0] and end[0] > pin[0]
+
+    wait_until(compacted, "gap that compaction makes")
+    publish("S0", None)
+    publish("S1", 100.0)
+    fresh = Replica(replica.table, log, ground.settings)
+    end = log.ends([topic])[topic]
+    symbols = pa.array(["INTC", "S0", "S1", "S19"])
+    for view, betas in ((before, [19, 0, 1, 19]), (replica.at(end), [19, 100, 19]), (fresh.at(end), [19, 100, 19])):
+        assert betas == view.take("beta", view.find(("symbol",), [symbols])[1]).to_pylist()
+    assert replica.at(end).count == fresh.at(end).count == 21
