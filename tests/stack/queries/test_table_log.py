@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 
 from spark_jobs.kafka.table_log import TableLog
 from spark_jobs.replica.replica import Replica
-from tests.benchmarks.ground import Ground
+from tests.ground import Ground
 from tests.kafka_client import wait_until
 from tests.unit.replica.table_records import table
 
