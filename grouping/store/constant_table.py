@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from grouping.model.group import ConstantRow
+from grouping.store.arrow_types import ARROW_TYPES
 
 __all__ = ["MODES", "Block", "Entry", "Segment", "cut", "net", "storage_type"]
 
@@ -51,17 +52,6 @@ class Entry(NamedTuple):
     expire_ms: int | None = None
 
 
-_SCALARS: dict[str, pa.DataType] = {
-    "STRING": pa.string(),
-    "BOOLEAN": pa.bool_(),
-    "INT": pa.int32(),
-    "BIGINT": pa.int64(),
-    "DOUBLE": pa.float64(),
-    "DATE": pa.date32(),
-    "TIMESTAMP": pa.timestamp("us", "UTC"),
-}
-
-
 def storage_type(kind: str) -> pa.DataType:
     """Return the Arrow type in which constants of a type are kept: text for exact decimals of any size.
 
@@ -71,7 +61,7 @@ def storage_type(kind: str) -> pa.DataType:
     """
     if kind.startswith("SET<"):
         return pa.list_(storage_type(kind[4:-1]))
-    return _SCALARS.get(kind, pa.string())
+    return ARROW_TYPES.get(kind, pa.string())
 
 
 def _stored(kind: str, value: object) -> object:
@@ -79,7 +69,7 @@ def _stored(kind: str, value: object) -> object:
         return None
     if kind.startswith("SET<"):
         return [_stored(kind[4:-1], item) for item in value]  # type: ignore[attr-defined]  # a SET's value is a tuple
-    return value if kind in _SCALARS else str(value)
+    return value if kind in ARROW_TYPES else str(value)
 
 
 def _to_batch(block: Block, entries: Sequence[Entry]) -> pa.RecordBatch:
@@ -93,7 +83,7 @@ def _to_batch(block: Block, entries: Sequence[Entry]) -> pa.RecordBatch:
     }
     for slot, kind in enumerate(block.types):
         values: list[object] = [entry.row.values[slot] for entry in entries]
-        if kind not in _SCALARS:
+        if kind not in ARROW_TYPES:
             values = [_stored(kind, value) for value in values]
         columns[f"c{slot}"] = pa.array(values, storage_type(kind))
     return pa.RecordBatch.from_pydict(columns)

@@ -11,18 +11,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from grouping.model.catalog import RECORD_FIELDS, Stream, StreamColumn
+from grouping.store.arrow_types import ARROW_TYPES
 
 __all__ = ["Events", "arrow_type", "decimal_size"]
-
-_ARROW_TYPES: dict[str, pa.DataType] = {
-    "STRING": pa.string(),
-    "BOOLEAN": pa.bool_(),
-    "INT": pa.int32(),
-    "BIGINT": pa.int64(),
-    "DOUBLE": pa.float64(),
-    "DATE": pa.date32(),
-    "TIMESTAMP": pa.timestamp("us", "UTC"),
-}
 
 _TIME_BOUNDS_MS = (-62_135_596_800_000, 253_402_300_799_999)
 
@@ -45,7 +36,7 @@ def arrow_type(kind: str) -> pa.DataType:
         >>> arrow_type("DECIMAL(10,2)")
         Decimal128Type(decimal128(10, 2))
     """
-    return pa.decimal128(*decimal_size(kind)) if kind.startswith("DECIMAL") else _ARROW_TYPES[kind]
+    return pa.decimal128(*decimal_size(kind)) if kind.startswith("DECIMAL") else ARROW_TYPES[kind]
 
 
 class Events:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -19,15 +19,39 @@ from spark_jobs.batch.output import OUTPUT
 from spark_jobs.kafka.stored_matches import StoredMatches
 from spark_jobs.worker.garbage import GarbagePolicy
 
-__all__ = ["DigestTask", "forget_idle"]
+__all__ = ["MEMORY", "DigestTask", "JobMemory"]
 
 _BATCH_BYTES = 4 << 20
 _IDLE_SECONDS = 10.0
 _KEPT_BYTES = 32 << 20
 """Of stored matches that a worker keeps for the next order; unpacked they take some more."""
 
-_settling = GarbagePolicy()
 _decode = msgspec.msgpack.Decoder(Order).decode
+
+
+class JobMemory:
+    """What a worker process keeps from one task of a digest job to the next: its orders read the same records."""
+
+    def __init__(self, task_done: Callable[[], None] | None = None) -> None:
+        self._logs: dict[str, tuple[PendingLog, float]] = {}
+        """By prefix; and when it was used."""
+        self.task_done = task_done or GarbagePolicy().task_done
+
+    def log(self, settings: Settings) -> PendingLog:
+        """Return the records that orders read."""
+        known = self._logs.get(settings.prefix)
+        log = known[0] if known else PendingLog(StoredMatches(settings).span, most_bytes=_KEPT_BYTES, keeping=True)
+        self._logs[settings.prefix] = (log, time.monotonic())
+        return log
+
+    def forget_idle(self, now: float) -> None:
+        """Let go of what was kept for a job that is over."""
+        for prefix in [prefix for prefix, (_, used_at) in self._logs.items() if now - used_at > _IDLE_SECONDS]:
+            del self._logs[prefix]
+
+
+MEMORY = JobMemory()
+"""Of this worker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,28 +69,11 @@ class DigestTask:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the digests of a task's orders, and after those of each the answer to it."""
         settings: Settings = pickle.loads(self.settings)
-        log = _log(settings)
+        log = MEMORY.log(settings)
         for batch in batches:
             for offset, body in zip(batch["offset"].to_pylist(), batch["value"], strict=True):
                 yield from _carried_out(log, offset, _decode(body.as_py()), settings.topics.orders)
-        _settling.task_done()
-
-
-_logs: dict[str, tuple[PendingLog, float]] = {}
-"""By prefix: a job's orders read the same records, which are kept from one task to the next; and when it was used."""
-
-
-def _log(settings: Settings) -> PendingLog:
-    known = _logs.get(settings.prefix)
-    log = known[0] if known else PendingLog(StoredMatches(settings).span, most_bytes=_KEPT_BYTES, keeping=True)
-    _logs[settings.prefix] = (log, time.monotonic())
-    return log
-
-
-def forget_idle(now: float) -> None:
-    """Let go of what was kept for a job that is over."""
-    for prefix in [prefix for prefix, (_, used_at) in _logs.items() if now - used_at > _IDLE_SECONDS]:
-        del _logs[prefix]
+        MEMORY.task_done()
 
 
 def _carried_out(log: PendingLog, offset: int, order: Order, answers: str) -> Iterator[pa.RecordBatch]:

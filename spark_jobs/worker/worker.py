@@ -68,7 +68,7 @@ class Evaluation:
         stream, settings = _unpacked(self.stream, self.settings)
         batch_id = _batch_id()
         watch = PROCESS.begin(stream, settings)
-        digest_task.forget_idle(time.monotonic())
+        digest_task.MEMORY.forget_idle(time.monotonic())
         task: _Task | None = None
         for batch in batches:
             if not batch.num_rows:

@@ -78,7 +78,7 @@ class _Evaluator:
 def desk(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Desk:
     """CQs with something pending for the next hour, of which so many are a big tick; three to an order."""
     monkeypatch.setattr(digest_orders, "CHUNK", 3)
-    monkeypatch.setattr(digest_task, "_settling", Mock())  # this process is no worker
+    monkeypatch.setattr(digest_task, "MEMORY", digest_task.JobMemory(Mock()))  # this process is no worker
     timers = ground.settings.timers.model_copy(update={"spark_from": _CQS // 2})
     desk = Desk(ground.settings.model_copy(update={"timers": timers}), NOW)
     desk.create([_HOURLY] * _CQS)
