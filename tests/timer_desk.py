@@ -82,8 +82,8 @@ class Desk:
         self._source = f"{settings.prefix}t"
         topics.create({self._source: 2})
         self.working = WorkingCopy(settings)
-        consumer = CommandConsumer(settings, settings.topics.commands, 4)
-        self._commits = commits = Commits(settings, self.working, consumer)
+        self.consumer = consumer = CommandConsumer(settings, settings.topics.commands, 4)
+        self.commits = commits = Commits(settings, self.working, consumer)
         self.timers = Timers(settings, self.working, topics, commits, lambda: self.now_ms)
         last_digests = LastDigests(settings, self.working, self.timers, commits)
         result_topics = ResultTopics(settings, topics)
@@ -96,13 +96,13 @@ class Desk:
             settings, self.working, topics, positions, self._statements, commits, self._ends, lambda: self.now_ms
         )
         self._lifetimes = Lifetimes(self.working, self._statements.registry, self.timers, topics)
-        self._recovery = Recovery(settings, self.working, topics, consumer, commits)
+        self.recovery = Recovery(settings, self.working, topics, consumer, commits)
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(OperationalError),
             wait=tenacity.wait_fixed(0.5),
             stop=tenacity.stop_after_delay(60),
         )
-        self.epoch = retrying(self._recovery.run, now_ms)  # a broker that has just begun has no coordinators yet
+        self.epoch = retrying(self.recovery.run, now_ms)  # a broker that has just begun has no coordinators yet
         columns = (StreamColumn("k", "BIGINT"),)
         self._stream = Stream("s_bench", "t", columns, self._source, "json", {"0": 0, "1": 0}, "")
         self.working.add_stream(self._stream)
@@ -121,7 +121,7 @@ class Desk:
 
     def recover(self) -> None:
         """Do what the gateway does when it starts, or meets another Redis."""
-        self.epoch = self._recovery.run(self.now_ms)
+        self.epoch = self.recovery.run(self.now_ms)
         self._tell()
         self._statements.reload()
         self.timers.recover()
@@ -166,7 +166,7 @@ class Desk:
     def carry_out(self, messages: Sequence[Message]) -> None:
         """Carry out commands, up to their replies."""
         self._commands.carry_out(messages)
-        self._commits.finish()
+        self.commits.finish()
 
     def pause(self, name: str, paused: bool) -> None:
         """Pause or resume a CQ."""
@@ -251,7 +251,7 @@ class Desk:
         if gone or shortened or records or changes:
             self._commands.commit({}, records, {}, self.now_ms)
         else:
-            self._commits.finish()
+            self.commits.finish()
         return gone or bool(records or changes)
 
 

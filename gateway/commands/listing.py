@@ -22,7 +22,7 @@ from grouping.model.group import GroupPlan
 from grouping.model.query import Show
 from grouping.statements.tokens import NAME_LENGTH
 
-__all__ = ["show"]
+__all__ = ["like_filter", "page_of", "show"]
 
 _MOST = 1000
 _PAGE_BYTES = 4 << 20
@@ -70,7 +70,7 @@ def show(
 def _wanted(statement: Show, names_after: Callable[[str], Iterator[str]]) -> Iterator[str]:
     """Yield the folded names behind AFTER that LIKE selects, in order."""
     behind = names_after("" if statement.after is None else statement.after.casefold())
-    return behind if statement.like is None else filter(_like(statement.like), behind)
+    return behind if statement.like is None else filter(like_filter(statement.like), behind)
 
 
 def _cqs(
@@ -79,7 +79,7 @@ def _cqs(
     limit = _limit(statement)
     chosen = [CqKey(subscriber, name) for name in islice(names, limit + 1)]
     working.load(chosen)
-    return _page(statement.what, "cq", chosen, limit, lambda key: _cq(working, key, next_tick))
+    return page_of(statement.what, "cq", chosen, limit, lambda key: _cq(working, key, next_tick))
 
 
 def _limit(statement: Show) -> int:
@@ -91,15 +91,15 @@ def _listed(
 ) -> dict[str, object]:
     wanted = sorted(names, key=str.casefold)
     if statement.like is not None:
-        matches = _like(statement.like)
+        matches = like_filter(statement.like)
         wanted = [name for name in wanted if matches(name)]
     if statement.after is not None:
         after = statement.after.casefold()
         wanted = [name for name in wanted if name.casefold() > after]
-    return _page(what, what[:-1], wanted, _limit(statement), item)
+    return page_of(what, what[:-1], wanted, _limit(statement), item)
 
 
-def _page(
+def page_of(
     what: str, name: str, wanted: Sequence[_T], limit: int, item: Callable[[_T], dict[str, object]]
 ) -> dict[str, object]:
     """Return the first items of what is wanted, at least one of them, and the name of the last where there are more."""
@@ -113,7 +113,8 @@ def _page(
     return {what: page, "next": page[-1][name] if len(wanted) > len(page) else None}
 
 
-def _like(pattern: str) -> Callable[[str], bool]:
+def like_filter(pattern: str) -> Callable[[str], bool]:
+    """Return what tells whether a name is like a pattern, in any case; a pattern that is too long is like none."""
     pattern = re.sub("%+", "%", pattern.casefold())
     if len(pattern) > _LONGEST_PATTERN:
         return lambda name: False

@@ -23,7 +23,14 @@ class Names:
         (['b', 'c'], 2)
     """
 
-    def __init__(self, names: Iterable[str]) -> None:
+    def __init__(self, names: Iterable[str], merged_at: int = _FEW) -> None:
+        """Begin with some.
+
+        Args:
+            names: Any.
+            merged_at: So many changes are kept apart until they are merged in.
+        """
+        self._merged_at = merged_at
         self._sorted = sorted(names)
         self._added: list[str] = []
         self._removed: set[str] = set()
@@ -64,7 +71,7 @@ class Names:
         return [one for one in found if one not in self._removed]
 
     def _merge_if_many(self) -> None:
-        if len(self._added) + len(self._removed) >= _FEW:
+        if len(self._added) + len(self._removed) >= self._merged_at:
             left = [name for name in self._sorted if name not in self._removed] if self._removed else self._sorted
             self._sorted = sorted(left + self._added)
             self._added, self._removed = [], set()

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import msgspec
 
-__all__ = ["LITERAL", "WHOLE", "CqText", "TextTemplate"]
+__all__ = ["LITERAL", "RECENT", "WHOLE", "CqText", "RecentKinds", "TextTemplate"]
 
 _HEAD = re.compile(
     r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?CQ\s+"
@@ -67,7 +67,7 @@ class CqText(msgspec.Struct, frozen=True, array_like=True):
         """Cut a text; one that is not plainly a CREATE CQ is one literal."""
         if len(text) > _LONGEST:
             return cls(WHOLE, (text,))
-        for known, like in _recent.kinds:
+        for known, like in RECENT.kinds:
             if (match := like(text)) is not None and match[1].upper() not in _NO_NAMES:
                 return cls(known, match.groups())
         head = _HEAD.match(text)
@@ -77,7 +77,7 @@ class CqText(msgspec.Struct, frozen=True, array_like=True):
         parts = LITERAL.split(text[end:])
         literals = (head[2], *parts[1::2])
         template = _template((text[:start], *parts[::2]))
-        _recent.note(template, literals)
+        RECENT.note(template, literals)
         return cls(template, literals)
 
     @property
@@ -103,12 +103,17 @@ _Like = Callable[[str], re.Match[str] | None]
 """Matches texts of one template."""
 
 
-class _Recent:
+class RecentKinds:
     """Kinds of texts that came lately: they come in numbers, and one expression for all of it cuts a text at once."""
 
     def __init__(self) -> None:
         self.kinds: list[tuple[TextTemplate, _Like]] = []
         self._before: deque[TextTemplate] = deque(maxlen=_KINDS)
+
+    def clear(self) -> None:
+        """Forget them."""
+        self.kinds.clear()
+        self._before.clear()
 
     def note(self, template: TextTemplate, literals: tuple[str, ...]) -> None:
         """Note how a text was cut; an expression is made for the second of a kind, since that takes a while."""
@@ -137,4 +142,4 @@ def _like(template: TextTemplate, strings: tuple[bool, ...]) -> _Like | None:
     return re.compile("".join(parts)).fullmatch
 
 
-_recent = _Recent()
+RECENT = RecentKinds()

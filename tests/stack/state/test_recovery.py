@@ -47,7 +47,7 @@ class _Office:
         fields = {"command_id": command_id or str(self.sent), "subscriber": subscriber, "text": text}
         self._producer.produce(self.settings.topics.commands, json.dumps(fields), b"bench")
         self._producer.flush()
-        self.desk.carry_out(self.desk._commits._consumer.read(100, 10.0))
+        self.desk.carry_out(self.desk.consumer.read(100, 10.0))
         self.desk.working.begin()
 
     def create(self, name: str, number: int) -> None:
@@ -60,7 +60,7 @@ class _Office:
             self.send(f"DROP CQ {name}")
         else:
             self.desk.drop(name)
-            self.desk._commits.finish()
+            self.desk.commits.finish()
         self.live.discard(name)
 
     def recover(self) -> None:
@@ -88,7 +88,7 @@ class _Office:
         """Compare Redis with what was accepted, and with itself filled anew."""
         state = self.state()
         assert self.live == set(state["cqs"])
-        self.desk._recovery.run(self.desk.now_ms, rebuild=True)
+        self.desk.recovery.run(self.desk.now_ms, rebuild=True)
         assert state == self.state()
         assert {1} >= set(Counter(reply.command_id for reply in self.replies()).values())
 
@@ -152,7 +152,7 @@ def test_a_redis_of_some_days_ago(ground: Ground) -> None:
     backup = RedisCopy.of(office.settings)
     office.desk.now_ms += 2 * _DAY
     office.create("new", 3)
-    office.desk._commits.refresh(office.desk.now_ms)
+    office.desk.commits.refresh(office.desk.now_ms)
     _hide(office, "dropped")
     office.live.discard("dropped")
     backup.put_back(office.settings, other_run=True)
@@ -194,7 +194,7 @@ def test_kafka_forgets_how_far_commands_were_read(ground: Ground) -> None:
     for number in range(3):
         office.create(f"q{number}", number)
     for lost in (False, True):
-        office.desk._commits.refresh(office.desk.now_ms)  # as it is each hour
+        office.desk.commits.refresh(office.desk.now_ms)  # as it is each hour
         group = office.settings.clients.gateway
         admin = AdminClient({"bootstrap.servers": office.settings.kafka.bootstrap})
         admin.delete_consumer_groups([group])[group].result()
@@ -203,7 +203,7 @@ def test_kafka_forgets_how_far_commands_were_read(ground: Ground) -> None:
                 *office.desk.working.connection.redis.keys(office.desk.working.connection.keys.everything)
             )
         office.recover()
-        assert [] == office.desk._commits._consumer.read(100, 1.0)
+        assert [] == office.desk.consumer.read(100, 1.0)
         office.send("DESCRIBE CQ q0")
     office.check()
 
@@ -243,7 +243,7 @@ def test_what_cannot_be_read(ground: Ground) -> None:
     office.create("a", 1)
     working = office.desk.working
     working.connection.redis.hset(working.connection.keys.cqs("bench"), "a", b"of another form")
-    office.desk._recovery.doubt()
+    office.desk.recovery.doubt()
     office.recover()
     office.check()
     working.connection.redis.set(working.connection.keys.epoch, b"of another form")

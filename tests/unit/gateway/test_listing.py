@@ -23,7 +23,7 @@ def _selects(pattern: str, name: str) -> bool:
 @given(st.text("aAb.%%_\n", max_size=8), st.text("aAb.%\n", max_size=8))
 def test_like_selects_by_its_definition(pattern: str, name: str) -> None:
     """% is any text, _ any character, and all else is itself, in any case."""
-    assert _selects(pattern.casefold(), name.casefold()) == listing._like(pattern)(name)
+    assert _selects(pattern.casefold(), name.casefold()) == listing.like_filter(pattern)(name)
 
 
 @pytest.mark.timeout(5)
@@ -31,7 +31,7 @@ def test_like_selects_by_its_definition(pattern: str, name: str) -> None:
 @pytest.mark.parametrize("times", [5, 100, 200_000])
 def test_no_pattern_keeps_the_gateway_busy(part: str, times: int) -> None:
     """A pattern of many parts is answered at once, also by the longest name, which it nearly fits."""
-    assert not listing._like(part * times + "b")("a" * 255)
+    assert not listing.like_filter(part * times + "b")("a" * 255)
 
 
 def test_a_page_fits_a_reply() -> None:
@@ -39,7 +39,7 @@ def test_a_page_fits_a_reply() -> None:
     names = [f"n{number:02}" for number in range(40)]
     seen: list[str] = []
     while len(seen) < len(names):
-        page = listing._page(
+        page = listing.page_of(
             "streams", "stream", names[len(seen) :], 1000, lambda name: {"stream": name, "columns": "c" * 500_000}
         )
         assert len(json.dumps(page)) < 5 << 20
@@ -52,5 +52,5 @@ def test_a_page_fits_a_reply() -> None:
 
 def test_an_item_larger_than_a_page() -> None:
     """It has a page of its own, so that paging goes on."""
-    page = listing._page("cqs", "cq", ["a", "b"], 1000, lambda name: {"cq": name, "trigger": "x" * (6 << 20)})
+    page = listing.page_of("cqs", "cq", ["a", "b"], 1000, lambda name: {"cq": name, "trigger": "x" * (6 << 20)})
     assert ("a", 1) == (page["next"], len(page["cqs"]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-import gateway.state.names
 from gateway.state.names import Names
 
 _names = st.text("abc", max_size=3)
@@ -14,14 +13,10 @@ _names = st.text("abc", max_size=3)
 @given(st.sets(_names), st.lists(_names, max_size=40), _names, st.integers(1, 12))
 def test_names_stay_in_order(first: set[str], toggled: list[str], place: str, few: int) -> None:
     """After any changes, merged in or not, the names behind a place are those of a sorted set."""
-    kept, gateway.state.names._FEW = gateway.state.names._FEW, few
-    try:
-        names, expected = Names(first), set(first)
-        for name in toggled:
-            (names.discard if name in expected else names.add)(name)
-            expected ^= {name}
-    finally:
-        gateway.state.names._FEW = kept
+    names, expected = Names(first, few), set(first)
+    for name in toggled:
+        (names.discard if name in expected else names.add)(name)
+        expected ^= {name}
     assert len(expected) == len(names)
     assert sorted(name for name in expected if name > place) == list(names.after(place))
     assert expected >= set(names.near(place, 2))

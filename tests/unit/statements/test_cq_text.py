@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from grouping.statements import cq_text
-from grouping.statements.cq_text import CqText
+from grouping.statements.cq_text import RECENT, CqText
 
 _heads = st.sampled_from(['CREATE CQ "{}" AS SELECT ', "create or replace cq {} SELECT ", 'CREATE CQ "{}" AS\t'])
 _names = st.sampled_from(["a", "B2", "AS", "a b", "a.b/c", "5", "Ä", '"', "a AS SELECT 5"])
@@ -32,9 +31,9 @@ def _like_texts(draw: st.DrawFn) -> tuple[str, str]:
 def test_a_text_is_cut_alike_after_others_of_its_kind(texts: tuple[str, str]) -> None:
     """What two texts before it were has no influence on how a text is cut."""
     before, text = texts
-    cq_text._recent = cq_text._Recent()
+    RECENT.clear()
     expected = CqText.cut(text)
-    cq_text._recent = cq_text._Recent()
+    RECENT.clear()
     CqText.cut(before)
     CqText.cut(before)
     assert expected == CqText.cut(text)
@@ -42,12 +41,12 @@ def test_a_text_is_cut_alike_after_others_of_its_kind(texts: tuple[str, str]) ->
 
 def test_the_third_text_of_a_kind_is_cut_at_one_match() -> None:
     """Two of one template are enough to know the next, also where kinds come in turns."""
-    cq_text._recent = cq_text._Recent()
+    RECENT.clear()
     where = "AS SELECT a FROM s WHERE b = 'x{0}' AND c < {0}.5"
     for number in range(3):
         texts = [f"CREATE {word}CQ q{number} {where.format(number)}" for word in ("", "OR REPLACE ")]
         cuts = [CqText.cut(text) for text in texts]
         assert [(f"q{number}", f"'x{number}'", f"{number}.5")] * 2 == [cut.literals for cut in cuts]
-    assert {cut.template for cut in cuts} == {template for template, _ in cq_text._recent.kinds}
+    assert {cut.template for cut in cuts} == {template for template, _ in RECENT.kinds}
     for text in texts:
-        assert 1 == sum(like(text) is not None for _, like in cq_text._recent.kinds)
+        assert 1 == sum(like(text) is not None for _, like in RECENT.kinds)
