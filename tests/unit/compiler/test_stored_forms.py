@@ -1,0 +1,71 @@
+"""Ids and stored forms of queries over columns of all types: what data folders hold, byte for byte."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from grouping.compiler.compiler import compile_select
+from grouping.model.catalog import Catalog, Stream
+from grouping.model.group import (
+    DestinationIds,
+    GroupPlan,
+    SelectList,
+    canonical_constants,
+    parse_constants,
+    pending_id,
+)
+from grouping.model.query import ChangeBased, DigestClause
+from grouping.store.constant_table import Block, Entry, Segment
+
+_RECORDED: dict[str, Any] = json.loads((Path(__file__).parents[2] / "cases" / "stored" / "ids.json").read_text())
+"""Written by commit a75c1e8, before there were `SqlType`s. It never changes, since ids in data folders do not."""
+_STREAM = msgspec.json.decode(_RECORDED["stream"], type=Stream)
+
+
+@pytest.mark.parametrize("recorded", _RECORDED["queries"], ids=lambda recorded: recorded["query"])
+def test_ids_and_stored_forms_stay(recorded: dict[str, str]) -> None:
+    """A query has the ids, and is stored in the bytes, that it had in the version of the record."""
+    query = compile_select(recorded["query"], Catalog([_STREAM]))
+    constants = canonical_constants(query.row)
+    group, select = query.plan.group_id, query.select.select_id
+    destination = DestinationIds(group, select, ChangeBased(), None, DigestClause(), None).of(constants)
+
+    assert recorded["group"] == group
+    assert recorded["select"] == select
+    assert recorded["constants"] == constants
+    assert recorded["destination"] == destination
+    assert recorded["pending"] == pending_id(group, constants, select)
+    assert recorded["plan"] == msgspec.json.encode(query.plan).decode()
+    assert recorded["items"] == msgspec.json.encode(query.select).decode()
+
+
+@pytest.mark.parametrize("recorded", _RECORDED["queries"], ids=lambda recorded: recorded["query"])
+def test_what_is_stored_is_read(recorded: dict[str, str]) -> None:
+    """What the version of the record stored is read as what a query compiles to today."""
+    query = compile_select(recorded["query"], Catalog([_STREAM]))
+    block = Block(recorded["group"], query.row.types, recorded["select"], "shared")
+    segment = Segment.of([], [Entry(block, recorded["destination"], query.row, 1, 2)])
+    old = base64.b64decode(recorded["segment"])
+
+    assert msgspec.json.decode(recorded["plan"], type=GroupPlan) == query.plan
+    assert msgspec.json.decode(recorded["items"], type=SelectList) == query.select
+    assert parse_constants(recorded["constants"]) == query.row
+    assert Segment.decode(old)[0].added == segment.added
+    assert _heads(old) == _heads(segment.encode())
+
+
+def test_a_stream_is_stored_as_it_was() -> None:
+    """A stream's columns keep the texts of their types."""
+    assert _RECORDED["stream"] == msgspec.json.encode(_STREAM).decode()
+
+
+def _heads(segment: bytes) -> list[object]:
+    """Return a segment's content without the columns, whose bytes are Arrow's."""
+    removed, blocks, more = msgspec.msgpack.decode(segment)
+    return [removed, *(block[:-1] for block in blocks), more]
