@@ -45,12 +45,12 @@ class AvroMismatch(ValueError):
         """What is there instead, in full sentences."""
 
 
-def check_avro_columns(schema_text: str, columns: Iterable[tuple[str, str]]) -> None:
+def check_avro_columns(schema_text: str, columns: Iterable[tuple[str, object]]) -> None:
     """Check that the schema has each column in its type.
 
     Args:
         schema_text: The writer's schema, JSON.
-        columns: Names and SQL types.
+        columns: Names and SQL types, or the texts of these.
 
     Raises:
         AvroMismatch: With the first column that the schema lacks or has in another type; or the schema is nested
@@ -147,8 +147,8 @@ def _sql_type(avro: Any, named: dict[str, Any]) -> str | None:
     return _LOGICAL.get((kind, logical)) or _PRIMITIVES.get(kind)
 
 
-def _normal(kind: str) -> str:
-    return re.sub(r"\s+", "", kind.upper())
+def _normal(kind: object) -> str:
+    return re.sub(r"\s+", "", str(kind).upper())
 
 
 def _without_logical(avro: Any, keep_times: bool) -> Any:

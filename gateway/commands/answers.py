@@ -103,7 +103,7 @@ def _destination_result(
         since,
         filter_sql(parts.plan, destination.row),
         select_sql(parts.select),
-        [{"name": column.name, "type": column.type} for column in parts.stream.columns],
+        [{"name": column.name, "type": column.type_text} for column in parts.stream.columns],
     )
 
 

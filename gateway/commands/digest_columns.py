@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import msgspec
 
-from grouping.digests.digest import column_type, is_ordered
+from grouping.digests.digest import column_type
 from grouping.model.errors import InputError, near_name
 from grouping.model.group import CompiledQuery
 from grouping.model.query import CreateCq, DigestClause
+from grouping.model.sql_type import SqlType
 
 __all__ = ["with_digest_columns"]
 
@@ -47,8 +48,8 @@ def with_digest_columns(statement: CreateCq, query: CompiledQuery, top_rows: int
     return msgspec.structs.replace(statement, publish=publish)
 
 
-def _check_top(digest: DigestClause, kind: str, most: int) -> None:
-    if not is_ordered(kind):
+def _check_top(digest: DigestClause, kind: SqlType, most: int) -> None:
+    if not kind.is_ordered:
         raise InputError(
             f'DIGEST TOP cannot compare "{digest.columns[0]}"',
             code="type-mismatch",

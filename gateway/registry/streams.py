@@ -64,7 +64,7 @@ def create_stream(
     stream = Stream(
         stream_id="s_" + hashlib.blake2b(f"{position}/{statement.name}".encode(), digest_size=6).hexdigest(),
         name=statement.name,
-        columns=tuple(StreamColumn(name, kind) for name, kind in statement.columns),
+        columns=tuple(StreamColumn(name, str(kind)) for name, kind in statement.columns),
         topic=statement.topic,
         format=statement.format,
         start_offsets={str(number): offset for (_, number), offset in sorted(offsets.items())},
@@ -154,7 +154,7 @@ def describe_stream(stream: Stream) -> dict[str, object]:
         "topic": stream.topic,
         "format": stream.format,
         "framing": stream.framing if stream.format == "avro" else None,
-        "columns": [{"name": column.name, "type": column.type} for column in stream.columns],
+        "columns": [{"name": column.name, "type": column.type_text} for column in stream.columns],
         "start_offsets": stream.start_offsets,
         "generation": stream.generation,
         "created_at": stream.created_at,

@@ -186,7 +186,7 @@ class TableUpkeep:
             for piece in net(map(log.pieces, reversed(log.spans())), oldest=True):
                 for block, table in piece.added.items():
                     if not block.until:  # else its last member has left
-                        alike[block.group_id, block.types].append(_constants(table))
+                        alike[block.group_id, block.type_texts].append(_constants(table))
         found: dict[str, int] = {}
         for (group_id, _), tables in alike.items():
             rows = pa.concat_tables(tables)

@@ -41,6 +41,6 @@ def snapshot_of(checked: CheckedQuery, destination: str, mode: str) -> Snapshot:
         mode: Where to (`grouping.store.constant_table.MODES`).
     """
     query = checked.query
-    block = Block(query.plan.group_id, query.row.types, query.select.select_id, mode)
+    block = Block(query.plan.group_id, query.row.type_texts, query.select.select_id, mode)
     entry = Entry(block, destination, query.row, 0, 0, checked.start_ms, checked.expire_ms)
     return ConstantTables(query.plan.stream_id).at(VERSION, _OneEntry(checked, entry))

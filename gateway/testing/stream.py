@@ -21,7 +21,7 @@ class Stream:
 
     Example:
         >>> quotes = Stream("quotes (symbol STRING, price DOUBLE)")
-        >>> quotes.name, quotes.declared.column("price").type
+        >>> quotes.name, str(quotes.declared.column("price").type)
         ('quotes', 'DOUBLE')
     """
 
@@ -54,7 +54,7 @@ class Stream:
         self.declared = CatalogStream(
             stream_id=_STREAM_ID,
             name=statement.name,
-            columns=tuple(StreamColumn(name, kind) for name, kind in statement.columns),
+            columns=tuple(StreamColumn(name, str(kind)) for name, kind in statement.columns),
             topic=statement.topic,
             format=statement.format,
             start_offsets={"0": 0},

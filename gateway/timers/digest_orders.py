@@ -99,7 +99,7 @@ class OrderDesk:
             topic_of(self._settings, destination),
             destination.partition,
             destination.digest,
-            column_type(clause, select),
+            str(column_type(clause, select)),
             tick_ms,
             digest_from(each.membership, tick_ms, missed, last_tick(each.membership, each.cursor, runs)),
             each.cursor,

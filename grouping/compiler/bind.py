@@ -16,6 +16,7 @@ from grouping.compiler.scope import Scope
 from grouping.compiler.select_text import FUNCTION_MARK, MAX_DEPTH
 from grouping.model.errors import InputError
 from grouping.model.expression import Column
+from grouping.model.sql_type import BOOLEAN, STRING
 
 __all__ = ["Binder"]
 
@@ -122,10 +123,10 @@ class Binder:
         return string(node.this, position) if node.is_string else number(node.this, position)
 
     def _boolean(self, node: exp.Expr) -> Constant:
-        return Constant(bool(node.this), "BOOLEAN")
+        return Constant(bool(node.this), BOOLEAN)
 
     def _null(self, node: exp.Expr) -> Constant:
-        return Constant(None, "STRING")
+        return Constant(None, STRING)
 
     def _negative(self, node: exp.Expr) -> Bound:
         inner, signs = node.this, 1
@@ -148,18 +149,18 @@ class Binder:
                 stack += (part.expression, part.this)
             else:
                 operands.append(boolean(self.bind(part), f"an operand of {kind.__name__.upper()}"))
-        return Term(kind.__name__.lower(), tuple(operands), "BOOLEAN")
+        return Term(kind.__name__.lower(), tuple(operands), BOOLEAN)
 
     def _not(self, node: exp.Expr) -> Term:
-        return Term("not", (boolean(self.bind(node.this), "what NOT stands before"),), "BOOLEAN")
+        return Term("not", (boolean(self.bind(node.this), "what NOT stands before"),), BOOLEAN)
 
     def _comparison(self, node: exp.Expr) -> Term:
         for side in (node.this, node.expression):
             # Spark chains comparisons from left to right and sqlglot does not; it hides which parentheses were written.
             if isinstance(side.unnest(), _PREDICATES):
                 raise unsupported("a comparison of comparisons", "Dialects read it differently.", "Use AND, OR, CASE.")
-        term = Term(_COMPARISONS[type(node)], comparable((self.bind(node.this), self.bind(node.expression))), "BOOLEAN")
-        return Term("not", (term,), "BOOLEAN") if isinstance(node, exp.NullSafeNEQ) else term
+        term = Term(_COMPARISONS[type(node)], comparable((self.bind(node.this), self.bind(node.expression))), BOOLEAN)
+        return Term("not", (term,), BOOLEAN) if isinstance(node, exp.NullSafeNEQ) else term
 
     def _between(self, node: exp.Expr) -> Term:
         if node.args.get("symmetric"):
@@ -167,8 +168,8 @@ class Binder:
         needle, low, high = (self.bind(part) for part in (node.this, node.args["low"], node.args["high"]))
         self._copied = check_size(needle, 1, self._copied)
         # As Spark has it: each bound meets the operand in a type of their own, whatever the other bound is.
-        sides = (Term(op, comparable((needle, bound)), "BOOLEAN") for op, bound in ((">=", low), ("<=", high)))
-        return Term("and", tuple(sides), "BOOLEAN")
+        sides = (Term(op, comparable((needle, bound)), BOOLEAN) for op, bound in ((">=", low), ("<=", high)))
+        return Term("and", tuple(sides), BOOLEAN)
 
     def _in(self, node: exp.Expr) -> Term:
         if node.args.get("query") or node.args.get("unnest"):
@@ -176,15 +177,15 @@ class Binder:
         if not node.expressions:
             raise InputError("the list after IN is empty", code="syntax-error", detail="It needs a value at least.")
         parts = (node.this, *node.expressions)
-        return Term("in", comparable(tuple(self.bind(part) for part in parts), among=True), "BOOLEAN")
+        return Term("in", comparable(tuple(self.bind(part) for part in parts), among=True), BOOLEAN)
 
     def _is(self, node: exp.Expr) -> Term:
         operand = self.bind(node.this)
         if isinstance(node.expression, exp.Null):
-            return Term("is_null", (operand,), "BOOLEAN")
+            return Term("is_null", (operand,), BOOLEAN)
         if isinstance(node.expression, exp.Boolean):
-            truth = Constant(bool(node.expression.this), "BOOLEAN")
-            return Term("<=>", (boolean(operand, "what IS stands behind"), truth), "BOOLEAN")
+            truth = Constant(bool(node.expression.this), BOOLEAN)
+            return Term("<=>", (boolean(operand, "what IS stands behind"), truth), BOOLEAN)
         raise unsupported("IS with anything but NULL, TRUE and FALSE", "It is no predicate of Spark's.")
 
     def _like(self, node: exp.Expr, escape: tuple[Bound, ...] = ()) -> Term:
@@ -193,14 +194,14 @@ class Binder:
         pattern = text(self.bind(node.expression), "LIKE")
         if isinstance(pattern, Constant) and pattern.reader:
             pattern = read_again(pattern, "like")
-        term = Term("like", (text(self.bind(node.this), "LIKE"), pattern, *escape), "BOOLEAN")
-        return Term("not", (term,), "BOOLEAN") if node.args.get("negate") else term
+        term = Term("like", (text(self.bind(node.this), "LIKE"), pattern, *escape), BOOLEAN)
+        return Term("not", (term,), BOOLEAN) if node.args.get("negate") else term
 
     def _rlike(self, node: exp.Expr) -> Bound:
         if isinstance(node.expression.unnest(), exp.Any | exp.All):
             raise unsupported("RLIKE ANY and RLIKE ALL", "RLIKE takes one pattern.", "Use OR or AND.")
         term = apply("rlike", [self.bind(node.this), self.bind(node.expression)])
-        return Term("not", (term,), "BOOLEAN") if node.args.get("negate") else term
+        return Term("not", (term,), BOOLEAN) if node.args.get("negate") else term
 
     def _escape(self, node: exp.Expr) -> Term:
         inner = node.this
@@ -211,7 +212,7 @@ class Binder:
             raise InputError(
                 "ESCAPE is not one character", code="type-mismatch", detail="It takes a string of one character."
             )
-        return self._like(inner, (Constant(character.value, "STRING"),))
+        return self._like(inner, (Constant(character.value, STRING),))
 
     def _concat(self, node: exp.Expr) -> Bound:
         parts: list[exp.Expr] = []
@@ -235,7 +236,7 @@ class Binder:
         for branch in node.args["ifs"]:
             condition = self.bind(branch.this)
             if subject is not None:
-                conditions.append(Term("=", comparable((subject, condition)), "BOOLEAN"))
+                conditions.append(Term("=", comparable((subject, condition)), BOOLEAN))
             else:
                 conditions.append(boolean(condition, "a condition of CASE"))
             results.append(self.bind(branch.args["true"]))

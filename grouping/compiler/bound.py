@@ -13,6 +13,7 @@ import msgspec
 from grouping.model.errors import InputError
 from grouping.model.expression import Column
 from grouping.model.group import ConstantValue
+from grouping.model.sql_type import SqlType
 
 __all__ = ["Bound", "Constant", "Term", "check_size", "nodes", "too_large"]
 
@@ -24,8 +25,8 @@ class Constant(msgspec.Struct, frozen=True):
     """A constant, read for the place where it stands."""
 
     value: ConstantValue
-    type: str
-    """A column type, ``NUMERIC`` or ``SET<…>``, as in a `ConstantRow`; Spark's literal type until it is coerced."""
+    type: SqlType
+    """A column type, `NUMERIC` or ``SET<…>``, as in a `ConstantRow`; Spark's literal type until it is coerced."""
     reader: str | None = None
     """How `text` was read (`literals.READERS`); None for TRUE, FALSE, NULL and sets."""
     text: str = ""
@@ -41,7 +42,7 @@ class Term(msgspec.Struct, frozen=True):
 
     op: str
     args: tuple[Bound, ...]
-    type: str
+    type: SqlType
 
 
 Bound = Column | Constant | Term

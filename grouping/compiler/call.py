@@ -13,19 +13,12 @@ from grouping.functions.functions import ALIASES, FUNCTIONS, REWRITTEN
 from grouping.functions.spark_functions import REASONS
 from grouping.model.decimal_types import WIDEST
 from grouping.model.errors import InputError, near_name
+from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType, decimal
 from grouping.model.wording import are, counted
 
 __all__ = ["call", "cast_type", "function_name"]
 
-_TYPES = {
-    "TEXT": "STRING",
-    "BOOLEAN": "BOOLEAN",
-    "INT": "INT",
-    "BIGINT": "BIGINT",
-    "DOUBLE": "DOUBLE",
-    "DATE": "DATE",
-    "TIMESTAMP": "TIMESTAMP",
-}
+_TYPES = {"TEXT": STRING, **{kind.name: kind for kind in (BOOLEAN, INT, BIGINT, DOUBLE, DATE, TIMESTAMP)}}
 """By sqlglot's name; DECIMAL has sizes."""
 
 
@@ -80,7 +73,7 @@ def _no_function(written: str) -> InputError:
     )
 
 
-def cast_type(target: exp.Expr) -> str:
+def cast_type(target: exp.Expr) -> SqlType:
     """Return the type that a CAST names.
 
     Raises:
@@ -88,12 +81,12 @@ def cast_type(target: exp.Expr) -> str:
     """
     kind = _type(target)
     if kind is None:
-        known = f"There are CASTs to {', '.join(_TYPES.values())} and DECIMAL(p,s)."
+        known = f"There are CASTs to {', '.join(map(str, _TYPES.values()))} and DECIMAL(p,s)."
         raise unsupported(f"CAST to {target.sql()[:60]}", known)
     return kind
 
 
-def _type(target: exp.Expr) -> str | None:
+def _type(target: exp.Expr) -> SqlType | None:
     if not isinstance(target.this, exp.DataType.Type):
         return None
     sizes = [size.name for size in target.expressions]
@@ -102,4 +95,4 @@ def _type(target: exp.Expr) -> str | None:
     if len(sizes) > 2 or not all(size.isdecimal() for size in sizes):
         return None
     precision, scale = [*map(int, sizes), *(10, 0)[len(sizes) :]]
-    return f"DECIMAL({precision},{scale})" if 1 <= precision <= WIDEST and scale <= precision else None
+    return decimal(precision, scale) if 1 <= precision <= WIDEST and scale <= precision else None

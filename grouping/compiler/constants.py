@@ -8,10 +8,12 @@ from decimal import Decimal
 from typing import Any
 
 from grouping.compiler.bound import Bound, Constant
-from grouping.functions.functions import common_type, family, result_type
+from grouping.functions.functions import common_type, result_type
 from grouping.model.errors import InputError
 from grouping.model.expression import Call, Column, Expression, Scalar, Slot, Value
 from grouping.model.group import ConstantRow, ConstantValue
+from grouping.model.sql_type import BIGINT, DATE, DOUBLE, NUMERIC, STRING, TIMESTAMP, UNKNOWN, SqlType
+from grouping.model.sql_type import set_of as set_type
 from grouping.values.literals import EXACT, READERS, exact_or_decimal
 
 __all__ = [
@@ -38,7 +40,7 @@ def number(text: str, position: int | None) -> Constant:
 
 def string(text: str, position: int | None) -> Constant:
     """Return the constant of a string."""
-    return Constant(text, "STRING", "string", text, position)
+    return Constant(text, STRING, "string", text, position)
 
 
 def read_again(constant: Constant, reader: str) -> Constant:
@@ -47,7 +49,7 @@ def read_again(constant: Constant, reader: str) -> Constant:
     return Constant(value, kind, reader, constant.text, constant.position)
 
 
-def coerce(constant: Constant, kind: str, exact: str = "exact", beside: Bound | None = None) -> Constant:
+def coerce(constant: Constant, kind: SqlType, exact: str = "exact", beside: Bound | None = None) -> Constant:
     """Return the constant as it compares with an expression of that type.
 
     Args:
@@ -59,20 +61,19 @@ def coerce(constant: Constant, kind: str, exact: str = "exact", beside: Bound | 
     Raises:
         InputError: ``type-mismatch`` when the two are of different kinds, or the text is no date.
     """
-    wanted = family(kind)
     if constant.value is None and not constant.members:
         return Constant(None, _null_type(kind))
-    if wanted == "number" and family(constant.type) == "number":
+    if kind.is_number and constant.type.is_number:
         if constant.reader is None:
             return constant
-        return read_again(constant, "double" if kind == "DOUBLE" else exact)
+        return read_again(constant, "double" if kind == DOUBLE else exact)
     if constant.type == kind:
         return constant
-    if constant.type == "STRING" and kind in ("DATE", "TIMESTAMP"):
+    if constant.type == STRING and kind in (DATE, TIMESTAMP):
         return _as_time(constant, kind, beside)
-    if constant.type == "DATE" and kind == "TIMESTAMP" and isinstance(constant.value, date):
+    if constant.type == DATE and kind == TIMESTAMP and isinstance(constant.value, date):
         return Constant(datetime(constant.value.year, constant.value.month, constant.value.day, tzinfo=UTC), kind)
-    shown = "a number" if family(constant.type) == "number" else f"a {constant.type}"
+    shown = "a number" if constant.type.is_number else f"a {constant.type}"
     column = column_text(beside)
     raise InputError(
         f'"{constant.text or constant.value}" does not compare with {column or kind}',
@@ -87,10 +88,10 @@ def column_text(operand: Bound | None) -> str:
     return f'column "{operand.name}"' if isinstance(operand, Column) else ""
 
 
-def _as_time(constant: Constant, kind: str, beside: Bound | None) -> Constant:
+def _as_time(constant: Constant, kind: SqlType, beside: Bound | None) -> Constant:
     """Return a text as the DATE or TIMESTAMP that it is."""
     try:
-        return read_again(constant, kind.lower())
+        return read_again(constant, kind.name.lower())
     except InputError as error:
         if not isinstance(beside, Column):
             raise
@@ -98,10 +99,10 @@ def _as_time(constant: Constant, kind: str, beside: Bound | None) -> Constant:
         raise InputError(error.message, code=error.code, detail=detail, hint=error.hint) from None
 
 
-def _null_type(kind: str) -> str:
-    if family(kind) == "number" and kind != "DOUBLE":
-        return "BIGINT"
-    return kind or "STRING"
+def _null_type(kind: SqlType) -> SqlType:
+    if kind.is_number and kind != DOUBLE:
+        return BIGINT
+    return STRING if kind == UNKNOWN else kind
 
 
 def set_of(members: Iterable[Constant]) -> Constant:
@@ -115,28 +116,28 @@ def set_of(members: Iterable[Constant]) -> Constant:
         first = next(member for member in flat if member.value == values[0])
         # Another literal in the place of one of several could make it a set: nothing may take its place.
         return first if len(flat) == 1 else Constant(values[0], kind)
-    return Constant(values, f"SET<{kind}>", members=flat)
+    return Constant(values, set_type(kind), members=flat)
 
 
 def as_decimal(constant: Constant) -> Constant:
     """Return an exact number as the DECIMAL that it is where no column stands beside it."""
     if constant.reader is not None:
         return read_again(constant, "decimal")
-    kind, value = ("BIGINT", None) if constant.value is None else exact_or_decimal(str(constant.value))
+    kind, value = (BIGINT, None) if constant.value is None else exact_or_decimal(str(constant.value))
     return Constant(value, kind)
 
 
-def as_set(typed: Iterable[tuple[str, ConstantValue]]) -> tuple[str, tuple[Any, ...]]:
+def as_set(typed: Iterable[tuple[SqlType, ConstantValue]]) -> tuple[SqlType, tuple[Any, ...]]:
     """Return the element type and the sorted values of a set."""
     typed = list(typed)
     kinds = {kind for kind, value in typed if value is not None} or {kind for kind, _ in typed}
-    wide = "BIGINT" in kinds and any(kind.startswith("DECIMAL") for kind in kinds)  # of a needle that is a constant
-    kind = "NUMERIC" if wide or "NUMERIC" in kinds else min(kinds)
+    wide = BIGINT in kinds and any(kind.is_decimal for kind in kinds)  # of a needle that is a constant
+    kind = NUMERIC if wide or NUMERIC in kinds else min(kinds, key=str)
     values: set[Any] = {value for _, value in typed}
     null: tuple[Any, ...] = (None,) if None in values else ()
     values.discard(None)
     ordered = sorted(values)
-    if kind == "NUMERIC":
+    if kind == NUMERIC:
         ordered = [EXACT.normalize(Decimal(value)) for value in ordered]
     return kind, (*ordered, *null)
 
@@ -161,8 +162,8 @@ def _lift(bound: Bound, lifted: list[Constant]) -> Expression:
         return bound
     args = tuple(_lift(argument, lifted) for argument in bound.args)
     # The type must not betray the constants: `i + 1` and `i + 3000000000` are one signature.
-    kinds = ["" if isinstance(argument, Slot) else argument.type for argument in args]
-    return Call(bound.op, args, bound.type if bound.op == "cast" else result_type(bound.op, kinds))
+    kinds = [UNKNOWN if isinstance(argument, Slot) else argument.type for argument in args]
+    return Call(bound.op, args, str(bound.type if bound.op == "cast" else result_type(bound.op, kinds)))
 
 
 def settle(bound: Bound) -> Expression:
@@ -174,7 +175,7 @@ def settle(bound: Bound) -> Expression:
     args: list[Expression] = []
     for argument in bound.args:
         if isinstance(argument, Constant) and argument.members:
-            args += (_settled(value, argument.type[4:-1]) for value in argument.value)  # type: ignore[union-attr]
+            args += (_settled(value, argument.type.member) for value in argument.value)  # type: ignore[union-attr]
         else:
             args.append(settle(argument))
     if bound.op in _COMPARING and common_type([argument.type for argument in args]) is None:  # type: ignore[union-attr]
@@ -184,14 +185,14 @@ def settle(bound: Bound) -> Expression:
             detail="No DECIMAL holds both sides.",
             hint="CAST one to DOUBLE.",
         )
-    return Call(bound.op, tuple(args), bound.type)
+    return Call(bound.op, tuple(args), str(bound.type))
 
 
-def _settled(value: ConstantValue, kind: str) -> Value:
+def _settled(value: ConstantValue, kind: SqlType) -> Value:
     """Return a value whose type is a column's: where nothing is lifted there is no ``NUMERIC``."""
-    if kind == "NUMERIC":
-        kind, value = ("BIGINT", None) if value is None else exact_or_decimal(str(value))
-    return Value(_scalar(value), kind)
+    if kind == NUMERIC:
+        kind, value = (BIGINT, None) if value is None else exact_or_decimal(str(value))
+    return Value(_scalar(value), str(kind))
 
 
 def _scalar(value: ConstantValue) -> Scalar:

@@ -18,11 +18,11 @@ from grouping.compiler.normalize import normalize
 from grouping.compiler.operands import boolean, comparable, unsupported
 from grouping.compiler.scope import Scope, Source, stream_source
 from grouping.compiler.signature import order
-from grouping.functions.functions import family
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.computation import Computation, Join, JoinKey, computation_id
 from grouping.model.errors import InputError
 from grouping.model.expression import Column, joined_name, source_of
+from grouping.model.sql_type import BOOLEAN, DOUBLE, FLOAT, SqlType
 from grouping.model.table import Table
 from grouping.model.view import View
 
@@ -126,7 +126,7 @@ def _derived(derived: Derived, name: str, kind: str) -> Relation:
 
 def _table_source(table: Table, prefix: str, alias: str | None) -> Source:
     columns = {
-        column.name.casefold(): (column.name, Column(joined_name(prefix, column.name), column.type))
+        column.name.casefold(): (column.name, Column(joined_name(prefix, column.name), column.type_text))
         for column in table.columns
     }
     return Source(alias or table.name, columns, {}, "Table")
@@ -219,7 +219,7 @@ def _renamed(relation: Relation, old: str, new: str) -> Relation:
     def renamed(bound: Bound) -> Bound:
         if isinstance(bound, Column):
             prefix, name = source_of(bound.name)
-            return Column(joined_name(new, name), bound.type) if prefix == old else bound
+            return Column(joined_name(new, name), bound.type_text) if prefix == old else bound
         if isinstance(bound, Term):
             return Term(bound.op, tuple(map(renamed, bound.args)), bound.type)
         return bound
@@ -241,7 +241,7 @@ def _conditions(scope: Scope, right: Relation, node: exp.Join) -> tuple[list[Bou
         if found is None:
             both.column(right.source.name, identifier.name)  # says what there is instead
         assert found is not None
-        conditions += normalize(Term("=", comparable((left, found)), "BOOLEAN"))
+        conditions += normalize(Term("=", comparable((left, found)), BOOLEAN))
     condition = node.args.get("on")
     if condition is not None:
         conditions += normalize(boolean(Binder(both).bind(condition), "ON"))
@@ -271,12 +271,12 @@ def _key(condition: Bound, prefix: str) -> JoinKey | None:
                 if not any(isinstance(node, Column) for node in nodes(theirs)):
                     continue
                 _check_types(theirs.type, mine.type)
-                return JoinKey(settle(theirs), source_of(mine.name)[1], mine.type)
+                return JoinKey(settle(theirs), source_of(mine.name)[1], mine.type_text)
     return None
 
 
-def _check_types(left: str, column: str) -> None:
-    exact = [kind for kind in (left, column) if family(kind) == "number" and kind not in ("DOUBLE", "FLOAT")]
+def _check_types(left: SqlType, column: SqlType) -> None:
+    exact = [kind for kind in (left, column) if kind.is_number and kind not in (DOUBLE, FLOAT)]
     if left != column and len(exact) != 2:
         raise unsupported(
             f"a join of {left} with {column}", "Keys are looked up by one type.", "CAST the stream's side."
@@ -293,7 +293,7 @@ def _has_constants(bound: Bound) -> bool:
 
 def _conditional(source: Source, conditions: tuple[Bound, ...]) -> Source:
     """Return a source whose columns are NULL where ON asks for more than the row has (LEFT JOIN by a whole key)."""
-    condition = conditions[0] if len(conditions) == 1 else Term("and", conditions, "BOOLEAN")
+    condition = conditions[0] if len(conditions) == 1 else Term("and", conditions, BOOLEAN)
     columns = {
         name: (shown, Term("case", (condition, value), value.type)) for name, (shown, value) in source.columns.items()
     }

@@ -13,6 +13,7 @@ from grouping.compiler.constants import as_decimal, set_of
 from grouping.compiler.operands import unsupported
 from grouping.functions.functions import common_type
 from grouping.model.expression import Column
+from grouping.model.sql_type import BIGINT, BOOLEAN, NUMERIC
 
 __all__ = ["normalize", "normalize_value"]
 
@@ -44,9 +45,9 @@ class _Normalizer:
         """Return what holds where the predicate does, or where it does not."""
         if isinstance(bound, Constant):
             # NOT of a constant is another constant: folded, so that it takes the same slot.
-            return Constant(not bound.value, "BOOLEAN") if negated and bound.value is not None else bound
+            return Constant(not bound.value, BOOLEAN) if negated and bound.value is not None else bound
         if isinstance(bound, Column):
-            return Term("=", (bound, Constant(not negated, "BOOLEAN")), "BOOLEAN")
+            return Term("=", (bound, Constant(not negated, BOOLEAN)), BOOLEAN)
         match bound:
             case Term("not", (inner,)):
                 return self.predicate(inner, negated=not negated)
@@ -97,17 +98,17 @@ class _Normalizer:
 
 
 def _negated(bound: Bound, negated: bool) -> Bound:
-    return Term("not", (bound,), "BOOLEAN") if negated else bound
+    return Term("not", (bound,), BOOLEAN) if negated else bound
 
 
 def _member(needle: Bound, constants: Constant, *, negated: bool) -> Bound:
-    if not constants.type.startswith("SET<"):
-        if constants.type in ("NUMERIC", "BIGINT") and not isinstance(needle, Column):
+    if not constants.type.is_set:
+        if constants.type in (NUMERIC, BIGINT) and not isinstance(needle, Column):
             # A BIGINT too: another number in its place has to be read as a DECIMAL (prepared.py).
             constants = as_decimal(constants)
             _check_common(needle, constants)
         return _turned("<>" if negated else "=", needle, constants)
-    return _negated(Term("in", (needle, constants), "BOOLEAN"), negated)
+    return _negated(Term("in", (needle, constants), BOOLEAN), negated)
 
 
 def _check_common(one: Bound, other: Bound) -> None:
@@ -119,11 +120,11 @@ def _turned(op: str, left: Bound, right: Bound) -> Bound:
     """Return a comparison with its constant on the right; how two expressions stand is `signature`'s choice."""
     if isinstance(left, Constant) and not isinstance(right, Constant):
         op, left, right = _TURNED[op], right, left
-    if op == "<>" and isinstance(left, Column) and left.type == "BOOLEAN" and isinstance(right, Constant):
+    if op == "<>" and isinstance(left, Column) and left.type == BOOLEAN and isinstance(right, Constant):
         # `flag <> TRUE` is `NOT flag`, which is `flag = FALSE`.
         value = None if right.value is None else not right.value
-        return Term("=", (left, Constant(value, "BOOLEAN")), "BOOLEAN")
-    return Term(op, (left, right), "BOOLEAN")
+        return Term("=", (left, Constant(value, BOOLEAN)), BOOLEAN)
+    return Term(op, (left, right), BOOLEAN)
 
 
 def _joined(op: str, parts: Iterable[Bound]) -> Bound:
@@ -136,7 +137,7 @@ def _joined(op: str, parts: Iterable[Bound]) -> Bound:
             flat.append(part)
     if op == "or":
         flat = _sets(flat)
-    return flat[0] if len(flat) == 1 else Term(op, tuple(flat), "BOOLEAN")
+    return flat[0] if len(flat) == 1 else Term(op, tuple(flat), BOOLEAN)
 
 
 def _sets(branches: list[Bound]) -> list[Bound]:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from grouping.compiler.bound import Bound, Constant, Term
 from grouping.compiler.constants import coerce, column_text, read_again
-from grouping.functions.functions import CASTS, FUNCTIONS, common_type, family, result_type
-from grouping.model.decimal_types import decimal_size, is_decimal
+from grouping.functions.functions import CASTS, FUNCTIONS, common_type, result_type
 from grouping.model.errors import InputError
 from grouping.model.expression import Column
+from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, UNKNOWN, SqlType
 from grouping.model.wording import are, counted
 
 __all__ = ["apply", "arithmetic", "boolean", "cases", "cast", "comparable", "negative", "text", "unify", "unsupported"]
@@ -36,9 +36,9 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
     """
     others = [operand for operand in operands if not isinstance(operand, Constant)]
     kinds = [operand.type for operand in others]
-    kind = "DOUBLE" if "DOUBLE" in kinds else kinds[0] if kinds else _constants_type(operands)
+    kind = DOUBLE if DOUBLE in kinds else kinds[0] if kinds else _constants_type(operands)
     for other in others:
-        if family(other.type) != family(kind):
+        if not other.type.is_like(kind):
             raise _incomparable(others[kinds.index(kind)], other)
     needle = operands[0]
     plain = len(others) == 1 and isinstance(others[0], Column) and (len(operands) == 2 or needle is others[0])
@@ -54,39 +54,43 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
 
 def _incomparable(*operands: Bound) -> InputError:
     """Return the refusal to compare two operands that are no constants."""
-    kinds = " does not compare with ".join(operand.type for operand in operands)
+    kinds = " does not compare with ".join(str(operand.type) for operand in operands)
     shown = " and ".join(f"{column_text(operand) or 'an expression'} is {operand.type}" for operand in operands)
     return mismatch(kinds, f"{shown[0].upper()}{shown[1:]}.", "CAST one.")
 
 
-def _constants_type(operands: Sequence[Bound]) -> str:
+def _constants_type(operands: Sequence[Bound]) -> SqlType:
     """Return the type that constants compare in; numbers among themselves exactly."""
     kinds = [operand.type for operand in operands if not (isinstance(operand, Constant) and operand.value is None)]
     if not kinds:
-        return "STRING"
-    if family(kinds[0]) == "number":
-        return "DOUBLE" if "DOUBLE" in kinds else "BIGINT"
-    return next((kind for kind in ("TIMESTAMP", "DATE") if kind in kinds), kinds[0])
+        return STRING
+    if kinds[0].is_number:
+        return DOUBLE if DOUBLE in kinds else BIGINT
+    return next((kind for kind in (TIMESTAMP, DATE) if kind in kinds), kinds[0])
 
 
 def unify(operands: Sequence[Bound], what: str) -> tuple[Bound, ...]:
     """Return operands that have one common type, as the results of CASE have."""
-    known = [operand.type for operand in operands if not (_null(operand) and operand.type == "STRING")]
-    times = [operand.type for operand in operands if operand.type in ("DATE", "TIMESTAMP")]
-    kind = times[0] if times and set(known) <= {times[0], "STRING"} else common_type(known) if known else "STRING"
+    known = [operand.type for operand in operands if not (_null(operand) and operand.type == STRING)]
+    times = [operand.type for operand in operands if operand.type in (DATE, TIMESTAMP)]
+    kind = times[0] if times and set(known) <= {times[0], STRING} else common_type(known) if known else STRING
     if kind is None:
-        if all(family(one) == "number" for one in known):
-            raise unsupported(what, f"{' and '.join(dict.fromkeys(known))} have no common DECIMAL type.")
-        raise mismatch(f"{what} mixes kinds", f"Its operands are {', '.join(dict.fromkeys(known))}.", "CAST them.")
+        if all(one.is_number for one in known):
+            raise unsupported(what, f"{_listed(known, ' and ')} have no common DECIMAL type.")
+        raise mismatch(f"{what} mixes kinds", f"Its operands are {_listed(known)}.", "CAST them.")
     unified: list[Bound] = []
     for operand in operands:
-        if isinstance(operand, Constant) and (_null(operand) or kind == "DOUBLE" or times):
+        if isinstance(operand, Constant) and (_null(operand) or kind == DOUBLE or times):
             unified.append(coerce(operand, kind) if not _null(operand) else Constant(None, kind))
         elif times and operand.type != kind:
-            raise mismatch(f"{what} mixes kinds", f"Its operands are {', '.join(dict.fromkeys(known))}.", "CAST them.")
+            raise mismatch(f"{what} mixes kinds", f"Its operands are {_listed(known)}.", "CAST them.")
         else:
             unified.append(operand)
     return tuple(unified)
+
+
+def _listed(kinds: Sequence[SqlType], between: str = ", ") -> str:
+    return between.join(map(str, dict.fromkeys(kinds)))
 
 
 def _null(operand: Bound) -> bool:
@@ -100,14 +104,14 @@ def cases(conditions: Sequence[Bound], results: Sequence[Bound]) -> Term:
     for condition, result in zip(conditions, unified, strict=False):
         args += (condition, result)
     args += unified[len(conditions) :]
-    return Term("case", tuple(args), common_type([result.type for result in unified]) or "")
+    return Term("case", tuple(args), common_type([result.type for result in unified]) or UNKNOWN)
 
 
 def boolean(operand: Bound, where: str) -> Bound:
     """Return an operand that must be BOOLEAN."""
     if _null(operand):
-        return Constant(None, "BOOLEAN")
-    if operand.type != "BOOLEAN":
+        return Constant(None, BOOLEAN)
+    if operand.type != BOOLEAN:
         raise mismatch(f"{where} is not BOOLEAN", f"It is {operand.type}.", "Compare it with something.")
     return operand
 
@@ -123,14 +127,14 @@ def arithmetic(op: str, left: Bound, right: Bound) -> Term:
     kinds = [operand.type for operand in operands if not _null(operand)]
     for kind in kinds:
         _check_number(kind, f'"{op}"')
-    if op == "div" and "DOUBLE" in kinds:
+    if op == "div" and DOUBLE in kinds:
         raise mismatch('"div" is of whole numbers', "One operand is DOUBLE.", 'Use "/".')
-    wide, decimal = "DOUBLE" in kinds, any(map(is_decimal, kinds))
+    wide, decimal = DOUBLE in kinds, any(kind.is_decimal for kind in kinds)
     if decimal and not wide and op in ("div", "pmod"):
         raise unsupported(f'"{op}" of DECIMALs', "It is computed for INT and BIGINT.", "CAST the operands.")
     for i, operand in enumerate(operands):
-        if _null(operand) and family(operand.type) != "number":
-            operands[i] = Constant(None, kinds[0] if kinds else "INT")
+        if _null(operand) and not operand.type.is_number:
+            operands[i] = Constant(None, kinds[0] if kinds else INT)
         elif isinstance(operand, Constant) and wide:
             operands[i] = read_again(operand, "double") if operand.reader else operand
         elif isinstance(operand, Constant) and decimal and operand.reader:
@@ -141,8 +145,8 @@ def arithmetic(op: str, left: Bound, right: Bound) -> Term:
 def negative(operand: Bound) -> Bound:
     """Return the negation of a number that is no literal."""
     if _null(operand):
-        return Constant(None, "INT")
-    if family(operand.type) != "number":
+        return Constant(None, INT)
+    if not operand.type.is_number:
         _check_number(operand.type, '"-"')
     _check_turned(operand, '"-"')
     return Term("neg", (operand,), operand.type)
@@ -150,18 +154,18 @@ def negative(operand: Bound) -> Bound:
 
 def _check_turned(operand: Bound, what: str) -> None:
     """Refuse to turn the sign of what Spark rounds to 34 digits when it does."""
-    if is_decimal(operand.type) and decimal_size(operand.type)[0] > _TURNED_DIGITS:
+    if operand.type.is_decimal and operand.type.precision > _TURNED_DIGITS:
         raise unsupported(
             f"{what} of {operand.type}", f"Spark rounds it to {_TURNED_DIGITS} digits.", "Subtract from 0."
         )
 
 
-def _check_number(kind: str, what: str) -> None:
-    if kind in ("DATE", "TIMESTAMP"):
+def _check_number(kind: SqlType, what: str) -> None:
+    if kind in (DATE, TIMESTAMP):
         raise unsupported(
             "arithmetic with dates", f"An operand of {what} is {kind}.", "There are date_add and datediff."
         )
-    if family(kind) != "number":
+    if not kind.is_number:
         raise mismatch(f"{what} is of numbers", f"One operand is {kind}.")
 
 
@@ -185,7 +189,7 @@ def apply(name: str, args: Sequence[Bound]) -> Bound:
         fitted = tuple(_fit(argument, kind, what) for argument, kind in zip(args, params, strict=False))
     if name == "abs":
         _check_turned(fitted[0], '"abs"')
-    if name in ("round", "bround") and len(fitted) == 2 and is_decimal(fitted[0].type):
+    if name in ("round", "bround") and len(fitted) == 2 and fitted[0].type.is_decimal:
         raise unsupported(f'"{name}" of a DECIMAL to a scale', "The result's type would depend on it.", "CAST it.")
     if name in ("concat", "coalesce") and len(fitted) == 1:
         return fitted[0]
@@ -197,56 +201,55 @@ def _null_if(args: Sequence[Bound]) -> tuple[Bound, ...]:
     first, other = comparable(args, looked_up=False)
     if not isinstance(args[0], Constant) or args[0].type == first.type:
         return first, other
-    if family(first.type) != "number":
+    if not first.type.is_number:
         raise unsupported('"nullif" of a text beside a date', "The result would be a STRING.", "CAST it.")
     return args[0], other
 
 
-_CONSTANT_PARAMS = {"SCALE": ("INT", "literal"), "COUNT": ("INT", "count"), "PATTERN": ("STRING", "pattern")}
+_CONSTANT_PARAMS = {"SCALE": (INT, "literal"), "COUNT": (INT, "count"), "PATTERN": (STRING, "pattern")}
 """Of a parameter that takes a constant only: its type, and how it is read."""
-_NULL_PARAMS = {"NUMBER": "INT", "WHOLE": "INT", "DAY": "DATE", "SCALE": "INT", "COUNT": "INT", "PATTERN": "STRING"}
+_NULL_PARAMS = {"NUMBER": INT, "WHOLE": INT, "DAY": DATE, "SCALE": INT, "COUNT": INT, "PATTERN": STRING}
 
 
-def _fit(argument: Bound, kind: str, what: str) -> Bound:
-    """Return an argument that suits a parameter."""
+_ACCEPTED = {"WHOLE": ("INT", "BIGINT"), "DAY": ("DATE", "TIMESTAMP")}
+_SHOWN_PARAMS = {"NUMBER": "a number", "WHOLE": "INT or BIGINT", "DAY": "DATE or TIMESTAMP"}
+
+
+def _fit(argument: Bound, param: str, what: str) -> Bound:
+    """Return an argument that suits a parameter, which is named as in `functions.Function`."""
     if _null(argument):
-        typed = kind in ("NUMBER", "WHOLE") and family(argument.type) == "number"
-        return argument if typed else Constant(None, _NULL_PARAMS.get(kind, kind))
-    if kind in _CONSTANT_PARAMS:
-        wanted, reader = _CONSTANT_PARAMS[kind]
+        typed = param in ("NUMBER", "WHOLE") and argument.type.is_number
+        return argument if typed else Constant(None, _NULL_PARAMS.get(param) or SqlType.of(param))
+    if param in _CONSTANT_PARAMS:
+        wanted, reader = _CONSTANT_PARAMS[param]
         if not isinstance(argument, Constant):
             raise unsupported(f"{what} that is no constant", f"It must be one of type {wanted}.")
         if argument.type != wanted:
             raise mismatch(f"{what} is {argument.type}", f"It must be {wanted}.")
         return read_again(argument, reader)
-    if isinstance(argument, Constant) and argument.reader and family(argument.type) == "number" and kind == "DOUBLE":
-        return coerce(argument, kind)
-    if isinstance(argument, Constant) and argument.type == "STRING" and kind in ("DATE", "TIMESTAMP"):
-        return coerce(argument, kind)
-    accepted = {
-        "WHOLE": ("INT", "BIGINT"),
-        "DAY": ("DATE", "TIMESTAMP"),
-    }.get(kind, (kind,))
-    if argument.type in accepted or (kind in ("NUMBER", "DOUBLE") and family(argument.type) == "number"):
+    if isinstance(argument, Constant) and argument.reader and argument.type.is_number and param == "DOUBLE":
+        return coerce(argument, DOUBLE)
+    if isinstance(argument, Constant) and argument.type == STRING and param in ("DATE", "TIMESTAMP"):
+        return coerce(argument, SqlType.of(param))
+    number = param in ("NUMBER", "DOUBLE") and argument.type.is_number
+    if number or argument.type.name in _ACCEPTED.get(param, (param,)):
         return argument
-    wanted = {"NUMBER": "a number", "WHOLE": "INT or BIGINT", "DAY": "DATE or TIMESTAMP"}.get(kind, kind)
-    raise mismatch(f"{what} is {argument.type}", f"It must be {wanted}.", "CAST it.")
+    raise mismatch(f"{what} is {argument.type}", f"It must be {_SHOWN_PARAMS.get(param, param)}.", "CAST it.")
 
 
-def cast(operand: Bound, kind: str) -> Bound:
+def cast(operand: Bound, kind: SqlType) -> Bound:
     """Return the operand as another type; a constant DATE, TIMESTAMP or DOUBLE is a constant of that type."""
     if isinstance(operand, Constant) and operand.reader:
-        if operand.type == "STRING" and kind in ("DATE", "TIMESTAMP"):
+        if operand.type == STRING and kind in (DATE, TIMESTAMP):
             return coerce(operand, kind)
-        if family(operand.type) == "number" and kind == "DOUBLE":
+        if operand.type.is_number and kind == DOUBLE:
             return coerce(operand, kind)
-    castable = CASTS["DECIMAL" if is_decimal(operand.type) else operand.type]
-    target = "DECIMAL" if is_decimal(kind) else kind
+    castable = CASTS[operand.type.name]
     # NULL is cast where a string would be, since it may stand for one in a signature.
-    if _null(operand) and (operand.type != "STRING" or target not in castable or kind in ("DATE", "TIMESTAMP")):
+    if _null(operand) and (operand.type != STRING or kind.name not in castable or kind in (DATE, TIMESTAMP)):
         return Constant(None, kind)
     if operand.type == kind:
         return operand
-    if target not in castable:
+    if kind.name not in castable:
         raise unsupported(f"CAST of {operand.type} to {kind}", "The result would not be exactly Spark's.")
     return Term("cast", (operand,), kind)

@@ -16,6 +16,7 @@ from grouping.compiler.select_text import read_select
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.computation import Computation
 from grouping.model.errors import InputError
+from grouping.model.sql_type import BOOLEAN
 from grouping.model.table import Table
 from grouping.model.view import View
 
@@ -75,7 +76,7 @@ def plan(select: str, catalog: Catalog) -> BoundQuery:
     if isinstance(derived.base, Table):
         raise unsupported("a table without a stream", "Results come with events.", "Join it with a stream.")
     where = derived.where
-    condition = where[0] if len(where) == 1 else Term("and", where, "BOOLEAN") if where else None
+    condition = where[0] if len(where) == 1 else Term("and", where, BOOLEAN) if where else None
     items = tuple(BoundItem(name, value) for name, value in derived.columns)
     computation = derived.scope.computation if derived.scope else None
     return BoundQuery(derived.base, condition, items, computation, frozenset(planner.reads))

@@ -26,6 +26,7 @@ from grouping.model.errors import InputError
 from grouping.model.expression import Column
 from grouping.model.group import CompiledQuery, ConstantRow, ConstantValue, SelectList
 from grouping.model.query import CreateCq
+from grouping.model.sql_type import SqlType, set_of
 from grouping.statements.command import parse
 from grouping.statements.cq_text import LITERAL, CqText
 from grouping.values.literals import READERS
@@ -38,7 +39,7 @@ _COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"))
 _SHAPES = 10_000
 _VARIANTS = 100
 
-Typed = tuple[str, ConstantValue]
+Typed = tuple[SqlType, ConstantValue]
 
 
 class _Fallback(Exception):  # noqa: N818 - no error: it never leaves this module
@@ -54,10 +55,10 @@ class _Place(NamedTuple):
     """Of its kind of literal."""
     of_string: bool
     sign: str
-    literal_type: str
-    """The type that Spark gives the literal must be this; "" where it does not matter."""
-    beside: str
-    """The type that the constant must have one in common with; "" where any number will do."""
+    literal_type: SqlType | None
+    """The type that Spark gives the literal must be this; None where it does not matter."""
+    beside: SqlType | None
+    """The type that the constant must have one in common with; None where any number will do."""
     fixed: Typed
 
     def read(self, literals: Sequence[str]) -> Typed:
@@ -196,7 +197,7 @@ def _shape(draft: Draft, query: CompiledQuery, positions: dict[int, int]) -> _Sh
     return _Shape(draft.stream, query, tuple(places), kept, {}, ordered, grows(query.plan.conjuncts))
 
 
-def _compared(conjuncts: Sequence[Bound]) -> dict[int, str]:
+def _compared(conjuncts: Sequence[Bound]) -> dict[int, SqlType]:
     """Return the type of what is compared with each constant, by its id: how it is read is that one's choice."""
     found = {}
     stack = list(conjuncts)
@@ -210,15 +211,15 @@ def _compared(conjuncts: Sequence[Bound]) -> dict[int, str]:
     return found
 
 
-def _place(constant: Constant, positions: dict[int, int], beside: str | None) -> _Place:
+def _place(constant: Constant, positions: dict[int, int], beside: SqlType | None) -> _Place:
     fixed = (constant.type, constant.value)
     if constant.reader is None or constant.position not in positions:
-        return _Place(-1, READERS["literal"], False, "", "", "", fixed)
+        return _Place(-1, READERS["literal"], False, "", None, None, fixed)
     of_string = constant.reader in OF_STRINGS
     sign = "-" if not of_string and constant.text.startswith("-") else ""
-    kind = READERS["literal"](constant.text)[0] if beside is None and not of_string else ""
+    kind = READERS["literal"](constant.text)[0] if beside is None and not of_string else None
     if beside is None or constant.reader != "decimal":  # all other ways of reading suit whatever stands beside
-        beside = ""
+        beside = None
     return _Place(positions[constant.position], READERS[constant.reader], of_string, sign, kind, beside, fixed)
 
 
@@ -233,7 +234,7 @@ def _read(shape: _Shape, text: CqText) -> tuple[CreateCq, CompiledQuery]:
     variant = shape.variants.get(tuple([literals[ordinal] for ordinal in shape.kept]))
     if variant is None:
         raise _Fallback
-    types: list[str] = []
+    types: list[SqlType] = []
     values: list[Any] = []
     for place in shape.places:
         if type(place) is _Place:
@@ -242,7 +243,7 @@ def _read(shape: _Shape, text: CqText) -> tuple[CreateCq, CompiledQuery]:
             element, value = as_set([member.read(literals) for member in place])  # type: ignore[union-attr]
             if len(value) == 1:
                 raise _Fallback
-            kind = f"SET<{element}>"
+            kind = set_of(element)
         types.append(kind)
         values.append(value)
     row = _reordered(shape.ordered, types, values) if shape.ordered else ConstantRow(tuple(types), tuple(values))
@@ -253,7 +254,7 @@ def _read(shape: _Shape, text: CqText) -> tuple[CreateCq, CompiledQuery]:
     return command, CompiledQuery(shape.query.plan, row, variant.select)
 
 
-def _reordered(conjuncts: Sequence[Bound], types: list[str], values: list[Any]) -> ConstantRow:
+def _reordered(conjuncts: Sequence[Bound], types: list[SqlType], values: list[Any]) -> ConstantRow:
     """Return the row of conjuncts with these constants, put in canonical order again."""
     constants = iter([Constant(value, kind) for kind, value in zip(types, values, strict=True)])
 

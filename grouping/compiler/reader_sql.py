@@ -14,6 +14,7 @@ from grouping.model.catalog import RECORD_FIELDS
 from grouping.model.errors import InputError
 from grouping.model.expression import Call, Column, Expression, Slot, Value, walk
 from grouping.model.group import CompiledQuery, ConstantRow, ConstantValue, GroupPlan, SelectList
+from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, NUMERIC, STRING, SqlType
 
 __all__ = ["check_virtual", "filter_sql", "select_sql"]
 
@@ -40,14 +41,15 @@ def check_virtual(query: CompiledQuery) -> None:
         _check(item.expression, frozenset(), ())
 
 
-def _check(expression: Expression, operators: frozenset[str], types: Sequence[str]) -> None:
+def _check(expression: Expression, operators: frozenset[str], types: Sequence[SqlType]) -> None:
     for part in walk(expression):
         if isinstance(part, Column) and part.name in RECORD_FIELDS:
             why = f'The events that its reader gets do not tell "{part.name}".'
         elif isinstance(part, Call) and part.op not in operators:
             why = f'Its reader would have to apply "{part.op}" by its own SQL, where that may mean something else.'
         elif isinstance(part, Call) and len(mixed := _choices(part, types)) > 1:
-            why = f'The values of "{part.op}" are {", ".join(sorted(mixed))}, which engines bring together differently.'
+            shown = ", ".join(sorted(map(str, mixed)))
+            why = f'The values of "{part.op}" are {shown}, which engines bring together differently.'
         else:
             continue
         raise InputError(
@@ -58,7 +60,7 @@ def _check(expression: Expression, operators: frozenset[str], types: Sequence[st
         )
 
 
-def _choices(call: Call, types: Sequence[str]) -> set[str]:
+def _choices(call: Call, types: Sequence[SqlType]) -> set[SqlType]:
     """Return the types of the values of which one is chosen, those of whole numbers being one."""
     match call.op:
         case "case":
@@ -69,7 +71,7 @@ def _choices(call: Call, types: Sequence[str]) -> set[str]:
         case _:
             return set()
     kinds = (types[value.index] if isinstance(value, Slot) else value.type for value in values)
-    return {"BIGINT" if kind == "INT" else kind for kind in kinds}
+    return {BIGINT if kind == INT else kind for kind in kinds}
 
 
 def filter_sql(plan: GroupPlan, row: ConstantRow) -> str:
@@ -103,7 +105,7 @@ def _rendered(expression: Expression, constants: list[str]) -> str:
             return Slot(len(texts) - 1)
         if isinstance(part, Value):
             # Decimals and times are text here as they are in a result.
-            kind = part.type if part.type in ("BOOLEAN", "INT", "BIGINT", "DOUBLE") else "STRING"
+            kind = part.type if part.type in (BOOLEAN, INT, BIGINT, DOUBLE) else STRING
             texts.append(_literal(kind, part.value))
             return Slot(len(texts) - 1)
         if isinstance(part, Call) and part.op in _STANDARD:
@@ -115,7 +117,7 @@ def _rendered(expression: Expression, constants: list[str]) -> str:
             texts.append(_STANDARD[part.op](inner))
             return Slot(len(texts) - 1)
         if isinstance(part, Call):
-            return Call(part.op, tuple(map(with_names, part.args)), part.type)
+            return Call(part.op, tuple(map(with_names, part.args)), part.type_text)
         return part
 
     whole = with_names(expression)
@@ -140,22 +142,22 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _literal(kind: str, value: ConstantValue) -> str:
+def _literal(kind: SqlType, value: ConstantValue) -> str:
     if isinstance(value, tuple):
-        return f"({', '.join(_literals(kind[4:-1], value))})"
+        return f"({', '.join(_literals(kind.member, value))})"
     if value is None:
         return "NULL"
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
-    if kind == "STRING":
+    if kind == STRING:
         return "'" + str(value).replace("'", "''") + "'"
     if isinstance(value, datetime):
         return f"TIMESTAMP '{value.replace(tzinfo=None).isoformat(sep=' ')}'"
-    if kind == "DATE":
+    if kind == DATE:
         return f"DATE '{value}'"
     if isinstance(value, float):
         return _double(value)
-    return format(value, "f") if kind == "NUMERIC" else str(value)
+    return format(value, "f") if kind == NUMERIC else str(value)
 
 
 def _double(value: float) -> str:
@@ -166,5 +168,5 @@ def _double(value: float) -> str:
     return text if "e" in text else f"{text}e0"
 
 
-def _literals(kind: str, values: Iterable[ConstantValue]) -> list[str]:
+def _literals(kind: SqlType, values: Iterable[ConstantValue]) -> list[str]:
     return [_literal(kind, value) for value in values]

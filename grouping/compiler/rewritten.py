@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from grouping.compiler.bound import Bound, Term
 from grouping.compiler.operands import arithmetic, boolean, cases, cast, comparable, negative
+from grouping.model.sql_type import BOOLEAN, DATE, STRING, TIMESTAMP
 
 __all__ = ["rewritten"]
 
@@ -31,23 +32,23 @@ def rewritten(name: str, args: Sequence[Bound]) -> Bound:
         case "if":
             return cases([boolean(first, 'the condition of "if"')], args[1:])
         case "positive":
-            return negative(negative(first)) if first.type in ("STRING", "BOOLEAN", "DATE", "TIMESTAMP") else first
+            return negative(negative(first)) if first.type in (STRING, BOOLEAN, DATE, TIMESTAMP) else first
         case "negative":
             return negative(first)
         case "isnull":
-            return Term("is_null", (first,), "BOOLEAN")
+            return Term("is_null", (first,), BOOLEAN)
         case "isnotnull":
             return _not_null(first)
         case "nvl2":
             return cases([_not_null(first)], args[1:])
         case "equal_null":
-            return Term("<=>", comparable(args), "BOOLEAN")
+            return Term("<=>", comparable(args), BOOLEAN)
         case "to_date":
-            return cast(first, "DATE")
+            return cast(first, DATE)
         case "to_timestamp":
-            return cast(first, "TIMESTAMP")
+            return cast(first, TIMESTAMP)
     return arithmetic(_ARITHMETIC[name], *args)
 
 
 def _not_null(operand: Bound) -> Term:
-    return Term("not", (Term("is_null", (operand,), "BOOLEAN"),), "BOOLEAN")
+    return Term("not", (Term("is_null", (operand,), BOOLEAN),), BOOLEAN)

@@ -123,6 +123,8 @@ class Scope(NamedTuple):
 
 def stream_source(stream: Stream, alias: str | None) -> Source:
     """Return a stream as a query names it, under an alias or by its own name."""
-    columns = {column.name.casefold(): (column.name, Column(column.name, column.type)) for column in stream.columns}
-    fields = {name: (name, Column(name, kind)) for name, kind in RECORD_FIELDS.items() if name not in columns}
+    columns = {
+        column.name.casefold(): (column.name, Column(column.name, column.type_text)) for column in stream.columns
+    }
+    fields = {name: (name, Column(name, str(kind))) for name, kind in RECORD_FIELDS.items() if name not in columns}
     return Source(alias or stream.name, columns, fields)

@@ -62,7 +62,7 @@ class _Orderer:
             op, parts = self._sides(op, parts)
         term = Term(op, tuple(part for part, _ in parts), bound.type)
         inner = [part.op if isinstance(part, Term) else "" for part, _ in parts]
-        text = shape(op, [key[2] for _, key in parts], inner, bound.type)
+        text = shape(op, [key[2] for _, key in parts], inner, str(bound.type))
         constants = tuple(constant for _, key in parts for constant in key[3])
         plain = isinstance(term.args[0], Column) and len(term.args) == 2 and isinstance(term.args[1], Constant)
         rank = _RANKS.get(op, 3) if plain else 3
@@ -80,15 +80,15 @@ class _Orderer:
 
 def _constant_key(constant: Constant) -> tuple[Any, ...]:
     """Return something that orders any two constants: NULLs last, numbers among numbers, sets by their members."""
-    if constant.type.startswith("SET<"):
-        kind = constant.type[4:-1]
+    if constant.type.is_set:
+        kind = constant.type.member
         return (2, *(_constant_key(Constant(value, kind)) for value in constant.value))  # type: ignore[union-attr]
     value = constant.value
     if value is None:
-        return (1, constant.type)
+        return (1, str(constant.type))
     if isinstance(value, date):
-        return (0, "time", value.isoformat(), constant.type)
-    return (0, "text" if isinstance(value, str) else "number", value, constant.type)
+        return (0, "time", value.isoformat(), str(constant.type))
+    return (0, "text" if isinstance(value, str) else "number", value, str(constant.type))
 
 
 def render_name(name: str) -> str:

@@ -14,6 +14,7 @@ from grouping.compiler.draft import Draft
 from grouping.compiler.signature import render_joins, render_name, render_part, shape
 from grouping.model.expression import Call, Column, Expression, Slot, Value
 from grouping.model.group import ConstantRow, ConstantValue
+from grouping.model.sql_type import BOOLEAN, STRING, SqlType
 
 __all__ = [
     "constant_text",
@@ -58,14 +59,14 @@ def rendered_text(draft: Draft) -> str:
     return _text([draft.signature, *_row(draft.row)])
 
 
-def constant_text(kind: str, value: ConstantValue) -> str:
+def constant_text(kind: SqlType, value: ConstantValue) -> str:
     """Return a constant with its type.
 
     Example:
-        >>> constant_text("STRING", "it's"), constant_text("DOUBLE", 100.0), constant_text("BIGINT", None)
-        ("'it''s'", 'DOUBLE 100.0', 'BIGINT NULL')
+        >>> constant_text(STRING, "it's"), constant_text(SqlType.of("BIGINT"), None)
+        ("'it''s'", 'BIGINT NULL')
     """
-    if isinstance(value, str | bool) and kind in ("STRING", "BOOLEAN"):
+    if isinstance(value, str | bool) and kind in (STRING, BOOLEAN):
         return value_text(value)
     return f"{kind} {value_text(value)}"
 
@@ -149,12 +150,12 @@ def _is_set(node: Bound | Expression) -> bool:
 def _line(node: Bound | Expression) -> str:
     """Return a part as SQL on one line."""
     match node:
-        case Constant(value, kind) | Value(value, kind):
-            return constant_text(kind, value)
-        case Term(op, args, kind) | Call(op, args, kind):
+        case Constant(value) | Value(value):
+            return constant_text(node.type, value)
+        case Term(op, args) | Call(op, args):
             if op == "in" and not _is_set(args[1]):
                 return f"{_line(args[0])} IN ({', '.join(map(_line, args[1:]))})"
             inner = [argument.op if isinstance(argument, Term | Call) else "" for argument in args]
-            return shape(op, [_line(argument) for argument in args], inner, kind)
+            return shape(op, [_line(argument) for argument in args], inner, str(node.type))
         case Column() | Slot():
             return render_part(node)

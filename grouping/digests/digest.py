@@ -17,9 +17,10 @@ from grouping.digests.rows import IN_MEMORY, Row, Rows
 from grouping.digests.sorted_rows import sorted_rows
 from grouping.model.group import SelectList
 from grouping.model.query import DigestClause
+from grouping.model.sql_type import BINARY, DATE, TIMESTAMP, UNKNOWN, SqlType
 from grouping.values.times import instant
 
-__all__ = ["PART_BYTES", "Digest", "Frame", "column_type", "digest_parts", "is_ordered", "parts_of", "shown"]
+__all__ = ["PART_BYTES", "Digest", "Frame", "column_type", "digest_parts", "parts_of", "shown"]
 
 PART_BYTES = 900_000
 """A part's rows, at most: Kafka's default of 1 MiB a record, less ample room. A longer row has a part of its own."""
@@ -46,7 +47,7 @@ class Digest(NamedTuple):
     """Matches of times before the digest begins."""
 
     @classmethod
-    def of(cls, clause: DigestClause, kind: str, matches: Rows, from_ms: int) -> Digest:
+    def of(cls, clause: DigestClause, kind: SqlType, matches: Rows, from_ms: int) -> Digest:
         """Make a digest, all but its records: what needs room on a disk is done by then.
 
         Args:
@@ -77,15 +78,15 @@ def digest_parts(
         yield body, _headers(source, destination_id, frame, part)
 
 
-def column_type(clause: DigestClause, select: SelectList | None) -> str:
-    """Return the type of TOP's column, out of the SELECT list; empty for other clauses, which need none."""
+def column_type(clause: DigestClause, select: SelectList | None) -> SqlType:
+    """Return the type of TOP's column, out of the SELECT list; `UNKNOWN` for other clauses, which need none."""
     if clause.kind != "top":
-        return ""
+        return UNKNOWN
     assert select is not None, "TOP compares by a column's type"
-    return next(getattr(item.expression, "type", "") for item in select.items if item.name == clause.columns[0])
+    return next(getattr(item.expression, "type", UNKNOWN) for item in select.items if item.name == clause.columns[0])
 
 
-def shown(clause: DigestClause, kind: str, rows: Rows, *, in_memory: int = IN_MEMORY) -> Rows:
+def shown(clause: DigestClause, kind: SqlType, rows: Rows, *, in_memory: int = IN_MEMORY) -> Rows:
     """Return the rows that a digest shows, given all its matches in source order per partition.
 
     Args:
@@ -131,7 +132,7 @@ def _plain(value: Any) -> Any:
     return value + 0.0 if isinstance(value, float) else value
 
 
-def _top(most: int, column: str, kind: str, rows: Iterable[Row], in_memory: int) -> Iterable[Row]:
+def _top(most: int, column: str, kind: SqlType, rows: Iterable[Row], in_memory: int) -> Iterable[Row]:
     """Keep the largest, largest first; NULLs last, ties earliest first."""
     read = _comparable(kind)
 
@@ -149,24 +150,19 @@ def _compared(one: Any, other: Any) -> int:
 _descending = cmp_to_key(_compared)
 
 
-def _comparable(kind: str) -> Callable[[Any], Any]:
+def _comparable(kind: SqlType) -> Callable[[Any], Any]:
     """Return what makes a JSON value of a type comparable as the type is."""
-    if kind.startswith("DECIMAL"):
+    if kind.is_decimal:
         return Decimal
-    if kind == "TIMESTAMP":
+    if kind == TIMESTAMP:
         return datetime.fromisoformat
-    if kind == "DATE":
+    if kind == DATE:
         return date.fromisoformat
-    if kind == "BINARY":
+    if kind == BINARY:
         return b64decode
-    if not is_ordered(kind):
+    if not kind.is_ordered:
         return _encode  # refused at CREATE, but not by earlier versions
     return lambda value: value
-
-
-def is_ordered(kind: str) -> bool:
-    """Tell whether TOP can choose by a column of a type: the values of others have no order in JSON."""
-    return not kind.startswith(("ARRAY", "MAP", "STRUCT", "VARIANT"))
 
 
 def parts_of(rows: Iterable[Row], count: int, frame: Frame) -> Iterator[bytes]:

@@ -19,6 +19,7 @@ from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.rows import Rows, RowsUnavailable
 from grouping.model.query import DigestClause, PackedDigest
+from grouping.model.sql_type import SqlType
 
 __all__ = [
     "ANSWERS",
@@ -198,7 +199,7 @@ def _digest(each: DigestOrder, matches: Rows) -> Digest | None:
     """Return what is sent of a digest's matches, None where that is nothing."""
     if not matches and not each.clause.even_if_empty:
         return None
-    return Digest.of(each.clause, each.column_type, matches, each.from_ms)
+    return Digest.of(each.clause, SqlType.of(each.column_type), matches, each.from_ms)
 
 
 def ordered_parts(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from grouping.functions.functions import ALIASES, CASTS, FUNCTIONS, REWRITTEN, Function, result_type
+from grouping.model.sql_type import SqlType
 
 __all__ = ["GROUPS", "function_table"]
 
@@ -31,7 +32,15 @@ _PARAMS = {
     "SCALE": "scale",
     "WHOLE": "INT or BIGINT",
 }
-_EXAMPLES = {"COMMON": "", "COUNT": "INT", "DAY": "DATE", "NUMBER": "", "PATTERN": "STRING", "SCALE": "INT"}
+_EXAMPLES = {
+    "COMMON": "",
+    "COUNT": "INT",
+    "DAY": "DATE",
+    "NUMBER": "",
+    "PATTERN": "STRING",
+    "SCALE": "INT",
+    "WHOLE": "BIGINT",
+}
 _OPERATORS = (
     "`= <> != < <= > >= <=>`, `IS [NOT] DISTINCT FROM`, `BETWEEN`, `IN`, `LIKE … ESCAPE`, `RLIKE`, `IS [NOT] NULL`, "
     "`IS [NOT] TRUE`, `AND OR NOT`, `+ - * / % div`, `||`, `CASE`, `CAST`"
@@ -64,7 +73,7 @@ def _shown(name: str) -> str:
     function = FUNCTIONS.get(name)
     if function is None:
         return f"`{name}({', '.join(['…'] * REWRITTEN[name])})`"
-    result = result_type(name, [_EXAMPLES.get(param, param) for param in function.params])
+    result = str(result_type(name, [SqlType.of(_EXAMPLES.get(param, param)) for param in function.params]))
     return f"`{name}({_params(function)})`" + (f" {result}" if result else "")
 
 

@@ -8,18 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from grouping.model.decimal_types import WIDEST, decimal_result, decimal_size, exact_size, is_decimal
+from grouping.model.decimal_types import WIDEST, decimal_result, exact_size
+from grouping.model.sql_type import BIGINT, DOUBLE, INT, UNKNOWN, SqlType, decimal
 
-__all__ = ["ALIASES", "CASTS", "FUNCTIONS", "REWRITTEN", "Function", "common_type", "family", "result_type"]
+__all__ = ["ALIASES", "CASTS", "FUNCTIONS", "REWRITTEN", "Function", "common_type", "result_type"]
 
 
 class Function(NamedTuple):
     """What a function takes; its result's type is `result_type`'s business."""
 
     params: tuple[str, ...]
-    """Of each argument: a type (``DOUBLE`` takes every number); ``WHOLE`` (INT, BIGINT); ``NUMBER`` (any); ``DAY``
-    (DATE or TIMESTAMP); ``SCALE``, ``COUNT`` and ``PATTERN``, which are constants; or ``COMMON``: these arguments have
-    one type that they all widen to."""
+    """Of each argument: the name of a type (``DOUBLE`` takes every number); ``WHOLE`` (INT, BIGINT); ``NUMBER`` (any);
+    ``DAY`` (DATE or TIMESTAMP); ``SCALE``, ``COUNT`` and ``PATTERN``, which are constants; or ``COMMON``: these
+    arguments have one type that they all widen to."""
     optional: int = 0
     """How many of the last parameters may be left out."""
     variadic: bool = False
@@ -160,7 +161,7 @@ CASTS: dict[str, frozenset[str]] = {
     "DATE": frozenset(("TIMESTAMP", "STRING")),
     "TIMESTAMP": frozenset(("INT", "BIGINT", "DATE", "STRING")),
 }
-"""What may be CAST to what."""
+"""What may be CAST to what, by the types' names."""
 
 _RESULTS = {
     "BOOLEAN": "= <> < <= > >= <=> and or not in is_null like rlike between startswith endswith contains isnan",
@@ -173,77 +174,68 @@ _RESULTS = {
     "DATE": "date_add date_sub add_months last_day next_day make_date trunc date_from_unix_date",
     "TIMESTAMP": "date_trunc timestamp_seconds timestamp_millis timestamp_micros",
 }
-_FIXED = {op: kind for kind, ops in _RESULTS.items() for op in ops.split()}
+_FIXED = {op: SqlType(kind) for kind, ops in _RESULTS.items() for op in ops.split()}
 _OF_FIRST = frozenset(("neg", "abs", "nullif"))
 _ARITHMETIC = frozenset(("+", "-", "*", "/", "%"))
 _TO_WHOLE = frozenset(("ceil", "floor", "round", "bround"))
-_NUMBERS = ("INT", "BIGINT", "DOUBLE")
 
 
-def family(kind: str) -> str:
-    """Return ``number`` for every number's type, else the type itself.
-
-    Example:
-        >>> family("DECIMAL(10,2)"), family("DATE")
-        ('number', 'DATE')
-    """
-    return "number" if kind in _NUMBERS or kind == "NUMERIC" or is_decimal(kind) else kind
-
-
-def result_type(op: str, kinds: Sequence[str]) -> str:
+def result_type(op: str, kinds: Sequence[SqlType]) -> SqlType:
     """Return the type of an operator's or function's result over arguments of these types.
 
-    An argument's type is "" where only the row's constants tell it, and so is the result's where it depends on one.
-    ``cast`` carries its own type.
+    An argument's type is `UNKNOWN` where only the row's constants tell it, and so is the result's where it depends on
+    one. ``cast`` carries its own type.
 
     Example:
-        >>> result_type("+", ["INT", "BIGINT"]), result_type("*", ["DOUBLE", ""]), result_type("-", ["INT", ""])
-        ('BIGINT', 'DOUBLE', '')
+        >>> str(result_type("+", [INT, BIGINT])), str(result_type("*", [DOUBLE, UNKNOWN]))
+        ('BIGINT', 'DOUBLE')
+        >>> result_type("-", [INT, UNKNOWN]) == UNKNOWN
+        True
     """
     if op in _FIXED:
         return _FIXED[op]
     if op in _OF_FIRST:
         return kinds[0]
-    if op in _ARITHMETIC and "DOUBLE" not in kinds:
-        if "" in kinds:
-            return ""
-        if any(map(is_decimal, kinds)):
+    if op in _ARITHMETIC and DOUBLE not in kinds:
+        if UNKNOWN in kinds:
+            return UNKNOWN
+        if any(kind.is_decimal for kind in kinds):
             return decimal_result(op, kinds[0], kinds[1])
     if op == "/":
-        return "DOUBLE"
+        return DOUBLE
     if op in _TO_WHOLE:
         return _whole(op, kinds[0])
     if op == "case":
         kinds = [kind for i, kind in enumerate(kinds) if i % 2 or (i == len(kinds) - 1)]
-    return common_type(kinds) or ""
+    return common_type(kinds) or UNKNOWN
 
 
-def _whole(op: str, kind: str) -> str:
+def _whole(op: str, kind: SqlType) -> SqlType:
     """Return the type of a rounded number."""
-    if is_decimal(kind):
-        precision, scale = decimal_size(kind)
-        return f"DECIMAL({min(precision - scale + (op in ('round', 'bround') or scale > 0), WIDEST)},0)"
-    return kind if op in ("round", "bround") or not kind else "BIGINT"
+    if kind.is_decimal:
+        digits = kind.precision - kind.scale
+        return decimal(min(digits + (op in ("round", "bround") or kind.scale > 0), WIDEST), 0)
+    return kind if op in ("round", "bround") or kind == UNKNOWN else BIGINT
 
 
-def common_type(kinds: Sequence[str]) -> str | None:
+def common_type(kinds: Sequence[SqlType]) -> SqlType | None:
     """Return the type that values of these types widen to, as Spark's implicit casts do, or None when there is none."""
-    known = {kind for kind in kinds if kind}
-    if len(known) == 1 and (len(kinds) == len(known) or family(*known) != "number" or known == {"DOUBLE"}):
-        return known.pop()
-    if {family(kind) for kind in known} - {"number"}:
+    known = {kind for kind in kinds if kind != UNKNOWN}
+    if not all(kind.is_number for kind in known):
         return known.pop() if len(known) == 1 else None
-    if "DOUBLE" in known:
-        return "DOUBLE"
-    if "" in kinds:
-        return ""
-    if known <= {"INT", "BIGINT"}:
-        return "BIGINT" if "BIGINT" in known else "INT"
+    if len(known) == 1 and len(kinds) == 1:
+        return known.pop()
+    if DOUBLE in known:
+        return DOUBLE
+    if UNKNOWN in kinds:
+        return UNKNOWN
+    if known <= {INT, BIGINT}:
+        return BIGINT if BIGINT in known else INT
     return _common_decimal(known)
 
 
-def _common_decimal(kinds: set[str]) -> str | None:
+def _common_decimal(kinds: set[SqlType]) -> SqlType | None:
     sizes = [exact_size(kind) for kind in kinds]
     scale = max(size[1] for size in sizes)
     precision = max(size[0] - size[1] for size in sizes) + scale
-    return f"DECIMAL({precision},{scale})" if precision <= WIDEST else None
+    return decimal(precision, scale) if precision <= WIDEST else None

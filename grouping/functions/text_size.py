@@ -14,6 +14,7 @@ import numpy as np
 from grouping.model.errors import InputError
 from grouping.model.expression import Call, Column, Expression, Slot, Value, walk
 from grouping.model.group import ConstantRow
+from grouping.model.sql_type import STRING
 from grouping.values.literals import LARGEST_COUNT
 
 __all__ = ["Size", "TextSizes", "check_growth", "constant_size", "grows"]
@@ -96,14 +97,14 @@ def check_growth(expressions: Iterable[Expression], row: ConstantRow) -> None:
 
 
 def _ordinary_size(leaf: Column | Slot | Value) -> int:
-    return _ORDINARY if isinstance(leaf, Column) and leaf.type == "STRING" else constant_size(leaf)
+    return _ORDINARY if isinstance(leaf, Column) and leaf.type == STRING else constant_size(leaf)
 
 
 def _ordinary(expression: Expression, row: ConstantRow) -> Expression:
     """Return an expression with its texts and counts in place of their slots, over letters of one byte."""
     match expression:
         case Slot(index) if isinstance(value := row.values[index], str | int):
-            return Value(value, row.types[index])
+            return Value(value, str(row.types[index]))
         case Call("upper" | "lower" | "translate", args):
             return _ordinary(args[0], row)
         case Call(op, args, kind):
@@ -140,7 +141,7 @@ def _computed(call: Call, sizes: Sequence[Size]) -> Size:
             for size in sizes:
                 longest = np.maximum(longest, size)
             return longest
-        case "cast" if call.type == "STRING":
+        case "cast" if call.type == STRING:
             return np.maximum(sizes[0], _LONGEST_SCALAR)
     return 0
 

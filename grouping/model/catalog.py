@@ -8,13 +8,14 @@ import msgspec
 
 from grouping.model.column import StreamColumn
 from grouping.model.errors import InputError, near_name
+from grouping.model.sql_type import BIGINT, INT, STRING, TIMESTAMP
 from grouping.model.table import Table
 from grouping.model.view import View
 from grouping.model.wording import are, listed
 
 __all__ = ["RECORD_FIELDS", "Catalog", "Stream", "StreamColumn"]
 
-RECORD_FIELDS = {"_key": "STRING", "_time": "TIMESTAMP", "_partition": "INT", "_offset": "BIGINT"}
+RECORD_FIELDS = {"_key": STRING, "_time": TIMESTAMP, "_partition": INT, "_offset": BIGINT}
 """The source record's own fields, which every stream has; `*` leaves them out (docs/expressions.md)."""
 
 
@@ -95,7 +96,7 @@ class Stream(msgspec.Struct, frozen=True):
             if column.name.casefold() == wanted:
                 return column
         if wanted in RECORD_FIELDS:
-            return StreamColumn(wanted, RECORD_FIELDS[wanted])
+            return StreamColumn(wanted, str(RECORD_FIELDS[wanted]))
         names = [column.name for column in self.columns]
         raise InputError(
             f'column "{name}" does not exist',

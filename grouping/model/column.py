@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from grouping.model.sql_type import SqlType
+
 __all__ = ["StreamColumn"]
 
 
@@ -11,4 +13,9 @@ class StreamColumn(msgspec.Struct, frozen=True):
     """One declared column."""
 
     name: str
-    type: str
+    type_text: str = msgspec.field(name="type")
+
+    @property
+    def type(self) -> SqlType:
+        """The column's type."""
+        return SqlType.of(self.type_text)

@@ -7,6 +7,7 @@ import hashlib
 import msgspec
 
 from grouping.model.expression import Expression
+from grouping.model.sql_type import SqlType
 
 __all__ = ["Computation", "Join", "JoinKey", "computation_id"]
 
@@ -18,8 +19,12 @@ class JoinKey(msgspec.Struct, frozen=True):
     """Over the columns of what stands left of the table."""
     column: str
     """The table's column, spelt as declared."""
-    type: str
-    """Its type, to which values of `left` are brought before they are looked up."""
+    type_text: str = msgspec.field(name="type")
+
+    @property
+    def type(self) -> SqlType:
+        """The column's type, to which values of `left` are brought before they are looked up."""
+        return SqlType.of(self.type_text)
 
 
 class Join(msgspec.Struct, frozen=True):

@@ -1,7 +1,7 @@
 """Typed expressions: what the compiler makes of SQL, and what the evaluator runs.
 
 An expression is a tree of four node kinds and holds no SQL text, so it travels as JSON from the gateway to Spark.
-Types are written as in SQL (``BIGINT``, ``DECIMAL(10,2)``).
+It is stored and sent with the texts of its types (``BIGINT``, ``DECIMAL(10,2)``).
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import msgspec
+
+from grouping.model.sql_type import SqlType
 
 __all__ = ["Call", "Column", "Expression", "Slot", "Value", "joined_name", "source_of", "walk"]
 
@@ -23,7 +25,12 @@ class Column(msgspec.Struct, frozen=True, tag="column", tag_field="node"):
 
     name: str
     """As the stream declares it; of a table that is joined, as `joined_name` makes it."""
-    type: str
+    type_text: str = msgspec.field(name="type")
+
+    @property
+    def type(self) -> SqlType:
+        """The column's type."""
+        return SqlType.of(self.type_text)
 
 
 class Slot(msgspec.Struct, frozen=True, tag="slot", tag_field="node"):
@@ -36,7 +43,12 @@ class Value(msgspec.Struct, frozen=True, tag="value", tag_field="node"):
     """A constant that was not lifted (in a SELECT list): JSON scalar, DECIMAL, DATE and TIMESTAMP as text."""
 
     value: Scalar
-    type: str
+    type_text: str = msgspec.field(name="type")
+
+    @property
+    def type(self) -> SqlType:
+        """The constant's type."""
+        return SqlType.of(self.type_text)
 
 
 class Call(msgspec.Struct, frozen=True, tag="call", tag_field="node"):
@@ -49,8 +61,13 @@ class Call(msgspec.Struct, frozen=True, tag="call", tag_field="node"):
 
     op: str
     args: tuple[Column | Slot | Value | Call, ...]
-    type: str
-    """The result's type; "" where it depends on the types of the row's constants."""
+    type_text: str = msgspec.field(name="type")
+    """Empty where the type is unknown."""
+
+    @property
+    def type(self) -> SqlType:
+        """The result's type; `UNKNOWN` where it depends on the types of the row's constants."""
+        return SqlType.of(self.type_text)
 
 
 Expression = Column | Slot | Value | Call

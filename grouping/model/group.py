@@ -14,6 +14,7 @@ import msgspec
 from grouping.model.computation import Computation
 from grouping.model.expression import Expression
 from grouping.model.query import ChangeBased, CronBased, DigestClause, TimerBased, Trigger
+from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType
 
 __all__ = [
     "CompiledQuery",
@@ -68,12 +69,17 @@ class ConstantRow(msgspec.Struct, frozen=True):
     """The constants of one query, by slot.
 
     The types are the row's own: ``volume < 5`` and ``volume < 5.5`` share a signature, and their rows differ in type.
-    They are the column types, ``NUMERIC`` for an exact number beside an exact column that no BIGINT holds, and
+    They are the column types, `NUMERIC` for an exact number beside an exact column that no BIGINT holds, and
     ``SET<…>`` around one of these.
     """
 
-    types: tuple[str, ...]
+    types: tuple[SqlType, ...]
     values: tuple[ConstantValue, ...]
+
+    @property
+    def type_texts(self) -> tuple[str, ...]:
+        """The types as they are stored."""
+        return tuple(map(str, self.types))
 
 
 class CompiledQuery(msgspec.Struct, frozen=True):
@@ -109,10 +115,10 @@ def canonical_constants(row: ConstantRow) -> str:
     """Return the row's constants as one text: equal exactly when the rows are.
 
     Example:
-        >>> canonical_constants(ConstantRow(("STRING", "DOUBLE"), ("INTC", 100.0)))
+        >>> canonical_constants(ConstantRow((STRING, DOUBLE), ("INTC", 100.0)))
         '["STRING","INTC","DOUBLE",100.0]'
     """
-    flat: list[object] = [*chain.from_iterable(zip(row.types, row.values, strict=True))]
+    flat: list[object] = [*chain.from_iterable(zip(row.type_texts, row.values, strict=True))]
     text = _encode(flat).decode()
     if "null" in text:
         # JSON has no infinity (a literal beyond DOUBLE's range): null would make it one with NULL.
@@ -128,21 +134,21 @@ def _noted(text: str, row: ConstantRow) -> str:
     return text
 
 
-_PYTHON_TYPES: dict[str, object] = {
-    "STRING": str | None,
-    "BOOLEAN": bool | None,
-    "INT": int | None,
-    "BIGINT": int | None,
-    "DOUBLE": float | None,
-    "DATE": date | None,
-    "TIMESTAMP": datetime | None,
+_PYTHON_TYPES: dict[SqlType, object] = {
+    STRING: str | None,
+    BOOLEAN: bool | None,
+    INT: int | None,
+    BIGINT: int | None,
+    DOUBLE: float | None,
+    DATE: date | None,
+    TIMESTAMP: datetime | None,
 }
 
 
-def _parse_value(kind: str, value: object) -> ConstantValue:
-    if kind.startswith("SET<") and isinstance(value, list):
-        return tuple(_parse_value(kind[4:-1], item) for item in value)
-    if kind == "DOUBLE" and isinstance(value, str):
+def _parse_value(kind: SqlType, value: object) -> ConstantValue:
+    if kind.is_set and isinstance(value, list):
+        return tuple(_parse_value(kind.member, item) for item in value)
+    if kind == DOUBLE and isinstance(value, str):
         return float(value)
     return cast(ConstantValue, msgspec.convert(value, _PYTHON_TYPES.get(kind, Decimal | None)))
 
@@ -157,7 +163,7 @@ def parse_constants(text: str) -> ConstantRow:
     row = _rows.get(text)
     if row is None:
         flat = msgspec.json.decode(text)
-        types = tuple(flat[0::2])
+        types = tuple(map(SqlType.of, flat[0::2]))
         row = ConstantRow(types, tuple(map(_parse_value, types, flat[1::2])))
         _noted(text, row)
     return row

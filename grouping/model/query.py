@@ -8,6 +8,8 @@ from typing import Literal
 
 import msgspec
 
+from grouping.model.sql_type import SqlType
+
 __all__ = [
     "AlterCq",
     "ChangeBased",
@@ -111,7 +113,7 @@ class CreateStream:
     """CREATE STREAM, options as they were written and not yet checked against a topic."""
 
     name: str
-    columns: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[str, SqlType], ...]
     """(name, type) in order."""
     topic: str
     format: Literal["json", "avro"]
@@ -133,7 +135,7 @@ class CreateTable:
     """CREATE TABLE, options as they were written and not yet checked against a topic."""
 
     name: str
-    columns: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[str, SqlType], ...]
     """(name, type) in order."""
     key: tuple[str, ...]
     """The columns of the PRIMARY KEY, spelt as declared."""

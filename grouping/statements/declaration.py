@@ -8,17 +8,19 @@ from collections.abc import Mapping, Sequence
 from sqlglot.tokenizer_core import TokenType
 
 from grouping.model.catalog import RECORD_FIELDS
+from grouping.model.decimal_types import WIDEST
 from grouping.model.errors import InputError, near_name
+from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType, decimal
 from grouping.statements.tokens import Tokens, clipped
 
 __all__ = ["Columns", "Options", "check_options", "read_columns", "read_options"]
 
-Columns = tuple[tuple[str, str], ...]
+Columns = tuple[tuple[str, SqlType], ...]
 """(name, type) in order."""
 Options = dict[str, str | int]
 Choices = Mapping[str, Sequence[str]]
 
-_PLAIN_TYPES = ("STRING", "BOOLEAN", "INT", "BIGINT", "DOUBLE", "DATE", "TIMESTAMP")
+_PLAIN_TYPES = {kind.name: kind for kind in (STRING, BOOLEAN, INT, BIGINT, DOUBLE, DATE, TIMESTAMP)}
 _OTHER_SPELLINGS = {
     "BOOL": "BOOLEAN",
     "BYTE": "INT",
@@ -40,8 +42,6 @@ _OTHER_SPELLINGS = {
     "VARCHAR": "STRING",
 }
 """Names that other systems have for a type, for the hint only."""
-_DIGITS = 38
-"""Spark's largest DECIMAL precision."""
 _DEFAULT_DECIMAL = (10, 0)
 _MOST_PARTITIONS = 10_000
 _TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._\-]{1,249}")
@@ -62,7 +62,7 @@ def read_columns(tokens: Tokens, *, keyed: bool = False) -> tuple[Columns, tuple
         InputError: ``syntax-error``, or ``stream-mismatch`` for a name that is there twice.
     """
     tokens.expect_symbol(TokenType.L_PAREN, "(")
-    columns: dict[str, tuple[str, str]] = {}
+    columns: dict[str, tuple[str, SqlType]] = {}
     key: tuple[str, ...] = ()
     while True:
         if keyed and (tokens.word(), tokens.word(1)) == ("PRIMARY", "KEY") and columns:
@@ -111,11 +111,11 @@ def _only(before: tuple[str, ...], key: tuple[str, ...]) -> tuple[str, ...]:
     return key
 
 
-def _type(tokens: Tokens) -> str:
+def _type(tokens: Tokens) -> SqlType:
     word = tokens.word()
     if word in _PLAIN_TYPES:
         tokens.index += 1
-        return word
+        return _PLAIN_TYPES[word]
     if word == "DECIMAL":
         tokens.index += 1
         return _decimal(tokens)
@@ -130,17 +130,17 @@ def _type(tokens: Tokens) -> str:
     )
 
 
-def _decimal(tokens: Tokens) -> str:
+def _decimal(tokens: Tokens) -> SqlType:
     precision, scale = _DEFAULT_DECIMAL
     if tokens.accept_symbol(TokenType.L_PAREN):
-        precision = tokens.number("the precision", highest=_DIGITS)
+        precision = tokens.number("the precision", highest=WIDEST)
         if tokens.accept_symbol(TokenType.COMMA):
             zero = tokens.source() == "0"
             if zero:
                 tokens.index += 1
             scale = 0 if zero else tokens.number("the scale", highest=precision)
         tokens.expect_symbol(TokenType.R_PAREN, ")")
-    return f"DECIMAL({precision},{scale})"
+    return decimal(precision, scale)
 
 
 def read_options(tokens: Tokens, known: Sequence[str], choices: Choices) -> Options:

@@ -6,15 +6,17 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType
+
 __all__ = ["ARROW_TYPES"]
 
-ARROW_TYPES: Mapping[str, pa.DataType] = {
-    "STRING": pa.string(),
-    "BOOLEAN": pa.bool_(),
-    "INT": pa.int32(),
-    "BIGINT": pa.int64(),
-    "DOUBLE": pa.float64(),
-    "DATE": pa.date32(),
-    "TIMESTAMP": pa.timestamp("us", "UTC"),
+ARROW_TYPES: Mapping[SqlType, pa.DataType] = {
+    STRING: pa.string(),
+    BOOLEAN: pa.bool_(),
+    INT: pa.int32(),
+    BIGINT: pa.int64(),
+    DOUBLE: pa.float64(),
+    DATE: pa.date32(),
+    TIMESTAMP: pa.timestamp("us", "UTC"),
 }
 """DECIMAL is none of them: constants of it are kept as text, columns in their own precision and scale."""

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from grouping.model.group import ConstantRow
+from grouping.model.sql_type import SqlType
 from grouping.store.arrow_types import ARROW_TYPES
 
 __all__ = ["MODES", "Block", "Entry", "Segment", "cut", "net", "storage_type"]
@@ -30,11 +31,16 @@ class Block(NamedTuple):
     """What all entries of one Arrow batch have in common."""
 
     group_id: str
-    types: tuple[str, ...]
+    type_texts: tuple[str, ...]
     select_id: str
     mode: str
     until: tuple[int, ...] = ()
     """Of destinations that are leaving: by source partition, the offset of the first event that no longer counts."""
+
+    @property
+    def types(self) -> tuple[SqlType, ...]:
+        """The constants' types, by slot."""
+        return tuple(map(SqlType.of, self.type_texts))
 
 
 class Entry(NamedTuple):
@@ -52,23 +58,23 @@ class Entry(NamedTuple):
     expire_ms: int | None = None
 
 
-def storage_type(kind: str) -> pa.DataType:
+def storage_type(kind: SqlType) -> pa.DataType:
     """Return the Arrow type in which constants of a type are kept: text for exact decimals of any size.
 
     Example:
-        >>> storage_type("SET<BIGINT>")
+        >>> storage_type(SqlType.of("SET<BIGINT>"))
         ListType(list<item: int64>)
     """
-    if kind.startswith("SET<"):
-        return pa.list_(storage_type(kind[4:-1]))
+    if kind.is_set:
+        return pa.list_(storage_type(kind.member))
     return ARROW_TYPES.get(kind, pa.string())
 
 
-def _stored(kind: str, value: object) -> object:
+def _stored(kind: SqlType, value: object) -> object:
     if value is None:
         return None
-    if kind.startswith("SET<"):
-        return [_stored(kind[4:-1], item) for item in value]  # type: ignore[attr-defined]  # a SET's value is a tuple
+    if kind.is_set:
+        return [_stored(kind.member, item) for item in value]  # type: ignore[attr-defined]  # a SET's value is a tuple
     return value if kind in ARROW_TYPES else str(value)
 
 

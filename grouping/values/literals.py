@@ -10,6 +10,7 @@ from decimal import Context, Decimal, InvalidOperation
 from grouping.model.decimal_types import WIDEST
 from grouping.model.errors import InputError
 from grouping.model.group import ConstantValue
+from grouping.model.sql_type import BIGINT, DATE, DOUBLE, INT, NUMERIC, STRING, TIMESTAMP, SqlType, decimal
 from grouping.values.like_pattern import is_too_large
 from grouping.values.patterns import rust_pattern
 
@@ -27,19 +28,19 @@ _ISO_TIMESTAMP = re.compile(
 )
 
 
-def _exact(text: str) -> tuple[str, ConstantValue]:
+def _exact(text: str) -> tuple[SqlType, ConstantValue]:
     """Read a number exactly: a BIGINT where one holds it, else NUMERIC."""
     if len(text) <= 18 and text.isdecimal():
-        return "BIGINT", int(text)
+        return BIGINT, int(text)
     if "e" in text or "E" in text:
         _double(text)  # a number with an exponent is a DOUBLE before it is anything: what is none is refused everywhere
     value = _decimal(text)
     if value == value.to_integral_value() and -(2**63) <= value < 2**63:
-        return "BIGINT", int(value)
-    return "NUMERIC", EXACT.normalize(value)
+        return BIGINT, int(value)
+    return NUMERIC, EXACT.normalize(value)
 
 
-def exact_or_decimal(text: str) -> tuple[str, ConstantValue]:
+def exact_or_decimal(text: str) -> tuple[SqlType, ConstantValue]:
     """Read a number exactly, as a BIGINT or a DECIMAL.
 
     Raises:
@@ -50,38 +51,38 @@ def exact_or_decimal(text: str) -> tuple[str, ConstantValue]:
         return kind, value
     parts = value.as_tuple()
     scale = max(0, -int(parts.exponent))
-    return f"DECIMAL({max(len(parts.digits) + max(0, int(parts.exponent)), scale)},{scale})", value
+    return decimal(max(len(parts.digits) + max(0, int(parts.exponent)), scale), scale), value
 
 
-def _double(text: str) -> tuple[str, ConstantValue]:
+def _double(text: str) -> tuple[SqlType, ConstantValue]:
     if len(text) <= 18 and text.replace(".", "", 1).isdecimal():
-        return "DOUBLE", float(text)
+        return DOUBLE, float(text)
     value = float(_decimal(text))
     if value in (float("inf"), float("-inf")):
-        raise _unreadable(text, "DOUBLE")
-    return "DOUBLE", value + 0.0
+        raise _unreadable(text, DOUBLE)
+    return DOUBLE, value + 0.0
 
 
-def _literal(text: str) -> tuple[str, ConstantValue]:
+def _literal(text: str) -> tuple[SqlType, ConstantValue]:
     """Read a number as Spark types it where no column says otherwise."""
     if "e" in text or "E" in text:
         return _double(text)
     value = _decimal(text)
     if "." not in text and -(2**63) <= value < 2**63:
-        return ("INT" if -(2**31) <= value < 2**31 else "BIGINT"), int(value)
-    return f"DECIMAL({_precision(value)},{max(0, -int(value.as_tuple().exponent))})", value
+        return (INT if -(2**31) <= value < 2**31 else BIGINT), int(value)
+    return decimal(_precision(value), max(0, -int(value.as_tuple().exponent))), value
 
 
 def _decimal(text: str) -> Decimal:
     if len(text) > _LONGEST_NUMBER:
-        raise _unreadable(text[:_SHOWN] + "…", "number")
+        raise _unreadable(text[:_SHOWN] + "…")
     try:
         value = Decimal(text)
     except InvalidOperation:
-        raise _unreadable(text, "number") from None
+        raise _unreadable(text) from None
     # A zero's exponent counts too: 0e999999999 takes a gigabyte when it is made an int.
     if not value.is_finite() or abs(value.adjusted()) > _LONGEST_NUMBER:
-        raise _unreadable(text, "number")
+        raise _unreadable(text)
     if "e" not in text and "E" not in text and _precision(value) > WIDEST:
         raise _too_precise(text, value)
     return value
@@ -92,42 +93,42 @@ def _precision(value: Decimal) -> int:
     return max(len(value.as_tuple().digits), -int(value.as_tuple().exponent))
 
 
-def _string(text: str) -> tuple[str, ConstantValue]:
-    return "STRING", text
+def _string(text: str) -> tuple[SqlType, ConstantValue]:
+    return STRING, text
 
 
-def _date(text: str) -> tuple[str, ConstantValue]:
+def _date(text: str) -> tuple[SqlType, ConstantValue]:
     try:
         if _ISO_DATE.fullmatch(text):
-            return "DATE", date.fromisoformat(text)
+            return DATE, date.fromisoformat(text)
     except ValueError:
         pass
-    raise _unreadable(text, "DATE")
+    raise _unreadable(text, DATE)
 
 
-def _timestamp(text: str) -> tuple[str, ConstantValue]:
+def _timestamp(text: str) -> tuple[SqlType, ConstantValue]:
     try:
         if _ISO_TIMESTAMP.fullmatch(text):
             time = datetime.fromisoformat(text)
-            return "TIMESTAMP", time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+            return TIMESTAMP, time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except (ValueError, OverflowError):
         pass
-    raise _unreadable(text, "TIMESTAMP")
+    raise _unreadable(text, TIMESTAMP)
 
 
-def _precise(text: str) -> tuple[str, ConstantValue]:
+def _precise(text: str) -> tuple[SqlType, ConstantValue]:
     """Read a whole number beside a DECIMAL as Spark does: of as many digits as it has."""
     kind, value = _literal(text)
     if isinstance(value, int):
         value = Decimal(value)
-        kind = f"DECIMAL({len(value.as_tuple().digits)},0)"
+        kind = decimal(len(value.as_tuple().digits), 0)
     return kind, value
 
 
-def _count(text: str) -> tuple[str, ConstantValue]:
+def _count(text: str) -> tuple[SqlType, ConstantValue]:
     """Read how often something is repeated, or to which length it is padded."""
     kind, value = _literal(text)
-    if kind != "INT" or not isinstance(value, int) or value > LARGEST_COUNT:
+    if kind != INT or not isinstance(value, int) or value > LARGEST_COUNT:
         raise InputError(
             f'"{text}" is no INT of up to {LARGEST_COUNT}',
             code="unsupported-query",
@@ -136,12 +137,12 @@ def _count(text: str) -> tuple[str, ConstantValue]:
     return kind, value
 
 
-def _pattern(text: str) -> tuple[str, ConstantValue]:
+def _pattern(text: str) -> tuple[SqlType, ConstantValue]:
     rust_pattern(text)
-    return "STRING", text
+    return STRING, text
 
 
-def _like(text: str) -> tuple[str, ConstantValue]:
+def _like(text: str) -> tuple[SqlType, ConstantValue]:
     """Read a pattern of LIKE."""
     if is_too_large(text):
         raise InputError(
@@ -150,10 +151,10 @@ def _like(text: str) -> tuple[str, ConstantValue]:
             detail="It has more than 100,000 bytes, or more than 5,000 wildcards.",
             hint="Look for a part of it.",
         )
-    return "STRING", text
+    return STRING, text
 
 
-READERS: dict[str, Callable[[str], tuple[str, ConstantValue]]] = {
+READERS: dict[str, Callable[[str], tuple[SqlType, ConstantValue]]] = {
     "exact": _exact,
     "decimal": exact_or_decimal,
     "double": _double,
@@ -169,10 +170,10 @@ READERS: dict[str, Callable[[str], tuple[str, ConstantValue]]] = {
 """From a literal's text to the type and the value of its slot."""
 
 
-def _unreadable(text: str, kind: str) -> InputError:
-    form = {"DATE": "2026-11-21", "TIMESTAMP": "2026-11-21T10:00:00Z"}.get(kind)
+def _unreadable(text: str, kind: SqlType | None = None) -> InputError:
+    form = kind and {DATE: "2026-11-21", TIMESTAMP: "2026-11-21T10:00:00Z"}.get(kind)
     return InputError(
-        f'"{text}" is no {kind}',
+        f'"{text}" is no {kind or "number"}',
         code="type-mismatch",
         detail=f"It stands where a {kind} in ISO 8601 is wanted." if form else "It is out of range.",
         hint=f"Write it as '{form}'." if form else None,

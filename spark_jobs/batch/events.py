@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import numpy as np
@@ -11,32 +10,22 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from grouping.model.catalog import RECORD_FIELDS, Stream, StreamColumn
+from grouping.model.sql_type import SqlType
 from grouping.store.arrow_types import ARROW_TYPES
 
-__all__ = ["Events", "arrow_type", "decimal_size"]
+__all__ = ["Events", "arrow_type"]
 
 _TIME_BOUNDS_MS = (-62_135_596_800_000, 253_402_300_799_999)
 
 
-def decimal_size(kind: str) -> tuple[int, int]:
-    """Return precision and scale of a DECIMAL type.
-
-    Example:
-        >>> decimal_size("DECIMAL(10, 2)")
-        (10, 2)
-    """
-    precision, *scale = re.findall(r"\d+", kind) or ["10"]
-    return int(precision), int(scale[0]) if scale else 0
-
-
-def arrow_type(kind: str) -> pa.DataType:
+def arrow_type(kind: SqlType) -> pa.DataType:
     """Return the Arrow type of a column of that type.
 
     Example:
-        >>> arrow_type("DECIMAL(10,2)")
+        >>> arrow_type(SqlType.of("DECIMAL(10,2)"))
         Decimal128Type(decimal128(10, 2))
     """
-    return pa.decimal128(*decimal_size(kind)) if kind.startswith("DECIMAL") else ARROW_TYPES[kind]
+    return pa.decimal128(kind.precision, kind.scale) if kind.is_decimal else ARROW_TYPES[kind]
 
 
 class Events:
@@ -117,7 +106,7 @@ class Events:
             array = self._arrays[name] = self._build(name)
         return array
 
-    def type_of(self, name: str) -> str:
+    def type_of(self, name: str) -> SqlType:
         """Return the SQL type of a column or of one of the record's own fields."""
         declared = self._declared.get(name)
         return declared.type if declared else RECORD_FIELDS[name]

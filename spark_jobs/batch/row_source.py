@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.model.catalog import Stream
+from grouping.model.sql_type import SqlType
 from spark_jobs.batch.event_column import EventSource
 
 __all__ = ["RowSource"]
@@ -41,7 +42,7 @@ class RowSource(EventSource, Protocol):
     def values(self, name: str) -> Sequence[object]:
         """Return a declared column as Python values; the list is shared, so don't change it."""
 
-    def type_of(self, name: str) -> str:
+    def type_of(self, name: str) -> SqlType:
         """Return the SQL type of a column or of one of the record's own fields."""
 
     def declares(self, name: str) -> bool:

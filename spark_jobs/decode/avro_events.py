@@ -12,10 +12,10 @@ import fastavro
 import pyarrow as pa
 
 from grouping.model.catalog import StreamColumn
+from grouping.model.sql_type import INT, STRING, SqlType
 from grouping.model.wording import are, counted
 from schemas.avro_columns import reading_schema, single_object_header
 from schemas.avro_limits import body_check
-from spark_jobs.batch.events import decimal_size
 
 __all__ = ["AvroReader"]
 
@@ -35,7 +35,7 @@ class AvroReader:
         self._check_body = body_check(self._schema)
         self._body = _BODIES[framing]
         self._header = single_object_header(schema)
-        self._texts = [column.name for column in columns if column.type == "STRING"]
+        self._texts = [column.name for column in columns if column.type == STRING]
         checks = ((column.name, _check_of(column.type)) for column in columns)
         self._checks = [(name, check) for name, check in checks if check]
 
@@ -109,12 +109,12 @@ _BODIES: Mapping[str, Callable[[bytes, bytes], int]] = {
 """By framing, what returns where the body begins."""
 
 
-def _check_of(kind: str) -> Callable[[Any], object] | None:
+def _check_of(kind: SqlType) -> Callable[[Any], object] | None:
     """Return what checks and converts the values of a column, None where fastavro's are right as they come."""
-    if kind == "INT":
+    if kind == INT:
         return _int32
-    if kind.startswith("DECIMAL"):
-        precision, scale = decimal_size(kind)
+    if kind.is_decimal:
+        precision, scale = kind.precision, kind.scale
         return lambda unscaled: _decimal(unscaled, precision, scale)
     return None
 

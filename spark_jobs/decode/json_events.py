@@ -21,19 +21,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from grouping.model.catalog import StreamColumn
-from spark_jobs.batch.events import decimal_size
+from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType
 from spark_jobs.decode.json_exact import WrongRecord, read_record
 
 __all__ = ["JsonReader"]
 
-_FIELD_TYPES: dict[str, Any] = {
-    "STRING": str,
-    "BOOLEAN": bool,
-    "INT": Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)],
-    "BIGINT": Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)],
-    "DOUBLE": float,
-    "DATE": date,
-    "TIMESTAMP": datetime,
+_FIELD_TYPES: dict[SqlType, Any] = {
+    STRING: str,
+    BOOLEAN: bool,
+    INT: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)],
+    BIGINT: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)],
+    DOUBLE: float,
+    DATE: date,
+    TIMESTAMP: datetime,
 }
 
 _REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -51,11 +51,9 @@ class JsonReader:
         self._columns = tuple(columns)
         self._fields = {column.name: f"c{number}" for number, column in enumerate(columns)}
         self._decimals = [
-            (self._fields[column.name], _decimal_reader(*decimal_size(column.type)))
-            for column in columns
-            if column.type.startswith("DECIMAL")
+            (self._fields[column.name], _decimal_reader(column.type)) for column in columns if column.type.is_decimal
         ]
-        self._has_times = any(column.type == "TIMESTAMP" for column in columns)
+        self._has_times = any(column.type == TIMESTAMP for column in columns)
         # The decoder knows no field names with escapes: records of such a stream are all read exactly.
         self._exact = any(_NEEDS_ESCAPE.search(column.name) for column in columns)
         fields = [
@@ -108,15 +106,16 @@ class JsonReader:
 
     def _column(self, records: list[Any], column: StreamColumn) -> list[Any]:
         values = list(map(attrgetter(self._fields[column.name]), records))
-        return [_utc(value) for value in values] if column.type == "TIMESTAMP" else values
+        return [_utc(value) for value in values] if column.type == TIMESTAMP else values
 
 
-def _field_type(kind: str) -> Any:
-    return msgspec.Raw if kind.startswith("DECIMAL") else _FIELD_TYPES[kind] | None
+def _field_type(kind: SqlType) -> Any:
+    return msgspec.Raw if kind.is_decimal else _FIELD_TYPES[kind] | None
 
 
-def _decimal_reader(precision: int, scale: int) -> Callable[[bytes], Decimal | None]:
+def _decimal_reader(kind: SqlType) -> Callable[[bytes], Decimal | None]:
     """Return what reads a DECIMAL from JSON text; what it does not take may still be one that fits (`json_exact`)."""
+    precision, scale = kind.precision, kind.scale
     whole = f"[0-9]{{1,{precision - scale}}}" if precision > scale else "0"
     fraction = rf"(?:\.[0-9]{{1,{scale}}})?" if scale else ""
     fitting = re.compile(rf'("?)(-?{whole}{fraction})\1'.encode()).fullmatch

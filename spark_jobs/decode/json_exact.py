@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import NoReturn
 
 from grouping.model.catalog import StreamColumn
-from spark_jobs.batch.events import decimal_size
+from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, SqlType
 from spark_jobs.decode.iso8601 import parse_date, parse_timestamp
 
 __all__ = ["DECIMAL_TEXT", "WrongRecord", "fit_decimal", "read_record"]
@@ -23,7 +23,7 @@ DECIMAL_TEXT = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-
 """A decimal number as a string; Python's own reading would take spaces, underscores, NaN and other scripts' digits."""
 
 _INTEGER = re.compile(r"-?[0-9]+")
-_BOUNDS = {"INT": 2**31, "BIGINT": 2**63}
+_BOUNDS = {INT: 2**31, BIGINT: 2**63}
 _LONGEST_INTEGER = 20
 """Characters of the longest BIGINT: longer texts are not even converted."""
 
@@ -81,21 +81,21 @@ def _read_column(value: object, column: StreamColumn) -> object:
         raise WrongRecord(f'Column "{column.name}" of type {column.type} cannot hold the value: {exc}.') from None
 
 
-def _convert(value: object, kind: str) -> object:
-    if kind == "BOOLEAN":
+def _convert(value: object, kind: SqlType) -> object:
+    if kind == BOOLEAN:
         if not isinstance(value, bool):
             raise ValueError(f"{_name(value)} is no boolean")
         return value
     if kind in _BOUNDS:
         return _integer(_number(value), _BOUNDS[kind])
-    if kind == "DOUBLE":
+    if kind == DOUBLE:
         return _double(_number(value))
-    if kind.startswith("DECIMAL"):
+    if kind.is_decimal:
         text = _number(value) if isinstance(value, _Number) else _text(value)
-        return fit_decimal(text, *decimal_size(kind))
-    if kind == "DATE":
+        return fit_decimal(text, kind.precision, kind.scale)
+    if kind == DATE:
         return parse_date(_text(value))
-    if kind == "TIMESTAMP":
+    if kind == TIMESTAMP:
         return parse_timestamp(_text(value))
     return _text(value)
 

@@ -9,8 +9,8 @@ from decimal import Decimal
 
 import polars as pl
 
-from grouping.model.decimal_types import is_decimal
 from grouping.model.errors import InternalError
+from grouping.model.sql_type import BIGINT, SqlType
 from spark_jobs.expressions.by_value import each_distinct
 from spark_jobs.expressions.decimals import fitted
 from spark_jobs.expressions.types import Operand, polars_type, to_double
@@ -35,12 +35,10 @@ _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
 _LONGEST_EXPONENT = 5000
 
 
-def cast(args: list[Operand], kind: str) -> Operand:
+def cast(args: list[Operand], kind: SqlType) -> Operand:
     """Compile a CAST."""
     (value,) = args
-    source = "DECIMAL" if is_decimal(value.type) else value.type
-    target = "DECIMAL" if is_decimal(kind) else kind
-    convert = _CASTS.get((source, target))
+    convert = _CASTS.get((value.type.name, kind.name))
     if convert is None and value.type != kind:
         raise InternalError(f"no cast of {value.type} to {kind}")
     return Operand(convert(value, kind) if convert else value.expr, kind)
@@ -59,38 +57,38 @@ def to_bigint(value: pl.Expr) -> pl.Expr:
     )
 
 
-Caster = Callable[[Operand, str], pl.Expr]
+Caster = Callable[[Operand, SqlType], pl.Expr]
 
 
-def _plain(value: Operand, kind: str) -> pl.Expr:
+def _plain(value: Operand, kind: SqlType) -> pl.Expr:
     return value.expr.cast(polars_type(kind), strict=False)
 
 
 def _by_value(convert: Callable[..., object]) -> Caster:
-    """Make a cast of a function of the value and the type's name."""
+    """Make a cast of a function of the value and the type."""
     return lambda value, kind: each_distinct([value.expr], lambda one: convert(one, kind), polars_type(kind))
 
 
-def _double_to_whole(value: Operand, kind: str) -> pl.Expr:
+def _double_to_whole(value: Operand, kind: SqlType) -> pl.Expr:
     whole = pl.when(value.expr < 0).then(value.expr.ceil()).otherwise(value.expr.floor())
-    top = _TOP if kind == "BIGINT" else 2.0**31 - 1  # Spark compares with the bounds as doubles, 2^63 passes
-    fits = (whole <= top) & (whole >= (-_TOP if kind == "BIGINT" else -(2.0**31)))
+    top = _TOP if kind == BIGINT else 2.0**31 - 1  # Spark compares with the bounds as doubles, 2^63 passes
+    fits = (whole <= top) & (whole >= (-_TOP if kind == BIGINT else -(2.0**31)))
     return pl.when(fits).then(to_bigint(whole)).cast(polars_type(kind), strict=False)
 
 
-def _boolean_to_string(value: Operand, _: str) -> pl.Expr:
+def _boolean_to_string(value: Operand, _: SqlType) -> pl.Expr:
     return pl.when(value.expr).then(pl.lit("true")).when(~value.expr).then(pl.lit("false"))
 
 
-def _string_to_whole(text: str, kind: str) -> int | None:
+def _string_to_whole(text: str, kind: SqlType) -> int | None:
     text = text.strip(_BLANK)
     if not _WHOLE.fullmatch(text) or len(text) > _LONGEST_EXPONENT // 2:
         return None
     number = int(text)
-    return number if -(2 ** (_BITS[kind] - 1)) <= number < 2 ** (_BITS[kind] - 1) else None
+    return number if -(2 ** (_BITS[kind.name] - 1)) <= number < 2 ** (_BITS[kind.name] - 1) else None
 
 
-def _string_to_double(text: str, _: str) -> float | None:
+def _string_to_double(text: str, _: SqlType) -> float | None:
     plain = text.strip(_JAVA_BLANK)
     if _DOUBLE.fullmatch(plain):
         return float(plain.rstrip("dDfF"))
@@ -100,7 +98,7 @@ def _string_to_double(text: str, _: str) -> float | None:
     return float("nan") if special[1] is None else float(special[1] + "inf")
 
 
-def _string_to_decimal(text: str, kind: str) -> Decimal | None:
+def _string_to_decimal(text: str, kind: SqlType) -> Decimal | None:
     """Read a DECIMAL; Java takes digits of any script, of those that are one UTF-16 unit."""
     text = text.strip(_BLANK)
     if not _DECIMAL.fullmatch(text) or max(text) > "\uffff":
@@ -109,12 +107,12 @@ def _string_to_decimal(text: str, kind: str) -> Decimal | None:
     return fitted(value, kind) if abs(value.adjusted()) < _LONGEST_EXPONENT else (None if value else Decimal(0))
 
 
-def _string_to_boolean(text: str, _: str) -> bool | None:
+def _string_to_boolean(text: str, _: SqlType) -> bool | None:
     text = text.strip(_BLANK).lower()
     return True if text in _TRUE else False if text in _FALSE else None
 
 
-def _string_to_date(text: str, _: str) -> date | None:
+def _string_to_date(text: str, _: SqlType) -> date | None:
     match = _DATE.fullmatch(text.strip(_BLANK))
     if match is None or match[1] == "-":
         return None
@@ -124,24 +122,24 @@ def _string_to_date(text: str, _: str) -> date | None:
         return None
 
 
-def _timestamp_to_string(time: datetime, _: str) -> str:
+def _timestamp_to_string(time: datetime, _: SqlType) -> str:
     text = f"{time.year:04}-{time.month:02}-{time.day:02} {time.hour:02}:{time.minute:02}:{time.second:02}"
     return f"{text}.{time.microsecond:06}".rstrip("0") if time.microsecond else text
 
 
-def _seconds_to_timestamp(value: Operand, kind: str) -> pl.Expr:
+def _seconds_to_timestamp(value: Operand, kind: SqlType) -> pl.Expr:
     seconds = value.expr.cast(pl.Int64)
     known = pl.when(seconds.is_between(_FIRST_SECOND, _LAST_SECOND)).then(seconds)
     return (known * _MICROS).cast(polars_type(kind))
 
 
-def _timestamp_to_seconds(value: Operand, kind: str) -> pl.Expr:
+def _timestamp_to_seconds(value: Operand, kind: SqlType) -> pl.Expr:
     return (value.expr.cast(pl.Int64) // _MICROS).cast(polars_type(kind), strict=False)
 
 
-def _decimal_to_whole(number: Decimal, kind: str) -> int | None:
+def _decimal_to_whole(number: Decimal, kind: SqlType) -> int | None:
     whole = int(number)
-    return whole if -(2 ** (_BITS[kind] - 1)) <= whole < 2 ** (_BITS[kind] - 1) else None
+    return whole if -(2 ** (_BITS[kind.name] - 1)) <= whole < 2 ** (_BITS[kind.name] - 1) else None
 
 
 _CASTS: dict[tuple[str, str], Caster] = {
@@ -167,4 +165,4 @@ _CASTS: dict[tuple[str, str], Caster] = {
     ("DECIMAL", "STRING"): _by_value(lambda number, _: format(number, "f")),
     ("DECIMAL", "BOOLEAN"): _by_value(lambda number, _: bool(number)),
 }
-"""How each type is read as another; whole numbers that do not fit become NULL in the cast."""
+"""How each type is read as another, by their names; whole numbers that do not fit become NULL in the cast."""

@@ -8,6 +8,7 @@ from datetime import date, datetime, timedelta
 
 import polars as pl
 
+from grouping.model.sql_type import BIGINT, DATE, INT, TIMESTAMP, UNKNOWN, SqlType
 from spark_jobs.expressions.by_value import each_distinct
 from spark_jobs.expressions.types import Implementation, Operand, polars_type
 
@@ -19,27 +20,27 @@ _FIRST_MICROS, _LAST_MICROS = _FIRST_DAY * 86_400_000_000, (_LAST_DAY + 1) * 86_
 
 
 def _part(read: Callable[[pl.Expr], pl.Expr]) -> Implementation:
-    return lambda args, _: Operand(read(args[0].expr).cast(pl.Int32), "INT")
+    return lambda args, _: Operand(read(args[0].expr).cast(pl.Int32), INT)
 
 
 def _date_step(sign: int) -> Implementation:
     """Move a date; one outside the years 1 to 9999, which no DATE of ours can be, is NULL (and a panic in Polars)."""
 
-    def apply(args: list[Operand], _: str) -> Operand:
+    def apply(args: list[Operand], _: SqlType) -> Operand:
         day, count = args
         moved = day.expr.cast(pl.Int32).cast(pl.Int64) + sign * count.expr.cast(pl.Int64)
         known = pl.when(moved.is_between(_FIRST_DAY, _LAST_DAY)).then(moved)
-        return Operand(known.cast(pl.Int32).cast(pl.Date), "DATE")
+        return Operand(known.cast(pl.Int32).cast(pl.Date), DATE)
 
     return apply
 
 
-def _datediff(args: list[Operand], _: str) -> Operand:
+def _datediff(args: list[Operand], _: SqlType) -> Operand:
     end, start = (argument.expr.cast(pl.Int32).cast(pl.Int64) for argument in args)
-    return Operand((end - start).cast(pl.Int32, strict=False), "INT")
+    return Operand((end - start).cast(pl.Int32, strict=False), INT)
 
 
-def _by_value(function: Callable[..., object], kind: str) -> Implementation:
+def _by_value(function: Callable[..., object], kind: SqlType) -> Implementation:
     """Make a function that is computed in Python, NULL when any argument is, or when it leaves the calendar."""
 
     def guarded(*values: object) -> object:
@@ -116,16 +117,16 @@ def _next_day(day: date, name: str) -> date | None:
 def _from_epoch(micros: int) -> Implementation:
     """Make a TIMESTAMP of a count of units since 1970."""
 
-    def apply(args: list[Operand], _: str) -> Operand:
+    def apply(args: list[Operand], _: SqlType) -> Operand:
         count = args[0].expr.cast(pl.Int128) * micros
         known = pl.when(count.is_between(_FIRST_MICROS, _LAST_MICROS)).then(count)
-        return Operand(known.cast(pl.Int64).cast(polars_type("TIMESTAMP")), "TIMESTAMP")
+        return Operand(known.cast(pl.Int64).cast(polars_type(TIMESTAMP)), TIMESTAMP)
 
     return apply
 
 
 def _to_epoch(micros: int) -> Implementation:
-    return lambda args, _: Operand(args[0].expr.cast(pl.Datetime("us", "UTC")).cast(pl.Int64) // micros, "BIGINT")
+    return lambda args, _: Operand(args[0].expr.cast(pl.Datetime("us", "UTC")).cast(pl.Int64) // micros, BIGINT)
 
 
 FUNCTIONS: dict[str, Implementation] = {
@@ -143,14 +144,14 @@ FUNCTIONS: dict[str, Implementation] = {
     "date_add": _date_step(1),
     "date_sub": _date_step(-1),
     "datediff": _datediff,
-    "add_months": _by_value(_add_months, "DATE"),
-    "last_day": _by_value(lambda day: day.replace(day=monthrange(day.year, day.month)[1]), "DATE"),
-    "next_day": _by_value(_next_day, "DATE"),
-    "make_date": _by_value(date, "DATE"),
-    "trunc": _by_value(_trunc, "DATE"),
-    "date_trunc": _by_value(_date_trunc, "TIMESTAMP"),
-    "unix_date": lambda args, _: Operand(args[0].expr.cast(pl.Int32), "INT"),
-    "date_from_unix_date": lambda args, _: _date_step(1)([Operand(pl.repeat(_EPOCH, pl.len()), "DATE"), *args], ""),
+    "add_months": _by_value(_add_months, DATE),
+    "last_day": _by_value(lambda day: day.replace(day=monthrange(day.year, day.month)[1]), DATE),
+    "next_day": _by_value(_next_day, DATE),
+    "make_date": _by_value(date, DATE),
+    "trunc": _by_value(_trunc, DATE),
+    "date_trunc": _by_value(_date_trunc, TIMESTAMP),
+    "unix_date": lambda args, _: Operand(args[0].expr.cast(pl.Int32), INT),
+    "date_from_unix_date": lambda args, _: _date_step(1)([Operand(pl.repeat(_EPOCH, pl.len()), DATE), *args], UNKNOWN),
     "unix_seconds": _to_epoch(1_000_000),
     "unix_millis": _to_epoch(1000),
     "unix_micros": _to_epoch(1),

@@ -8,7 +8,8 @@ from math import isfinite
 
 import polars as pl
 
-from grouping.model.decimal_types import WIDEST, decimal_result, decimal_size, exact_size
+from grouping.model.decimal_types import WIDEST, decimal_result, exact_size
+from grouping.model.sql_type import SqlType
 from spark_jobs.expressions.by_value import each_distinct
 from spark_jobs.expressions.types import Operand, polars_type
 
@@ -21,9 +22,9 @@ _FAR = 400
 """Digits before or after the point that no double has."""
 
 
-def fitted(value: Decimal, kind: str) -> Decimal | None:
+def fitted(value: Decimal, kind: SqlType) -> Decimal | None:
     """Return a number as a DECIMAL of that type, half up, None where it does not fit."""
-    precision, scale = decimal_size(kind)
+    precision, scale = kind.precision, kind.scale
     if value.adjusted() > precision:
         return None
     rounded = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _EXACT)
@@ -78,7 +79,7 @@ def rounded_double(rounding: str) -> Callable[[float, int], float]:
     return apply
 
 
-def rounded(value: Operand, kind: str, rounding: str) -> Operand:
+def rounded(value: Operand, kind: SqlType, rounding: str) -> Operand:
     """Return a DECIMAL rounded to a whole number of that type."""
     return Operand(
         each_distinct([value.expr], lambda number: fitted(to_scale(number, 0, rounding), kind), polars_type(kind)), kind

@@ -17,6 +17,7 @@ import polars as pl
 
 from grouping.model.errors import InternalError
 from grouping.model.expression import Call, Column, Expression, Slot, Value
+from grouping.model.sql_type import BOOLEAN, DATE, NUMERIC, STRING, TIMESTAMP, UNKNOWN, SqlType
 from spark_jobs.expressions.functions import FUNCTIONS, either
 from spark_jobs.expressions.text import BYTES
 from spark_jobs.expressions.types import Operand, polars_type, widened, wider
@@ -40,7 +41,7 @@ class Member(NamedTuple):
     """The membership of a column's or an expression's value in a set-valued constant."""
 
     needle: Expression
-    type: str
+    type: SqlType
     slot: int
 
     @property
@@ -55,7 +56,7 @@ class CompiledExpression(NamedTuple):
     steps: tuple[tuple[str, pl.Expr], ...]
     """Columns to be computed first, in their order: values that the expression, or a later step, needs twice."""
     expression: pl.Expr
-    type: str
+    type: SqlType
     columns: tuple[str, ...]
     slots: tuple[int, ...]
     keys: tuple[KeyPair, ...]
@@ -64,7 +65,7 @@ class CompiledExpression(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def compile_expression(
-    expression: Expression, types: tuple[str, ...], most_bytes: int | None = None
+    expression: Expression, types: tuple[SqlType, ...], most_bytes: int | None = None
 ) -> CompiledExpression:
     """Compile an expression over slots of these types.
 
@@ -106,7 +107,7 @@ so theirs become steps."""
 
 
 class _Compiler:
-    def __init__(self, types: tuple[str, ...], most_bytes: int | None) -> None:
+    def __init__(self, types: tuple[SqlType, ...], most_bytes: int | None) -> None:
         self._types = types
         self._most_bytes = most_bytes
         self.steps: list[tuple[str, pl.Expr]] = []
@@ -117,23 +118,23 @@ class _Compiler:
 
     def compile(self, expression: Expression) -> Operand:
         match expression:
-            case Column(name, kind):
+            case Column(name):
                 self.columns[name] = None
-                return Operand(pl.col(name), kind)
+                return Operand(pl.col(name), expression.type)
             case Slot(index):
                 self.slots[index] = None
                 kind = self._types[index]
                 return Operand(pl.col(f":c{index}").cast(polars_type(kind)), kind)
-            case Value(value, kind):
-                return Operand(_literal(value, kind), kind)
-            case Call(op, args, kind):
-                return self._call(op, args, kind)
+            case Value(value):
+                return Operand(_literal(value, expression.type), expression.type)
+            case Call(op, args):
+                return self._call(op, args, expression.type)
 
-    def _call(self, op: str, args: Sequence[Expression], kind: str) -> Operand:
+    def _call(self, op: str, args: Sequence[Expression], kind: SqlType) -> Operand:
         if op in _COMPARISONS:
-            return Operand(self._comparison(op, args), "BOOLEAN")
+            return Operand(self._comparison(op, args), BOOLEAN)
         if op == "in":
-            return Operand(self._membership(args), "BOOLEAN")
+            return Operand(self._membership(args), BOOLEAN)
         function = _case if op == "case" else FUNCTIONS.get(op)
         if function is None:
             raise InternalError(f'"{op}" is not evaluated here')
@@ -145,10 +146,10 @@ class _Compiler:
             # Without its first operand each of these is NULL.
             typed[0] = self._step(Operand(pl.when(fits).then(typed[0].expr), typed[0].type))
         result = function(typed, kind)
-        if result.type != "STRING":
+        if result.type != STRING:
             return result
         result = self._step(result)
-        return Operand(pl.when(result.expr.str.len_bytes() <= self._most_bytes).then(result.expr), "STRING")
+        return Operand(pl.when(result.expr.str.len_bytes() <= self._most_bytes).then(result.expr), STRING)
 
     def _once(self, expression: Expression) -> Operand:
         """Compile an operand that may be repeated: what an operator or function yields is computed in a step."""
@@ -172,18 +173,18 @@ class _Compiler:
 
     @staticmethod
     def _compared(op: str, left: Operand, right: Operand) -> pl.Expr:
-        if "NUMERIC" in (left.type, right.type):
+        if NUMERIC in (left.type, right.type):
             raise InternalError("an exact number is compared with something that is no column")
         kind = wider([left.type, right.type])
         return _COMPARISONS[op](widened(left, kind), widened(right, kind))
 
     @staticmethod
-    def _needs_keys(column: str, constant: str) -> bool:
-        return constant == "NUMERIC" or column.startswith("DECIMAL")
+    def _needs_keys(column: SqlType, constant: SqlType) -> bool:
+        return constant == NUMERIC or column.is_decimal
 
     def _membership(self, args: Sequence[Expression]) -> pl.Expr:
         match tuple(args):
-            case (needle, Slot(slot)) if self._types[slot].startswith("SET<"):
+            case (needle, Slot(slot)) if self._types[slot].is_set:
                 member = Member(needle, compile_expression(needle, self._types).type, slot)
                 self.members[member] = None
                 return pl.col(member.name)
@@ -191,25 +192,26 @@ class _Compiler:
         return either([self._compared("=", sought, other) for other in others])
 
 
-def _case(typed: list[Operand], kind: str) -> Operand:
+def _case(typed: list[Operand], kind: SqlType) -> Operand:
     """Compile condition, result, …[, ELSE]."""
     results = [*typed[1::2], *(typed[-1:] if len(typed) % 2 else [])]
-    kind = kind or wider([result.type for result in results])
+    if kind == UNKNOWN:
+        kind = wider([result.type for result in results])
     otherwise = widened(typed[-1], kind) if len(typed) % 2 else pl.lit(None, polars_type(kind))
     for i in range(len(typed) // 2 * 2 - 2, -1, -2):
         otherwise = pl.when(typed[i].expr).then(widened(typed[i + 1], kind)).otherwise(otherwise)
     return Operand(otherwise, kind)
 
 
-def _literal(value: str | int | float | bool | None, kind: str) -> pl.Expr:
+def _literal(value: str | int | float | bool | None, kind: SqlType) -> pl.Expr:
     """Return a constant in every row: a single value would give an expression of constants a single row."""
     target = polars_type(kind)
     constant: Any = value
-    if value is not None and kind.startswith("DECIMAL"):
+    if value is not None and kind.is_decimal:
         constant = Decimal(str(value))
-    elif value is not None and kind == "DATE":
+    elif value is not None and kind == DATE:
         constant = date.fromisoformat(str(value))
-    elif value is not None and kind == "TIMESTAMP":
+    elif value is not None and kind == TIMESTAMP:
         constant = datetime.fromisoformat(str(value))
     repeated: pl.Expr = pl.repeat(constant, pl.len(), dtype=target)
     return repeated

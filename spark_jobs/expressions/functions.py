@@ -10,6 +10,7 @@ from functools import reduce
 
 import polars as pl
 
+from grouping.model.sql_type import BOOLEAN, UNKNOWN, SqlType
 from spark_jobs.expressions import dates as polars_dates
 from spark_jobs.expressions import numbers as polars_numbers
 from spark_jobs.expressions import text as polars_text
@@ -33,7 +34,7 @@ def _extreme(better: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Implementation:
         whole = [column if len(column) == size else column.new_from_index(0, size) for column in columns]
         return reduce(lambda left, right: pl.select(choose(pl.lit(left), pl.lit(right))).to_series(), whole)
 
-    def apply(args: list[Operand], kind: str) -> Operand:
+    def apply(args: list[Operand], kind: SqlType) -> Operand:
         kind, exprs = _common(args, kind)
         if len(exprs) == 2:
             return Operand(choose(*exprs), kind)
@@ -42,17 +43,18 @@ def _extreme(better: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Implementation:
     return apply
 
 
-def _common(args: list[Operand], kind: str) -> tuple[str, list[pl.Expr]]:
-    kind = kind or wider([argument.type for argument in args])
+def _common(args: list[Operand], kind: SqlType) -> tuple[SqlType, list[pl.Expr]]:
+    if kind == UNKNOWN:
+        kind = wider([argument.type for argument in args])
     return kind, [widened(argument, kind) for argument in args]
 
 
-def _coalesce(args: list[Operand], kind: str) -> Operand:
+def _coalesce(args: list[Operand], kind: SqlType) -> Operand:
     kind, exprs = _common(args, kind)
     return Operand(pl.coalesce(exprs), kind)
 
 
-def _nullif(args: list[Operand], _: str) -> Operand:
+def _nullif(args: list[Operand], _: SqlType) -> Operand:
     _, (left, right) = _common(args, wider([argument.type for argument in args]))
     return Operand(pl.when((left == right).fill_null(False)).then(None).otherwise(args[0].expr), args[0].type)
 
@@ -67,10 +69,10 @@ def _all(exprs: list[pl.Expr]) -> pl.Expr:
 
 
 FUNCTIONS: dict[str, Implementation] = {
-    "and": lambda args, _: Operand(_all([argument.expr for argument in args]), "BOOLEAN"),
-    "or": lambda args, _: Operand(either([argument.expr for argument in args]), "BOOLEAN"),
-    "not": lambda args, _: Operand(~args[0].expr, "BOOLEAN"),
-    "is_null": lambda args, _: Operand(args[0].expr.is_null(), "BOOLEAN"),
+    "and": lambda args, _: Operand(_all([argument.expr for argument in args]), BOOLEAN),
+    "or": lambda args, _: Operand(either([argument.expr for argument in args]), BOOLEAN),
+    "not": lambda args, _: Operand(~args[0].expr, BOOLEAN),
+    "is_null": lambda args, _: Operand(args[0].expr.is_null(), BOOLEAN),
     "greatest": _extreme(lambda a, b: a >= b),
     "least": _extreme(lambda a, b: a <= b),
     "coalesce": _coalesce,

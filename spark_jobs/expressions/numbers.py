@@ -14,8 +14,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from grouping.functions.functions import result_type
-from grouping.model.decimal_types import is_decimal
 from grouping.model.errors import InternalError
+from grouping.model.sql_type import BIGINT, BOOLEAN, DOUBLE, INT, SqlType
 from spark_jobs.expressions import decimals, fdlibm
 from spark_jobs.expressions.by_value import each_distinct
 from spark_jobs.expressions.casts import to_bigint
@@ -23,8 +23,8 @@ from spark_jobs.expressions.types import Implementation, Operand, polars_type, t
 
 __all__ = ["FUNCTIONS"]
 
-_INTEGERS: dict[str, pl.DataType] = {"INT": pl.Int32(), "BIGINT": pl.Int64()}
-_WIDE: dict[str, pl.DataType] = {"INT": pl.Int64(), "BIGINT": pl.Int128()}
+_INTEGERS: dict[SqlType, pl.DataType] = {INT: pl.Int32(), BIGINT: pl.Int64()}
+_WIDE: dict[SqlType, pl.DataType] = {INT: pl.Int64(), BIGINT: pl.Int128()}
 _MOST_DIGITS = 30
 """More digits than any whole number has."""
 
@@ -32,9 +32,9 @@ _MOST_DIGITS = 30
 def _exactly(op: str, other: Implementation) -> Implementation:
     """Make an operator that is computed as DECIMAL where one operand is and none is DOUBLE."""
 
-    def apply(args: list[Operand], kind: str) -> Operand:
+    def apply(args: list[Operand], kind: SqlType) -> Operand:
         kinds = [argument.type for argument in args]
-        if any(map(is_decimal, kinds)) and "DOUBLE" not in kinds:
+        if any(kind.is_decimal for kind in kinds) and DOUBLE not in kinds:
             return decimals.arithmetic(op, *args)
         return other(args, kind)
 
@@ -42,10 +42,10 @@ def _exactly(op: str, other: Implementation) -> Implementation:
 
 
 def _arithmetic(op: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Implementation:
-    def apply(args: list[Operand], _: str) -> Operand:
+    def apply(args: list[Operand], _: SqlType) -> Operand:
         left, right = args
-        if "DOUBLE" in (left.type, right.type):
-            return Operand(op(to_double(left), to_double(right)), "DOUBLE")
+        if DOUBLE in (left.type, right.type):
+            return Operand(op(to_double(left), to_double(right)), DOUBLE)
         kind = wider([left.type, right.type])
         wide = _wide(kind)
         return Operand(op(left.expr.cast(wide), right.expr.cast(wide)).cast(_INTEGERS[kind], strict=False), kind)
@@ -53,15 +53,15 @@ def _arithmetic(op: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Implementation:
     return apply
 
 
-def _wide(kind: str) -> pl.DataType:
+def _wide(kind: SqlType) -> pl.DataType:
     if kind not in _WIDE:
         raise InternalError(f"no arithmetic of {kind}")
     return _WIDE[kind]
 
 
-def _divide(args: list[Operand], _: str) -> Operand:
+def _divide(args: list[Operand], _: SqlType) -> Operand:
     left, right = (to_double(argument) for argument in args)
-    return Operand(_by_numpy(np.divide, left, right), "DOUBLE")
+    return Operand(_by_numpy(np.divide, left, right), DOUBLE)
 
 
 def _truncated(left: pl.Expr, right: pl.Expr) -> pl.Expr:
@@ -70,16 +70,16 @@ def _truncated(left: pl.Expr, right: pl.Expr) -> pl.Expr:
     return pl.when((left < 0) != (right < 0)).then(0 - size).otherwise(size)
 
 
-def _whole_divide(args: list[Operand], _: str) -> Operand:
+def _whole_divide(args: list[Operand], _: SqlType) -> Operand:
     left, right = (argument.expr.cast(pl.Int128) for argument in args)
     divisor = pl.when(right != 0).then(right)
-    return Operand(_truncated(left, divisor).cast(pl.Int64, strict=False), "BIGINT")
+    return Operand(_truncated(left, divisor).cast(pl.Int64, strict=False), BIGINT)
 
 
-def _remainder(args: list[Operand], _: str) -> Operand:
+def _remainder(args: list[Operand], _: SqlType) -> Operand:
     left, right = args
-    if "DOUBLE" in (left.type, right.type):
-        return Operand(_by_numpy(np.fmod, to_double(left), to_double(right)), "DOUBLE")
+    if DOUBLE in (left.type, right.type):
+        return Operand(_by_numpy(np.fmod, to_double(left), to_double(right)), DOUBLE)
     kind = wider([left.type, right.type])
     dividend, divisor = left.expr.cast(_wide(kind)), right.expr.cast(_wide(kind))
     divisor = pl.when(divisor != 0).then(divisor)
@@ -102,14 +102,14 @@ def _by_numpy(function: np.ufunc, left: pl.Expr, right: pl.Expr) -> pl.Expr:
     return pl.when(known).then(pl.map_batches([left, right], apply, return_dtype=pl.Float64))
 
 
-def _positive_remainder(args: list[Operand], kind: str) -> Operand:
+def _positive_remainder(args: list[Operand], kind: SqlType) -> Operand:
     """Return ``((a % n) + n) % n`` for a negative ``a % n``; the sum wraps round, as Spark's does."""
     remainder = _remainder(args, kind)
     divisor = args[1].expr
-    if remainder.type == "DOUBLE":
+    if remainder.type == DOUBLE:
         again = _by_numpy(np.fmod, remainder.expr + to_double(args[1]), to_double(args[1]))
     else:
-        wide, bits = _wide(remainder.type), 32 if remainder.type == "INT" else 64
+        wide, bits = _wide(remainder.type), 32 if remainder.type == INT else 64
         divisor = divisor.cast(wide)
         total = remainder.expr.cast(wide) + divisor
         wrapped = pl.when(total < -(2 ** (bits - 1))).then(total + pl.lit(2**bits, wide)).otherwise(total)
@@ -118,14 +118,14 @@ def _positive_remainder(args: list[Operand], kind: str) -> Operand:
     return Operand(pl.when(remainder.expr < 0).then(again).otherwise(remainder.expr), remainder.type)
 
 
-def _negative(args: list[Operand], _: str) -> Operand:
+def _negative(args: list[Operand], _: SqlType) -> Operand:
     (value,) = args
     if value.type in _WIDE:
         return Operand((0 - value.expr.cast(_WIDE[value.type])).cast(_INTEGERS[value.type], strict=False), value.type)
     return Operand(-value.expr, value.type)
 
 
-def _abs(args: list[Operand], _: str) -> Operand:
+def _abs(args: list[Operand], _: SqlType) -> Operand:
     (value,) = args
     if value.type in _WIDE:
         return Operand(value.expr.cast(_WIDE[value.type]).abs().cast(_INTEGERS[value.type], strict=False), value.type)
@@ -135,18 +135,18 @@ def _abs(args: list[Operand], _: str) -> Operand:
 def _whole(step: Callable[[pl.Expr], pl.Expr], rounding: str) -> Implementation:
     """Make ceil or floor."""
 
-    def apply(args: list[Operand], _: str) -> Operand:
+    def apply(args: list[Operand], _: SqlType) -> Operand:
         (value,) = args
-        if is_decimal(value.type):
+        if value.type.is_decimal:
             return decimals.rounded(value, result_type("floor", [value.type]), rounding)
         if value.type in _INTEGERS:
-            return Operand(value.expr.cast(pl.Int64), "BIGINT")
-        return Operand(to_bigint(step(value.expr)), "BIGINT")
+            return Operand(value.expr.cast(pl.Int64), BIGINT)
+        return Operand(to_bigint(step(value.expr)), BIGINT)
 
     return apply
 
 
-def _sign(args: list[Operand], _: str) -> Operand:
+def _sign(args: list[Operand], _: SqlType) -> Operand:
     value = to_double(args[0])
     return Operand(
         pl.when(value > 0)
@@ -154,7 +154,7 @@ def _sign(args: list[Operand], _: str) -> Operand:
         .when(value < 0)
         .then(-1.0)
         .otherwise(value),
-        "DOUBLE",
+        DOUBLE,
     )
 
 
@@ -176,16 +176,16 @@ def _round(rounding: str) -> Implementation:
     """Make a rounding to a scale, of a double's shortest decimal form; what then does not fit is NULL."""
     of_double = decimals.rounded_double(rounding)
 
-    def apply(args: list[Operand], _: str) -> Operand:
+    def apply(args: list[Operand], _: SqlType) -> Operand:
         value, *scales = args
-        if is_decimal(value.type):
+        if value.type.is_decimal:
             return decimals.rounded(value, result_type("round", [value.type]), rounding)
-        if value.type == "DOUBLE" and not scales:
-            return Operand(_vector(_TO_WHOLE[rounding], [value.expr]), "DOUBLE")
+        if value.type == DOUBLE and not scales:
+            return Operand(_vector(_TO_WHOLE[rounding], [value.expr]), DOUBLE)
         scale = scales[0].expr if scales else pl.repeat(0, pl.len(), dtype=pl.Int32)
-        if value.type == "DOUBLE":
-            return Operand(each_distinct([value.expr, scale], of_double, pl.Float64), "DOUBLE")
-        most = 2 ** (31 if value.type == "INT" else 63)
+        if value.type == DOUBLE:
+            return Operand(each_distinct([value.expr, scale], of_double, pl.Float64), DOUBLE)
+        most = 2 ** (31 if value.type == INT else 63)
 
         def of_whole(number: int, scale: int) -> int | None:
             rounded = (
@@ -201,8 +201,8 @@ def _round(rounding: str) -> Implementation:
 def _of_double(function: Callable[..., NDArray[np.float64]]) -> Implementation:
     """Make a function of doubles, NULL where an argument is."""
 
-    def apply(args: list[Operand], _: str) -> Operand:
-        return Operand(_vector(function, [to_double(argument) for argument in args]), "DOUBLE")
+    def apply(args: list[Operand], _: SqlType) -> Operand:
+        return Operand(_vector(function, [to_double(argument) for argument in args]), DOUBLE)
 
     return apply
 
@@ -210,20 +210,20 @@ def _of_double(function: Callable[..., NDArray[np.float64]]) -> Implementation:
 def _logarithm(function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> Implementation:
     """Make a logarithm, NULL where it is not defined."""
 
-    def apply(args: list[Operand], _: str) -> Operand:
+    def apply(args: list[Operand], _: SqlType) -> Operand:
         value = to_double(args[0])
-        return Operand(pl.when(value > 0).then(_vector(function, [value])), "DOUBLE")
+        return Operand(pl.when(value > 0).then(_vector(function, [value])), DOUBLE)
 
     return apply
 
 
-def _log(args: list[Operand], kind: str) -> Operand:
+def _log(args: list[Operand], kind: SqlType) -> Operand:
     """Return the logarithm to a base, the first of two arguments, as a quotient."""
     if len(args) == 1:
         return _logarithm(fdlibm.log)(args, kind)
     base, value = (to_double(argument) for argument in args)
     quotient = _vector(lambda b, x: fdlibm.log(x) / fdlibm.log(b), [base, value])
-    return Operand(pl.when((base > 0) & (value > 0)).then(quotient), "DOUBLE")
+    return Operand(pl.when((base > 0) & (value > 0)).then(quotient), DOUBLE)
 
 
 def _vector(function: Callable[..., NDArray[np.float64]], exprs: Sequence[pl.Expr]) -> pl.Expr:
@@ -250,13 +250,13 @@ FUNCTIONS: dict[str, Implementation] = {
     "round": _round(ROUND_HALF_UP),
     "bround": _round(ROUND_HALF_EVEN),
     "sign": _sign,
-    "sqrt": lambda args, _: Operand(to_double(args[0]).sqrt(), "DOUBLE"),
+    "sqrt": lambda args, _: Operand(to_double(args[0]).sqrt(), DOUBLE),
     "exp": _of_double(fdlibm.exp),
     "pow": _of_double(fdlibm.power),
     "ln": _logarithm(fdlibm.log),
     "log": _log,
     "log2": _logarithm(lambda value: fdlibm.log(value) / fdlibm.log(np.array([2.0]))),
     "log10": _logarithm(fdlibm.log10),
-    "isnan": lambda args, _: Operand(to_double(args[0]).is_nan().fill_null(False), "BOOLEAN"),
+    "isnan": lambda args, _: Operand(to_double(args[0]).is_nan().fill_null(False), BOOLEAN),
 }
 """By operator or function, as `grouping.functions.functions` names them."""

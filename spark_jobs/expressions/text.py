@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from grouping.model.sql_type import BOOLEAN, INT, STRING, SqlType
 from spark_jobs.expressions.by_value import each_distinct
 from spark_jobs.expressions.text_search import like, rlike
 from spark_jobs.expressions.types import Implementation, Operand, polars_type
@@ -16,10 +17,10 @@ from spark_jobs.expressions.types import Implementation, Operand, polars_type
 __all__ = ["BYTES", "FUNCTIONS"]
 
 
-def _text(build: Callable[..., pl.Expr], kind: str = "STRING") -> Implementation:
+def _text(build: Callable[..., pl.Expr], kind: SqlType = STRING) -> Implementation:
     """Make a function of strings (and whole numbers) that is NULL when any argument is."""
 
-    def apply(args: list[Operand], _: str) -> Operand:
+    def apply(args: list[Operand], _: SqlType) -> Operand:
         exprs = [argument.expr for argument in args]
         known = reduce(pl.Expr.and_, [expr.is_not_null() for expr in exprs])
         return Operand(pl.when(known).then(build(*exprs)), kind)
@@ -79,7 +80,7 @@ def _padded(*, left: bool) -> Implementation:
     return _by_value(pad)
 
 
-def _by_value(function: Callable[..., object], kind: str = "STRING") -> Implementation:
+def _by_value(function: Callable[..., object], kind: SqlType = STRING) -> Implementation:
     """Make a function that is computed in Python, NULL when any argument is."""
     return lambda args, _: Operand(
         each_distinct([argument.expr for argument in args], function, polars_type(kind)), kind
@@ -111,11 +112,11 @@ def _locate(part: str, text: str) -> int:
     return text.find(part) + 1
 
 
-def _concat_ws(args: list[Operand], _: str) -> Operand:
+def _concat_ws(args: list[Operand], _: SqlType) -> Operand:
     """Join what is not NULL."""
     separator, *parts = (argument.expr for argument in args)
     joined = pl.concat_list(parts).list.join(separator, ignore_nulls=True) if parts else pl.lit("")
-    return Operand(pl.when(separator.is_not_null()).then(joined), "STRING")
+    return Operand(pl.when(separator.is_not_null()).then(joined), STRING)
 
 
 def _joined_bytes(separator: pl.Expr, *parts: pl.Expr) -> pl.Expr:
@@ -146,9 +147,9 @@ FUNCTIONS: dict[str, Implementation] = {
     "rlike": rlike,
     "upper": _text(lambda text: text.str.to_uppercase()),
     "lower": _text(lambda text: text.str.to_lowercase()),
-    "length": _text(lambda text: text.str.len_chars().cast(pl.Int32), "INT"),
-    "octet_length": _text(lambda text: text.str.len_bytes().cast(pl.Int32), "INT"),
-    "bit_length": _text(lambda text: (text.str.len_bytes() * 8).cast(pl.Int32), "INT"),
+    "length": _text(lambda text: text.str.len_chars().cast(pl.Int32), INT),
+    "octet_length": _text(lambda text: text.str.len_bytes().cast(pl.Int32), INT),
+    "bit_length": _text(lambda text: (text.str.len_bytes() * 8).cast(pl.Int32), INT),
     "trim": _text(lambda text, *characters: text.str.strip_chars(*(characters or (pl.lit(" "),)))),
     "ltrim": _text(lambda text, *characters: text.str.strip_chars_start(*(characters or (pl.lit(" "),)))),
     "rtrim": _text(lambda text, *characters: text.str.strip_chars_end(*(characters or (pl.lit(" "),)))),
@@ -163,12 +164,12 @@ FUNCTIONS: dict[str, Implementation] = {
     "lpad": _padded(left=True),
     "rpad": _padded(left=False),
     "repeat": _by_value(_repeat),
-    "startswith": _text(lambda text, part: text.str.starts_with(part), "BOOLEAN"),
-    "endswith": _text(lambda text, part: text.str.ends_with(part), "BOOLEAN"),
-    "contains": _text(lambda text, part: text.str.contains(part, literal=True), "BOOLEAN"),
-    "instr": _text(_instr, "INT"),
-    "locate": _by_value(_locate, "INT"),
-    "ascii": _by_value(lambda text: ord(text[0]) if text else 0, "INT"),
+    "startswith": _text(lambda text, part: text.str.starts_with(part), BOOLEAN),
+    "endswith": _text(lambda text, part: text.str.ends_with(part), BOOLEAN),
+    "contains": _text(lambda text, part: text.str.contains(part, literal=True), BOOLEAN),
+    "instr": _text(_instr, INT),
+    "locate": _by_value(_locate, INT),
+    "ascii": _by_value(lambda text: ord(text[0]) if text else 0, INT),
     "reverse": _text(_reverse),
 }
 """By function, as `grouping.functions.functions` names them."""

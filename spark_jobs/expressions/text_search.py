@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from grouping.model.sql_type import BOOLEAN, SqlType
 from grouping.values.like_pattern import is_too_large, like_parts
 from grouping.values.patterns import rust_pattern
 from spark_jobs.expressions.by_value import converted, distinct_rows
@@ -49,12 +50,12 @@ _BY_ONE: dict[Kind, Callable[[pl.Series, str], pl.Series]] = {
 """The same with one pattern for all rows, many times faster for few of them: an OR may hold hundreds of LIKEs."""
 
 
-def like(args: list[Operand], _: str) -> Operand:
+def like(args: list[Operand], _: SqlType) -> Operand:
     """Return LIKE, its escape character maybe the third argument; NULL for a pattern that Spark refuses."""
     return _searched(args, _like_search)
 
 
-def rlike(args: list[Operand], _: str) -> Operand:
+def rlike(args: list[Operand], _: SqlType) -> Operand:
     """Return RLIKE."""
     return _searched(args, lambda pattern: _Search("regex", rust_pattern(pattern)))
 
@@ -69,7 +70,7 @@ def _searched(args: list[Operand], search: Callable[..., _Search | None]) -> Ope
             return _BY_ONE[only.kind](text, only.text)
         return _met(text, searches, codes)
 
-    return Operand(pl.map_batches([argument.expr for argument in args], apply, return_dtype=pl.Boolean), "BOOLEAN")
+    return Operand(pl.map_batches([argument.expr for argument in args], apply, return_dtype=pl.Boolean), BOOLEAN)
 
 
 def _met(text: pl.Series, searches: Sequence[_Search | None], codes: NDArray[np.int64]) -> pl.Series:

@@ -8,9 +8,8 @@ from typing import NamedTuple
 import polars as pl
 
 from grouping.functions.functions import common_type
-from grouping.model.decimal_types import is_decimal
 from grouping.model.errors import InternalError
-from spark_jobs.batch.events import decimal_size
+from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType
 from spark_jobs.expressions.by_value import each_distinct
 
 __all__ = ["Implementation", "Operand", "polars_type", "to_double", "widened", "wider"]
@@ -20,47 +19,47 @@ class Operand(NamedTuple):
     """A Polars expression and its SQL type."""
 
     expr: pl.Expr
-    type: str
+    type: SqlType
 
 
-Implementation = Callable[[list[Operand], str], Operand]
-"""How an operator or function is computed: its arguments, and the type of its result where the plan knows it."""
+Implementation = Callable[[list[Operand], SqlType], Operand]
+"""How an operator or function is computed: its arguments, and its result's type, `UNKNOWN` where no plan tells it."""
 
-_POLARS_TYPES: dict[str, pl.DataType] = {
-    "STRING": pl.String(),
-    "BOOLEAN": pl.Boolean(),
-    "INT": pl.Int32(),
-    "BIGINT": pl.Int64(),
-    "DOUBLE": pl.Float64(),
-    "DATE": pl.Date(),
-    "TIMESTAMP": pl.Datetime("us", "UTC"),
+_POLARS_TYPES: dict[SqlType, pl.DataType] = {
+    STRING: pl.String(),
+    BOOLEAN: pl.Boolean(),
+    INT: pl.Int32(),
+    BIGINT: pl.Int64(),
+    DOUBLE: pl.Float64(),
+    DATE: pl.Date(),
+    TIMESTAMP: pl.Datetime("us", "UTC"),
 }
 
 
-def polars_type(kind: str) -> pl.DataType:
+def polars_type(kind: SqlType) -> pl.DataType:
     """Return the Polars type of a column or constant type."""
-    if kind.startswith("DECIMAL"):
-        return pl.Decimal(*decimal_size(kind))
+    if kind.is_decimal:
+        return pl.Decimal(kind.precision, kind.scale)
     return _POLARS_TYPES[kind]
 
 
-def wider(kinds: Sequence[str]) -> str:
+def wider(kinds: Sequence[SqlType]) -> SqlType:
     """Return the type in which values of these types meet."""
-    if set(kinds) == {"DATE", "TIMESTAMP"}:
-        return "TIMESTAMP"
+    if set(kinds) == {DATE, TIMESTAMP}:
+        return TIMESTAMP
     kind = common_type(kinds)
     if not kind:
-        raise InternalError(f"{' and '.join(kinds)} have no common type")
+        raise InternalError(f"{' and '.join(map(str, kinds))} have no common type")
     return kind
 
 
 def to_double(value: Operand) -> pl.Expr:
     """Return a number as a DOUBLE, a DECIMAL as the nearest one (Polars' own cast rounds twice)."""
-    if is_decimal(value.type):
+    if value.type.is_decimal:
         return each_distinct([value.expr], float, pl.Float64)
     return value.expr.cast(pl.Float64)
 
 
-def widened(value: Operand, kind: str) -> pl.Expr:
+def widened(value: Operand, kind: SqlType) -> pl.Expr:
     """Return a value in a type that holds it, or DOUBLE."""
-    return to_double(value) if kind == "DOUBLE" else value.expr.cast(polars_type(kind))
+    return to_double(value) if kind == DOUBLE else value.expr.cast(polars_type(kind))

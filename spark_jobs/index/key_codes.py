@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from grouping.model.sql_type import STRING, SqlType
 from spark_jobs.batch.event_column import EventColumns, hash_strings
 from spark_jobs.index import Ints, KeyDirectory, mix
 from spark_jobs.index.keys import key_space
@@ -22,7 +23,7 @@ class KeyCodes:
     """The distinct constants of one ``column = :c`` conjunct."""
 
     def __init__(
-        self, column: str, column_type: str, kind: str, constants: pa.Array, length: int | None = None
+        self, column: str, column_type: SqlType, kind: SqlType, constants: pa.Array, length: int | None = None
     ) -> None:
         """Number the distinct constants.
 
@@ -37,7 +38,7 @@ class KeyCodes:
         self._length = length
         self._strings: pa.Array | None = None
         self._clashes: dict[str, int] = {}
-        if column_type == "STRING":
+        if column_type == STRING:
             self._strings = _encoded(constants).dictionary
             hashes = hash_strings(self._strings)
             self._find_clashes(hashes, self._strings)

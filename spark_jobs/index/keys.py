@@ -23,13 +23,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, NUMERIC, STRING, TIMESTAMP, SqlType
 from spark_jobs.batch.event_column import EventColumn
-from spark_jobs.batch.events import decimal_size
 from spark_jobs.index import Ints, mix
 
 __all__ = ["KeySpace", "key_space"]
 
-_PLAIN = frozenset(("INT", "BIGINT", "DATE", "TIMESTAMP", "BOOLEAN"))
+_PLAIN = frozenset((INT, BIGINT, DATE, TIMESTAMP, BOOLEAN))
 _SCALED_DIGITS = 18
 _TOP = 2 * 10**_SCALED_DIGITS + 1
 """Beyond twice every unscaled value of up to 18 digits."""
@@ -53,7 +53,7 @@ class KeySpace(Protocol):
         """Return `spark_jobs.index.mix` of the events' keys."""
 
 
-def key_space(column_type: str, kinds: Iterable[str], constants: Sequence[pa.Array]) -> KeySpace:
+def key_space(column_type: SqlType, kinds: Iterable[SqlType], constants: Sequence[pa.Array]) -> KeySpace:
     """Return the space for a column and its constants.
 
     Args:
@@ -61,16 +61,15 @@ def key_space(column_type: str, kinds: Iterable[str], constants: Sequence[pa.Arr
         kinds: The types of the slots that the column is compared with.
         constants: Their values; a ranked space holds only these.
     """
-    exact = set(kinds) & {"NUMERIC"}
-    if column_type == "DOUBLE" or (column_type in _PLAIN and not exact):
+    exact = set(kinds) & {NUMERIC}
+    if column_type == DOUBLE or (column_type in _PLAIN and not exact):
         return _Direct()
-    if column_type == "INT":
+    if column_type == INT:
         return _Scaled(0)
-    if column_type.startswith("DECIMAL"):
-        precision, scale = decimal_size(column_type)
-        if precision <= _SCALED_DIGITS:
-            return _Scaled(scale)
-    return _Ranked(constants, numbers=column_type != "STRING")
+    if column_type.is_decimal:
+        if column_type.precision <= _SCALED_DIGITS:
+            return _Scaled(column_type.scale)
+    return _Ranked(constants, numbers=column_type != STRING)
 
 
 class _Direct:

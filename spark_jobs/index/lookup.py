@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from grouping.compiler.access_path import AccessPath
 from grouping.model.errors import InternalError
 from grouping.model.expression import Call, Column, Expression, Slot
+from grouping.model.sql_type import SqlType
 from spark_jobs.batch.event_column import EventColumn, EventColumns
 from spark_jobs.index import (
     CompositeIndex,
@@ -94,7 +95,7 @@ class Lookup:
         self,
         conjuncts: Sequence[Expression],
         path: AccessPath,
-        types: Sequence[str],
+        types: Sequence[SqlType],
         constants: Sequence[pa.Array],
         count: int,
     ) -> None:
@@ -119,7 +120,7 @@ class Lookup:
             _, column, slot = comparison(conjuncts[path.set_member])
             rows = constants[slot].value_parent_indices().to_numpy().astype(np.int32)
             elements = constants[slot].flatten()
-            members = KeyCodes(column.name, column.type, types[slot][4:-1], elements)
+            members = KeyCodes(column.name, column.type, types[slot].member, elements)
             self._codes, codes = JointCodes.of([members], [elements])
             # An element that a set names twice, in two spellings, is one.
             _, once = np.unique(rows.astype(np.int64) << 32 | codes.view(np.uint32), return_index=True)
@@ -131,7 +132,7 @@ class Lookup:
     def _build(
         self,
         bounds: list[tuple[str, Column, int]],
-        types: Sequence[str],
+        types: Sequence[SqlType],
         constants: Sequence[pa.Array],
         rows: Rows,
         codes: NDArray[np.int32] | None,

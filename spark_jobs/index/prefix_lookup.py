@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from grouping.model.expression import Expression
+from grouping.model.sql_type import STRING
 from grouping.values.like_pattern import like_prefix
 from spark_jobs.batch.event_column import EventColumns
 from spark_jobs.index import EqualityIndex, Ints
@@ -43,7 +44,7 @@ class PrefixLookup:
         for length in lengths.unique().drop_null().to_pylist():
             rows = np.flatnonzero(pc.equal(lengths, length).fill_null(False).to_numpy(zero_copy_only=False))
             own = beginnings.take(pa.array(rows))
-            keys = KeyCodes(column.name, "STRING", "STRING", own, length)
+            keys = KeyCodes(column.name, STRING, STRING, own, length)
             index = EqualityIndex(keys.constants(own), keys.count, rows.astype(np.int32))
             self._parts.append((keys, index, AliveRows(index.rows)))
 

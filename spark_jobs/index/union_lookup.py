@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from grouping.compiler.access_path import AccessPath, branches_of
 from grouping.model.expression import Expression
+from grouping.model.sql_type import SqlType
 from spark_jobs.batch.event_column import EventColumns
 from spark_jobs.index import Ints
 from spark_jobs.index.lookup import Candidates, Lookup
@@ -41,7 +42,7 @@ AnyLookup = Lookup | PrefixLookup | UnionLookup
 def lookup_of(
     conjuncts: Sequence[Expression],
     path: AccessPath,
-    types: Sequence[str],
+    types: Sequence[SqlType],
     constants: Sequence[pa.Array],
     count: int,
 ) -> AnyLookup:

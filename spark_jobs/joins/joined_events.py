@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from grouping.model.catalog import Stream
 from grouping.model.expression import source_of
+from grouping.model.sql_type import SqlType
 from spark_jobs.batch.events import Events
 from spark_jobs.index import Ints
 from spark_jobs.replica.table_view import TableView
@@ -130,7 +131,7 @@ class JoinedEvents:
             self._arrays[name] = array
         return array
 
-    def type_of(self, name: str) -> str:
+    def type_of(self, name: str) -> SqlType:
         """Return the SQL type of a column."""
         prefix, column = source_of(name)
         return self._rows[prefix][0].type_of(column) if prefix else self._events.type_of(name)

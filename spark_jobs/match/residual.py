@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from grouping.functions.text_size import Size, TextSizes, constant_size
 from grouping.model.errors import InternalError
 from grouping.model.expression import Call, Column, Expression, Slot, Value, walk
+from grouping.model.sql_type import STRING, SqlType
 from spark_jobs.batch.event_column import VALUE_BYTES, EventColumns, EventSource, longest_text
 from spark_jobs.expressions.expression import KeyPair, Member, compile_expression
 from spark_jobs.index import Ints
@@ -36,7 +37,7 @@ def holds(
     conjuncts: Sequence[Expression],
     events: EventColumns,
     positions: Positions,
-    types: tuple[str, ...] = (),
+    types: tuple[SqlType, ...] = (),
     constants: Sequence[pa.Array] = (),
     rows: Positions | None = None,
 ) -> NDArray[np.bool_]:
@@ -64,7 +65,7 @@ def truth(
     conjunct: Expression,
     events: EventColumns,
     positions: Positions,
-    types: tuple[str, ...],
+    types: tuple[SqlType, ...],
     constants: Sequence[pa.Array],
     rows: Positions | None,
 ) -> pl.Series:
@@ -100,7 +101,7 @@ def evaluate_expression(
 @lru_cache(maxsize=4096)
 def _has_text(expression: Expression) -> bool:
     """Tell whether an expression reads or computes texts."""
-    return any(not isinstance(part, Slot) and part.type == "STRING" for part in walk(expression))
+    return any(not isinstance(part, Slot) and part.type == STRING for part in walk(expression))
 
 
 def _slices(total: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
@@ -149,7 +150,7 @@ class _Frame:
         self,
         events: EventColumns,
         positions: Positions,
-        types: tuple[str, ...],
+        types: tuple[SqlType, ...],
         constants: Sequence[pa.Array],
         rows: Positions | None,
     ) -> None:
@@ -181,11 +182,11 @@ class _Frame:
     def _longest(self, leaf: Column | Slot | Value) -> Size:
         """Return the bytes of the longest text of a column or slot."""
         if isinstance(leaf, Column):
-            return self._events.longest(leaf.name) if leaf.type == "STRING" else 0
+            return self._events.longest(leaf.name) if leaf.type == STRING else 0
         return constant_size(leaf) if isinstance(leaf, Value) else self._longest_constant(leaf.index)
 
     def _longest_constant(self, slot: int) -> int:
-        if self._types[slot] != "STRING":
+        if self._types[slot] != STRING:
             return 0
         known = self._constants[slot].dictionary
         return longest_text(known if len(known) <= self._positions.size else self._texts(slot).to_arrow())
@@ -193,9 +194,9 @@ class _Frame:
     def _lengths(self, leaf: Column | Slot | Value) -> Size:
         """Return the bytes of the text of a column or slot in each row."""
         match leaf:
-            case Column(name, "STRING"):
+            case Column(name) if leaf.type == STRING:
                 texts = self._event(name)
-            case Slot(slot) if self._types[slot] == "STRING":
+            case Slot(slot) if self._types[slot] == STRING:
                 texts = self._texts(slot)
             case _:
                 return constant_size(leaf)
@@ -206,7 +207,7 @@ class _Frame:
         compiled = compile_expression(expression, self._types, most)
         columns = [self._event(name) for name in compiled.columns]
         for slot in compiled.slots:
-            values = self._texts(slot) if self._types[slot] == "STRING" else pl.Series(self._constant(slot))
+            values = self._texts(slot) if self._types[slot] == STRING else pl.Series(self._constant(slot))
             columns.append(values.alias(f":c{slot}"))
         for pair in compiled.keys:
             columns += self._keys(pair)
@@ -264,7 +265,7 @@ class _Frame:
         elements, parents = sets.flatten(), sets.value_parent_indices().to_numpy()
         offsets = np.searchsorted(parents, np.arange(distinct.size + 1))
         needles, found_at = self._needles(member)
-        keys = KeyCodes(_needle_name(member), member.type, self._types[member.slot][4:-1], elements)
+        keys = KeyCodes(_needle_name(member), member.type, self._types[member.slot].member, elements)
         codes = keys.constants(elements)
         null_set = np.zeros(distinct.size, np.bool_)
         null_set[parents[codes < 0]] = True

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from grouping.model.catalog import StreamColumn
+from grouping.model.sql_type import STRING
 from grouping.model.table import Table
 from grouping.settings import Settings
 from spark_jobs.batch.events import arrow_type
@@ -132,7 +133,7 @@ def _row_reader(table: Table) -> Reader:
 
 
 def _key_reader(table: Table, columns: tuple[StreamColumn, ...]) -> Reader:
-    if table.format != "debezium-json" and len(columns) == 1 and columns[0].type == "STRING":
+    if table.format != "debezium-json" and len(columns) == 1 and columns[0].type == STRING:
         return read_text_keys
     return record_reader("json", columns, "", "")
 

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from grouping.model.sql_type import SqlType
 from grouping.model.table import Table
 from spark_jobs.batch.events import arrow_type
 from spark_jobs.index import Ints
@@ -90,7 +91,7 @@ class TableView:
         inverse[np.concatenate(places)] = np.arange(rows.size)
         return pa.concat_arrays(pieces).take(pa.array(inverse))
 
-    def type_of(self, column: str) -> str:
+    def type_of(self, column: str) -> SqlType:
         """Return the SQL type of a column."""
         return next(each.type for each in self.table.columns if each.name == column)
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from grouping.functions.text_size import Size, TextSizes, constant_size
 from grouping.model.expression import Column, Expression
 from grouping.model.group import SelectList
+from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
 from spark_jobs.batch.event_column import VALUE_BYTES
 from spark_jobs.batch.output import MAX_RECORD_BYTES
 from spark_jobs.batch.row_source import RowSource
@@ -25,7 +26,7 @@ __all__ = ["EncodedRows", "EvaluateExpression", "encode", "row_bytes"]
 EvaluateExpression = Callable[[Expression, RowSource, NDArray[np.int32]], pa.Array]
 """Evaluates an expression of a SELECT list on some rows of the events."""
 
-_AS_THEY_COME = frozenset({"STRING", "BOOLEAN", "INT", "BIGINT", "DOUBLE", "DATE", "TIMESTAMP"})
+_AS_THEY_COME = frozenset({STRING, BOOLEAN, INT, BIGINT, DOUBLE, DATE, TIMESTAMP})
 """Types whose Python values the encoder writes as docs/results.md has them: NaN and infinities as null among them."""
 
 _encoder = msgspec.json.Encoder()

@@ -64,7 +64,7 @@ def split(
             chosen = matches.mode[found] == mode
             yield from write(pool.value[chosen], partial(address, matches, settings, found[chosen]))
     group, event = _virtual_pairs(matches)
-    everything = SelectList("", tuple(SelectItem(c.name, Column(c.name, c.type)) for c in stream.columns))
+    everything = SelectList("", tuple(SelectItem(c.name, Column(c.name, c.type_text)) for c in stream.columns))
     for pool in value_pools(events, [everything], np.zeros(len(event), np.int32), event, evaluate_expression):
         write = _Writer(events, stream, settings, pool)
         pairs = group[pool.match], event[pool.match]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from grouping.model.computation import Computation
 from grouping.model.errors import OperationalError
 from grouping.model.group import GroupPlan, SelectList
+from grouping.model.sql_type import SqlType
 from grouping.store.constant_table import MODES, Block, Segment
 from spark_jobs.tables.constant_part import ConstantPart, added
 from spark_jobs.tables.constant_rows import ConstantRows, destinations
@@ -111,7 +112,7 @@ class Snapshot:
         return parts + sum(shared.nbytes for shared in self.shared_indexes)
 
 
-_Key = tuple[str, tuple[str, ...], bool, tuple[int, ...]]
+_Key = tuple[str, tuple[SqlType, ...], bool, tuple[int, ...]]
 _RowsByTable = dict[_Key, list[ConstantRows]]
 _Part = TypeVar("_Part", GroupPlan, SelectList)
 

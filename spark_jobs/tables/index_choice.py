@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from grouping.compiler.access_path import AccessPath, access_paths, choose_index
+from grouping.model.sql_type import SqlType
 from spark_jobs.batch.event_column import EventColumns, EventSource
 from spark_jobs.index.union_lookup import lookup_of
 from spark_jobs.tables.constant_cache import ConstantTable, ConstantTables, Snapshot
@@ -57,7 +58,7 @@ class IndexChoice:
             clock: Seconds, never running backwards.
         """
         self._clock = clock
-        self._reviews: dict[tuple[str, tuple[str, ...], bool], _Review] = {}
+        self._reviews: dict[tuple[str, tuple[SqlType, ...], bool], _Review] = {}
         self._at = 0.0
 
     def revise(self, tables: ConstantTables, snapshot: Snapshot, source: EventSource, loads: Loads) -> None:
@@ -134,5 +135,5 @@ def _sampled(parts: tuple[ConstantPart, ...]) -> ConstantRows:
     return ConstantRows.concat([part.rows.take(np.arange(0, len(part.rows), step)) for part in parts])
 
 
-def _key(table: ConstantTable) -> tuple[str, tuple[str, ...], bool]:
+def _key(table: ConstantTable) -> tuple[str, tuple[SqlType, ...], bool]:
     return table.shape.plan.group_id, table.shape.types, table.shape.virtual

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from grouping.compiler.access_path import AccessPath
 from grouping.compiler.stream_statistics import GroupLoad
+from grouping.model.sql_type import SqlType
 from spark_jobs.tables.table_shape import TableShape
 
 __all__ = ["Load", "Loads"]
@@ -38,7 +39,7 @@ class Loads:
     """The loads of a stream's tables; begun anew where a table is looked up another way."""
 
     def __init__(self) -> None:
-        self._loads: dict[tuple[str, tuple[str, ...], bool, bool], Load] = {}
+        self._loads: dict[tuple[str, tuple[SqlType, ...], bool, bool], Load] = {}
 
     def of(self, shape: TableShape) -> Load:
         """Return the load of a table."""

@@ -11,13 +11,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.model.expression import Call, Expression, Slot
+from grouping.model.sql_type import SqlType
 from spark_jobs.index import Ints
 from spark_jobs.tables.constant_rows import ConstantRows, concatenated
 from spark_jobs.tables.table_shape import TableShape
 
 __all__ = ["Kind", "Member", "SharedConjunct", "Tally", "shared_conjuncts"]
 
-Kind = tuple[Expression, tuple[str, ...], int]
+Kind = tuple[Expression, tuple[SqlType, ...], int]
 """A conjunct, its slots numbered from 0; their types; and which one of a predicate that has it more than once."""
 
 
@@ -75,7 +76,7 @@ class SharedConjunct:
         return self.kind[0]
 
     @property
-    def types(self) -> tuple[str, ...]:
+    def types(self) -> tuple[SqlType, ...]:
         """Of its slots."""
         return self.kind[1]
 
@@ -92,7 +93,7 @@ def shared_conjuncts(
     """
     have: dict[Kind, list[tuple[int, tuple[int, ...]]]] = {}
     for number, member in enumerate(members):
-        met: dict[tuple[Expression, tuple[str, ...]], int] = {}
+        met: dict[tuple[Expression, tuple[SqlType, ...]], int] = {}
         for conjunct in _left(member.shape):
             slots: dict[int, int] = {}
             renumbered = _renumbered(conjunct, slots)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from grouping.model.expression import Column
+from grouping.model.sql_type import SqlType
 from spark_jobs.index.lookup import comparison
 from spark_jobs.tables.constant_rows import ConstantRows
 from spark_jobs.tables.table_shape import TableShape
@@ -16,7 +17,7 @@ _LARGEST = 8_192
 _LONGEST_RUN = 32
 """Rows with the same key above which an index that decides more than the key is worth having."""
 
-Key = tuple[tuple[str, str, str], ...]
+Key = tuple[tuple[str, SqlType, SqlType], ...]
 """Column, its type and the constants' type, of each key column."""
 
 
@@ -25,7 +26,7 @@ def key_of(shape: TableShape) -> Key | None:
     terms = key_terms(shape)
     if shape.virtual or not terms:
         return None
-    return tuple((column.name, column.type, _scalar(shape.types[slot])) for column, slot in terms)
+    return tuple((column.name, column.type, shape.types[slot].member) for column, slot in terms)
 
 
 def is_shared(shape: TableShape, rows: ConstantRows) -> bool:
@@ -48,7 +49,3 @@ def key_terms(shape: TableShape) -> list[tuple[Column, int]]:
     positions = path.equal or (path.set_member,)
     found = [comparison(shape.plan.conjuncts[position]) for position in positions if position is not None]
     return [(column, slot) for _, column, slot in found]
-
-
-def _scalar(kind: str) -> str:
-    return kind[4:-1] if kind.startswith("SET<") else kind

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from grouping.compiler.access_path import AccessPath, choose_index
 from grouping.model.expression import Expression
 from grouping.model.group import GroupPlan
+from grouping.model.sql_type import SqlType
 
 __all__ = ["TableShape"]
 
@@ -16,7 +17,7 @@ class TableShape:
     """The table of a group's rows with the same constant types; virtual and leaving ones stand apart."""
 
     plan: GroupPlan
-    types: tuple[str, ...]
+    types: tuple[SqlType, ...]
     """Of the constants, by slot."""
     virtual: bool
     until: tuple[int, ...]
@@ -24,7 +25,9 @@ class TableShape:
     path: AccessPath
 
     @classmethod
-    def of(cls, plan: GroupPlan, types: tuple[str, ...], *, virtual: bool, until: tuple[int, ...] = ()) -> TableShape:
+    def of(
+        cls, plan: GroupPlan, types: tuple[SqlType, ...], *, virtual: bool, until: tuple[int, ...] = ()
+    ) -> TableShape:
         """Choose the index."""
         return cls(plan, types, virtual, until, choose_index(plan.conjuncts))
 

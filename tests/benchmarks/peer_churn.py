@@ -73,7 +73,7 @@ class _Log:
             _, query = self._preparer.create(CqText.cut(f"CREATE CQ a AS {select}"))
             self._plans[query.plan.group_id] = query.plan
             self._selects[query.select.select_id] = query.select
-            block = Block(query.plan.group_id, query.row.types, query.select.select_id, "shared")
+            block = Block(query.plan.group_id, query.row.type_texts, query.select.select_id, "shared")
             entries.append(Entry(block, _name(number), query.row, number, 0))
         self._segments.append(Segment.of(map(_name, gone), entries))
         return TableVersion(1, len(self._segments))

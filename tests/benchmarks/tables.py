@@ -48,7 +48,7 @@ class Contents:
         """
         query = compile_select(select, Catalog([self.stream]))
         self._know(query.plan, query.select)
-        block = Block(query.plan.group_id, query.row.types, query.select.select_id, mode)
+        block = Block(query.plan.group_id, query.row.type_texts, query.select.select_id, mode)
         self._blocks.setdefault(block, []).append(self._table(constants))
         return self
 
@@ -59,7 +59,7 @@ class Contents:
         for select in selects:
             _, query = preparer.create(CqText.cut(f"CREATE CQ a AS {select}"))
             self._know(query.plan, query.select)
-            block = Block(query.plan.group_id, query.row.types, query.select.select_id, "shared")
+            block = Block(query.plan.group_id, query.row.type_texts, query.select.select_id, "shared")
             name = f"d_{self._random.bytes(12).hex()}"
             entries.append(Entry(block, name, query.row, self.rows, self.rows % _RESULTS_PARTITIONS))
             self.rows += 1

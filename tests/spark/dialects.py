@@ -37,7 +37,7 @@ def spark_text(expression: Expression) -> str:
         case Call(op, args, kind):
             texts = [spark_text(argument) for argument in args]
             special = _SPARK.get(op)
-            if special is not None and (made := special(texts, args[0].type if args else "", kind)):  # type: ignore[union-attr]
+            if special is not None and (made := special(texts, args[0].type_text if args else "", kind)):  # type: ignore[union-attr]
                 return made
             if op in _TRY:
                 return f"{_TRY[op]}({', '.join(texts)})"

@@ -17,6 +17,7 @@ from grouping.compiler.compiler import compile_select
 from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.errors import InputError
 from grouping.model.expression import Call, Expression
+from grouping.model.sql_type import SqlType
 from spark_jobs.batch.events import arrow_type
 from spark_jobs.expressions.expression import compile_expression
 from spark_jobs.match.evaluate import match
@@ -47,7 +48,7 @@ _EVENTS = Events({name: (kind, _DATA[name]) for name, kind in COLUMNS.items()})
 @pytest.fixture(scope="module")
 def frame(spark: SparkSession) -> DataFrame:
     """The events as a Spark table."""
-    columns = {name: pa.array(_DATA[name], arrow_type(kind)) for name, kind in COLUMNS.items()}
+    columns = {name: pa.array(_DATA[name], arrow_type(SqlType.of(kind))) for name, kind in COLUMNS.items()}
     return spark.createDataFrame(pa.table({"row": pa.array(range(ROWS), pa.int32()), **columns}))
 
 
@@ -75,13 +76,13 @@ def _same(left: object, right: object) -> bool:
 def _selected(expression: Expression) -> tuple[str, list[object]]:
     """Return type and values of the expression in a SELECT list."""
     compiled = compile_select(f"SELECT {our_text(expression)} AS v FROM q", _CATALOG).select.items[0].expression
-    return compile_expression(compiled, ()).type, evaluate_expression(compiled, _EVENTS, _ALL).to_pylist()
+    return str(compile_expression(compiled, ()).type), evaluate_expression(compiled, _EVENTS, _ALL).to_pylist()
 
 
 def _matched(expression: Expression) -> list[int]:
     """Return the rows that a query with that WHERE matches."""
     query = compile_select(f"SELECT i FROM q WHERE {our_text(expression)}", _CATALOG)
-    tables = snapshot(query.plan.conjuncts, [entry(0, query.row.types, query.row.values)])
+    tables = snapshot(query.plan.conjuncts, [entry(0, query.row.type_texts, query.row.values)])
     return sorted(match(tables, _EVENTS).event.tolist())
 
 

@@ -17,6 +17,7 @@ from grouping.model.catalog import Stream
 from grouping.model.errors import InputError
 from grouping.model.expression import Call, Column, Expression, Slot
 from grouping.model.group import CompiledQuery, ConstantRow, GroupPlan, SelectItem, SelectList, canonical_constants
+from grouping.model.sql_type import STRING
 from grouping.settings import LimitSettings, RedisSettings, Settings
 from grouping.statements.cq_text import CqText
 from grouping.store.redis_store import TableStore
@@ -57,7 +58,7 @@ def working(settings: Settings) -> WorkingCopy:
 
 def _asked(plan: GroupPlan, constant: object, mode: str = "shared") -> tuple[CompiledQuery, Destination]:
     """Return a query and the destination that it asks for."""
-    query = CompiledQuery(plan, ConstantRow(("STRING",), (constant,)), _SELECT)  # type: ignore[arg-type]
+    query = CompiledQuery(plan, ConstantRow((STRING,), (constant,)), _SELECT)  # type: ignore[arg-type]
     constants = canonical_constants(query.row)
     return query, Destination("d_" + "0" * 24, "s_1", plan.group_id, "s00", constants, mode, 0)
 

@@ -10,6 +10,7 @@ from grouping.compiler.compiler import STAGES, compile_select, stage_texts
 from grouping.compiler.explain import explain, explain_stages
 from grouping.functions.functions import FUNCTIONS, result_type
 from grouping.model.errors import InputError
+from grouping.model.sql_type import INT
 from tests.cases import Case, load, refusal
 from tests.quotes import QUOTES, catalog
 
@@ -122,7 +123,7 @@ def test_explain_stages_shows_every_stage() -> None:
 
 def test_every_function_has_a_result_type() -> None:
     """Whatever its arguments, a function's result has a type."""
-    assert all(result_type(name, ["INT"] * len(function.params)) for name, function in FUNCTIONS.items())
+    assert all(result_type(name, [INT] * len(function.params)) for name, function in FUNCTIONS.items())
 
 
 def test_functions_of_texts_may_be_nested_where_texts_stay_short() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from grouping.functions.functions import FUNCTIONS, result_type
 from grouping.functions.text_size import TextSizes, constant_size
 from grouping.model.expression import Call, Column, Expression, Value
+from grouping.model.sql_type import STRING
 from spark_jobs.match.residual import evaluate_expression
 from tests.unit.matching.matching import Events
 
@@ -110,7 +111,7 @@ def test_no_text_is_longer_than_reckoned(expression: Expression, text: str) -> N
 _OF_TEXTS = [
     name
     for name, function in FUNCTIONS.items()
-    if {*function.params} & {"STRING", "COMMON"} and result_type(name, ["STRING"] * 3) == "STRING"
+    if {*function.params} & {"STRING", "COMMON"} and result_type(name, [STRING] * 3) == STRING
 ]
 
 

@@ -49,7 +49,7 @@ def test_ids_and_stored_forms_stay(recorded: dict[str, str]) -> None:
 def test_what_is_stored_is_read(recorded: dict[str, str]) -> None:
     """What the version of the record stored is read as what a query compiles to today."""
     query = compile_select(recorded["query"], Catalog([_STREAM]))
-    block = Block(recorded["group"], query.row.types, recorded["select"], "shared")
+    block = Block(recorded["group"], query.row.type_texts, recorded["select"], "shared")
     segment = Segment.of([], [Entry(block, recorded["destination"], query.row, 1, 2)])
     old = base64.b64decode(recorded["segment"])
 

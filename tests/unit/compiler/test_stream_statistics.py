@@ -13,6 +13,7 @@ from grouping.compiler.access_path import choose_index
 from grouping.compiler.stream_statistics import ColumnSample, GroupLoad, PartitionStatistics, StreamStatistics, rounded
 from grouping.model.expression import Call, Column, Expression
 from grouping.model.group import ConstantRow
+from grouping.model.sql_type import BIGINT, DOUBLE, STRING, UNKNOWN
 from tests.unit.matching.matching import compare
 
 
@@ -57,14 +58,14 @@ HALVES = {
 def test_a_comparison_matches_as_often_as_in_the_sample(conjunct: Expression, constant: object, part: float) -> None:
     """The part of events that meet a comparison with a constant is that of the sampled events."""
     known = StreamStatistics([partition(HALVES)])
-    found = known.matches((conjunct,), ConstantRow(("?",), (constant,)))  # type: ignore[arg-type]
+    found = known.matches((conjunct,), ConstantRow((UNKNOWN,), (constant,)))  # type: ignore[arg-type]
     assert part == pytest.approx(found, abs=0.011)
 
 
 def test_conjuncts_multiply_and_branches_add() -> None:
     """AND multiplies, OR adds; what samples do not tell is guessed at a tenth, and nothing alone is not guessed."""
     known = StreamStatistics([partition(HALVES)])
-    row = ConstantRow(("STRING", "BIGINT"), ("A", 50))
+    row = ConstantRow((STRING, BIGINT), ("A", 50))
     equal, below = compare("s", "=", "STRING", 0), compare("n", "<", "INT", 1)
     like = Call("like", (Column("s", "STRING"), Column("s", "STRING")), "BOOLEAN")
     assert 0.125 == known.matches((equal, below), row)
@@ -80,17 +81,17 @@ def test_partitions_are_merged_and_old_ones_left_out() -> None:
     low, high = {"n": [0] * 100}, {"n": [9] * 300}
     both = StreamStatistics([partition(low, 0, g_1=load), partition(high, 1000, g_1=load)])
     below = (compare("n", "<", "INT", 0),)
-    assert 0.25 == both.matches(below, ConstantRow(("BIGINT",), (5,)))
+    assert 0.25 == both.matches(below, ConstantRow((BIGINT,), (5,)))
     merged = both.group("g_1")
     assert merged is not None and (10, 200.0) == (merged.rows, merged.events)
     assert (5.0, 0.5) == (merged.per_event(merged.candidates), merged.per_event(merged.matches))
     later = StreamStatistics([partition(low, 0, g_1=load), partition(high, 100_000)])
-    assert 0.0 == later.matches(below, ConstantRow(("BIGINT",), (5,))) and later.group("g_1") is None
+    assert 0.0 == later.matches(below, ConstantRow((BIGINT,), (5,))) and later.group("g_1") is None
 
 
 def test_few_events_tell_nothing() -> None:
     """From a handful of events nothing is concluded, and nothing without any."""
-    row, equal = ConstantRow(("BIGINT",), (1,)), (compare("n", "=", "INT", 0),)
+    row, equal = ConstantRow((BIGINT,), (1,)), (compare("n", "=", "INT", 0),)
     assert StreamStatistics([partition({"n": [1] * 99})]).matches(equal, row) is None
     assert StreamStatistics().matches(equal, row) is None
 
@@ -101,7 +102,7 @@ def test_expectations_add_up_to_the_matches_of_a_group() -> None:
     known = StreamStatistics([partition({"n": [random.gauss(50, 10) for _ in range(1000)]})])
     bounds = [(low := random.random() * 100, low + random.random()) for _ in range(2000)]
     plan = (compare("n", ">=", "DOUBLE", 0), compare("n", "<=", "DOUBLE", 1))
-    expected = sum(known.matches(plan, ConstantRow(("DOUBLE", "DOUBLE"), bound)) or 0.0 for bound in bounds)
+    expected = sum(known.matches(plan, ConstantRow((DOUBLE, DOUBLE), bound)) or 0.0 for bound in bounds)
     events = [random.gauss(50, 10) for _ in range(1000)]
     met = sum(low <= event <= high for low, high in bounds for event in events) / len(events)
     assert expected == pytest.approx(met, rel=0.1)

@@ -20,6 +20,7 @@ from grouping.model.errors import InputError
 from grouping.model.expression import Column
 from grouping.model.group import SelectItem, SelectList
 from grouping.model.query import CreateCq, DigestClause
+from grouping.model.sql_type import INT, UNKNOWN
 from grouping.statements.command import parse
 
 
@@ -62,7 +63,7 @@ def test_latest_keeps_the_last_row_by_record_time() -> None:
         Row(1, 0, 50, b'{"k":"a","n":2}'),
         Row(1, 1, 10, b'{"k":null,"n":3}'),
     ]
-    kept = shown(DigestClause("latest", ("k",)), "", Rows(rows))
+    kept = shown(DigestClause("latest", ("k",)), UNKNOWN, Rows(rows))
     assert [json.loads(row.body)["n"] for row in kept] == [2, 3]
 
 
@@ -89,15 +90,15 @@ def test_few_rows_in_memory_show_the_same(values: list[tuple[int, int, int | Non
     top = [*known, *sorted((row for row in made if value_of(row) is None), key=rank)][:most]
     for in_memory in (600, 1 << 20):
         rows = Rows(made, in_memory=in_memory)
-        assert list(shown(DigestClause("top", ("v",), most), "INT", rows, in_memory=in_memory)) == top
-        kept = list(shown(DigestClause("latest", ("v",)), "", rows, in_memory=in_memory))
+        assert list(shown(DigestClause("top", ("v",), most), INT, rows, in_memory=in_memory)) == top
+        kept = list(shown(DigestClause("latest", ("v",)), UNKNOWN, rows, in_memory=in_memory))
         assert kept == sorted(latest.values(), key=lambda row: (row.partition, row.offset))
 
 
 def test_top_of_a_billion_takes_no_more_than_there_is() -> None:
     """However many rows TOP asks for, a few are in memory."""
     made = Rows(_rows(*range(2000)), in_memory=4000)
-    kept = shown(DigestClause("top", ("v",), 1_000_000_000), "INT", made, in_memory=4000)
+    kept = shown(DigestClause("top", ("v",), 1_000_000_000), INT, made, in_memory=4000)
     assert [row.offset for row in kept] == list(range(1999, -1, -1))
 
 
@@ -106,7 +107,7 @@ def test_a_key_of_any_type_has_a_last_row() -> None:
     rows = [Row(0, number, number, body) for number, body in enumerate([
         b'{"k":[1],"d":0.0}', b'{"k":[2],"d":0.0}', b'{"k":[1],"d":-0.0}'
     ])]  # fmt: skip
-    assert [row.offset for row in shown(DigestClause("latest", ("k", "d")), "", Rows(rows))] == [1, 2]
+    assert [row.offset for row in shown(DigestClause("latest", ("k", "d")), UNKNOWN, Rows(rows))] == [1, 2]
 
 
 def test_no_folder_for_rows_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:

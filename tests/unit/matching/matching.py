@@ -14,6 +14,7 @@ import pyarrow as pa
 from grouping.compiler.access_path import AccessPath
 from grouping.model.expression import Call, Column, Expression, Slot
 from grouping.model.group import ConstantRow, GroupPlan, SelectItem, SelectList
+from grouping.model.sql_type import SqlType
 from grouping.store.constant_table import Block, Entry, Segment, cut, net
 from grouping.store.segment_log import PIECE_BYTES
 from spark_jobs.batch.events import arrow_type
@@ -37,7 +38,9 @@ class Events:
     """A batch of events as columns, of partition 0 and from offset 0 on."""
 
     def __init__(self, columns: dict[str, tuple[str, list[object]]], times: Sequence[int] | None = None) -> None:
-        self._columns = {name: pa.array(values, arrow_type(kind)) for name, (kind, values) in columns.items()}
+        self._columns = {
+            name: pa.array(values, arrow_type(SqlType.of(kind))) for name, (kind, values) in columns.items()
+        }
         self.count = len(next(iter(self._columns.values())))
         self.time_ms = np.array(times if times is not None else [0] * self.count, np.int64)
         self.partitions = np.zeros(self.count, np.int32)
@@ -98,10 +101,10 @@ def entry(
     window: tuple[int | None, int | None] = (None, None),
     until: tuple[int, ...] = (),
 ) -> Entry:
-    """Return an entry whose number is its name."""
+    """Return an entry whose number is its name; its types are texts."""
     block = Block(group, types, select, mode, until)
     number = name if isinstance(name, int) else 0
-    return Entry(block, destination(name), ConstantRow(types, values), number, 3, *window)  # type: ignore[arg-type]
+    return Entry(block, destination(name), ConstantRow(block.types, values), number, 3, *window)  # type: ignore[arg-type]
 
 
 def snapshot(conjuncts: Sequence[Expression], entries: Sequence[Entry]) -> Snapshot:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from grouping.model.sql_type import STRING
 from spark_jobs.expressions.text_search import like
 from spark_jobs.expressions.types import Operand
 
@@ -39,7 +40,7 @@ def _refused(pattern: str) -> bool:
 def test_like_is_what_trying_every_way_finds(rows: list[tuple[str | None, str | None]]) -> None:
     """Whatever kind of search a pattern becomes, each row has its own answer, NULL where text or pattern is."""
     frame = pl.DataFrame(rows, {"text": pl.String, "pattern": pl.String}, orient="row")
-    args = [Operand(pl.col("text"), "STRING"), Operand(pl.col("pattern"), "STRING"), Operand(pl.lit("!"), "STRING")]
+    args = [Operand(pl.col("text"), STRING), Operand(pl.col("pattern"), STRING), Operand(pl.lit("!"), STRING)]
     expected = [
         None if text is None or pattern is None or _refused(pattern) else _matches(text, pattern)
         for text, pattern in rows
@@ -60,5 +61,5 @@ def test_like_is_what_trying_every_way_finds(rows: list[tuple[str | None, str | 
 def test_patterns_are_as_large_as_the_engine_takes(pattern: str, found: bool | None) -> None:
     """A pattern from a column that no regular expression can be is NULL, as what fails on a row is."""
     frame = pl.DataFrame({"text": ["ab"], "pattern": [pattern]})
-    args = [Operand(pl.col(name), "STRING") for name in ("text", "pattern")]
+    args = [Operand(pl.col(name), STRING) for name in ("text", "pattern")]
     assert [found] == frame.select(like(args, "BOOLEAN").expr).to_series().to_list()

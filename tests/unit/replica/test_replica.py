@@ -62,7 +62,7 @@ def _rows_at(of: Table, log: MemoryLog, pin: dict[int, int]) -> list[Row]:
 
 
 def _pairs_found(view: TableView, columns: tuple[str, ...], probes: list[tuple[Any, ...]]) -> list[tuple[int, Row]]:
-    types = {column.name: pa.array([], _arrow_type(column.type)).type for column in view.table.columns}
+    types = {column.name: pa.array([], _arrow_type(column.type_text)).type for column in view.table.columns}
     keys = [pa.array([probe[place] for probe in probes], types[name]) for place, name in enumerate(columns)]
     probe, row = view.find(columns, keys)
     taken = {column.name: view.take(column.name, row).to_pylist() for column in view.table.columns}

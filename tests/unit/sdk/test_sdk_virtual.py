@@ -29,6 +29,7 @@ from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.errors import InputError
 from grouping.model.expression import Column
 from grouping.model.group import CompiledQuery, ConstantRow, GroupPlan, SelectItem, SelectList
+from grouping.model.sql_type import DOUBLE, SqlType
 from grouping.store.constant_table import MODES
 from spark_jobs.match.evaluate import match
 from spark_jobs.tables.constant_cache import ConstantTable, Snapshot
@@ -96,7 +97,7 @@ def test_filters_equal_what_the_evaluator_finds(kind: tuple[str, str], op: str, 
         of_rows = of_rows.filter(lambda value: value == value)  # noqa: PLR0124  a literal is never NaN
     events = data.draw(st.lists(st.one_of(of_events, st.none()), min_size=1, max_size=6))
     constant = data.draw(st.lists(of_rows, min_size=2, max_size=4).map(tuple) if op == "in" else of_rows)
-    row = ConstantRow((f"SET<{kind[1]}>" if op == "in" else kind[1],), (constant,))
+    row = ConstantRow((SqlType.of(f"SET<{kind[1]}>" if op == "in" else kind[1]),), (constant,))
     where = filter_sql(GroupPlan("g_1", "s", "", (compare("a", op, kind[0], 0),)), row)
     found = apply(place(where, "a", {"a": kind[0]}), [{"a": _json(value)} for value in events])
     assert [holds(op, value, constant) for value in events] == [row is not None for row in found]
@@ -143,7 +144,7 @@ def test_a_choice_and_equality_with_null_are_those_of_the_evaluator(where: str, 
     check_virtual(query)
     found = [row is not None for row in apply(place(filter_sql(query.plan, query.row)), events)]
     batch = Events({name: (kind, [event[name] for event in events]) for name, kind in COLUMNS.items()})
-    tables = snapshot(query.plan.conjuncts, [entry(0, query.row.types, query.row.values)])
+    tables = snapshot(query.plan.conjuncts, [entry(0, query.row.type_texts, query.row.values)])
     met = set(match(tables, batch).event.tolist())
     assert found == [number in met for number in range(len(events))]
 
@@ -189,7 +190,7 @@ def test_each_of_a_thousand_readers_gets_exactly_its_own() -> None:
     filters = VirtualFilters()
     readers = []
     for number in chosen:
-        where = filter_sql(plan, ConstantRow(("DOUBLE",), (float(thresholds[number]),)))
+        where = filter_sql(plan, ConstantRow((DOUBLE,), (float(thresholds[number]),)))
         destination = place(where, "price", {"price": "DOUBLE"})
         query = ContinuousQuery(cq=str(number), group="g_1", signature="", destination=destination)
         readers.append(Reader(place_of(query), apply=filters.of(destination)))
@@ -208,7 +209,7 @@ def test_each_of_a_thousand_readers_gets_exactly_its_own() -> None:
 def _virtual_table(thresholds: np.ndarray) -> Snapshot:
     """The table of `price > :c0` as a worker holds it, made without a million entries in between."""
     plan = GroupPlan("g_1", "s", "", (compare("price", ">", "DOUBLE", 0),))
-    shape = TableShape.of(plan, ("DOUBLE",), virtual=True)
+    shape = TableShape.of(plan, (DOUBLE,), virtual=True)
     zeros = np.zeros(thresholds.size, np.int32)
     ids = np.arange(thresholds.size, dtype=np.uint64)
     rows = ConstantRows(ids, zeros.view(np.uint32), zeros, zeros, zeros, None, None, (pa.array(thresholds),))

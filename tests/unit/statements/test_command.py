@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grouping.model.errors import InputError
-from grouping.model.query import CreateCq, DropCq, Show, Statement
+from grouping.model.query import CreateCq, CreateStream, DropCq, Show, Statement
 from grouping.statements.command import parse
 from tests.cases import Case, load, refusal
 
@@ -22,6 +22,8 @@ WORDS = (
 def render(statement: Statement) -> str:
     """Return a statement with one line for each field that is not None."""
     values = {name: getattr(statement, name) for name in type(statement).__match_args__}
+    if isinstance(statement, CreateStream):
+        values["columns"] = tuple((name, str(kind)) for name, kind in statement.columns)
     lines = [f"{name}: {value!r}" for name, value in values.items() if value is not None]
     return "\n".join([type(statement).__name__, *lines])
 

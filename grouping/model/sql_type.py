@@ -1,0 +1,287 @@
+"""SQL types as values: one reader of their texts, one writer.
+
+Plans, streams, constant tables and catalog records store the text, so that what is stored is JSON that people can read
+and that no version of this class changes; a struct that is stored has a ``type_text``, and its ``type`` is read from
+that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+import msgspec
+
+__all__ = [
+    "BIGINT",
+    "BINARY",
+    "BOOLEAN",
+    "DATE",
+    "DOUBLE",
+    "FLOAT",
+    "INT",
+    "NUMERIC",
+    "SMALLINT",
+    "STRING",
+    "TIMESTAMP",
+    "TINYINT",
+    "UNKNOWN",
+    "VARIANT",
+    "SqlType",
+    "array_of",
+    "decimal",
+    "map_of",
+    "set_of",
+    "struct_of",
+]
+
+
+class SqlType(msgspec.Struct, frozen=True, cache_hash=True):
+    """A type of columns, constants or results; equal types are equal values, whichever way they were made.
+
+    Example:
+        >>> str(SqlType("DECIMAL", 10, 2)), SqlType.of("SET<BIGINT>").element == BIGINT
+        ('DECIMAL(10,2)', True)
+    """
+
+    name: str
+    """The word before any parameters, such as ``DECIMAL``."""
+    precision: int = 0
+    """Of a DECIMAL: its digits."""
+    scale: int = 0
+    """Of a DECIMAL: the digits of these that stand after the point."""
+    element: SqlType | None = None
+    """Of a SET or an ARRAY its members, of a MAP its values."""
+    key: SqlType | None = None
+    """Of a MAP."""
+    fields: tuple[tuple[str, SqlType], ...] = ()
+    """Of a STRUCT: names and types, in order."""
+
+    @staticmethod
+    @lru_cache(maxsize=4096)
+    def of(text: str) -> SqlType:
+        """Return the type that a text writes; names of types in any case.
+
+        Raises:
+            ValueError: It writes none.
+
+        Example:
+            >>> str(SqlType.of("struct<id: int, tags: array<string>>"))
+            'STRUCT<id: INT, tags: ARRAY<STRING>>'
+        """
+        return _Reader(text).read() if text else UNKNOWN
+
+    def __str__(self) -> str:
+        return _written(self)
+
+    def __repr__(self) -> str:
+        return f"SqlType.of({str(self)!r})"
+
+    @property
+    def is_decimal(self) -> bool:
+        """Whether it is a DECIMAL of any size."""
+        return self.name == "DECIMAL"
+
+    @property
+    def is_set(self) -> bool:
+        """Whether it is that of the values after IN."""
+        return self.name == "SET"
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is a number's."""
+        return self.name in _NUMBERS
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether its values have an order, so that DIGEST TOP can choose by them."""
+        return self.name not in _UNORDERED
+
+    @property
+    def member(self) -> SqlType:
+        """The type of one value: of a SET's members, else the type itself."""
+        return self.element if self.element is not None and self.is_set else self
+
+    def is_like(self, other: SqlType) -> bool:
+        """Tell whether values of both compare: all numbers do, other types only with themselves.
+
+        Example:
+            >>> decimal(10, 2).is_like(DOUBLE), DATE.is_like(TIMESTAMP)
+            (True, False)
+        """
+        return self == other or (self.is_number and other.is_number)
+
+
+_NUMBERS = frozenset(("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "NUMERIC"))
+_UNORDERED = frozenset(("ARRAY", "MAP", "STRUCT", "VARIANT"))
+
+STRING = SqlType("STRING")
+BOOLEAN = SqlType("BOOLEAN")
+TINYINT = SqlType("TINYINT")
+SMALLINT = SqlType("SMALLINT")
+INT = SqlType("INT")
+BIGINT = SqlType("BIGINT")
+FLOAT = SqlType("FLOAT")
+DOUBLE = SqlType("DOUBLE")
+DATE = SqlType("DATE")
+TIMESTAMP = SqlType("TIMESTAMP")
+BINARY = SqlType("BINARY")
+VARIANT = SqlType("VARIANT")
+NUMERIC = SqlType("NUMERIC")
+"""Of a constant beside an exact column: an exact number that no BIGINT holds. No column has it."""
+UNKNOWN = SqlType("")
+"""Of a result in a plan, where the types of the row's constants decide it."""
+
+_PLAIN = {
+    plain.name: plain
+    for plain in (
+        STRING,
+        BOOLEAN,
+        TINYINT,
+        SMALLINT,
+        INT,
+        BIGINT,
+        FLOAT,
+        DOUBLE,
+        DATE,
+        TIMESTAMP,
+        BINARY,
+        VARIANT,
+        NUMERIC,
+    )
+}
+_DEFAULT_SIZE = (10, 0)
+"""Of a DECIMAL that is written without, in Spark too."""
+
+
+def decimal(precision: int, scale: int) -> SqlType:
+    """Return DECIMAL(precision,scale)."""
+    return SqlType("DECIMAL", precision, scale)
+
+
+@lru_cache(maxsize=4096)
+def set_of(element: SqlType) -> SqlType:
+    """Return the type of the values after IN."""
+    return SqlType("SET", element=element)
+
+
+def array_of(element: SqlType) -> SqlType:
+    """Return ARRAY<element>."""
+    return SqlType("ARRAY", element=element)
+
+
+def map_of(key: SqlType, value: SqlType) -> SqlType:
+    """Return MAP<key, value>."""
+    return SqlType("MAP", element=value, key=key)
+
+
+def struct_of(fields: Sequence[tuple[str, SqlType]]) -> SqlType:
+    """Return STRUCT<name: type, …>."""
+    return SqlType("STRUCT", fields=tuple(fields))
+
+
+_PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+@lru_cache(maxsize=4096)
+def _written(kind: SqlType) -> str:
+    if kind.is_decimal:
+        return f"DECIMAL({kind.precision},{kind.scale})"
+    if kind.key is not None:
+        return f"MAP<{kind.key}, {kind.element}>"
+    if kind.element is not None:
+        return f"{kind.name}<{kind.element}>"
+    if kind.name == "STRUCT":
+        return f"STRUCT<{', '.join(f'{_written_name(name)}: {field}' for name, field in kind.fields)}>"
+    return kind.name
+
+
+def _written_name(name: str) -> str:
+    return name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+
+
+_TOKEN = re.compile(r"\s*(?:(?P<word>\w+)|`(?P<quoted>(?:[^`]|``)+)`|(?P<mark>[<>(),:]))\s*", re.ASCII)
+
+
+class _Reader:
+    """Reads one text, from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+
+    def read(self) -> SqlType:
+        found = self._type()
+        if self._at < len(self._text):
+            raise self._wrong()
+        return found
+
+    def _type(self) -> SqlType:
+        name = self._take("word").upper()
+        match name:
+            case "DECIMAL":
+                return decimal(*self._sizes())
+            case "SET" | "ARRAY":
+                self._mark("<")
+                element = self._type()
+                self._mark(">")
+                return SqlType(name, element=element)
+            case "MAP":
+                self._mark("<")
+                key = self._type()
+                self._mark(",")
+                value = self._type()
+                self._mark(">")
+                return map_of(key, value)
+            case "STRUCT":
+                return struct_of(self._fields())
+        if name not in _PLAIN:
+            raise self._wrong()
+        return _PLAIN[name]
+
+    def _sizes(self) -> tuple[int, int]:
+        if not self._accept("("):
+            return _DEFAULT_SIZE
+        precision = self._number()
+        scale = self._number() if self._accept(",") else 0
+        self._mark(")")
+        return precision, scale
+
+    def _fields(self) -> list[tuple[str, SqlType]]:
+        self._mark("<")
+        fields: list[tuple[str, SqlType]] = []
+        while not self._accept(">"):
+            if fields:
+                self._mark(",")
+            name = self._take("word", "quoted")
+            self._mark(":")
+            fields.append((name, self._type()))
+        return fields
+
+    def _number(self) -> int:
+        digits = self._take("word")
+        if not digits.isdecimal():
+            raise self._wrong()
+        return int(digits)
+
+    def _mark(self, mark: str) -> None:
+        if not self._accept(mark):
+            raise self._wrong()
+
+    def _accept(self, mark: str) -> bool:
+        found = _TOKEN.match(self._text, self._at)
+        if found is None or found["mark"] != mark:
+            return False
+        self._at = found.end()
+        return True
+
+    def _take(self, *groups: str) -> str:
+        found = _TOKEN.match(self._text, self._at)
+        if found is None or found.lastgroup not in groups:
+            raise self._wrong()
+        self._at = found.end()
+        return found[found.lastgroup].replace("``", "`")
+
+    def _wrong(self) -> ValueError:
+        return ValueError(f'"{self._text}" writes no type, from character {self._at} on')
