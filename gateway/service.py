@@ -29,6 +29,7 @@ from gateway.state.commit import Commits
 from gateway.state.commit_mark import CatalogUnreadable
 from gateway.state.recovery import Recovery
 from gateway.state.table_upkeep import TableUpkeep
+from gateway.state.work import Work
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.timers import Timers
 from gateway.topics.own_topics import ensure_own_topics
@@ -165,7 +166,8 @@ class _Service:
         self._ends = Ends(settings, working, result_topics, self._commits, last_digests)
         shared = partitions[settings.topics.results]
         positions = Positions(settings, self._topics, result_topics, working, shared)
-        self._statements = Statements(settings, working, self._topics, positions, self._upkeep)
+        counts = self._commits.counts
+        self._statements = Statements(settings, working, self._topics, positions, self._upkeep, counts)
         self._commands = Commands(
             settings,
             working,
@@ -231,7 +233,7 @@ class _Service:
         server.shutdown()
         with suppress(OperationalError):
             self._commits.finish()
-            self._statements.counts.save(all_of_it=True)
+            self._commits.counts.save(all_of_it=True)
         self._consumer.close()
 
     def _recover(self, *, rebuild: bool = False) -> None:
@@ -255,24 +257,21 @@ class _Service:
         working = self._working
         if self._store.epoch() != self._epoch:
             raise OperationalError("redis was restarted or wiped")
-        self._statements.counts.step()
+        self._commits.counts.step()
         if now_ms() >= self._refreshed_ms + _REFRESH_MS:
             self._refreshed_ms = now_ms()
             self._commits.refresh(self._refreshed_ms)
         working.begin()
-        shortened = self._timers.shortened()
-        self._statements.registry.shorten(shortened)
-        expired = self._lifetimes.step(now_ms())
-        records, changes = self._ends.step(now_ms(), self._epoch)
-        self._statements.registry.changes += changes
-        changed, letters = self._sources.step(now_ms())
-        records += letters
-        for stream in changed:
-            working.replace_stream(stream)
-            self._statements.registry.note_stream(stream)
-        if expired or shortened or records or changes or changed:
-            self._commands.commit({}, records, {}, now_ms())
-            if changed:
+        work = Work()
+        work.take(self._statements.registry.shorten(self._timers.shortened()))
+        for change in self._lifetimes.step(now_ms()):
+            work.take(change)
+        work.take(self._ends.step(now_ms(), self._epoch))
+        sources = self._sources.step(now_ms())
+        work.take(sources)
+        if work:
+            self._ends.commit(work, now_ms())
+            if sources.catalog:
                 self._statements.reload()
         else:
             self._commits.check()
@@ -282,7 +281,7 @@ class _Service:
 
     def _tell(self) -> None:
         """Say how things are, where the supervisor, Prometheus and the next gateway look."""
-        self._statements.counts.save()
+        self._commits.counts.save()
         quarantines = self._statements.quarantines
         quarantines.look(now_ms())
         streams = list(self._statements.catalog)

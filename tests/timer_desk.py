@@ -9,7 +9,6 @@ import json
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 
-import msgspec
 import numpy as np
 import tenacity
 from confluent_kafka import Message, Producer
@@ -20,11 +19,10 @@ from gateway.ends.ends import Ends
 from gateway.ends.last_digests import LastDigests
 from gateway.ends.lifetimes import Lifetimes
 from gateway.kafka import LARGEST_RECORD, CommandConsumer, Topics
-from gateway.registry.registry import catalog_key
+from gateway.state.catalog_records import cq_record, part_record, stream_record
 from gateway.state.commit import Commits
 from gateway.state.records import (
     PENDING_PARTITIONS,
-    CatalogCq,
     Cq,
     Destination,
     TriggerSpec,
@@ -34,6 +32,7 @@ from gateway.state.records import (
 from gateway.state.recovery import Recovery
 from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.unit import CqKey
+from gateway.state.work import Change, Work
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.pending_index import store_key
 from gateway.timers.timers import Timers
@@ -43,7 +42,7 @@ from grouping.compiler.compiler import compile_select
 from grouping.digests.pending_matches import pack_pending
 from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.errors import OperationalError
-from grouping.model.group import DestinationIds, GroupPlan, SelectList, canonical_constants
+from grouping.model.group import DestinationIds, canonical_constants
 from grouping.model.query import ChangeBased, DigestClause
 from grouping.settings import Settings
 from grouping.statements.cq_text import CqText
@@ -91,7 +90,8 @@ class Desk:
         self._positions = positions = Positions(
             settings, topics, result_topics, self.working, settings.results.partitions
         )
-        self._statements = Statements(settings, self.working, topics, positions, TableUpkeep(settings, self.working))
+        upkeep = TableUpkeep(settings, self.working)
+        self._statements = Statements(settings, self.working, topics, positions, upkeep, commits.counts)
         self._commands = Commands(
             settings, self.working, topics, positions, self._statements, commits, self._ends, lambda: self.now_ms
         )
@@ -107,11 +107,10 @@ class Desk:
         self._stream = Stream("s_bench", "t", columns, self._source, "json", {"0": 0, "1": 0}, "")
         self.working.add_stream(self._stream)
         self._registry = self._statements.registry
-        self._registry.note_stream(self._stream)
         self._query = compile_select("SELECT k FROM t WHERE k = 0", Catalog([self._stream]))
-        for part in (self._query.plan, self._query.select):
-            self._registry.changes.append((f"part/s_bench/{_part_id(part)}".encode(), msgspec.json.encode(part)))
-        self._commit()
+        plan, select = self._query.plan, self._query.select
+        parts = (part_record("s_bench", plan.group_id, plan), part_record("s_bench", select.select_id, select))
+        self._commit(Change(catalog=(stream_record(self._stream), *parts)))
         self._producer = Producer({"bootstrap.servers": settings.kafka.bootstrap, "linger.ms": 20})
         self._offset = 0
         self._further: dict[str, int] = {}
@@ -127,8 +126,11 @@ class Desk:
         self.timers.recover()
         self._ends.reload()
 
-    def _commit(self) -> None:
-        self._commands.commit({}, [], {}, self.now_ms)
+    def _commit(self, *changes: Change) -> None:
+        work = Work()
+        for change in changes:
+            work.take(change)
+        self._ends.commit(work, self.now_ms)
         self.working.begin()
 
     def destination(self, number: int, trigger: TriggerSpec) -> Destination:
@@ -157,11 +159,12 @@ class Desk:
         places = [self.destination(number, trigger) for _, number, trigger in wanted]
         keys = [CqKey("bench", name) for name, _, _ in wanted]
         self.working.load(keys, places)
+        records = []
         for key, place in zip(keys, places, strict=True):
             cq = Cq(key.name, CqText.cut(""), place.destination_id, self.now_ms, 0, None, expire_ms)
             self.working.put(key, cq, place, self._query.plan, self._query.select)
-            self._registry.changes.append((catalog_key(key), msgspec.json.encode(CatalogCq("bench", cq, place))))
-        self._commit()
+            records.append(cq_record(key, cq, place))
+        self._commit(Change(catalog=tuple(records)))
 
     def carry_out(self, messages: Sequence[Message]) -> None:
         """Carry out commands, up to their replies."""
@@ -172,16 +175,14 @@ class Desk:
         """Pause or resume a CQ."""
         key = CqKey("bench", name)
         self.working.load([key])
-        self._registry.pause(key, name, paused, self.now_ms)
-        self._commit()
+        self._commit(self._registry.pause(key, name, paused, self.now_ms))
 
     def drop(self, name: str) -> None:
         """Drop a CQ."""
         self._positions.begin()
         key = CqKey("bench", name)
         self.working.load([key])
-        self._registry.drop(key, name, self.now_ms)
-        self._commit()
+        self._commit(self._registry.drop(key, name, self.now_ms))
 
     def publish(self, partition: int = 0) -> None:
         """Have an event on the topic that is not evaluated until `evaluate` says so, or a match follows."""
@@ -243,17 +244,14 @@ class Desk:
     def look_after(self) -> bool:
         """Do what the gateway does a few times a second, and return whether a CQ or a destination went."""
         self.working.begin()
-        shortened = self.timers.shortened()
-        self._registry.shorten(shortened)
+        shortened = self._registry.shorten(self.timers.shortened())
         gone = self._lifetimes.step(self.now_ms)
-        records, changes = self._ends.step(self.now_ms, self.epoch)
-        self._registry.changes += changes
-        if gone or shortened or records or changes:
-            self._commands.commit({}, records, {}, self.now_ms)
+        ended = self._ends.step(self.now_ms, self.epoch)
+        work = Work()
+        for change in (shortened, *gone, ended):
+            work.take(change)
+        if work:
+            self._ends.commit(work, self.now_ms)
         else:
             self.commits.finish()
-        return gone or bool(records or changes)
-
-
-def _part_id(part: GroupPlan | SelectList) -> str:
-    return part.group_id if isinstance(part, GroupPlan) else part.select_id
+        return bool(gone or ended.records or ended.catalog)

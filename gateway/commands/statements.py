@@ -18,10 +18,12 @@ from gateway.registry.grid import next_tick
 from gateway.registry.placement import DestinationRequest
 from gateway.registry.registry import Registry
 from gateway.registry.streams import create_stream, describe_stream, drop_stream
+from gateway.state.catalog_records import stream_record
 from gateway.state.match_counts import MatchCounts
 from gateway.state.records import Cq, Destination, TriggerSpec, instant
 from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.unit import CqKey
+from gateway.state.work import Change
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.positions import Positions
 from grouping.compiler.compiler import compile_select
@@ -91,25 +93,36 @@ class Create(msgspec.Struct, frozen=True):
     asked: DestinationRequest
 
 
+_NONE = Change()
+
+
 class Answer(NamedTuple):
     """What came of a statement."""
 
     result: Result | CqResult
     at_ms: int
     """When it was carried out, epoch milliseconds: later than the present where it had to follow something."""
+    change: Change = _NONE
+    """What it brings, to be written with its unit of work."""
 
 
 class Statements:
     """Carries out statements within the working copy's unit."""
 
     def __init__(
-        self, settings: Settings, working: WorkingCopy, topics: Topics, positions: Positions, upkeep: TableUpkeep
+        self,
+        settings: Settings,
+        working: WorkingCopy,
+        topics: Topics,
+        positions: Positions,
+        upkeep: TableUpkeep,
+        counts: MatchCounts,
     ) -> None:
         self._settings = settings
         self._working = working
         self._topics = topics
         self._upkeep = upkeep
-        self.counts = MatchCounts(working)
+        self.counts = counts
         self.registry = Registry(settings, working, positions)
         self.quarantines = Quarantines(settings, working)
         self.reload()
@@ -117,7 +130,6 @@ class Statements:
     def reload(self) -> None:
         """Take the streams from the working copy anew."""
         self.counts.open()
-        self.registry.finish(0)
         self._known_parts: dict[tuple[str, str], Parts] = {}
         self.catalog = Catalog(self._working.streams.values())
         self._preparer = Preparer(self.catalog)
@@ -159,7 +171,7 @@ class Statements:
         self.registry.load(keys, asked)
 
     def carry_out(self, prepared: PreparedCommand, position: str, now_ms: int) -> Answer:
-        """Carry out a statement and return its result, and when it was carried out.
+        """Carry out a statement, and return what came of it.
 
         Args:
             prepared: What; loaded.
@@ -174,43 +186,43 @@ class Statements:
             case CreateCq():
                 create = prepared.create
                 assert create is not None, "a CREATE was compiled"
-                cq = registry.create(key, create.text, statement, create.query, create.asked.destination_id, now_ms)
+                change = registry.create(key, create.text, statement, create.query, create.asked.destination_id, now_ms)
             case DropCq(name):
-                cq = registry.drop(key, name, now_ms)
-                return Answer({"cq": cq.name}, max(now_ms, cq.latest_ms))
+                change = registry.drop(key, name, now_ms)
             case PauseCq(name):
-                cq = registry.pause(key, name, True, now_ms)
+                change = registry.pause(key, name, True, now_ms)
             case ResumeCq(name):
-                cq = registry.pause(key, name, False, now_ms)
+                change = registry.pause(key, name, False, now_ms)
             case AlterCq():
-                cq = registry.alter(key, statement, now_ms)
+                change = registry.alter(key, statement, now_ms)
+            case CreateStream():
+                return self._create_stream(statement, key.subscriber, position, now_ms)
+            case DropStream():
+                return self._drop_stream(statement, now_ms)
             case _:
-                return Answer(self._other(prepared, position, now_ms), now_ms)
-        return Answer(self._cq(key, cq, now_ms), max(now_ms, cq.latest_ms))
+                return Answer(self._shown(prepared, now_ms), now_ms)
+        cq = change.cq
+        assert cq is not None, "the change is a CQ's"
+        result: Result | CqResult = {"cq": cq.name}
+        if not isinstance(statement, DropCq):
+            result = self._cq(key, cq, now_ms)
+        return Answer(result, max(now_ms, cq.latest_ms), change)
 
-    def _other(self, prepared: PreparedCommand, position: str, now_ms: int) -> Result:
-        """Carry out a statement that changes no CQ and return its result."""
+    def _create_stream(self, statement: CreateStream, owner: str, position: str, now_ms: int) -> Answer:
+        settings, working, topics = self._settings, self._working, self._topics
+        stream = create_stream(settings, working, self.catalog, topics, statement, owner, position, now_ms)
+        self._preparer = Preparer(self.catalog)
+        return Answer(describe_stream(stream), now_ms, Change(catalog=(stream_record(stream),)))
+
+    def _drop_stream(self, statement: DropStream, now_ms: int) -> Answer:
+        stream = drop_stream(self._working, self.catalog, statement)
+        self._preparer = Preparer(self.catalog)
+        return Answer({"stream": stream.name}, now_ms, Change(catalog=(stream_record(stream, gone=True),)))
+
+    def _shown(self, prepared: PreparedCommand, now_ms: int) -> Result:
+        """Return the result of a statement that changes nothing."""
         statement, key, registry = prepared.statement, prepared.key, self.registry
         match statement:
-            case CreateStream():
-                stream = create_stream(
-                    self._settings,
-                    self._working,
-                    self.catalog,
-                    self._topics,
-                    statement,
-                    key.subscriber,
-                    position,
-                    now_ms,
-                )
-                registry.note_stream(stream)
-                self._preparer = Preparer(self.catalog)
-                return describe_stream(stream)
-            case DropStream():
-                stream = drop_stream(self._working, self.catalog, statement)
-                registry.note_stream(stream, gone=True)
-                self._preparer = Preparer(self.catalog)
-                return {"stream": stream.name}
             case DescribeStream(name):
                 return describe_stream(self.catalog.stream(name))
             case DescribeCq(name):
@@ -228,7 +240,7 @@ class Statements:
             case ExplainCq(name):
                 return self._explain(registry.find(key, name), now_ms)
             case _:
-                raise AssertionError("the caller has carried out what changes CQs")
+                raise AssertionError("the caller has carried out what changes anything")
 
     @staticmethod
     def _next_tick(now_ms: int) -> NextTick:

@@ -17,10 +17,9 @@ import msgspec
 from gateway.ends.last_digests import LastDigests
 from gateway.kafka import Outgoing
 from gateway.state.commit import Commits
-from gateway.state.end_notices import EndNotices
 from gateway.state.records import Destination, EndNotice, instant
 from gateway.state.unit import virtual_groups, virtual_part
-from gateway.state.work import CatalogChange
+from gateway.state.work import Change, Work
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.watermark import covers
 from gateway.topics.positions import dedicated_topic, topic_of
@@ -51,7 +50,7 @@ class Ends:
         self._topics = topics
         self._commits = commits
         self._last_digests = last_digests
-        self._notices = EndNotices(working)
+        self._notices = commits.notices
         self.busy = False
         """Whether there were more ends than one step looks at; a few more can wait, for each commit has its costs."""
 
@@ -71,12 +70,12 @@ class Ends:
         for parts in self._working.parts.values():
             yield from (settings.topics.own_results(group_id) for group_id in virtual_groups(parts))
 
-    def note(self, notices: list[EndNotice]) -> list[CatalogChange]:
-        """Take up ends that the unit of work brings, and return what the catalog is told."""
-        self._last_digests.hold(notices)
-        return self._notices.add(notices)
+    def commit(self, work: Work, now_ms: int) -> None:
+        """Write a unit of work, and hold what the destinations are owed that it ends."""
+        self._commits.begin(work, now_ms)
+        self._last_digests.hold(work.notices)
 
-    def step(self, now_ms: int, epoch: int) -> tuple[list[Outgoing], list[CatalogChange]]:
+    def step(self, now_ms: int, epoch: int) -> Change:
         """Return what is to be written now, as part of the unit of work: last digests, ends, and changed notices."""
         waiting = len(self._notices.open)
         some = list(self._notices.next(_AT_ONCE))
@@ -100,7 +99,7 @@ class Ends:
                 self._notices.replace(msgspec.structs.replace(notice, written=True, written_ms=now_ms))
         changes = self._notices.changes()
         self.busy = bool(changes) and (waiting > _AT_ONCE or size > _UNIT_BYTES)
-        return records, changes
+        return Change(catalog=tuple(changes), records=tuple(records))
 
     def _load(self, notices: Iterable[EndNotice]) -> None:
         self._working.load_memberships(notice.destination.destination_id for notice in notices)

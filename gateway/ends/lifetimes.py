@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gateway.kafka import Topics
 from gateway.registry.registry import Registry
+from gateway.state.work import Change
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.timers import Timers
 
@@ -22,26 +23,26 @@ class Lifetimes:
         self._timers = timers
         self._skip = 0
         self.busy = False
-        """Whether there are more than one step looks at."""
+        """Whether more CQs are due than one step removes."""
 
-    def step(self, now_ms: int) -> bool:
-        """Remove CQs within the unit of work, and return whether there were any."""
+    def step(self, now_ms: int) -> list[Change]:
+        """Remove CQs within the unit of work, and return what each removal brings."""
         due = self._working.expiring(now_ms, self._skip, _CHUNK)
         if not due:
             self._skip, self.busy = 0, False
-            return False
+            return []
         self._working.load(due)
         evaluated = self._evaluated()
-        removed = self._registry.expire(due, evaluated)
-        # Those of a stream that lags stay in front: the next look goes past them.
-        self._skip = self._skip + len(due) - removed if len(due) == _CHUNK else 0
-        self.busy = removed > 0 and len(due) == _CHUNK
-        return removed > 0
+        changes = self._registry.expire(due, evaluated)
+        # The CQs of a stream that lags stay first in Redis: the next step passes over them.
+        self._skip = self._skip + len(due) - len(changes) if len(due) == _CHUNK else 0
+        self.busy = bool(changes) and len(due) == _CHUNK
+        return changes
 
     def _evaluated(self) -> dict[str, int]:
-        """Return by stream up to when everything published is evaluated.
+        """Return by stream the time up to which the evaluator has evaluated everything that was published.
 
-        Of one whose topic has got partitions nothing is certain, until these are known and probed too.
+        A stream whose topic has got partitions counts as not evaluated at all until the probes know these too.
         """
         streams = self._working.streams
         forms = self._topics.forms(stream.topic for stream in streams.values())

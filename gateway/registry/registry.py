@@ -1,7 +1,8 @@
 """The life of a CQ: created, replaced, altered, paused, dropped.
 
-Every change is checked first and carried out in the working copy afterwards, so that a refused command leaves nothing
-behind. What changed is also noted for `cq.catalog`, from which a lost Redis is filled anew.
+Every change is checked first and carried out in the working copy's unit afterwards, so that a refused command leaves
+nothing behind. Each method returns what it brings beside that as a `Change`: the records for `cq.catalog`, and notices
+of destinations that end.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from gateway.registry.admission import Admission
 from gateway.registry.placement import DestinationRequest, Placement
 from gateway.registry.start_expire import check_ticks, check_window, expiry
 from gateway.registry.stays import Stays
-from gateway.state.records import CatalogCq, Cq, Destination, EndNotice, TriggerSpec, instant, millis
+from gateway.state.catalog_records import cq_gone, cq_record, part_record, timed_record
+from gateway.state.records import Cq, Destination, EndNotice, TriggerSpec, instant, millis
 from gateway.state.unit import CqKey
-from gateway.state.work import CatalogChange
+from gateway.state.work import CatalogChange, Change
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.positions import Positions
 from grouping.digests.cursor import visibility_since
-from grouping.model.catalog import Stream
 from grouping.model.errors import InputError, near_name
 from grouping.model.group import CompiledQuery, GroupPlan, SelectList
 from grouping.model.query import AlterCq, CreateCq
@@ -28,20 +29,14 @@ from grouping.model.wording import are, counted
 from grouping.settings import Settings
 from grouping.statements.cq_text import CqText
 
-__all__ = ["Registry", "catalog_key"]
+__all__ = ["Registry"]
 
 _PAUSES = 99
 """So many earlier pauses of a virtual CQ are remembered: readers that lag further behind see what they hid."""
 
 
-_encode = msgspec.json.Encoder().encode
 _NEAR = 1_000
 """So many names before and behind a misspelt one are compared with it."""
-
-
-def catalog_key(key: CqKey) -> bytes:
-    """Return the key of a CQ's record on `cq.catalog`; JSON, since both names may hold any character."""
-    return b"cq/" + _encode(key)
 
 
 class Registry:
@@ -54,25 +49,19 @@ class Registry:
         self.admission = Admission(settings, working)
         """What the streams' statistics say; refuses what would cost too much."""
         self.placing = Placement(settings, working, positions)
-        self._wanted: dict[str, Destination] = {}
-        """What this unit's commands ask for, by id."""
-        self.changes: list[CatalogChange] = []
-        """What is to be written to the catalog with this unit."""
         self.stays = Stays(working)
-        """Where CQs came and went in this unit."""
 
     def load(self, keys: Iterable[CqKey], asked: Iterable[DestinationRequest]) -> None:
         """Look up CQs, the destinations that are asked for, and where readers of these will begin."""
         wanted, working = self.placing.place(asked), self._working
-        self._wanted |= wanted
         working.load(keys, wanted.values())
         names = [name for name, each in wanted.items() if each.mode == "dedicated" and working.membership(name) is None]
         self._positions.prepare(names[: self.placing.room()], wanted.keys() & working.dedicated)
 
     def create(
         self, key: CqKey, text: CqText, statement: CreateCq, query: CompiledQuery, destination_id: str, now_ms: int
-    ) -> Cq:
-        """Create or replace a CQ and return it.
+    ) -> Change:
+        """Create or replace a CQ.
 
         Args:
             key: Whose it is; loaded.
@@ -88,7 +77,7 @@ class Registry:
         """
         old = self._working.cq(key)
         if old is not None and statement.or_replace and old.text == text:
-            return old
+            return Change(old)
         now_ms = self.stays.moment(key, destination_id, now_ms)
         if old is not None and not statement.or_replace:
             raise InputError(
@@ -115,13 +104,12 @@ class Registry:
         cq = Cq(statement.name, text, destination.destination_id, now_ms, self._begin(destination), start_ms, expire_ms)
         if old is not None and old.destination_id == cq.destination_id:
             cq = msgspec.structs.replace(cq, joined_ms=old.since_ms)
-        self._put(key, cq, destination, now_ms, query)
-        return cq
+        return self._put(key, cq, destination, now_ms, query)
 
     def _destination(self, destination_id: str) -> Destination:
         """Return a destination that is loaded: as it is, or a new one if there may be one more."""
         membership = self._working.membership(destination_id)
-        return self.placing.new(self._wanted[destination_id]) if membership is None else membership.destination
+        return self.placing.new(self._working.asked[destination_id]) if membership is None else membership.destination
 
     def _begin(self, destination: Destination) -> int | tuple[int, ...]:
         if destination.mode == "virtual":
@@ -130,27 +118,27 @@ class Registry:
 
     def _put(
         self, key: CqKey, cq: Cq, destination: Destination, now_ms: int, query: CompiledQuery | None = None
-    ) -> None:
+    ) -> Change:
         parts: tuple[GroupPlan | SelectList, ...] = ()
+        records: list[CatalogChange] = []
         if query is not None:
-            known = self._working.parts.get(destination.stream_id, {})
+            stream_id = destination.stream_id
+            known = self._working.parts.get(stream_id, {})
             if destination.group_id not in known or destination.select_id not in known:
                 parts = (query.plan, query.select)
-                for part in parts:
-                    self._note_part(destination.stream_id, part)
+                if destination.group_id not in known:
+                    records.append(part_record(stream_id, destination.group_id, query.plan))
+                if destination.select_id not in known:
+                    records.append(part_record(stream_id, destination.select_id, query.select))
         old = self._working.cq(key)
         home = None if old is None else self.destination_of(old)
         ended = self._working.put(key, cq, destination, *parts)
+        notices: tuple[EndNotice, ...] = ()
         if ended is not None:
-            self._end(key, ended, now_ms, "replaced")
+            notices = (self._end(key, ended, now_ms, "replaced"),)
         elif old is not None and home is not None and home.destination_id != destination.destination_id:
-            self.stays.leave(key, old, home, now_ms, "replaced")
-        self.changes.append((catalog_key(key), _encode(CatalogCq(key.subscriber, cq, destination))))
-
-    def _note_part(self, stream_id: str, part: GroupPlan | SelectList) -> None:
-        name = part.group_id if isinstance(part, GroupPlan) else part.select_id
-        if name not in self._working.parts.get(stream_id, {}):
-            self.changes.append((f"part/{stream_id}/{name}".encode(), _encode(part)))
+            notices = (self.stays.leave(key, old, home, now_ms, "replaced"),)
+        return Change(cq, (*records, cq_record(key, cq, destination)), notices)
 
     # -- afterwards ----------------------------------------------------------------------------------------------------
 
@@ -171,65 +159,65 @@ class Registry:
             )
         return cq
 
-    def drop(self, key: CqKey, name: str, now_ms: int) -> Cq:
-        """Remove a CQ and return it as it was; it still sees what is published by now."""
+    def drop(self, key: CqKey, name: str, now_ms: int) -> Change:
+        """Remove a CQ, which still sees what is published by now."""
         cq = self.find(key, name)
         destination = self.destination_of(cq)
         lasting = destination.mode != "virtual" and not destination.trigger.timed
         at_ms = max(now_ms, cq.latest_ms)
-        self._remove(key, at_ms, "dropped", self._positions.source_ends(destination.stream_id) if lasting else ())
-        return cq
+        until = self._positions.source_ends(destination.stream_id) if lasting else ()
+        return self._remove(key, cq, destination, at_ms, "dropped", until)
 
-    def expire(self, keys: Iterable[CqKey], evaluated: Mapping[str, int]) -> int:
-        """Remove CQs whose EXPIRE has come, and return how many went.
+    def expire(self, keys: Iterable[CqKey], evaluated: Mapping[str, int]) -> list[Change]:
+        """Remove CQs whose EXPIRE has come, and return what each removal brings.
 
         Args:
             keys: Whose they are; loaded.
             evaluated: By stream, up to when all that was published is evaluated: a CQ stays until its EXPIRE is.
         """
-        count = 0
+        changes = []
         for key in keys:
             cq = self._working.cq(key)
             if cq is None or cq.expire_ms is None:
                 continue
             destination = self.destination_of(cq)
             if evaluated[destination.stream_id] >= cq.expire_ms:
-                self._remove(key, cq.expire_ms, "expired")
+                changes.append(self._remove(key, cq, destination, cq.expire_ms, "expired"))
                 if destination.trigger.timed:
                     self._working.owe(destination.destination_id, cq.expire_ms)
-                count += 1
-        return count
+        return changes
 
-    def _remove(self, key: CqKey, at_ms: int, reason: str, until: tuple[int, ...] = ()) -> None:
-        cq = self._working.cq(key)
-        assert cq is not None, "the caller has looked"
-        destination = self.destination_of(cq)
+    def _remove(
+        self, key: CqKey, cq: Cq, destination: Destination, at_ms: int, reason: str, until: tuple[int, ...] = ()
+    ) -> Change:
         ended = self._working.remove(key, until)
-        self.changes.append((catalog_key(key), None))
         if ended is not None:
-            self._end(key, ended, at_ms, reason, until)
+            notice = self._end(key, ended, at_ms, reason, until)
         else:
-            self.stays.leave(key, cq, destination, at_ms, reason, until)
+            notice = self.stays.leave(key, cq, destination, at_ms, reason, until)
+        return Change(cq, (cq_gone(key),), (notice,))
 
-    def _end(self, key: CqKey, destination: Destination, at_ms: int, reason: str, until: tuple[int, ...] = ()) -> None:
-        self.stays.end(key, destination, at_ms, reason, until)
+    def _end(
+        self, key: CqKey, destination: Destination, at_ms: int, reason: str, until: tuple[int, ...] = ()
+    ) -> EndNotice:
+        notice = self.stays.end(key, destination, at_ms, reason, until)
         self.admission.ended(destination)
+        return notice
 
-    def pause(self, key: CqKey, name: str, paused: bool, now_ms: int) -> Cq:
+    def pause(self, key: CqKey, name: str, paused: bool, now_ms: int) -> Change:
         """Pause or resume a CQ; doing so twice changes nothing."""
         cq = self.find(key, name)
         if cq.paused == paused:
-            return cq
+            return Change(cq)
         destination = self.destination_of(cq)
         pauses = cq.pauses
         if destination.mode == "virtual":
             ended = tuple((since, now_ms if until is None else until) for since, until in pauses[-_PAUSES:])
             pauses = (*ended, (now_ms, None)) if paused else ended
         changed = msgspec.structs.replace(cq, paused=paused, pauses=pauses)
-        self._put(key, changed, destination, now_ms)
-        return changed
+        return self._put(key, changed, destination, now_ms)
 
-    def alter(self, key: CqKey, statement: AlterCq, now_ms: int) -> Cq:
+    def alter(self, key: CqKey, statement: AlterCq, now_ms: int) -> Change:
         """Change a CQ's trigger or times.
 
         Raises:
@@ -263,8 +251,7 @@ class Registry:
             offset=offset,
             joined_ms=cq.joined_ms if destination is old else now_ms,
         )
-        self._put(key, changed, destination, now_ms)
-        return changed
+        return self._put(key, changed, destination, now_ms)
 
     @staticmethod
     def _check_digest(old: Destination, trigger: TriggerSpec) -> None:
@@ -276,34 +263,21 @@ class Registry:
                 hint="Create the CQ anew without VIRTUAL.",
             )
 
-    def shorten(self, needed: Mapping[str, tuple[int, int]]) -> None:
+    def shorten(self, needed: Mapping[str, tuple[int, int]]) -> Change:
         """Forget what timer-based destinations saw before the epochs and versions of the tables that still matter."""
         self._working.load_memberships(needed)
+        records = []
         for name, table in needed.items():
             membership = self._working.membership(name)
             if membership is not None:
                 visibility = visibility_since(membership.timed.visibility, table)
                 note = msgspec.structs.replace(membership.timed, visibility=visibility)
                 self._working.set_timed(name, note)
-                self.changes.append((f"timed/{name}".encode(), msgspec.json.encode(note)))
+                records.append(timed_record(name, note))
+        return Change(catalog=tuple(records))
 
     def destination_of(self, cq: Cq) -> Destination:
         """Return where a CQ's results go."""
         membership = self._working.membership(cq.destination_id)
         assert membership is not None, "a CQ has a destination"
         return membership.destination
-
-    def note_stream(self, stream: Stream, *, gone: bool = False) -> None:
-        """Note a stream that was created or dropped for the catalog."""
-        self.changes.append((f"stream/{stream.stream_id}".encode(), None if gone else _encode(stream)))
-
-    def finish(self, now_ms: int) -> tuple[list[CatalogChange], list[EndNotice]]:
-        """Return what the unit is to write to the catalog and which destinations it ended, and begin the next one."""
-        unused = ((f"part/{stream_id}/{name}".encode(), None) for stream_id, name in self._working.unused_parts())
-        visibility = (
-            (f"timed/{name}".encode(), None if note is None else _encode(note))
-            for name, note in self._working.note_visibility(now_ms).items()
-        )
-        changes, notices = [*self.changes, *visibility, *unused], self.stays.finish()
-        self.changes, self._wanted = [], {}
-        return changes, notices

@@ -11,13 +11,17 @@ both are mended on start (recovery.py).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from gateway.kafka import CommandConsumer, Outgoing, TransactionalWriter
+from gateway.state.catalog_records import part_record, timed_record
 from gateway.state.command_ids import CommandIds
 from gateway.state.commit_mark import CommitMark
+from gateway.state.end_notices import EndNotices
 from gateway.state.journal import Journal, Position
+from gateway.state.match_counts import MatchCounts
+from gateway.state.work import CatalogChange, Work
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
@@ -36,6 +40,8 @@ class Commits:
         self._connection = working.connection
         self._consumer = consumer
         self.remembered = CommandIds(settings, working)
+        self.counts = MatchCounts(working)
+        self.notices = EndNotices(working)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
         self._published: Future[None] | None = None
         """Kafka's half of the last commit, until it is known to be done."""
@@ -59,31 +65,35 @@ class Commits:
         """
         self._number, self._reached = number, dict(reached)
 
-    def begin(
-        self,
-        offsets: Mapping[int, int],
-        records: Iterable[Outgoing],
-        replies: Mapping[int, bytes],
-        now_ms: int,
-    ) -> None:
-        """Write the working copy's unit to Redis, and have its records written to Kafka; `finish` waits for that.
+    def begin(self, work: Work, now_ms: int) -> None:
+        """Write a unit with its work to Redis, and have its records written to Kafka; `finish` waits for that.
 
         Raises:
             StoreLost: Redis is another run; the unit may have fallen on an older state.
             OperationalError: A server failed; recovery finds out how far it came.
         """
         self.finish()
+        self.counts.forget(self._working.cleared_numbers)
+        catalog = [*work.catalog, *self._closing(now_ms), *self.notices.add(work.notices)]
         self._number += 1
-        self._reached |= offsets
-        journal = Journal(self._number, dict(self._reached if offsets else {}), list(records), dict(replies))
-        catalog = self._settings.topics.catalog
-        if not offsets or any(record.topic == catalog for record in journal.records):
+        self._reached |= work.offsets
+        topic = self._settings.topics.catalog
+        records = work.records + [Outgoing(topic, key, value, (), 0) for key, value in catalog]
+        journal = Journal(self._number, dict(self._reached if work.offsets else {}), records, work.remembered)
+        if catalog or not work.offsets:
             # What changes nothing but offsets is known by them.
             journal.records.append(self._mark())
         run_id = self._working.commit(journal.pack())
         if run_id != self.run_id:
             raise StoreLost("redis was restarted during a commit")
         self._published = self._thread.submit(self.publish, journal, now_ms)
+
+    def _closing(self, now_ms: int) -> Iterator[CatalogChange]:
+        """Yield the records of what follows from all of a unit: what timed destinations see, parts without a CQ."""
+        for name, note in self._working.note_visibility(now_ms).items():
+            yield timed_record(name, note)
+        for stream_id, name in self._working.unused_parts():
+            yield part_record(stream_id, name, None)
 
     def _mark(self) -> Outgoing:
         mark = CommitMark(self._working.epoch, self._number, self._reached)

@@ -12,10 +12,10 @@ from itertools import islice
 
 import msgspec
 
+from gateway.state.catalog_records import ends_record
 from gateway.state.records import EndNotice, end_key
 from gateway.state.work import CatalogChange
 from gateway.state.working_copy import WorkingCopy
-from grouping.store.record_keys import CatalogKey
 from grouping.store.redis_store import mapped
 
 __all__ = ["EndNotices"]
@@ -23,7 +23,6 @@ __all__ = ["EndNotices"]
 _BATCH = 8000
 """Notices in one record, at most: a few megabytes."""
 
-_encode = msgspec.json.encode
 _decode = msgspec.json.Decoder(list[EndNotice]).decode
 
 
@@ -120,10 +119,10 @@ class EndNotices:
         changes: list[CatalogChange] = []
         for batch in self._changed:
             keys = self._batches[batch]
-            body = _encode([self.open.get(key) or self.lingering[key] for key in keys]) if keys else None
+            record = ends_record(batch, [self.open.get(key) or self.lingering[key] for key in keys])
             if not keys:
                 del self._batches[batch]
-            self._working.set_field("ends", batch, body)
-            changes.append((CatalogKey.end(batch), body))
+            self._working.set_field("ends", batch, record[1])
+            changes.append(record)
         self._changed.clear()
         return changes

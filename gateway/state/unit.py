@@ -110,6 +110,10 @@ class Unit:
         self._owed: dict[str, int] = {}
         self._bumped: set[str] = set()
         self.new_readers: set[str] = set()
+        self.asked: dict[str, Destination] = {}
+        """Destinations that commands ask for, by id, as each is to be where there is none yet."""
+        self.left: dict[CqKey | str, int] = {}
+        """When CQs left a destination, and when destinations ended, by id: who comes after comes later."""
 
     def cq(self, key: CqKey) -> Cq | None:
         """Return a CQ; it must have been loaded."""

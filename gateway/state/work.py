@@ -1,8 +1,79 @@
-"""What a unit of work brings beside what it changes in Redis."""
+"""What a unit of work brings beside its changes in memory, as values: who acts returns them, `Commits` writes them."""
 
 from __future__ import annotations
 
-__all__ = ["CatalogChange"]
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from gateway.kafka import Outgoing
+from gateway.state.records import Cq, EndNotice
+
+__all__ = ["CatalogChange", "Change", "Work"]
 
 CatalogChange = tuple[bytes, bytes | None]
 """Key and value of a record of `cq.catalog`; None is a tombstone."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What one act brings: that of a command, or one of those that time asks for."""
+
+    cq: Cq | None = None
+    """The CQ that a command was about; of a DROP, the CQ as it was."""
+    catalog: tuple[CatalogChange, ...] = ()
+    """Records for `cq.catalog`."""
+    notices: tuple[EndNotice, ...] = ()
+    """Destinations that end, and members that leave destinations to others."""
+    records: tuple[Outgoing, ...] = ()
+    """Records for other topics: digests, ends, dead letters."""
+
+
+class Work:
+    """All that a unit of work brings. A unit that is carried out anew has a work of its own."""
+
+    __slots__ = ("_leaves", "_notices", "catalog", "offsets", "records", "remembered")
+
+    def __init__(self) -> None:
+        self.catalog: list[CatalogChange] = []
+        """Records for `cq.catalog`, in the order of the acts."""
+        self.records: list[Outgoing] = []
+        """Records for other topics: replies, dead letters, digests, ends."""
+        self.offsets: dict[int, int] = {}
+        """By partition of `cq.commands`, the offset behind the last command that was carried out."""
+        self.remembered: dict[int, bytes] = {}
+        """The number of each record that is a first reply, with the key of the id of its command."""
+        self._notices: list[EndNotice] = []
+        self._leaves: dict[EndNotice, list[str]] = {}
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to write."""
+        return bool(self.catalog or self.records or self.offsets or self._notices or self._leaves)
+
+    def take(self, change: Change) -> None:
+        """Take in what an act brings."""
+        self.catalog += change.catalog
+        self.records += change.records
+        for notice in change.notices:
+            if notice.members:
+                self._leaves.setdefault(msgspec.structs.replace(notice, members=()), []).extend(notice.members)
+            else:
+                self._notices.append(notice)
+
+    def answer(self, offsets: Mapping[int, int], records: Sequence[Outgoing], remembered: Mapping[int, bytes]) -> None:
+        """Take in how far commands were read, and the answers to them; before any other record.
+
+        Args:
+            offsets: By partition, the offset behind the last command.
+            records: Replies and dead letters.
+            remembered: The number of each of those that is a first reply, with the key of the id of its command.
+        """
+        assert not self.records, "the numbers are those of the first records"
+        self.offsets |= offsets
+        self.records += records
+        self.remembered |= remembered
+
+    @property
+    def notices(self) -> list[EndNotice]:
+        """The notices of all acts: one for each end, and one for all who left one destination at one instant."""
+        leaves = (msgspec.structs.replace(notice, members=tuple(some)) for notice, some in self._leaves.items())
+        return [*self._notices, *leaves]

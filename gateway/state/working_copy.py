@@ -143,6 +143,7 @@ class WorkingCopy(Unit):
         homes = [stored.destination_id for stored in found.values()]
         self.load_memberships([*homes, *wanted])
         self._unpack(found, homes)
+        self.asked.update((destination.destination_id, destination) for destination in destinations)
 
     def _unpack(self, found: Mapping[CqKey, StoredCq], homes: Sequence[str]) -> None:
         """Take in CQs whose destinations are loaded, with the stores of matches that these read."""

@@ -13,7 +13,9 @@ from collections.abc import Iterator
 import msgspec
 
 from gateway.kafka import Outgoing, TopicForm, Topics
+from gateway.state.catalog_records import stream_record
 from gateway.state.unit import virtual_groups
+from gateway.state.work import Change
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Stream
 from grouping.settings import Settings
@@ -34,15 +36,18 @@ class SourceWatch:
         self._topics = topics
         self._looked_ms = 0
 
-    def step(self, now_ms: int) -> tuple[list[Stream], list[Outgoing]]:
-        """Return the streams that have changed, and dead letters; virtual topics have their sources' partitions then.
+    def step(self, now_ms: int) -> Change:
+        """Take over how source topics have changed; virtual topics have their sources' partitions then.
+
+        Returns:
+            The records of the streams that have changed, and dead letters.
 
         Raises:
             OperationalError: A server does not answer.
         """
         streams = list(self._working.streams.values())
         if not streams or 0 <= now_ms - self._looked_ms < _EVERY_MS:
-            return [], []
+            return Change()
         self._looked_ms = now_ms
         forms = self._topics.forms(stream.topic for stream in streams)
         found = ((stream, seen(stream, forms[stream.topic])) for stream in streams if stream.topic in forms)
@@ -54,7 +59,8 @@ class SourceWatch:
                 self._grow_virtual(new)
             if new.generation != old.generation:
                 letters += self._events_deleted(old)
-        return [new for _, new in changed], letters
+            self._working.replace_stream(new)
+        return Change(catalog=tuple(stream_record(new) for _, new in changed), records=tuple(letters))
 
     def _grow_virtual(self, stream: Stream) -> None:
         """Give the groups' topics the partitions of the source: a virtual result lies in that of its event."""

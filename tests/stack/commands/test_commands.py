@@ -9,6 +9,7 @@ from confluent_kafka import Producer
 
 from gateway.kafka import CommandConsumer, LogReader
 from gateway.state.commit import Commits
+from gateway.state.work import Work
 from schemas.codec import decode_reply
 from tests.codec import encode_single_object, wire_schema
 from tests.ground import Ground
@@ -177,9 +178,9 @@ def test_large_replies_come_in_several_units(ground: Ground, monkeypatch: pytest
     sizes: list[int] = []
     begin = Commits.begin
 
-    def noted(commits: Commits, offsets: dict, records: list, *others: object) -> None:
-        sizes.append(sum(len(record.value) for record in records if record.topic.endswith("replies")))
-        begin(commits, offsets, records, *others)
+    def noted(commits: Commits, work: Work, now_ms: int) -> None:
+        sizes.append(sum(len(record.value or b"") for record in work.records if record.topic.endswith("replies")))
+        begin(commits, work, now_ms)
 
     monkeypatch.setattr(Commits, "begin", noted)
     desk = Desk(ground.settings, NOW)

@@ -1,0 +1,46 @@
+"""The records of `cq.catalog`, from which a lost Redis is filled anew: `catalog_replay` reads what is made here."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gateway.state.records import CatalogCq, Cq, Destination, EndNotice, TimedNote
+from gateway.state.unit import CqKey
+from gateway.state.work import CatalogChange
+from grouping.model.catalog import Stream
+from grouping.model.group import GroupPlan, SelectList
+from grouping.store.record_keys import CatalogKey
+
+__all__ = ["cq_gone", "cq_record", "ends_record", "part_record", "stream_record", "timed_record"]
+
+_encode = msgspec.json.Encoder().encode
+
+
+def cq_record(key: CqKey, cq: Cq, destination: Destination) -> CatalogChange:
+    """Return the record of a live CQ."""
+    return CatalogKey.cq(*key), _encode(CatalogCq(key.subscriber, cq, destination))
+
+
+def cq_gone(key: CqKey) -> CatalogChange:
+    """Return the tombstone of a CQ."""
+    return CatalogKey.cq(*key), None
+
+
+def stream_record(stream: Stream, *, gone: bool = False) -> CatalogChange:
+    """Return the record of a stream, or its tombstone."""
+    return CatalogKey.stream(stream.stream_id), None if gone else _encode(stream)
+
+
+def part_record(stream_id: str, name: str, part: GroupPlan | SelectList | None) -> CatalogChange:
+    """Return the record of a plan or a SELECT list; the tombstone where no CQ uses it any more."""
+    return CatalogKey.part(stream_id, name), None if part is None else _encode(part)
+
+
+def timed_record(destination_id: str, note: TimedNote | None) -> CatalogChange:
+    """Return the record of what a timer-based destination has seen; the tombstone where it has ended."""
+    return CatalogKey.timed(destination_id), None if note is None else _encode(note)
+
+
+def ends_record(batch: str, notices: list[EndNotice]) -> CatalogChange:
+    """Return the record of a batch of notices; the tombstone where none of them is left."""
+    return CatalogKey.end(batch), _encode(notices) if notices else None
