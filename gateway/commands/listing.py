@@ -12,6 +12,8 @@ import msgspec
 
 from gateway.commands.answers import NextTick, trigger_result
 from gateway.registry.streams import describe_stream
+from gateway.registry.tables import describe_table
+from gateway.registry.views import describe_view
 from gateway.state.records import instant
 from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.unit import CqKey
@@ -49,6 +51,12 @@ def show(
         case "streams":
             streams = {stream.name: stream for stream in catalog}
             return _listed(statement, "streams", streams, lambda name: describe_stream(streams[name]))
+        case "tables":
+            tables = {table.name: table for table in catalog.tables()}
+            return _listed(statement, "tables", tables, lambda name: describe_table(tables[name]))
+        case "views":
+            views = {view.name: view for view in catalog.views()}
+            return _listed(statement, "views", views, lambda name: describe_view(views[name]))
         case "groups":
             groups = {
                 name: stream_id for stream_id, parts in working.parts.items() for name in parts if name.startswith("g_")
@@ -64,7 +72,6 @@ def show(
         case "timers":
             names = _wanted(statement, partial(working.timed_names, subscriber))
             return _cqs(statement, subscriber, working, names, next_tick)
-    raise AssertionError("tables and views are refused before")
 
 
 def _wanted(statement: Show, names_after: Callable[[str], Iterator[str]]) -> Iterator[str]:

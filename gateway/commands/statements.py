@@ -18,7 +18,9 @@ from gateway.registry.grid import next_tick
 from gateway.registry.placement import DestinationRequest
 from gateway.registry.registry import Registry
 from gateway.registry.streams import create_stream, describe_stream, drop_stream
-from gateway.state.catalog_records import stream_record
+from gateway.registry.tables import create_table, describe_table, drop_table, exactness, joining_cqs
+from gateway.registry.views import create_view, describe_view, drop_view
+from gateway.state.catalog_records import stream_record, table_record, view_record
 from gateway.state.match_counts import MatchCounts
 from gateway.state.records import Cq, Destination, TriggerSpec, instant
 from gateway.state.table_upkeep import TableUpkeep
@@ -69,6 +71,8 @@ _CREATE_CQ = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?CQ\s", re.IGNORECASE)
 """The command that comes in thousands: it need not be parsed to be known."""
 
 
+_ON_SOURCES = CreateStream | DropStream | CreateTable | DropTable | CreateView | DropView
+"""Statements after which queries compile differently."""
 _ABOUT_CQ = DropCq | PauseCq | ResumeCq | AlterCq | DescribeCq | ExplainCq
 """Statements about a CQ that there is."""
 
@@ -131,7 +135,8 @@ class Statements:
         """Take the streams from the working copy anew."""
         self.counts.open()
         self._known_parts: dict[tuple[str, str], Parts] = {}
-        self.catalog = Catalog(self._working.streams.values())
+        working = self._working
+        self.catalog = Catalog(working.streams.values(), working.tables.values(), working.views.values())
         self._preparer = Preparer(self.catalog)
 
     def prepare(self, subscriber: str, text: str, now_ms: int) -> PreparedCommand:
@@ -149,9 +154,8 @@ class Statements:
             )
         cut = CqText.cut(text)
         if not (cut.is_cut or _CREATE_CQ.match(text)) and not isinstance(statement := parse(text), CreateCq):
-            _check_kept(statement)
             name = statement.name if isinstance(statement, _ABOUT_CQ) else ""
-            on_streams = isinstance(statement, CreateStream | DropStream)
+            on_streams = isinstance(statement, _ON_SOURCES)
             return PreparedCommand(statement, CqKey.of(subscriber, name), on_streams=on_streams)
         create, query = self._preparer.create(cut)
         create = with_digest_columns(create, query, self._settings.limits.top_rows)
@@ -199,6 +203,10 @@ class Statements:
                 return self._create_stream(statement, key.subscriber, position, now_ms)
             case DropStream():
                 return self._drop_stream(statement, now_ms)
+            case CreateTable() | DropTable() | CreateView() | DropView():
+                answer = self._on_source(statement, key.subscriber, position, now_ms)
+                self._preparer = Preparer(self.catalog)
+                return answer
             case _:
                 return Answer(self._shown(prepared, now_ms), now_ms)
         cq = change.cq
@@ -219,12 +227,39 @@ class Statements:
         self._preparer = Preparer(self.catalog)
         return Answer({"stream": stream.name}, now_ms, Change(catalog=(stream_record(stream, gone=True),)))
 
+    def _on_source(
+        self, statement: CreateTable | DropTable | CreateView | DropView, owner: str, position: str, now_ms: int
+    ) -> Answer:
+        """Carry out a statement that declares or drops a table or a view."""
+        settings, working, topics, catalog = self._settings, self._working, self._topics, self.catalog
+        match statement:
+            case CreateTable():
+                table = create_table(settings, working, catalog, topics, statement, owner, position, now_ms)
+                told = describe_table(table, exactness(settings, topics, table))
+                return Answer(told, now_ms, Change(catalog=(table_record(table),)))
+            case DropTable():
+                table = drop_table(working, catalog, statement)
+                return Answer({"table": table.name}, now_ms, Change(catalog=(table_record(table, gone=True),)))
+            case CreateView():
+                view = create_view(settings, working, catalog, statement, owner, now_ms)
+                return Answer(describe_view(view), now_ms, Change(catalog=(view_record(view),)))
+            case DropView():
+                view = drop_view(working, catalog, statement)
+                return Answer({"view": view.name}, now_ms, Change(catalog=(view_record(view, gone=True),)))
+
     def _shown(self, prepared: PreparedCommand, now_ms: int) -> Result:
         """Return the result of a statement that changes nothing."""
         statement, key, registry = prepared.statement, prepared.key, self.registry
         match statement:
             case DescribeStream(name):
                 return describe_stream(self.catalog.stream(name))
+            case DescribeTable(name):
+                table = self.catalog.table(name)
+                told = describe_table(table, exactness(self._settings, self._topics, table))
+                return told | {"cqs": joining_cqs(self._working, table.table_id)}
+            case DescribeView(name):
+                view = self.catalog.view(name)
+                return describe_view(view) | {"cqs": self._working.view_cqs(view.name)}
             case DescribeCq(name):
                 return self._describe(key, registry.find(key, name), now_ms)
             case Show():
@@ -290,15 +325,3 @@ class Statements:
         stream, plan, select = self._parts(destination)
         known = self.registry.admission.statistics(stream.stream_id, now_ms)
         return explain(CompiledQuery(plan, destination.row, select), stream, known)
-
-
-def _check_kept(statement: Statement) -> None:
-    """Refuse statements on tables and views, which cannot be declared yet."""
-    on_tables = isinstance(statement, CreateTable | DropTable | DescribeTable)
-    on_views = isinstance(statement, CreateView | DropView | DescribeView)
-    if on_tables or on_views or (isinstance(statement, Show) and statement.what in ("tables", "views")):
-        raise InputError(
-            "tables and views are not kept yet",
-            code="unsupported-query",
-            detail="This version evaluates queries over one stream.",
-        )

@@ -104,6 +104,8 @@ class Registry:
         cq = Cq(statement.name, text, destination.destination_id, now_ms, self._begin(destination), start_ms, expire_ms)
         if old is not None and old.destination_id == cq.destination_id:
             cq = msgspec.structs.replace(cq, joined_ms=old.since_ms)
+        if query.views:
+            cq = msgspec.structs.replace(cq, views=query.views)
         return self._put(key, cq, destination, now_ms, query)
 
     def _destination(self, destination_id: str) -> Destination:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 
-from gateway.kafka import TopicForm, TopicRefused, Topics
+from gateway.kafka import Topics
+from gateway.registry.source_topics import check_declaration, check_name, source_form
 from gateway.state.records import instant
 from gateway.state.working_copy import WorkingCopy
-from gateway.topics.source_policy import check_source
 from grouping.model.catalog import Catalog, Stream, StreamColumn
-from grouping.model.errors import InputError, near_name
+from grouping.model.errors import InputError
 from grouping.model.query import CreateStream, DropStream
 from grouping.model.wording import are, counted
 from grouping.settings import Settings
-from schemas.avro_columns import AvroMismatch, check_avro_columns
 
 __all__ = ["create_stream", "describe_stream", "drop_stream"]
 
@@ -43,22 +42,11 @@ def create_stream(
     Raises:
         InputError: stream-exists, stream-mismatch, not-allowed, quota-exceeded.
     """
-    if (existing := catalog.find(statement.name)) is not None:
-        raise InputError(
-            f'stream "{existing.name}" exists already',
-            code="stream-exists",
-            detail=f'It reads topic "{existing.topic}" since {existing.created_at}.',
-            hint="DROP STREAM removes it once no CQ uses it.",
-        )
-    check_source(settings, topics, statement.topic)
-    if statement.schema is not None:
-        try:
-            check_avro_columns(statement.schema, statement.columns)
-        except AvroMismatch as error:
-            raise InputError(error.message, code="stream-mismatch", detail=error.detail) from error
+    check_name(catalog, statement.name)
+    check_declaration(settings, topics, statement)
     found = topics.forms([statement.topic]).get(statement.topic)
     _check_quota(settings, catalog, owner, statement.partitions or 0 if found is None else found.partitions)
-    form = _form(topics, statement, found)
+    form = source_form(topics, statement, found, {})
     places = [(statement.topic, number) for number in range(form.partitions)]
     offsets = topics.beginnings(places) if statement.start == "earliest" else topics.ends(places)
     stream = Stream(
@@ -99,33 +87,6 @@ def _check_quota(settings: Settings, catalog: Catalog, owner: str, partitions: i
     )
 
 
-def _form(topics: Topics, statement: CreateStream, found: TopicForm | None) -> TopicForm:
-    if found is not None:
-        if statement.partitions not in (None, found.partitions):
-            raise InputError(
-                f'topic "{statement.topic}" has another number of partitions',
-                code="stream-mismatch",
-                detail=f"It has {found.partitions}, and the statement says {statement.partitions}.",
-                hint=f"Say partitions = {found.partitions}, or leave it out.",
-            )
-        return found
-    if statement.partitions is None:
-        raise InputError(
-            f'topic "{statement.topic}" does not exist',
-            code="stream-mismatch",
-            detail="A missing topic is made only when its partitions are given.",
-            hint=near_name(statement.topic, topics.names()) or "Add partitions = 2 to the WITH clause.",
-        )
-    try:
-        topics.create({statement.topic: statement.partitions})
-    except TopicRefused as error:
-        # Kafka takes "a.b" and "a_b" for one name, and may have policies of its own.
-        raise InputError(
-            error.message, code="stream-mismatch", detail=error.detail, hint="Choose another topic."
-        ) from error
-    return topics.forms([statement.topic])[statement.topic]
-
-
 def drop_stream(working: WorkingCopy, catalog: Catalog, statement: DropStream) -> Stream:
     """Forget a stream that no CQ uses.
 
@@ -134,6 +95,14 @@ def drop_stream(working: WorkingCopy, catalog: Catalog, statement: DropStream) -
     """
     stream = catalog.stream(statement.name)
     groups = working.groups(stream.stream_id).values()
+    views = sorted(view.name for view in working.views.values() if stream.name in view.reads)
+    if views:
+        raise InputError(
+            f'stream "{stream.name}" is in use',
+            code="stream-in-use",
+            detail=f"It is read by {counted(len(views), 'view')}: {', '.join(views)}.",
+            hint="Drop those views first.",
+        )
     if groups:
         raise InputError(
             f'stream "{stream.name}" is in use',

@@ -9,9 +9,20 @@ from gateway.state.unit import CqKey
 from gateway.state.work import CatalogChange
 from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList
+from grouping.model.table import Table
+from grouping.model.view import View
 from grouping.store.record_keys import CatalogKey
 
-__all__ = ["cq_gone", "cq_record", "ends_record", "part_record", "stream_record", "timed_record"]
+__all__ = [
+    "cq_gone",
+    "cq_record",
+    "ends_record",
+    "part_record",
+    "stream_record",
+    "table_record",
+    "timed_record",
+    "view_record",
+]
 
 _encode = msgspec.json.Encoder().encode
 
@@ -29,6 +40,16 @@ def cq_gone(key: CqKey) -> CatalogChange:
 def stream_record(stream: Stream, *, gone: bool = False) -> CatalogChange:
     """Return the record of a stream, or its tombstone."""
     return CatalogKey.stream(stream.stream_id), None if gone else _encode(stream)
+
+
+def table_record(table: Table, *, gone: bool = False) -> CatalogChange:
+    """Return the record of a table, or its tombstone."""
+    return CatalogKey.table(table.table_id), None if gone else _encode(table)
+
+
+def view_record(view: View, *, gone: bool = False) -> CatalogChange:
+    """Return the record of a view, or its tombstone."""
+    return CatalogKey.view(view.name.casefold()), None if gone else _encode(view)
 
 
 def part_record(stream_id: str, name: str, part: GroupPlan | SelectList | None) -> CatalogChange:

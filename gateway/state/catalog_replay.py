@@ -16,6 +16,8 @@ from gateway.state.unit import CqKey
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList
+from grouping.model.table import Table
+from grouping.model.view import View
 from grouping.store.record_keys import CatalogKey
 
 __all__ = ["CatalogReplay", "last_mark"]
@@ -81,6 +83,10 @@ class CatalogReplay:
                 return True
             case "stream" if value is not None:
                 return self._apply_stream(msgspec.json.decode(value, type=Stream))
+            case "table":
+                return self._apply_table(name, value)
+            case "view":
+                return self._apply_view(name, value)
             case "part" if value is not None:
                 _, part_id = key.read_part()
                 self._parts[part_id] = decode_part(value)
@@ -93,6 +99,26 @@ class CatalogReplay:
             case "timed" if value is not None:
                 self._timed[name] = msgspec.json.decode(value, type=TimedNote)
         return False
+
+    def _apply_table(self, table_id: str, value: bytes | None) -> bool:
+        if value is None:
+            known = table_id in self._working.tables
+            self._working.remove_table(table_id)
+            return known
+        table = msgspec.json.decode(value, type=Table)
+        new = self._working.tables.get(table_id) != table
+        self._working.add_table(table)
+        return new
+
+    def _apply_view(self, name: str, value: bytes | None) -> bool:
+        if value is None:
+            known = name in self._working.views
+            self._working.remove_view(name)
+            return known
+        view = msgspec.json.decode(value, type=View)
+        new = self._working.views.get(name) != view
+        self._working.add_view(view)
+        return new
 
     def _apply_stream(self, stream: Stream) -> bool:
         have = self._working.streams.get(stream.stream_id)

@@ -158,6 +158,8 @@ class Cq(msgspec.Struct, frozen=True, array_like=True):
     """When it was paused and resumed, of a virtual destination the latest: its reader keeps them (docs/results.md)."""
     joined_ms: int = 0
     """When it came to its destination, where it was created elsewhere or replaced there since; else 0."""
+    views: tuple[str, ...] = ()
+    """The views that it reads, and those that these read."""
 
     @property
     def since_ms(self) -> int:

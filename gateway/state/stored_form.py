@@ -51,6 +51,7 @@ class StoredCq(msgspec.Struct, array_like=True, frozen=True):
     paused: bool = False
     pauses: tuple[tuple[int, int | None], ...] = ()
     joined_ms: int = 0
+    views: tuple[str, ...] = ()
 
     @property
     def destination_id(self) -> str:
@@ -114,7 +115,9 @@ def pack_cq(folded: str, cq: Cq) -> bytes:
         cq.offset,
     )
     rest = (cq.start_ms, cq.expire_ms, cq.paused, cq.pauses)
-    if cq.joined_ms:
+    if cq.views:
+        fields += (*rest, cq.joined_ms, cq.views)
+    elif cq.joined_ms:
         fields += (*rest, cq.joined_ms)
     elif rest != _PLAIN:
         fields += rest
@@ -146,6 +149,7 @@ def unpack_cq(folded: str, stored: StoredCq, template: TextTemplate, home: str) 
         stored.paused,
         stored.pauses,
         stored.joined_ms,
+        stored.views,
     )
 
 

@@ -26,11 +26,13 @@ from gateway.state.records import (
 from gateway.state.table_entries import TableEntries, rows_of, table_entries
 from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList
+from grouping.model.table import Table
+from grouping.model.view import View
 from grouping.statements.cq_text import TextTemplate
 from grouping.store.constant_table import Entry, Segment
 from grouping.store.keys import FieldHash
 
-__all__ = ["CqKey", "Part", "Unit", "virtual_groups", "virtual_part"]
+__all__ = ["CqKey", "Part", "Unit", "view_part", "virtual_groups", "virtual_part"]
 
 Part = GroupPlan | SelectList | TextTemplate
 """What many CQs have in common, kept once for each stream as long as one of them lives."""
@@ -55,12 +57,16 @@ class Unit:
     def __init__(self) -> None:
         self.streams: dict[str, Stream] = {}
         """Live streams by id."""
+        self.tables: dict[str, Table] = {}
+        """Live tables by id."""
+        self.views: dict[str, View] = {}
+        """Live views by folded name."""
         self.versions: dict[str, int] = {}
         """Current version of each stream's constant tables."""
         self.parts: dict[str, dict[str, int]] = {}
         """By stream: how many CQs use a group (`g_…`), a SELECT list (`s…`) or a template of their text (`t_…`).
 
-        Virtual CQs also use their group's topic (`v_…`, see `virtual_part`).
+        Virtual CQs also use their group's topic (`v_…`, see `virtual_part`), and others views (`w_…`, see `view_part`).
         """
         self.live_cqs: Counter[str] = Counter()
         """By stream: how many CQs live."""
@@ -323,6 +329,30 @@ class Unit:
             each.pop(stream_id, None)
         self.stream_changes[stream_id] = False
 
+    def add_table(self, table: Table) -> None:
+        """Make a table live."""
+        self.tables[table.table_id] = table
+        self.set_field("tables", table.table_id, msgspec.json.encode(table))
+
+    def remove_table(self, table_id: str) -> None:
+        """Let a table go, that nothing reads."""
+        self.tables.pop(table_id, None)
+        self.set_field("tables", table_id, None)
+
+    def add_view(self, view: View) -> None:
+        """Make a view live."""
+        self.views[view.name.casefold()] = view
+        self.set_field("views", view.name.casefold(), msgspec.json.encode(view))
+
+    def remove_view(self, name: str) -> None:
+        """Let a view go, that nothing reads."""
+        self.views.pop(name.casefold(), None)
+        self.set_field("views", name.casefold(), None)
+
+    def view_cqs(self, name: str) -> int:
+        """Return how many CQs read a view."""
+        return sum(parts.get(view_part(name), 0) for parts in self.parts.values())
+
     def set_field(self, name: FieldHash, field: str, value: bytes | None) -> None:
         """Write (or with None remove) a field of a plain hash with the unit."""
         self.fields[name, field] = value
@@ -400,8 +430,18 @@ class Unit:
         return [
             (stream_id, name)
             for stream_id, name in self.changed_parts
-            if name not in self.parts.get(stream_id, {}) and not name.startswith(("t_", "v_"))
+            if name not in self.parts.get(stream_id, {}) and not name.startswith(("t_", "v_", "w_"))
         ]
+
+
+def view_part(name: str) -> str:
+    """Return what the CQs that read a view have in common.
+
+    Example:
+        >>> view_part("Hot")
+        'w_hot'
+    """
+    return f"w_{name.casefold()}"
 
 
 def virtual_part(group_id: str) -> str:
@@ -438,4 +478,5 @@ def _used_parts(cq: Cq, destination: Destination) -> tuple[str, ...]:
     used: tuple[str, ...] = (destination.group_id, destination.select_id)
     if destination.mode == "virtual":
         used = (*used, virtual_part(destination.group_id))
+    used = (*used, *map(view_part, cq.views))
     return (*used, cq.text.template.template_id) if cq.text.is_cut else used

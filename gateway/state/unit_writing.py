@@ -191,7 +191,7 @@ def shelf_of(keys: RedisKeys, stream_id: str, part_id: str) -> str | None:
             return keys.groups(stream_id)
         case "t_":
             return keys.texts(stream_id)
-        case "v_":
+        case "v_" | "w_":
             return None
         case _:
             return keys.selects(stream_id)

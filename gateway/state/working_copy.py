@@ -24,6 +24,8 @@ from gateway.state.unit import CqKey, Part, Unit
 from gateway.state.unit_writing import shelf_of, write_unit
 from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList
+from grouping.model.table import Table
+from grouping.model.view import View
 from grouping.settings import Settings
 from grouping.statements.cq_text import WHOLE, TextTemplate
 from grouping.store.lease import Lease
@@ -83,6 +85,9 @@ class WorkingCopy(Unit):
             leaving = redis.hgetall(keys.leaving)
             self.leaving = {name.decode(): _decode_leaving(body) for name, body in leaving.items()}
             self.streams = {name.decode(): msgspec.json.decode(body, type=Stream) for name, body in bodies.items()}
+            tables, views = redis.hgetall(keys.tables), redis.hgetall(keys.views)
+            self.tables = {name.decode(): msgspec.json.decode(body, type=Table) for name, body in tables.items()}
+            self.views = {name.decode(): msgspec.json.decode(body, type=View) for name, body in views.items()}
             self.vacant = self._count_vacant()
             self.versions = {name.decode(): int(version) for name, version in versions.items() if name != VERSIONS_MARK}
             self.next_numbers = {name.decode(): int(number) for name, number in numbers.items()}
@@ -118,6 +123,7 @@ class WorkingCopy(Unit):
             with self.connection.writing() as pipeline:
                 pipeline.unlink(*doomed)
         self.streams, self.versions, self.parts, self.dedicated, self.leaving = {}, {}, {}, set(), {}
+        self.tables, self.views = {}, {}
         self.next_numbers, self.free_numbers, self.vacant, self.live_cqs = {}, {}, Counter(), Counter()
         self.listed.clear()
         self._known_gone.clear()

@@ -128,7 +128,7 @@ def finish(draft: Draft) -> CompiledQuery:
     group = group_id(computation.computation_id if computation else stream.stream_id, draft.signature)
     select_id = "s" + hashlib.blake2b(msgspec.json.encode(draft.select), digest_size=12).hexdigest()
     group_plan = GroupPlan(group, stream.stream_id, draft.signature, draft.expressions, computation)
-    return CompiledQuery(group_plan, draft.row, SelectList(select_id, draft.select))
+    return CompiledQuery(group_plan, draft.row, SelectList(select_id, draft.select), tuple(sorted(draft.reads)))
 
 
 def compile_select(select: str, catalog: Catalog) -> CompiledQuery:

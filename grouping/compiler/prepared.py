@@ -251,7 +251,7 @@ def _read(shape: _Shape, text: CqText) -> tuple[CreateCq, CompiledQuery]:
         check_growth(shape.query.plan.conjuncts, row)
     like = variant.command
     command = CreateCq(literals[0], "", like.or_replace, like.publish, like.trigger, like.start, like.expire)
-    return command, CompiledQuery(shape.query.plan, row, variant.select)
+    return command, CompiledQuery(shape.query.plan, row, variant.select, shape.query.views)
 
 
 def _reordered(conjuncts: Sequence[Bound], types: list[SqlType], values: list[Any]) -> ConstantRow:

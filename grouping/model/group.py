@@ -88,6 +88,8 @@ class CompiledQuery(msgspec.Struct, frozen=True):
     plan: GroupPlan
     row: ConstantRow
     select: SelectList
+    views: tuple[str, ...] = ()
+    """The views that it reads, and those that these read."""
 
 
 def _digest(prefix: str, *parts: str) -> str:

@@ -65,7 +65,7 @@ def read_columns(tokens: Tokens, *, keyed: bool = False) -> tuple[Columns, tuple
     columns: dict[str, tuple[str, SqlType]] = {}
     key: tuple[str, ...] = ()
     while True:
-        if keyed and (tokens.word(), tokens.word(1)) == ("PRIMARY", "KEY") and columns:
+        if keyed and columns and tokens.type() is TokenType.PRIMARY_KEY:
             key = _only(key, _key(tokens))
             tokens.expect_symbol(TokenType.R_PAREN, ")")
             return tuple(columns.values()), key
@@ -81,8 +81,7 @@ def read_columns(tokens: Tokens, *, keyed: bool = False) -> tuple[Columns, tuple
                 hint="Choose another name.",
             )
         columns[folded] = (name, _type(tokens))
-        if keyed and tokens.accept("PRIMARY"):
-            tokens.expect("KEY")
+        if keyed and tokens.accept_symbol(TokenType.PRIMARY_KEY):
             key = _only(key, (name,))
         if not tokens.accept_symbol(TokenType.COMMA):
             tokens.expect_symbol(TokenType.R_PAREN, ")")
@@ -91,7 +90,7 @@ def read_columns(tokens: Tokens, *, keyed: bool = False) -> tuple[Columns, tuple
 
 def _key(tokens: Tokens) -> tuple[str, ...]:
     """Read PRIMARY KEY and its columns."""
-    tokens.index += 2
+    tokens.index += 1
     tokens.expect_symbol(TokenType.L_PAREN, "(")
     names = [tokens.name("the name of a column")]
     while tokens.accept_symbol(TokenType.COMMA):

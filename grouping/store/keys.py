@@ -313,4 +313,7 @@ class RedisKeys:
     @property
     def kept_by_wipe(self) -> tuple[bytes, ...]:
         """What the keys begin with that stay when all is filled anew: leases, and the evaluator's own notes."""
-        return tuple(f"{self.start}:{name}".encode() for name in ("lease", "pins", "committed", "evaluator"))
+        return tuple(
+            f"{self.start}:{name}".encode()
+            for name in ("lease", "pins", "table-pins", "table-letters", "committed", "evaluator")
+        )

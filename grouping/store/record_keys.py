@@ -6,6 +6,8 @@ Topic by topic, with what lies under each key. A record without a value takes ba
 |---|---|
 | `cq/["<subscriber>","<folded name>"]` | `CatalogCq` |
 | `stream/<stream>` | `Stream` |
+| `table/<table>` | `Table` |
+| `view/<folded name>` | `View` |
 | `part/<stream>/<id>` | `GroupPlan` or `SelectList`, which its fields tell |
 | `timed/<destination>` | `TimedNote` |
 | `end/<batch>` | `EndNotice`s |
@@ -85,6 +87,16 @@ class CatalogKey(NamedTuple):
     def stream(stream_id: str) -> bytes:
         """Return the key of a stream."""
         return b"stream/" + stream_id.encode()
+
+    @staticmethod
+    def table(table_id: str) -> bytes:
+        """Return the key of a table."""
+        return b"table/" + table_id.encode()
+
+    @staticmethod
+    def view(folded: str) -> bytes:
+        """Return the key of a view, by its folded name."""
+        return b"view/" + folded.encode()
 
     @staticmethod
     def part(stream_id: str, part_id: str) -> bytes:

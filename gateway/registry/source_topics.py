@@ -1,0 +1,89 @@
+"""The topics that streams and tables read: whether one may be read, and made where it is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gateway.kafka import TopicForm, TopicRefused, Topics
+from gateway.topics.source_policy import check_source
+from grouping.model.catalog import Catalog, Stream
+from grouping.model.errors import InputError, near_name
+from grouping.model.query import CreateStream, CreateTable
+from grouping.model.table import Table
+from grouping.settings import Settings
+from schemas.avro_columns import AvroMismatch, check_avro_columns
+
+__all__ = ["check_declaration", "check_name", "source_form"]
+
+
+def check_name(catalog: Catalog, name: str) -> None:
+    """Check that nothing has a name yet; streams, tables and views have theirs together.
+
+    Raises:
+        InputError: stream-exists.
+    """
+    existing = catalog.find_source(name)
+    if existing is None:
+        return
+    kind = "stream" if isinstance(existing, Stream) else "table" if isinstance(existing, Table) else "view"
+    reads = f'It reads topic "{existing.topic}" since' if isinstance(existing, Stream | Table) else "It is there since"
+    raise InputError(
+        f'{kind} "{existing.name}" exists already',
+        code="stream-exists",
+        detail=f"{reads} {existing.created_at}.",
+        hint=f"DROP {kind.upper()} removes it once nothing uses it.",
+    )
+
+
+def check_declaration(settings: Settings, topics: Topics, statement: CreateStream | CreateTable) -> None:
+    """Check that a topic may be read, and that its schema has the columns.
+
+    Raises:
+        InputError: stream-mismatch, not-allowed.
+    """
+    check_source(settings, topics, statement.topic)
+    if statement.schema is not None:
+        try:
+            check_avro_columns(statement.schema, statement.columns)
+        except AvroMismatch as error:
+            raise InputError(error.message, code="stream-mismatch", detail=error.detail) from error
+
+
+def source_form(
+    topics: Topics, statement: CreateStream | CreateTable, found: TopicForm | None, config: Mapping[str, str]
+) -> TopicForm:
+    """Return the form of the topic that a statement names, which is made where its partitions are given.
+
+    Args:
+        topics: Kafka's topics.
+        statement: What was asked.
+        found: The topic's form, None where there is none.
+        config: What a topic is made with.
+
+    Raises:
+        InputError: stream-mismatch.
+    """
+    if found is not None:
+        if statement.partitions not in (None, found.partitions):
+            raise InputError(
+                f'topic "{statement.topic}" has another number of partitions',
+                code="stream-mismatch",
+                detail=f"It has {found.partitions}, and the statement says {statement.partitions}.",
+                hint=f"Say partitions = {found.partitions}, or leave it out.",
+            )
+        return found
+    if statement.partitions is None:
+        raise InputError(
+            f'topic "{statement.topic}" does not exist',
+            code="stream-mismatch",
+            detail="A missing topic is made only when its partitions are given.",
+            hint=near_name(statement.topic, topics.names()) or "Add partitions = 2 to the WITH clause.",
+        )
+    try:
+        topics.create({statement.topic: statement.partitions}, config)
+    except TopicRefused as error:
+        # Kafka takes "a.b" and "a_b" for one name, and may have policies of its own.
+        raise InputError(
+            error.message, code="stream-mismatch", detail=error.detail, hint="Choose another topic."
+        ) from error
+    return topics.forms([statement.topic])[statement.topic]

@@ -1,0 +1,149 @@
+"""CREATE TABLE and DROP TABLE: a topic of which the latest row for each key is joined with events."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+from gateway.kafka import Topics
+from gateway.registry.source_topics import check_declaration, check_name, source_form
+from gateway.state.records import instant
+from gateway.state.working_copy import WorkingCopy
+from grouping.model.catalog import Catalog, StreamColumn
+from grouping.model.errors import InputError
+from grouping.model.query import CreateTable, DropTable
+from grouping.model.table import Table
+from grouping.model.wording import are, counted
+from grouping.settings import Settings
+
+__all__ = ["create_table", "describe_table", "drop_table", "exactness", "joining_cqs"]
+
+_LAG = "min.compaction.lag.ms"
+_KEPT = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+"""What a topic is made with: all of it stays, for a compacted one takes no record without a key."""
+
+
+def create_table(
+    settings: Settings,
+    working: WorkingCopy,
+    catalog: Catalog,
+    topics: Topics,
+    statement: CreateTable,
+    owner: str,
+    position: str,
+    now_ms: int,
+) -> Table:
+    """Declare a table, which is read from its topic's beginning.
+
+    Args:
+        settings: The settings.
+        working: The unit of work that it becomes part of.
+        catalog: The live streams, tables and views; the new one is added.
+        topics: Kafka's topics.
+        statement: What was asked.
+        owner: The subscriber that asks, against whose limits it counts.
+        position: The command's own place, which makes the table's id unique and the same at every try.
+        now_ms: The time of acceptance.
+
+    Raises:
+        InputError: stream-exists, stream-mismatch, not-allowed, quota-exceeded.
+    """
+    check_name(catalog, statement.name)
+    check_declaration(settings, topics, statement)
+    own = sum(table.owner == owner for table in working.tables.values())
+    if own >= (limit := settings.limits.tables_per_subscriber):
+        raise InputError(
+            f'subscriber "{owner}" has too many tables',
+            code="quota-exceeded",
+            detail=f"There {are(own)} {own}; the limit is {limit}.",
+            hint="Drop tables that are not needed any more.",
+        )
+    form = source_form(topics, statement, topics.forms([statement.topic]).get(statement.topic), _KEPT)
+    table = Table(
+        table_id="t_" + hashlib.blake2b(f"{position}/{statement.name}".encode(), digest_size=6).hexdigest(),
+        name=statement.name,
+        columns=tuple(StreamColumn(name, str(kind)) for name, kind in statement.columns),
+        key=statement.key,
+        topic=statement.topic,
+        format=statement.format,
+        created_at=instant(now_ms),
+        avro_schema=statement.schema,
+        framing=statement.framing,
+        topic_id=form.topic_id,
+        owner=owner,
+    )
+    working.add_table(table)
+    catalog.add(table)
+    return table
+
+
+def exactness(settings: Settings, topics: Topics, table: Table) -> str | None:
+    """Return why rows of a table may be missing when a batch is evaluated again, None where none can be.
+
+    A batch that is replayed after a crash is joined with the rows that it had. Compaction takes away rows that were
+    superseded since, and deletion by age or size takes away rows that were not.
+    """
+    config = topics.configs([table.topic]).get(table.topic, {})
+    policies = config.get("cleanup.policy", "delete")
+    if "delete" in policies and (config.get("retention.ms") != "-1" or config.get("retention.bytes", "-1") != "-1"):
+        return "Kafka deletes records of its topic by age or size: rows go although nobody removed them."
+    lag = int(config.get(_LAG, "0"))
+    if "compact" in policies and lag < settings.streams.compaction_lag_ms:
+        return (
+            f"Its topic is compacted after {lag} ms ({_LAG}): a batch that is evaluated again later than that may miss "
+            "rows that have changed meanwhile."
+        )
+    return None
+
+
+def drop_table(working: WorkingCopy, catalog: Catalog, statement: DropTable) -> Table:
+    """Forget a table that no CQ and no view reads.
+
+    Raises:
+        InputError: unknown-stream, stream-in-use.
+    """
+    table = catalog.table(statement.name)
+    views = [view.name for view in working.views.values() if table.name in view.reads]
+    cqs = joining_cqs(working, table.table_id)
+    if views or cqs:
+        uses = [counted(cqs, "CQ")] if cqs else []
+        uses += [f"{counted(len(views), 'view')} ({', '.join(sorted(views))})"] if views else []
+        raise InputError(
+            f'table "{table.name}" is in use',
+            code="stream-in-use",
+            detail=f"It is read by {' and '.join(uses)}.",
+            hint="Drop these first.",
+        )
+    working.remove_table(table.table_id)
+    catalog.remove(table)
+    return table
+
+
+def joining_cqs(working: WorkingCopy, table_id: str) -> int:
+    """Return how many CQs join a table."""
+    return sum(
+        count
+        for stream_id in working.streams
+        for group_id, count in working.groups(stream_id).items()
+        if table_id in _joined(working, stream_id, group_id)
+    )
+
+
+def _joined(working: WorkingCopy, stream_id: str, group_id: str) -> Iterable[str]:
+    computation = working.plan(stream_id, group_id).computation
+    return () if computation is None else [join.table_id for join in computation.joins]
+
+
+def describe_table(table: Table, warning: str | None = None) -> dict[str, object]:
+    """Return a table as CREATE TABLE, DESCRIBE TABLE and SHOW TABLES answer it."""
+    return {
+        "table": table.name,
+        "id": table.table_id,
+        "topic": table.topic,
+        "format": table.format,
+        "framing": table.framing if table.format == "avro" else None,
+        "columns": [{"name": column.name, "type": column.type_text} for column in table.columns],
+        "primary_key": list(table.key),
+        "created_at": table.created_at,
+        **({} if warning is None else {"warning": warning}),
+    }

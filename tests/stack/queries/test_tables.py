@@ -1,0 +1,138 @@
+"""Tables, views and joins with tables, through the real servers (docs/statements.md)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.kafka_tail import Result
+from tests.queries import Event
+from tests.stack.lab import Lab, Source
+from tests.stack.letters import await_letters
+
+_COMPANIES = "symbol STRING PRIMARY KEY, industry STRING, staff INT"
+_OWNERS = "owner STRING, symbol STRING, shares INT, PRIMARY KEY (owner, symbol)"
+
+
+class _Table:
+    """A table on a topic of its own, gone with the test's owner."""
+
+    def __init__(self, lab: Lab, columns: str, *, partitions: int = 1, form: str = "json") -> None:
+        self._lab = lab
+        self.name = f"table_{lab.token}_{len(lab.client.topics())}"
+        self.topic = f"{self.name}-topic"
+        options = f"topic = '{self.topic}', format = '{form}', partitions = {partitions}"
+        ddl = f"CREATE TABLE {self.name} ({columns}) WITH ({options})"
+        self.created: dict[str, Any] = lab.client.result(ddl, lab.subscriber("owner"))
+
+    def put(self, *rows: dict[str, Any]) -> None:
+        """Publish rows, and return when Kafka has them."""
+        self.write(*((None, json.dumps(row).encode()) for row in rows))
+
+    def write(self, *records: tuple[str | None, bytes | None]) -> None:
+        """Publish records as they are."""
+        self._lab.client.publish_all(self.topic, [(value, key, 0, 0) for key, value in records])
+
+    def drop(self) -> None:
+        """Drop it, which must be accepted."""
+        self._lab.client.result(f"DROP TABLE {self.name}", self._lab.subscriber("owner"))
+
+
+def _publish(source: Source, *rows: dict[str, Any]) -> None:
+    source.publish([Event(row) for row in rows], lambda event: json.dumps(event.values).encode())
+
+
+def _rows(found: list[Result]) -> list[dict[str, Any]]:
+    return [one.row for one in found]
+
+
+def test_an_event_meets_the_row_that_there_is(lab: Lab) -> None:
+    """Rows are set, changed and removed; each event meets what was acknowledged before it was published."""
+    source, table = lab.stream(), _Table(lab, _COMPANIES)
+    table.put({"symbol": "INTC", "industry": "Chips", "staff": 10}, {"symbol": "SAP", "industry": "Software"})
+    join = f"{source.name} q JOIN {table.name} c ON q.symbol = c.symbol"
+    inner = lab.create("inner", f"SELECT q.symbol, qty, c.industry FROM {join} WHERE c.industry = 'Software'")
+    left = lab.create(
+        "left",
+        f"SELECT q.symbol, qty, staff FROM {source.name} q LEFT JOIN {table.name} USING (symbol)"
+        " WHERE industry IS NULL",
+    )
+    assert inner["signature"].endswith(
+        f"JOIN {table.name} ON symbol = {table.name}.symbol WHERE {table.name}.industry = :c0"
+    )
+    _publish(source, {"symbol": "SAP", "qty": 1}, {"symbol": "INTC", "qty": 2}, {"symbol": "IBM", "qty": 3})
+    source.fence()
+    table.put({"symbol": "INTC", "industry": "Software"})
+    _publish(source, {"symbol": "INTC", "qty": 4})
+    source.fence()
+    table.write(("INTC", None))
+    _publish(source, {"symbol": "INTC", "qty": 5})
+    assert _rows(lab.matches(inner, source)) == [
+        {"symbol": "SAP", "qty": 1, "industry": "Software"},
+        {"symbol": "INTC", "qty": 4, "industry": "Software"},
+    ]
+    without = [row for row in _rows(lab.matches(left, source)) if row["symbol"] is not None]
+    assert without == [{"symbol": "IBM", "qty": 3, "staff": None}, {"symbol": "INTC", "qty": 5, "staff": None}]
+
+
+def test_several_rows_of_one_event_have_numbers(lab: Lab) -> None:
+    """An equality with a part of the key meets several rows, told apart by their number in the order of their keys."""
+    source, table = lab.stream(), _Table(lab, _OWNERS)
+    table.put(*({"owner": owner, "symbol": "INTC", "shares": 5} for owner in ("rose", "abe", "kim")))
+    made = lab.create(
+        "many", f"SELECT o.owner FROM {source.name} q JOIN {table.name} o ON q.symbol = o.symbol WHERE shares > 1"
+    )
+    _publish(source, {"symbol": "INTC", "qty": 1})
+    source.fence()
+    lab.results.until(lambda: len(lab.results.of(made["destination"])) == 3, "three results")
+    found = lab.results.of(made["destination"])
+    assert [(one.row["owner"], one.headers["ce_id"].rpartition("/")[2]) for one in found] == [
+        ("abe", "0"), ("kim", "1"), ("rose", "2"),
+    ]  # fmt: skip
+
+
+def test_a_table_in_use_stays(lab: Lab) -> None:
+    """DROP TABLE and DROP VIEW are refused while something reads them; names are those of streams too."""
+    source, table, owner = lab.stream(), _Table(lab, _COMPANIES), lab.subscriber("owner")
+    view = f"view_{lab.token}"
+    select = f"SELECT q.symbol, c.industry FROM {source.name} q JOIN {table.name} c USING (symbol)"
+    assert lab.client.result(f"CREATE VIEW {view} AS {select}", owner)["reads"] == sorted([source.name, table.name])
+    made = lab.create("viewed", f"SELECT symbol FROM {view} WHERE industry = 'a'")
+    again = lab.create("written", f"{select} WHERE c.industry = 'b'")
+    assert made["group"] == again["group"]
+    for statement, code in (
+        (f"DROP TABLE {table.name}", "stream-in-use"),
+        (f"DROP VIEW {view}", "stream-in-use"),
+        (f"DROP STREAM {source.name}", "stream-in-use"),
+        (f"CREATE TABLE {view} ({_COMPANIES}) WITH (topic = 'x', format = 'json')", "stream-exists"),
+        (f"CREATE VIEW {table.name} AS SELECT symbol FROM {source.name}", "stream-exists"),
+        (f"CREATE CQ c AS {select} DO PUBLISH VIRTUAL", "unsupported-query"),
+        (f"DESCRIBE TABLE {view}", "unknown-stream"),
+    ):
+        assert lab.client.execute(statement, owner).code == code, statement
+    described = lab.client.result(f"DESCRIBE TABLE {table.name}", owner)
+    assert (described["primary_key"], described["cqs"]) == (["symbol"], 2)
+    assert lab.client.result(f"DESCRIBE VIEW {view}", owner)["cqs"] == 1
+    assert table.name in [
+        one["table"] for one in lab.client.result(f"SHOW TABLES LIKE '{table.name}'", owner)["tables"]
+    ]
+    assert [one["view"] for one in lab.client.result(f"SHOW VIEWS LIKE '{view}'", owner)["views"]] == [view]
+    for name in ("viewed", "written"):
+        lab.drop(name)
+    lab.client.result(f"DROP VIEW {view}", owner)
+    table.drop()
+
+
+def test_a_bad_record_of_a_table_is_a_dead_letter(lab: Lab) -> None:
+    """It changes no row, is told once, and events go on."""
+    source, table, letters = lab.stream(), _Table(lab, _COMPANIES), lab.dead_letter_tail()
+    table.put({"symbol": "INTC", "industry": "Chips"})
+    table.write((None, b"no json"), (None, b'{"industry": "x"}'), (None, None))
+    made = lab.create("joined", f"SELECT q.symbol, industry FROM {source.name} q JOIN {table.name} c USING (symbol)")
+    for qty in (1, 2):
+        _publish(source, {"symbol": "INTC", "qty": qty})
+        source.fence()
+    assert _rows(lab.matches(made, source)) == [{"symbol": "INTC", "industry": "Chips"}] * 2
+
+    bad = {1: (None, b"no json"), 2: (None, b'{"industry": "x"}'), 3: (None, None)}
+    await_letters(lab.client, letters, bad, table.topic, 0, "undecodable")
