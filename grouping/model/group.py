@@ -6,6 +6,7 @@ import hashlib
 import math
 from datetime import date, datetime
 from decimal import Decimal
+from functools import lru_cache
 from itertools import chain
 from typing import Any, cast
 
@@ -79,7 +80,13 @@ class ConstantRow(msgspec.Struct, frozen=True):
     @property
     def type_texts(self) -> tuple[str, ...]:
         """The types as they are stored."""
-        return tuple(map(str, self.types))
+        return _texts(self.types)
+
+
+@lru_cache(maxsize=4096)
+def _texts(types: tuple[SqlType, ...]) -> tuple[str, ...]:
+    """Return the texts of types; rows of a group have the same ones."""
+    return tuple(map(str, types))
 
 
 class CompiledQuery(msgspec.Struct, frozen=True):
@@ -120,7 +127,7 @@ def canonical_constants(row: ConstantRow) -> str:
         >>> canonical_constants(ConstantRow((STRING, DOUBLE), ("INTC", 100.0)))
         '["STRING","INTC","DOUBLE",100.0]'
     """
-    flat: list[object] = [*chain.from_iterable(zip(row.type_texts, row.values, strict=True))]
+    flat: list[object] = [*chain.from_iterable(zip(_texts(row.types), row.values, strict=True))]
     text = _encode(flat).decode()
     if "null" in text:
         # JSON has no infinity (a literal beyond DOUBLE's range): null would make it one with NULL.

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime, time
 from decimal import Context, Decimal, InvalidOperation
 
 from grouping.model.decimal_types import WIDEST
 from grouping.model.errors import InputError
 from grouping.model.group import ConstantValue
 from grouping.model.sql_type import BIGINT, DATE, DOUBLE, INT, NUMERIC, STRING, TIMESTAMP, SqlType, decimal
+from grouping.values.iso8601 import parse_date, parse_timestamp
 from grouping.values.like_pattern import is_too_large
 from grouping.values.patterns import rust_pattern
 
@@ -22,10 +22,6 @@ _SHOWN = 20
 """Characters of a literal that a refusal repeats, when it is longer."""
 EXACT = Context(prec=2 * _LONGEST_NUMBER)
 """Rounds no number that a reader accepts."""
-_ISO_DATE = re.compile(r"\d{4}-?\d\d-?\d\d", re.ASCII)
-_ISO_TIMESTAMP = re.compile(
-    r"\d{4}-?\d\d-?\d\d([T ]\d\d(:?\d\d(:?\d\d([.,]\d{1,6}0*)?)?)?(Z|[+-]\d\d(:?\d\d)?)?)?", re.ASCII
-)
 
 
 def _exact(text: str) -> tuple[SqlType, ConstantValue]:
@@ -99,21 +95,21 @@ def _string(text: str) -> tuple[SqlType, ConstantValue]:
 
 def _date(text: str) -> tuple[SqlType, ConstantValue]:
     try:
-        if _ISO_DATE.fullmatch(text):
-            return DATE, date.fromisoformat(text)
+        return DATE, parse_date(text)
     except ValueError:
-        pass
-    raise _unreadable(text, DATE)
+        raise _unreadable(text, DATE) from None
 
 
 def _timestamp(text: str) -> tuple[SqlType, ConstantValue]:
+    """Read a TIMESTAMP, or a date, whose midnight it is: so does SQL compare a DATE with a TIMESTAMP."""
     try:
-        if _ISO_TIMESTAMP.fullmatch(text):
-            time = datetime.fromisoformat(text)
-            return TIMESTAMP, time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
-    except (ValueError, OverflowError):
+        return TIMESTAMP, parse_timestamp(text)
+    except ValueError:
         pass
-    raise _unreadable(text, TIMESTAMP)
+    try:
+        return TIMESTAMP, datetime.combine(parse_date(text), time(), UTC)
+    except ValueError:
+        raise _unreadable(text, TIMESTAMP) from None
 
 
 def _precise(text: str) -> tuple[SqlType, ConstantValue]:

@@ -12,6 +12,7 @@ from cronsim import CronSim, CronSimError
 
 from grouping.model.errors import InputError, near_name
 from grouping.model.query import CronBased, TimerBased
+from grouping.values.iso8601 import parse_time
 
 __all__ = [
     "LONGEST_INTERVAL",
@@ -52,7 +53,7 @@ def parse_instant(text: str) -> datetime:
     """
     hint = "Write it as '2026-11-21T10:00:00Z'."
     try:
-        instant: datetime = isodate.parse_datetime(_bounded(text))
+        instant = parse_time(_bounded(text))
         if instant.tzinfo is None:
             raise InputError(
                 f'time "{_shown(text)}" has no zone',
@@ -60,8 +61,8 @@ def parse_instant(text: str) -> datetime:
                 detail="A time needs Z or an offset from UTC at its end.",
                 hint=hint,
             )
-        return instant.astimezone(UTC)
-    except (isodate.ISO8601Error, ValueError, ArithmeticError):
+        return instant
+    except ValueError:
         raise InputError(
             f'"{_shown(text)}" is not a time',
             code="bad-time",

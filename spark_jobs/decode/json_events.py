@@ -4,7 +4,7 @@ Where the decoder is stricter than docs/expressions.md, what it refuses is read 
 generous, its field is kept raw or the record is sent to `json_exact` unseen:
 
 - a DECIMAL would be taken from texts such as ``"NaN"``, ``" 1"`` or ``"1_0"``: kept raw and read here;
-- a TIMESTAMP is rounded to microseconds, and may leave the years 1 to 9999 when its offset is taken off.
+- a TIMESTAMP is rounded to microseconds, may leave the years 1 to 9999 when its offset is taken off, and ends at a NUL.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ _FIELD_TYPES: dict[SqlType, Any] = {
 
 _REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
-_DELICATE_TIME = r":[0-9]{2}\.[0-9]{7}|0001-01-01|9999-12-31|\\u00(?:3[0-9aA]|2[deDE])"
-"""What a record has whose TIMESTAMP the decoder may get wrong; the escapes are of characters in the other patterns."""
+_DELICATE_TIME = r":[0-9]{2}\.[0-9]{7}|0001-01-01|9999-12-31|\\u00(?:3[0-9aA]|2[deDE]|00)"
+"""What a record has whose TIMESTAMP the decoder may get wrong; the escapes are of characters in the other patterns, and
+of NUL."""
 
 _NEEDS_ESCAPE = re.compile(r'["\\\x00-\x1f]')
 

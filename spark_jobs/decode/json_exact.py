@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from grouping.model.catalog import StreamColumn
 from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, SqlType
-from spark_jobs.decode.iso8601 import parse_date, parse_timestamp
+from grouping.values.iso8601 import parse_date, parse_timestamp
 
 __all__ = ["DECIMAL_TEXT", "WrongRecord", "fit_decimal", "read_record"]
 

@@ -1,0 +1,112 @@
+"""ISO 8601 dates and times: the one reader of JSON records, SQL constants and clauses.
+
+What is read, in any place: calendar dates (``2026-11-21``), week dates (``2026-W47-6``; a week alone is its Monday) and
+ordinal dates (``2026-325``), with hyphens or without; a time of hours, minutes and seconds of which the last ones may
+be missing, with colons or without, and a fraction of its last part; ``24:00`` is the end of the day. There are no leap
+seconds. A fraction is cut off after microseconds, as Spark does, however many digits it has.
+
+Places differ only in what they take: a record's TIMESTAMP has a time and is UTC without a zone; a constant beside a
+TIMESTAMP may be a date too, whose midnight it is; a clause wants a zone (`grouping.values.times`).
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import isleap
+from datetime import UTC, date, datetime, timedelta
+
+__all__ = ["parse_date", "parse_time", "parse_timestamp"]
+
+_ORDINAL = re.compile(r"([0-9]{4})-?([0-9]{3})")
+_USUAL = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})?"
+)
+"""Forms that the standard library reads as they are."""
+_TIME = re.compile(
+    r"(?P<date>[0-9W-]{7,10})[Tt ]"
+    r"(?P<time>(?P<hour>[0-9]{2})(?:(?P<colon>:?)(?P<minute>[0-9]{2})(?:(?P=colon)(?P<second>[0-9]{2}))?)?)"
+    r"(?:[.,](?P<fraction>[0-9]+))?"
+    r"(?P<zone>[Zz]|[+-][0-9]{2}(?::?[0-9]{2})?)?"
+)
+_MOST_DIGITS = 100
+"""Digits of a fraction that are looked at; those behind them are far below a microsecond."""
+_DAY = timedelta(days=1)
+
+
+def parse_date(text: str) -> date:
+    """Return the date of an ISO 8601 text.
+
+    Raises:
+        ValueError: It is none, or beyond the years 1 to 9999.
+
+    Example:
+        >>> parse_date("20261121") == parse_date("2026-325") == parse_date("2026-W47-6") == date(2026, 11, 21)
+        True
+    """
+    if ordinal := _ORDINAL.fullmatch(text):
+        year, day = int(ordinal[1]), int(ordinal[2])
+        if not 1 <= day <= 365 + isleap(year):
+            raise ValueError("no such day of the year")
+        return date(year, 1, 1) + timedelta(days=day - 1)
+    if not text.isascii():  # the library reads other scripts' digits
+        raise ValueError("not an ISO 8601 date")
+    return date.fromisoformat(text)
+
+
+def parse_timestamp(text: str) -> datetime:
+    """Return the instant, in UTC, of an ISO 8601 date and time; one without a zone is UTC.
+
+    Raises:
+        ValueError: It is none, or beyond the years 1 to 9999 in UTC.
+
+    Example:
+        >>> parse_timestamp("2026-11-21T10:00+01:00")
+        datetime.datetime(2026, 11, 21, 9, 0, tzinfo=datetime.timezone.utc)
+    """
+    found = parse_time(text)
+    return found if found.tzinfo is UTC else found.replace(tzinfo=UTC)
+
+
+def parse_time(text: str) -> datetime:
+    """Return an ISO 8601 date and time: in UTC when it has a zone, else as it is written, without one.
+
+    Raises:
+        ValueError: It is none, or beyond the years 1 to 9999 in UTC.
+
+    Example:
+        >>> parse_time("2026-W47-6T24:00")
+        datetime.datetime(2026, 11, 22, 0, 0)
+    """
+    try:
+        if usual := _USUAL.fullmatch(text):
+            if not text.startswith("24", 11):
+                found = datetime.fromisoformat(text)
+                return found.astimezone(UTC) if usual[1] else found
+        return _parts(text)
+    except OverflowError as exc:
+        raise ValueError("beyond the years 1 to 9999") from exc
+
+
+def _parts(text: str) -> datetime:
+    """Read any form: as one that the standard library reads, and what that lacks is added."""
+    parts = _TIME.fullmatch(text)
+    if parts is None:
+        raise ValueError("not an ISO 8601 date and time")
+    day, clock, more = parse_date(parts["date"]), parts["time"], timedelta()
+    if parts["fraction"]:
+        unit = 1 if parts["second"] else 60 if parts["minute"] else 3600
+        more = timedelta(microseconds=_micros(parts["fraction"], unit))
+    if parts["hour"] == "24":
+        if more or clock.strip("0:") != "24":
+            raise ValueError("a day ends at 24:00")
+        clock, more = "00", _DAY
+    found = datetime.fromisoformat(f"{day.isoformat()}T{clock}{(parts['zone'] or '').upper()}")
+    if more:
+        found += more
+    return found.astimezone(UTC) if parts["zone"] else found
+
+
+def _micros(fraction: str, seconds: int) -> int:
+    """Return the whole microseconds of a decimal fraction of so many seconds."""
+    digits = fraction[:_MOST_DIGITS]
+    return int(digits) * seconds * 1_000_000 // int(10 ** len(digits))
