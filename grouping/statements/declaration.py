@@ -13,14 +13,15 @@ from grouping.model.errors import InputError, near_name
 from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType, decimal
 from grouping.statements.tokens import Tokens, clipped
 
-__all__ = ["Columns", "Options", "check_options", "read_columns", "read_options"]
+__all__ = ["PLAIN_TYPES", "Columns", "Options", "check_options", "read_columns", "read_options"]
 
 Columns = tuple[tuple[str, SqlType], ...]
 """(name, type) in order."""
 Options = dict[str, str | int]
 Choices = Mapping[str, Sequence[str]]
 
-_PLAIN_TYPES = {kind.name: kind for kind in (STRING, BOOLEAN, INT, BIGINT, DOUBLE, DATE, TIMESTAMP)}
+PLAIN_TYPES = {kind.name: kind for kind in (STRING, BOOLEAN, INT, BIGINT, DOUBLE, DATE, TIMESTAMP)}
+"""The types of columns by their names, besides DECIMAL, which has sizes."""
 _OTHER_SPELLINGS = {
     "BOOL": "BOOLEAN",
     "BYTE": "INT",
@@ -112,9 +113,9 @@ def _only(before: tuple[str, ...], key: tuple[str, ...]) -> tuple[str, ...]:
 
 def _type(tokens: Tokens) -> SqlType:
     word = tokens.word()
-    if word in _PLAIN_TYPES:
+    if word in PLAIN_TYPES:
         tokens.index += 1
-        return _PLAIN_TYPES[word]
+        return PLAIN_TYPES[word]
     if word == "DECIMAL":
         tokens.index += 1
         return _decimal(tokens)
@@ -124,8 +125,8 @@ def _type(tokens: Tokens) -> SqlType:
     raise InputError(
         f'type "{clipped(tokens.source())}" does not exist',
         code="syntax-error",
-        detail=f"The types are {', '.join(_PLAIN_TYPES)} and DECIMAL(p,s).",
-        hint=f'Use "{nearest}".' if nearest else near_name(clipped(word), (*_PLAIN_TYPES, "DECIMAL")),
+        detail=f"The types are {', '.join(PLAIN_TYPES)} and DECIMAL(p,s).",
+        hint=f'Use "{nearest}".' if nearest else near_name(clipped(word), (*PLAIN_TYPES, "DECIMAL")),
     )
 
 

@@ -17,7 +17,8 @@ from grouping.model.errors import CODES
 from grouping.settings_table import settings_table
 from grouping.statements.clauses import _READERS
 from grouping.statements.command import _STATEMENTS, parse
-from grouping.statements.stream_declaration import _CHOICES, _OPTIONS, _PLAIN_TYPES
+from grouping.statements.declaration import PLAIN_TYPES
+from grouping.statements.stream_declaration import _CHOICES, _OPTIONS
 from tests.pages import DOCS, ROOT, anchors, blocks, check_section, links, page
 
 _PAGES = sorted(path.name for path in DOCS.glob("*.md"))
@@ -109,7 +110,7 @@ def test_every_statement_and_clause_has_an_example() -> None:
 def test_every_type_is_listed() -> None:
     """The table of types has each type that a column may have."""
     table = page("expressions.md").partition("## Types")[2].partition("\n\n##")[0]
-    for name in (*_PLAIN_TYPES, "DECIMAL(p,s)"):
+    for name in (*PLAIN_TYPES, "DECIMAL(p,s)"):
         assert f"`{name}`" in table, name
 
 
