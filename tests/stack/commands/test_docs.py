@@ -17,6 +17,8 @@ from tests.stack.lab import Lab
 from tests.stack.server import Stack
 
 _STREAMS = ("quotes", "trades", "plain_trades", "framed_trades", "bad_trades", "orders")
+_TABLES = ("profiles", "owners")
+_VIEWS = ("listed",)
 _REJECTED = "rejected: "
 
 
@@ -26,7 +28,7 @@ class Example:
     def __init__(self, stack: Stack, lab: Lab) -> None:
         self.client: RawClient = lab.client
         self.subscriber = lab.subscriber("reader")
-        self._names = {name: f"{name}_{lab.token}" for name in _STREAMS}
+        self._names = {name: f"{name}_{lab.token}" for name in (*_STREAMS, *_TABLES, *_VIEWS)}
         self._names |= {"alice": self.subscriber, "127.0.0.1:9092": stack.bootstrap}
         self._names["cq.replies"] = "cq.replies"  # no stream's name
 
@@ -41,9 +43,10 @@ class Example:
         listed = self.client.result("SHOW CQS", self.subscriber)["cqs"]
         for command in [self.client.send(f'DROP CQ "{item["cq"]}"', self.subscriber) for item in listed]:
             assert "ok" == self.client.reply(command).code
-        for name in _STREAMS:
-            reply = self.client.execute(f'DROP STREAM "{self._names[name]}"', self.subscriber)
-            assert reply.code in ("ok", "unknown-stream"), reply.fields
+        for kind, names in (("VIEW", _VIEWS), ("TABLE", _TABLES), ("STREAM", _STREAMS)):
+            for name in names:
+                reply = self.client.execute(f'DROP {kind} "{self._names[name]}"', self.subscriber)
+                assert reply.code in ("ok", "unknown-stream"), reply.fields
 
 
 @pytest.fixture
