@@ -16,6 +16,7 @@ from gateway.state.working_copy import WorkingCopy
 from gateway.topics.positions import Positions, dedicated_topic
 from grouping.model.errors import InputError
 from grouping.model.group import CompiledQuery, DestinationIds, canonical_constants
+from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.model.query import CreateCq, DigestClause, PackedDigest
 from grouping.model.wording import are
 from grouping.settings import Settings
@@ -30,9 +31,9 @@ _ALL = ("all", (), 0, False)
 class Kind(msgspec.Struct, frozen=True):
     """What destinations have in common that differ in their constants only."""
 
-    stream_id: str
-    group_id: str
-    select_id: str
+    stream_id: StreamId
+    group_id: GroupId
+    select_id: SelectId
     trigger: TriggerSpec
     digest: PackedDigest
     word: str

@@ -10,6 +10,7 @@ from gateway.state.records import instant
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.errors import InputError
+from grouping.model.ids import StreamId
 from grouping.model.query import CreateStream, DropStream
 from grouping.model.wording import are, counted
 from grouping.settings import Settings
@@ -50,7 +51,7 @@ def create_stream(
     places = [(statement.topic, number) for number in range(form.partitions)]
     offsets = topics.beginnings(places) if statement.start == "earliest" else topics.ends(places)
     stream = Stream(
-        stream_id="s_" + hashlib.blake2b(f"{position}/{statement.name}".encode(), digest_size=6).hexdigest(),
+        stream_id=StreamId("s_" + hashlib.blake2b(f"{position}/{statement.name}".encode(), digest_size=6).hexdigest()),
         name=statement.name,
         columns=tuple(StreamColumn(name, str(kind)) for name, kind in statement.columns),
         topic=statement.topic,

@@ -9,6 +9,7 @@ import msgspec
 
 from grouping.digests.cursor import VisibilityInterval, Window
 from grouping.model.group import ConstantRow, SelectList, parse_constants, pending_id
+from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.model.query import ChangeBased, CronBased, DigestClause, PackedDigest, TimerBased, Trigger
 from grouping.statements.cq_text import CqText
 from grouping.values.times import instant
@@ -83,9 +84,9 @@ class Destination(msgspec.Struct, frozen=True, array_like=True):
     """Where the results of equal CQs go, and all that its id stands for. Never changes."""
 
     destination_id: str
-    stream_id: str
-    group_id: str
-    select_id: str
+    stream_id: StreamId
+    group_id: GroupId
+    select_id: SelectId
     constants: str
     """As `canonical_constants` writes them."""
     mode: str

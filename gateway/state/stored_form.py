@@ -15,6 +15,7 @@ import msgspec
 
 from gateway.state.records import ALWAYS, Cq, Destination, Membership, TimedNote, TriggerSpec
 from gateway.state.unit import CqKey
+from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.model.query import PackedDigest
 from grouping.statements.cq_text import WHOLE, CqText, TextTemplate
 from grouping.store.constant_table import MODES
@@ -204,9 +205,10 @@ def _joined(*ids: str) -> bytes:
 
 
 @lru_cache(maxsize=10_000)
-def _split(joined: bytes) -> tuple[str, str, str]:
+def _split(joined: bytes) -> tuple[StreamId, GroupId, SelectId]:
     if len(joined) > _DIGITS:
         stream_id, group_id, select_id = joined.decode().split()
-        return stream_id, group_id, select_id
-    digits = joined.hex()
-    return f"s_{digits[:12]}", f"g_{digits[12:36]}", f"s{digits[36:]}"
+    else:
+        digits = joined.hex()
+        stream_id, group_id, select_id = f"s_{digits[:12]}", f"g_{digits[12:36]}", f"s{digits[36:]}"
+    return StreamId(stream_id), GroupId(group_id), SelectId(select_id)

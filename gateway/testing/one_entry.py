@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gateway.testing.query import CheckedQuery
 from grouping.model.group import GroupPlan, SelectList
+from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.store.constant_table import Block, Entry, Segment
 from grouping.store.notes import TableVersion
 from spark_jobs.tables.constant_cache import ConstantTables, Snapshot
@@ -22,13 +23,13 @@ class _OneEntry:
         self._query = checked.query
         self._entry = entry
 
-    def changes(self, stream_id: str, epoch: int, since: int, until: int) -> Iterator[Segment] | None:
+    def changes(self, stream_id: StreamId, epoch: int, since: int, until: int) -> Iterator[Segment] | None:
         return iter([Segment.of((), [self._entry])])
 
-    def plans(self, stream_id: str, ids: list[str]) -> dict[str, GroupPlan]:
+    def plans(self, stream_id: StreamId, ids: Sequence[GroupId]) -> dict[GroupId, GroupPlan]:
         return {self._query.plan.group_id: self._query.plan}
 
-    def selects(self, stream_id: str, ids: list[str]) -> dict[str, SelectList]:
+    def selects(self, stream_id: StreamId, ids: Sequence[SelectId]) -> dict[SelectId, SelectList]:
         return {self._query.select.select_id: self._query.select}
 
 

@@ -7,13 +7,14 @@ from typing import Literal
 from grouping.model.catalog import Stream as CatalogStream
 from grouping.model.catalog import StreamColumn
 from grouping.model.errors import InputError
+from grouping.model.ids import StreamId
 from grouping.model.query import CreateStream
 from grouping.statements.command import parse
 from schemas.avro_columns import AvroMismatch, check_avro_columns
 
 __all__ = ["Stream"]
 
-_STREAM_ID = "s_test"
+_STREAM_ID = StreamId("s_test")
 
 
 class Stream:

@@ -22,6 +22,7 @@ from grouping.digests.cursor import Cursor
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.pending_matches import PendingMatches
+from grouping.model.ids import StreamId
 from grouping.settings import Settings
 
 __all__ = ["Intake"]
@@ -170,7 +171,7 @@ class Intake:
             _want(wanted, stored.idle, earliest_ms)
             stored.idle.clear()
         names = list(wanted)
-        ticks: dict[str, dict[str, int]] = {}
+        ticks: dict[StreamId, dict[str, int]] = {}
         for name, membership in zip(names, self._state.memberships(names), strict=True):
             if membership is None:
                 continue

@@ -22,6 +22,7 @@ from grouping.compiler.stage_text import lifted_text, normalized_text, ordered_t
 from grouping.functions.text_size import check_growth, grows
 from grouping.model.catalog import Catalog
 from grouping.model.group import CompiledQuery, GroupPlan, SelectItem, SelectList, group_id
+from grouping.model.ids import SelectId
 
 __all__ = ["STAGES", "Stage", "compile_draft", "compile_select", "finish", "stage_texts"]
 
@@ -126,7 +127,7 @@ def finish(draft: Draft) -> CompiledQuery:
     """Return a query's group, row and SELECT list, their ids made."""
     stream, computation = draft.stream, draft.computation
     group = group_id(computation.computation_id if computation else stream.stream_id, draft.signature)
-    select_id = "s" + hashlib.blake2b(msgspec.json.encode(draft.select), digest_size=12).hexdigest()
+    select_id = SelectId("s" + hashlib.blake2b(msgspec.json.encode(draft.select), digest_size=12).hexdigest())
     group_plan = GroupPlan(group, stream.stream_id, draft.signature, draft.expressions, computation)
     return CompiledQuery(group_plan, draft.row, SelectList(select_id, draft.select), tuple(sorted(draft.reads)))
 

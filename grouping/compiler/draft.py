@@ -10,10 +10,11 @@ from grouping.model.catalog import Catalog, Stream
 from grouping.model.computation import Computation
 from grouping.model.expression import Expression
 from grouping.model.group import ConstantRow, SelectItem
+from grouping.model.ids import StreamId
 
 __all__ = ["Draft"]
 
-_NOT_PLANNED = Stream("", "", (), "", "", {}, "")
+_NOT_PLANNED = Stream(StreamId(""), "", (), "", "", {}, "")
 
 
 class Draft(NamedTuple):

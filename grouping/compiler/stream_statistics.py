@@ -19,6 +19,7 @@ import msgspec
 from grouping.compiler.access_path import AccessPath
 from grouping.model.expression import Call, Column, Expression, Slot
 from grouping.model.group import ConstantRow
+from grouping.model.ids import GroupId
 from grouping.values.like_pattern import like_prefix
 
 __all__ = ["ColumnSample", "GroupLoad", "PartitionStatistics", "Rounded", "StreamStatistics", "rounded"]
@@ -124,7 +125,7 @@ class StreamStatistics:
             self._columns[name] = whole if whole.size >= _ENOUGH else None
         return self._columns[name]
 
-    def group(self, group_id: str) -> GroupLoad | None:
+    def group(self, group_id: GroupId) -> GroupLoad | None:
         """Return what a group cost; None when no event was evaluated for it lately."""
         if group_id not in self._groups:
             loads = [part.groups[group_id] for part in self._parts if group_id in part.groups]

@@ -8,6 +8,7 @@ import msgspec
 
 from grouping.model.column import StreamColumn
 from grouping.model.errors import InputError, near_name
+from grouping.model.ids import StreamId
 from grouping.model.sql_type import BIGINT, INT, STRING, TIMESTAMP
 from grouping.model.table import Table
 from grouping.model.view import View
@@ -30,7 +31,7 @@ class Stream(msgspec.Struct, frozen=True):
     those of the topic before. So ids of results, cursors and cuts go on, and positions of a partition only grow.
     """
 
-    stream_id: str
+    stream_id: StreamId
     """Unique to this creation: a stream dropped and made anew is another one (docs/statements.md)."""
     name: str
     columns: tuple[StreamColumn, ...]

@@ -7,6 +7,7 @@ import hashlib
 import msgspec
 
 from grouping.model.expression import Expression
+from grouping.model.ids import StreamId
 from grouping.model.sql_type import SqlType
 
 __all__ = ["Computation", "Join", "JoinKey", "computation_id"]
@@ -46,7 +47,7 @@ class Computation(msgspec.Struct, frozen=True):
     """A stream and the tables that are joined with it, in their order."""
 
     computation_id: str
-    stream_id: str
+    stream_id: StreamId
     joins: tuple[Join, ...]
 
     @property
@@ -58,6 +59,6 @@ class Computation(msgspec.Struct, frozen=True):
 _encode = msgspec.json.Encoder().encode
 
 
-def computation_id(stream_id: str, joins: tuple[Join, ...]) -> str:
+def computation_id(stream_id: StreamId, joins: tuple[Join, ...]) -> str:
     """Return the id of a computation: a function of what is computed, tables made anew included."""
     return "j_" + hashlib.blake2b(_encode([stream_id, joins]), digest_size=12).hexdigest()

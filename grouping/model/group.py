@@ -14,6 +14,7 @@ import msgspec
 
 from grouping.model.computation import Computation
 from grouping.model.expression import Expression
+from grouping.model.ids import DestinationId, GroupId, PendingId, SelectId, StreamId
 from grouping.model.query import ChangeBased, CronBased, DigestClause, TimerBased, Trigger
 from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType
 
@@ -38,8 +39,8 @@ ConstantValue = str | bool | int | float | Decimal | date | datetime | tuple[Any
 class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     """What Spark runs for a group: the signature's predicate, its constants lifted out."""
 
-    group_id: str
-    stream_id: str
+    group_id: GroupId
+    stream_id: StreamId
     signature: str
     conjuncts: tuple[Expression, ...]
     """A row matches when every one is TRUE; none for a query without WHERE. In canonical order."""
@@ -62,7 +63,7 @@ class SelectItem(msgspec.Struct, frozen=True):
 class SelectList(msgspec.Struct, frozen=True):
     """What of a matching event is published, `*` already written out."""
 
-    select_id: str
+    select_id: SelectId
     items: tuple[SelectItem, ...]
 
 
@@ -104,14 +105,14 @@ def _digest(prefix: str, *parts: str) -> str:
     return prefix + hashlib.blake2b(text, digest_size=12).hexdigest()
 
 
-def group_id(stream_id: str, signature: str) -> str:
+def group_id(source_id: str, signature: str) -> GroupId:
     """Return the id of a signature's group on a stream.
 
     Example:
         >>> group_id("s_1", "a = :c0")
         'g_c7207aa25a4bf9f5ace74aed'
     """
-    return _digest("g_", stream_id, signature)
+    return GroupId(_digest("g_", source_id, signature))
 
 
 _encode = msgspec.json.Encoder().encode
@@ -198,8 +199,8 @@ class DestinationIds:
 
     def __init__(
         self,
-        group: str,
-        select: str,
+        group: GroupId,
+        select: SelectId,
         trigger: Trigger,
         phase_ms: int | None,
         digest: DigestClause,
@@ -219,11 +220,11 @@ class DestinationIds:
         self._group = group
         self._rest = "\x00".join((select, _trigger_text(trigger, phase_ms), clause, mode or ""))
 
-    def of(self, constants: str) -> str:
+    def of(self, constants: str) -> DestinationId:
         """Return the id for constants as `canonical_constants` writes them."""
-        return _digest("d_", self._group, constants, self._rest)
+        return DestinationId(_digest("d_", self._group, constants, self._rest))
 
 
-def pending_id(group: str, constants: str, select: str) -> str:
+def pending_id(group: GroupId, constants: str, select: SelectId) -> PendingId:
     """Return the id under which matches wait for ticks: one per constant row and SELECT list (NiagaraCQ §3.6.2)."""
-    return _digest("p_", group, constants, select)
+    return PendingId(_digest("p_", group, constants, select))

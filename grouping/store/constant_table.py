@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from grouping.model.group import ConstantRow
+from grouping.model.ids import GroupId, SelectId
 from grouping.model.sql_type import SqlType
 from grouping.store.arrow_types import ARROW_TYPES
 
@@ -30,9 +31,9 @@ MODES = ("shared", "dedicated", "virtual", "pending")
 class Block(NamedTuple):
     """What all entries of one Arrow batch have in common."""
 
-    group_id: str
+    group_id: GroupId
     type_texts: tuple[str, ...]
-    select_id: str
+    select_id: SelectId
     mode: str
     until: tuple[int, ...] = ()
     """Of destinations that are leaving: by source partition, the offset of the first event that no longer counts."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import hiredis
 import msgspec
@@ -20,6 +20,7 @@ from grouping.compiler.stream_statistics import PartitionStatistics
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.model.group import GroupPlan, SelectList
+from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.model.table import Table
 from grouping.settings import Settings
 from grouping.store.constant_table import Segment, net
@@ -65,6 +66,8 @@ _decode_pins = msgspec.json.Decoder(TablePins).decode
 _WRITER_MS = 30_000
 """A worker that writes dead letters of a table and is not seen for so long is succeeded."""
 _FEW_WAITING = 64
+_Id = TypeVar("_Id", bound=str)
+_Part = TypeVar("_Part")
 
 VERSIONS_MARK = b""
 """A field of the streams' versions that is always there: a Redis that has lost them is none without streams."""
@@ -129,7 +132,7 @@ class TableStore:
         self._most_waiting: dict[str, int] = {}
         """By stream: so many values with counts of matches may wait for the gateway before they are summed up."""
 
-    def pin(self, stream_id: str, batch: int) -> TableVersion:
+    def pin(self, stream_id: StreamId, batch: int) -> TableVersion:
         """Return the version that this micro-batch sees; the first task to ask decides.
 
         Raises:
@@ -144,7 +147,7 @@ class TableStore:
             raise StoreUnavailable("the constant tables are not confirmed", hint="The gateway confirms them on start.")
         return TableVersion.unpack(pinned)
 
-    def changes(self, stream_id: str, epoch: int, since: int, until: int) -> Iterator[Segment] | None:
+    def changes(self, stream_id: StreamId, epoch: int, since: int, until: int) -> Iterator[Segment] | None:
         """Return the net of what the versions (`since`, `until`] of an epoch changed; it is read piece by piece.
 
         None when it cannot be had from `since`: it lies inside a merged segment, load from 0. With `since` 0 more may
@@ -169,15 +172,15 @@ class TableStore:
         if self.epoch() != epoch:
             raise StoreUnavailable("the constant tables were filled anew while they were read")
 
-    def plans(self, stream_id: str, group_ids: Iterable[str]) -> dict[str, GroupPlan]:
+    def plans(self, stream_id: StreamId, group_ids: Iterable[GroupId]) -> dict[GroupId, GroupPlan]:
         """Return the plans of those groups that exist."""
         return self._read(self._keys.groups(stream_id), list(group_ids), GroupPlan)
 
-    def selects(self, stream_id: str, select_ids: Iterable[str]) -> dict[str, SelectList]:
+    def selects(self, stream_id: StreamId, select_ids: Iterable[SelectId]) -> dict[SelectId, SelectList]:
         """Return those SELECT lists that exist."""
         return self._read(self._keys.selects(stream_id), list(select_ids), SelectList)
 
-    def _read(self, key: str, ids: list[str], kind: type[Any]) -> dict[str, Any]:
+    def _read(self, key: str, ids: list[_Id], kind: type[_Part]) -> dict[_Id, _Part]:
         if not ids:
             return {}
         with mapped():
@@ -194,12 +197,12 @@ class TableStore:
         Raises:
             StoreUnavailable: Some are not there: rows without them would be matches lost.
         """
-        found: dict[str, Table] = self._read(self._keys.tables, list(table_ids), Table)
+        found = self._read(self._keys.tables, list(table_ids), Table)
         if missing := sorted(set(table_ids) - found.keys()):
             raise StoreUnavailable("the tables are not complete", detail=f'Redis has lost "{missing[0]}".')
         return found
 
-    def pin_tables(self, stream_id: str, batch: int, ends: Callable[[], TablePins]) -> TablePins:
+    def pin_tables(self, stream_id: StreamId, batch: int, ends: Callable[[], TablePins]) -> TablePins:
         """Return the offsets of tables that this micro-batch sees; the first task to ask decides.
 
         Args:
@@ -260,7 +263,7 @@ class TableStore:
         note = EpochNote.unpack(body)
         return note.epoch if note.run_id == info["run_id"] else None
 
-    def committed(self, stream_id: str, batch: int, offsets: dict[str, int]) -> None:
+    def committed(self, stream_id: StreamId, batch: int, offsets: dict[str, int]) -> None:
         """Note that a micro-batch is committed up to these offsets, and let go of its pin and of older ones."""
         pins = self._keys.pins(stream_id)
         with mapped():
@@ -273,7 +276,7 @@ class TableStore:
                 pipeline.hdel(pins, *done).hdel(self._keys.table_pins(stream_id), *done)
             pipeline.execute()
 
-    def unpin(self, stream_id: str, under_way: int | None) -> None:
+    def unpin(self, stream_id: StreamId, under_way: int | None) -> None:
         """Let go of a stream's pins that no micro-batch goes by any more, before its query begins.
 
         Args:
@@ -287,13 +290,13 @@ class TableStore:
                 self._redis.hdel(pins, *stale)
                 self._redis.hdel(self._keys.table_pins(stream_id), *stale)
 
-    def committed_positions(self, stream_id: str) -> dict[str, int]:
+    def committed_positions(self, stream_id: StreamId) -> dict[str, int]:
         """Return up to which position a stream was told to be evaluated, by source partition; none if it never was."""
         with mapped():
             body = self._redis.get(self._keys.committed(stream_id))
         return CommittedNote.unpack(body).offsets
 
-    def count_matches(self, stream_id: str, tally: MatchTally) -> None:
+    def count_matches(self, stream_id: StreamId, tally: MatchTally) -> None:
         """Add a task's matches, for the gateway to take; while it is away, what waits is summed up now and then."""
         key = self._keys.matches(stream_id)
         with mapped():
@@ -304,7 +307,7 @@ class TableStore:
                 self._redis.rpush(key, *total)
                 self._most_waiting[stream_id] = max(_FEW_WAITING, 2 * len(total))
 
-    def tell_statistics(self, stream_id: str, partition: int, statistics: PartitionStatistics) -> None:
+    def tell_statistics(self, stream_id: StreamId, partition: int, statistics: PartitionStatistics) -> None:
         """Put what a source partition's tasks saw lately where the gateway finds it."""
         with mapped():
             self._redis.hset(self._keys.statistics(stream_id), str(partition), msgspec.msgpack.encode(statistics))

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.model.group import SelectList
+from grouping.model.ids import GroupId
 from grouping.store.quarantine import share_of
 
 __all__ = ["Matches"]
@@ -38,7 +39,7 @@ class Matches:
     group: NDArray[np.int32]
     """Index into `groups`."""
     selects: tuple[SelectList, ...]
-    groups: tuple[str, ...]
+    groups: tuple[GroupId, ...]
     """Group ids."""
 
     @property

@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 
+from grouping.model.ids import StreamId
 from grouping.store.quarantine import TRIES, Quarantine, QuarantineStore, Trial, convicted
 
 __all__ = ["Trials", "dead_task"]
@@ -46,7 +47,7 @@ class Trials:
         self._begun: set[str] = set()
         self._open: set[str] = set()
 
-    def begin(self, stream_id: str) -> bool:
+    def begin(self, stream_id: StreamId) -> bool:
         """Return whether the tasks of a query that starts now must be cautious.
 
         Raises:
@@ -63,7 +64,7 @@ class Trials:
             self._open.add(stream_id)
         return trial.careful or any(state.deaths for state in store.quarantined(stream_id).values())
 
-    def failed(self, stream_id: str, failure: str) -> int:
+    def failed(self, stream_id: StreamId, failure: str) -> int:
         """Note that a query ended; return how often workers died at its batch, 0 when none did now.
 
         Raises:
@@ -74,7 +75,7 @@ class Trials:
             return 0
         return self._died(stream_id, self._store.in_hand(stream_id).get(task, [])).deaths
 
-    def committed(self, stream_id: str) -> None:
+    def committed(self, stream_id: StreamId) -> None:
         """Note that a batch was committed.
 
         Raises:
@@ -84,7 +85,7 @@ class Trials:
             self._store.end_trial(stream_id)
             self._open.discard(stream_id)
 
-    def _died(self, stream_id: str, in_hand: Sequence[str]) -> Trial:
+    def _died(self, stream_id: StreamId, in_hand: Sequence[str]) -> Trial:
         trial, known = self._store.trial(stream_id), self._store.quarantined(stream_id)
         share = convicted(trial, in_hand, known)
         if share is None:

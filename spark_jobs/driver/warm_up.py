@@ -17,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from grouping.model.catalog import Stream, StreamColumn
 from grouping.model.errors import OperationalError
+from grouping.model.ids import StreamId
 from grouping.settings import Settings
 from spark_jobs.batch.headers import NO_HEADERS
 from spark_jobs.batch.output import OUTPUT
@@ -44,7 +45,7 @@ def warm_up(spark: SparkSession, settings: Settings, broker: Broker) -> None:
     try:
         broker.ensure_topic(topic)
         start = {str(partition): end for partition, end in broker.ends(topic).items()}
-        stream = Stream(_NAME, _NAME, (StreamColumn("a", "STRING"),), topic, "json", start, "")
+        stream = Stream(StreamId(_NAME), _NAME, (StreamColumn("a", "STRING"),), topic, "json", start, "")
         events = read_stream(spark, stream, [0], settings)
         query = write_stream(events, partial(_answer, topic), _NAME, settings)
     except Exception as error:  # pyspark's and py4j's have no common base

@@ -9,6 +9,7 @@ from functools import partial
 from typing import NamedTuple
 
 from grouping.model.errors import OperationalError
+from grouping.model.ids import StreamId
 from grouping.store.quarantine import KILLED, Quarantine, QuarantineStore
 
 __all__ = ["NO_CAUTION", "Caution", "Division", "Harm"]
@@ -87,7 +88,7 @@ NO_CAUTION = Caution()
 class Harm:
     """What shares of one stream's queries did, as a worker knows it and tells it."""
 
-    def __init__(self, stream_id: str, store: QuarantineStore, clock_ms: Callable[[], int]) -> None:
+    def __init__(self, stream_id: StreamId, store: QuarantineStore, clock_ms: Callable[[], int]) -> None:
         """Begin with what the store knows.
 
         Args:

@@ -166,7 +166,7 @@ class _Lookup:
     caution: Caution
 
     def shares(self) -> list[str]:
-        return self.snapshot.groups
+        return [*self.snapshot.groups]
 
     def records(self, shares: Shares | None) -> Records:
         snapshot = self.snapshot if shares is None else self.snapshot.only(shares)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from grouping.model.ids import GroupId
 from spark_jobs.batch.event_column import VALUE_BYTES, EventColumns, EventSource
 from spark_jobs.batch.matches import Matches
 from spark_jobs.index import Ints
@@ -51,7 +52,7 @@ def matches(
         Exception: Of any kind, as what a group's predicate does is somebody else's code (`faults.FAULTS`).
     """
     events = EventColumns(source, value_bytes)
-    groups: dict[str, int] = {}
+    groups: dict[GroupId, int] = {}
     lookups = list(_looked_up(snapshot, events, loads or Loads(), groups))
     names = tuple(groups)
     for first, last in _slices(lookups, source.count, limit):
@@ -67,7 +68,9 @@ def candidates(snapshot: Snapshot, source: EventSource) -> Ints:
     return np.flatnonzero(marks)
 
 
-def _looked_up(snapshot: Snapshot, events: EventColumns, loads: Loads, groups: dict[str, int]) -> Iterator[AnyLookup]:
+def _looked_up(
+    snapshot: Snapshot, events: EventColumns, loads: Loads, groups: dict[GroupId, int]
+) -> Iterator[AnyLookup]:
     """Look all tables up; `groups` gets the numbers of those that an event may meet."""
     for table in snapshot.tables:
         load = loads.of(table.shape)
@@ -82,7 +85,9 @@ def _looked_up(snapshot: Snapshot, events: EventColumns, loads: Loads, groups: d
         yield lookup
 
 
-def _by_itself(table: ConstantTable, events: EventColumns, load: Load, groups: dict[str, int]) -> Iterator[AnyLookup]:
+def _by_itself(
+    table: ConstantTable, events: EventColumns, load: Load, groups: dict[GroupId, int]
+) -> Iterator[AnyLookup]:
     """Look up those parts of a table that have an index."""
     began = time.perf_counter()
     selected = selected_events(table.shape, events)

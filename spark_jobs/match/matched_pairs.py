@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.model.group import SelectList
+from grouping.model.ids import GroupId
 from spark_jobs.batch.matches import Matches
 from spark_jobs.index import Ints
 from spark_jobs.tables.constant_rows import ConstantRows
@@ -85,7 +86,7 @@ def once_per_group(met: Sequence[MatchedPairs]) -> list[MatchedPairs]:
 
 def assembled(
     met: Sequence[MatchedPairs],
-    groups: tuple[str, ...],
+    groups: tuple[GroupId, ...],
     selects: tuple[SelectList, ...],
     select_of: NDArray[np.int32],
     mode_of: NDArray[np.int8],

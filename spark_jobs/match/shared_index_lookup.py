@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from grouping.model.ids import GroupId
 from spark_jobs.batch.event_column import EventColumns
 from spark_jobs.index import Ints, Pairs
 from spark_jobs.match.matched_pairs import MatchedPairs
@@ -22,7 +23,7 @@ __all__ = ["SharedIndexLookup"]
 class SharedIndexLookup:
     """The candidates of the tables of a shared index, for the whole batch; like `TableLookup`."""
 
-    def __init__(self, shared: SharedIndex, events: EventColumns, loads: Loads, groups: dict[str, int]) -> None:
+    def __init__(self, shared: SharedIndex, events: EventColumns, loads: Loads, groups: dict[GroupId, int]) -> None:
         """Look a shared index up.
 
         Args:

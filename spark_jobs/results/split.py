@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from grouping.model.catalog import Stream
 from grouping.model.expression import Column
 from grouping.model.group import SelectItem, SelectList
+from grouping.model.ids import SelectId
 from grouping.model.wording import counted
 from grouping.settings import Settings
 from grouping.store.constant_table import MODES
@@ -64,7 +65,9 @@ def split(
             chosen = matches.mode[found] == mode
             yield from write(pool.value[chosen], partial(address, matches, settings, found[chosen]))
     group, event = _virtual_pairs(matches)
-    everything = SelectList("", tuple(SelectItem(c.name, Column(c.name, c.type_text)) for c in stream.columns))
+    everything = SelectList(
+        SelectId(""), tuple(SelectItem(c.name, Column(c.name, c.type_text)) for c in stream.columns)
+    )
     for pool in value_pools(events, [everything], np.zeros(len(event), np.int32), event, evaluate_expression):
         write = _Writer(events, stream, settings, pool)
         pairs = group[pool.match], event[pool.match]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from grouping.model.computation import Computation
 from grouping.model.errors import OperationalError
 from grouping.model.group import GroupPlan, SelectList
+from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.model.sql_type import SqlType
 from grouping.store.constant_table import MODES, Block, Segment
 from spark_jobs.tables.constant_part import ConstantPart, added
@@ -39,13 +40,13 @@ class Version(Protocol):
 class TableReader(Protocol):
     """Where tables come from: `grouping.store.redis_store.TableStore`."""
 
-    def changes(self, stream_id: str, epoch: int, since: int, until: int) -> Iterator[Segment] | None:
+    def changes(self, stream_id: StreamId, epoch: int, since: int, until: int) -> Iterator[Segment] | None:
         """Return the net of the changes (since, until] in pieces, None when `since` is no boundary any more."""
 
-    def plans(self, stream_id: str, ids: list[str]) -> dict[str, GroupPlan]:
+    def plans(self, stream_id: StreamId, ids: Sequence[GroupId]) -> dict[GroupId, GroupPlan]:
         """Return the plans of groups."""
 
-    def selects(self, stream_id: str, ids: list[str]) -> dict[str, SelectList]:
+    def selects(self, stream_id: StreamId, ids: Sequence[SelectId]) -> dict[SelectId, SelectList]:
         """Return SELECT lists."""
 
 
@@ -84,7 +85,7 @@ class Snapshot:
         return sum(table.rows for table in self.tables)
 
     @property
-    def groups(self) -> list[str]:
+    def groups(self) -> list[GroupId]:
         """The groups that have entries."""
         return list(dict.fromkeys(table.shape.plan.group_id for table in self.tables))
 
@@ -112,15 +113,16 @@ class Snapshot:
         return parts + sum(shared.nbytes for shared in self.shared_indexes)
 
 
-_Key = tuple[str, tuple[SqlType, ...], bool, tuple[int, ...]]
+_Key = tuple[GroupId, tuple[SqlType, ...], bool, tuple[int, ...]]
 _RowsByTable = dict[_Key, list[ConstantRows]]
 _Part = TypeVar("_Part", GroupPlan, SelectList)
+_Id = TypeVar("_Id", GroupId, SelectId)
 
 
 class ConstantTables:
     """One stream's tables. Process-wide; a worker process runs one task at a time, so nothing is locked."""
 
-    def __init__(self, stream_id: str) -> None:
+    def __init__(self, stream_id: StreamId) -> None:
         """Begin with nothing loaded."""
         self._stream_id = stream_id
         self._clear()
@@ -129,9 +131,9 @@ class ConstantTables:
         self._epoch: int | None = None
         self._version = 0
         self._tables: dict[_Key, ConstantTable] = {}
-        self._plans: dict[str, GroupPlan] = {}
-        self._selects: dict[str, SelectList] = {}
-        self._variants: dict[tuple[str, str], int] = {}
+        self._plans: dict[GroupId, GroupPlan] = {}
+        self._selects: dict[SelectId, SelectList] = {}
+        self._variants: dict[tuple[SelectId, str], int] = {}
         self._shared_indexes = SharedIndexes()
         self._snapshot: Snapshot | None = None
 
@@ -199,7 +201,7 @@ class ConstantTables:
         if selects := sorted({block.select_id for block in blocks} - self._selects.keys()):
             self._selects.update(self._known(selects, reader.selects(self._stream_id, selects)))
 
-    def _known(self, names: Sequence[str], found: dict[str, _Part]) -> dict[str, _Part]:
+    def _known(self, names: Sequence[_Id], found: dict[_Id, _Part]) -> dict[_Id, _Part]:
         """Return what was found if it is all: rows without it would be matches lost."""
         if missing := sorted(set(names) - found.keys()):
             raise OperationalError(

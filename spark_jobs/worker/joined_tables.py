@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from grouping.model.computation import Computation
 from grouping.model.errors import OperationalError
+from grouping.model.ids import StreamId
 from grouping.model.table import Table
 from grouping.settings import Settings
 from grouping.store.redis_store import TablePins, TableStore
@@ -30,7 +31,7 @@ class JoinedTables:
         self._letters: dict[str, TableLetters] = {}
 
     def views(
-        self, stream_id: str, batch: int, computations: Iterable[Computation], store: TableStore
+        self, stream_id: StreamId, batch: int, computations: Iterable[Computation], store: TableStore
     ) -> dict[str, TableView]:
         """Return by id the tables that some computations join, as they were when the batch was first evaluated.
 

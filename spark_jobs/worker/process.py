@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
+from grouping.model.ids import StreamId
 from grouping.settings import Settings
 from grouping.store.match_tally import MatchTally
 from grouping.store.notes import TableVersion
@@ -77,7 +78,7 @@ class WorkerProcess:
         """End a task."""
         self._garbage.task_done()
 
-    def tables(self, stream_id: str, batch_id: int, settings: Settings) -> BatchTables:
+    def tables(self, stream_id: StreamId, batch_id: int, settings: Settings) -> BatchTables:
         """Return the tables that a micro-batch sees; waits as long as none are confirmed, never goes on without."""
         waits = 0
         while True:
@@ -122,7 +123,7 @@ class WorkerProcess:
             self._stores.clear()
             log.warning("statistics not told", extra={"stream": stream_id, "reason": error.message})
 
-    def count(self, stream_id: str, tally: MatchTally, settings: Settings) -> None:
+    def count(self, stream_id: StreamId, tally: MatchTally, settings: Settings) -> None:
         """Have matches counted; where Redis does not answer they are not."""
         try:
             self._store(settings).count_matches(stream_id, tally)

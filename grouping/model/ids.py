@@ -1,0 +1,21 @@
+"""What names a thing, each of a type of its own: so that the checker tells a group's id from a stream's.
+
+At run time all of them are texts, stored and sent as such. `grouping.model.group` makes the ids that are hashes.
+"""
+
+from __future__ import annotations
+
+from typing import NewType
+
+__all__ = ["DestinationId", "GroupId", "PendingId", "SelectId", "StreamId"]
+
+StreamId = NewType("StreamId", str)
+"""Of one creation of a stream: one made anew under the same name has another."""
+GroupId = NewType("GroupId", str)
+"""``g_…``: of an expression signature on a stream."""
+SelectId = NewType("SelectId", str)
+"""``s…``: of a SELECT list."""
+DestinationId = NewType("DestinationId", str)
+"""``d_…``: of what all CQs that are equal share, or one CQ's own."""
+PendingId = NewType("PendingId", str)
+"""``p_…``: of the matches of a constant row and a SELECT list that wait for ticks."""
