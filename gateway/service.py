@@ -290,7 +290,7 @@ class _Service:
         waiting = self._timers.waiting
         for stream, behind in zip(streams, self._behind(streams), strict=True):
             BEHIND.labels(stream.name).set(behind)
-            LIVE_CQS.labels(stream.name).set(self._working.live_cqs[stream.stream_id])
+            LIVE_CQS.labels(stream.name).set(self._working.inventory.live_cqs[stream.stream_id])
             self._streams[stream.name] = {"behind": behind, "quarantined": quarantines.of_stream(stream.stream_id)}
             if count := waiting.get(stream.stream_id):
                 self._streams[stream.name]["digests_waiting"] = count

@@ -105,7 +105,7 @@ class Desk:
         self.epoch = retrying(self.recovery.run, now_ms)  # a broker that has just begun has no coordinators yet
         columns = (StreamColumn("k", "BIGINT"),)
         self._stream = Stream("s_bench", "t", columns, self._source, "json", {"0": 0, "1": 0}, "")
-        self.working.add_stream(self._stream)
+        self.working.unit.add_stream(self._stream)
         self._registry = self._statements.registry
         self._query = compile_select("SELECT k FROM t WHERE k = 0", Catalog([self._stream]))
         plan, select = self._query.plan, self._query.select
@@ -162,7 +162,7 @@ class Desk:
         records = []
         for key, place in zip(keys, places, strict=True):
             cq = Cq(key.name, CqText.cut(""), place.destination_id, self.now_ms, 0, None, expire_ms)
-            self.working.put(key, cq, place, self._query.plan, self._query.select)
+            self.working.unit.put(key, cq, place, self._query.plan, self._query.select)
             records.append(cq_record(key, cq, place))
         self._commit(Change(catalog=tuple(records)))
 
@@ -210,7 +210,7 @@ class Desk:
 
     def _tell(self) -> None:
         """Say what the evaluator says after a micro-batch, and when Redis has begun a new life."""
-        pinned = f"{self.epoch}:{self.working.versions[self._stream.stream_id]}"
+        pinned = f"{self.epoch}:{self.working.inventory.versions[self._stream.stream_id]}"
         body = json.dumps({"batch": 1, "offsets": {"0": self._offset, "1": 0, **self._further}, "pinned": pinned})
         self._evaluator.set(self.working.connection.keys.committed(self._stream.stream_id), body)
 
@@ -221,7 +221,7 @@ class Desk:
         places = np.array(numbers)
         body = pack_pending(
             self._stream.stream_id,
-            (self.epoch, self.working.versions[self._stream.stream_id]),
+            (self.epoch, self.working.inventory.versions[self._stream.stream_id]),
             ids,
             (np.zeros(len(numbers), np.int32), places + first, np.array([times[number] for number in numbers])),
             np.arange(len(numbers), dtype=np.int32),
@@ -238,7 +238,7 @@ class Desk:
         """Return what a destination saw, as far as it is remembered."""
         self.working.begin()
         self.working.load_memberships([destination_id])
-        membership = self.working.membership(destination_id)
+        membership = self.working.unit.membership(destination_id)
         return () if membership is None else membership.timed.visibility
 
     def look_after(self) -> bool:

@@ -59,7 +59,10 @@ def show(
             return _listed(statement, "views", views, lambda name: describe_view(views[name]))
         case "groups":
             groups = {
-                name: stream_id for stream_id, parts in working.parts.items() for name in parts if name.startswith("g_")
+                name: stream_id
+                for stream_id, parts in working.inventory.parts.items()
+                for name in parts
+                if name.startswith("g_")
             }
 
             def item(name: str) -> dict[str, object]:
@@ -135,9 +138,9 @@ def like_filter(pattern: str) -> Callable[[str], bool]:
 
 
 def _cq(working: WorkingCopy, key: CqKey, next_tick: NextTick) -> dict[str, object]:
-    cq = working.cq(key)
+    cq = working.unit.cq(key)
     assert cq is not None, "its name was listed"
-    membership = working.membership(cq.destination_id)
+    membership = working.unit.membership(cq.destination_id)
     assert membership is not None, "a CQ has a destination"
     destination = membership.destination
     return {
@@ -157,8 +160,8 @@ def _group(
     return {
         "group": group_id,
         "signature": plan.signature,
-        "stream": working.streams[stream_id].name,
-        "cqs": working.parts[stream_id][group_id],
+        "stream": working.inventory.streams[stream_id].name,
+        "cqs": working.inventory.parts[stream_id][group_id],
         "constants": upkeep.distinct_rows(stream_id).get(group_id, 0),
         "index": index(plan).kind,
     }

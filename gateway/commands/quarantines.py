@@ -28,8 +28,8 @@ class Quarantines:
             OperationalError: Redis does not answer.
         """
         self._known = {}
-        for stream_id, known in self._store.quarantined_in(self._working.streams).items():
-            parts = self._working.parts[stream_id]
+        for stream_id, known in self._store.quarantined_in(self._working.inventory.streams).items():
+            parts = self._working.inventory.parts[stream_id]
             live = {share: state for share, state in known.items() if all(part in parts for part in share.split("/"))}
             over = [share for share, state in live.items() if state.is_over(now_ms)]
             over += self._gone(stream_id, [share for share in known if share not in live])
@@ -37,7 +37,7 @@ class Quarantines:
                 self._store.forget(stream_id, over)
             self._known[stream_id] = {share: state for share, state in live.items() if state.holds(now_ms)}
             groups = {group_of(share) for share in self._known[stream_id]}
-            QUARANTINED.labels(self._working.streams[stream_id].name).set(len(groups))
+            QUARANTINED.labels(self._working.inventory.streams[stream_id].name).set(len(groups))
         for code, count in self._store.dead_letters().items():
             EVALUATOR_DEAD_LETTERS.labels(code).set(count)
 

@@ -135,8 +135,8 @@ class Statements:
         """Take the streams from the working copy anew."""
         self.counts.open()
         self._known_parts: dict[tuple[str, str], Parts] = {}
-        working = self._working
-        self.catalog = Catalog(working.streams.values(), working.tables.values(), working.views.values())
+        inventory = self._working.inventory
+        self.catalog = Catalog(inventory.streams.values(), inventory.tables.values(), inventory.views.values())
         self._preparer = Preparer(self.catalog)
 
     def prepare(self, subscriber: str, text: str, now_ms: int) -> PreparedCommand:
@@ -259,7 +259,7 @@ class Statements:
                 return told | {"cqs": joining_cqs(self._working, table.table_id)}
             case DescribeView(name):
                 view = self.catalog.view(name)
-                return describe_view(view) | {"cqs": self._working.view_cqs(view.name)}
+                return describe_view(view) | {"cqs": self._working.unit.view_cqs(view.name)}
             case DescribeCq(name):
                 return self._describe(key, registry.find(key, name), now_ms)
             case Show():
@@ -268,7 +268,7 @@ class Statements:
                 return show(statement, key.subscriber, working, self.catalog, self._upkeep, tick, index, quarantined)
             case ExplainSelect(select):
                 query = compile_select(select, self.catalog)
-                stream = self._working.streams[query.plan.stream_id]
+                stream = self._working.inventory.streams[query.plan.stream_id]
                 return explain(query, stream, registry.admission.statistics(stream.stream_id, now_ms))
             case ExplainStages(select):
                 return explain_stages(select, self.catalog)
@@ -296,13 +296,15 @@ class Statements:
                 self._known_parts.clear()
             working = self._working
             parts = Parts(
-                working.streams[stream_id], working.plan(stream_id, group_id), working.select(stream_id, select_id)
+                working.inventory.streams[stream_id],
+                working.plan(stream_id, group_id),
+                working.select(stream_id, select_id),
             )
             self._known_parts[group_id, select_id] = parts
         return parts
 
     def _describe(self, key: CqKey, cq: Cq, now_ms: int) -> Result:
-        membership = self._working.membership(cq.destination_id)
+        membership = self._working.unit.membership(cq.destination_id)
         assert membership is not None, "a CQ has a destination"
         destination = membership.destination
         matches: int | None

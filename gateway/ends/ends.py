@@ -66,8 +66,8 @@ class Ends:
         settings = self._settings
         yield from (topic_of(settings, each.destination) for each in self._notices.open.values())
         yield from (topic_of(settings, each.destination) for each in self._notices.lingering.values())
-        yield from (dedicated_topic(settings, name) for name in self._working.dedicated)
-        for parts in self._working.parts.values():
+        yield from (dedicated_topic(settings, name) for name in self._working.inventory.dedicated)
+        for parts in self._working.inventory.parts.values():
             yield from (settings.topics.own_results(group_id) for group_id in virtual_groups(parts))
 
     def commit(self, work: Work, now_ms: int) -> None:
@@ -106,7 +106,7 @@ class Ends:
 
     def _lives(self, notice: EndNotice) -> bool:
         """Tell whether somebody is, or is again, where a CQ went; loaded."""
-        return self._working.membership(notice.destination.destination_id) is not None
+        return self._working.unit.membership(notice.destination.destination_id) is not None
 
     def _due(self, notices: Iterable[EndNotice], epoch: int) -> Iterator[EndNotice]:
         """Yield those to whose destinations nothing is written any more that is theirs."""
@@ -123,7 +123,7 @@ class Ends:
                     committed[stream_id] = self._committed(stream_id)
                 reached = committed[stream_id]
                 if reached is None or covers(reached, {str(part): end for part, end in enumerate(notice.until)}):
-                    version = self._working.retire(notice.destination, notice.until)
+                    version = self._working.unit.retire(notice.destination, notice.until)
                     self._notices.replace(msgspec.structs.replace(notice, until=(), version=version))
                 continue
             if self._notices.held_up(notice) or self._others_follow(notice):
@@ -132,7 +132,7 @@ class Ends:
                 pins[stream_id] = self._working.evaluator.oldest_pin(stream_id)
             pin = pins[stream_id]
             # A version that nobody has made stands for the one before it.
-            version = min(notice.version, self._working.versions.get(stream_id, notice.version))
+            version = min(notice.version, self._working.inventory.versions.get(stream_id, notice.version))
             if pin is None or pin >= (epoch, version):
                 yield notice
 
@@ -140,12 +140,12 @@ class Ends:
         """Tell whether all who share a destination expire with those who left it, so that its end may tell them all."""
         if not notice.members or notice.reason != "expired":
             return False
-        membership = self._working.membership(notice.destination.destination_id)
+        membership = self._working.unit.membership(notice.destination.destination_id)
         return membership is not None and not membership.outlives(notice.ended_ms)
 
     def _committed(self, stream_id: str) -> Mapping[str, int] | None:
         """Return by source partition how far a stream is evaluated; None for one that is gone, and holds up nothing."""
-        stream = self._working.streams.get(stream_id)
+        stream = self._working.inventory.streams.get(stream_id)
         if stream is None:
             return None
         (reached,) = self._working.evaluator.evaluated([stream])
@@ -164,7 +164,7 @@ class Ends:
         topics = set()
         for notice in due:
             destination, topic = notice.destination, topic_of(self._settings, notice.destination)
-            parts = self._working.parts.get(destination.stream_id, {})
+            parts = self._working.inventory.parts.get(destination.stream_id, {})
             if destination.mode == "virtual" and (topic in in_use or virtual_part(destination.group_id) in parts):
                 continue
             if topic not in in_use and not self._lives(notice):

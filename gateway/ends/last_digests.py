@@ -106,13 +106,13 @@ class LastDigests:
             self._last_ticks.pop(notice.key, None)
         timed = [notice for notice in timed if not notice.members]
         owed = [notice for notice in timed if self.owes(notice)]
-        memberships = self._working.memberships
+        memberships = self._working.unit.memberships
         living = [notice.destination for notice in owed if memberships[notice.destination.destination_id] is not None]
         self._timers.retention.let_go(((notice.destination, _store(notice)) for notice in owed), living)
         self._timers.retention.drop_unread(_store(notice) for notice in timed)
         incarnations = [incarnation_of(notice.destination.destination_id, notice.timed) for notice in timed]
         for incarnation in incarnations:
-            self._working.set_field("cursors", incarnation, None)
+            self._working.unit.set_field("cursors", incarnation, None)
         topic = self._settings.topics.ticks
         return [Outgoing(topic, TickKey.cursor(incarnation), None, (), 0) for incarnation in incarnations]
 

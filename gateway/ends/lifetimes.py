@@ -44,7 +44,7 @@ class Lifetimes:
 
         A stream whose topic has got partitions counts as not evaluated at all until the probes know these too.
         """
-        streams = self._working.streams
+        streams = self._working.inventory.streams
         forms = self._topics.forms(stream.topic for stream in streams.values())
         evaluated = dict.fromkeys(streams, 0)
         for stream_id, stream in streams.items():

@@ -63,9 +63,9 @@ class Admission:
 
     def _forget(self) -> None:
         """Let go what is known of streams and groups that are gone."""
-        parts = self._working.parts
+        parts = self._working.inventory.parts
         self._groups.clear()
-        for stream_id in self._known.keys() - parts.keys() - self._working.streams.keys():
+        for stream_id in self._known.keys() - parts.keys() - self._working.inventory.streams.keys():
             del self._known[stream_id]
         for stream_id, group_id in [key for key in self._admitted if key[1] not in parts.get(key[0], {})]:
             del self._admitted[stream_id, group_id]
@@ -93,7 +93,7 @@ class Admission:
             group = self._groups[plan.group_id] = self._look_at(plan, known)
         self._check_size(group.shape.nodes)
         if group.shape.residual_nodes:
-            rows = working.parts.get(plan.stream_id, {}).get(plan.group_id, 0)
+            rows = working.inventory.parts.get(plan.stream_id, {}).get(plan.group_id, 0)
             pairs = _candidates(group, query, rows) + 1
             self._check_residual(plan, pairs * group.shape.residual_nodes * _NODE_MICROS)
         self._memory.check(destination)
@@ -107,7 +107,7 @@ class Admission:
         if weight := admitted.weight():
             own = known.matches(plan.conjuncts, query.row) or 0.0
         self._check_matches(plan, group.observed + admitted.since(known.version) + own)
-        admitted.add((working.epoch, working.versions.get(plan.stream_id, 0) + 1), own * weight)
+        admitted.add((working.inventory.epoch, working.inventory.versions.get(plan.stream_id, 0) + 1), own * weight)
 
     def _look_at(self, plan: GroupPlan, known: StreamStatistics) -> _Group:
         load, shape = known.group(plan.group_id), self._shape(plan)

@@ -110,10 +110,10 @@ class Placement:
 
     def room(self) -> int:
         """Return for how many dedicated destinations new topics may be made."""
-        return self._topics.room(len(self._working.dedicated))
+        return self._topics.room(len(self._working.inventory.dedicated))
 
     def _may_dedicate(self, name: str) -> bool:
-        return self._topics.may_dedicate(dedicated_topic(self._settings, name), len(self._working.dedicated))
+        return self._topics.may_dedicate(dedicated_topic(self._settings, name), len(self._working.inventory.dedicated))
 
     def _mode(self, name: str, word: str) -> str:
         """Return the mode of a new destination: the word's, or dedicated while there is room, then shared."""
@@ -128,7 +128,7 @@ class Placement:
         Raises:
             InputError: ``quota-exceeded``; there may be no more of its kind. Or what Kafka's refusal of the topic is.
         """
-        if (leaving := self._working.leaving.get(wanted.destination_id)) is not None:
+        if (leaving := self._working.inventory.leaving.get(wanted.destination_id)) is not None:
             # What its last incarnation has yet to get comes with the new one's: where the readers of both are.
             return leaving.destination
         if wanted.word == "dedicated" and not self._may_dedicate(wanted.destination_id):
@@ -143,7 +143,7 @@ class Placement:
         return placed
 
     def _too_many(self) -> InputError:
-        live, limit = len(self._working.dedicated), self._settings.results.dedicated_limit
+        live, limit = len(self._working.inventory.dedicated), self._settings.results.dedicated_limit
         ended = "" if live >= limit else ", and as many topics of ended ones are kept for their readers"
         return InputError(
             "there are too many dedicated destinations",

@@ -55,8 +55,9 @@ class Registry:
         """Look up CQs, the destinations that are asked for, and where readers of these will begin."""
         wanted, working = self.placing.place(asked), self._working
         working.load(keys, wanted.values())
-        names = [name for name, each in wanted.items() if each.mode == "dedicated" and working.membership(name) is None]
-        self._positions.prepare(names[: self.placing.room()], wanted.keys() & working.dedicated)
+        membership = working.unit.membership
+        names = [name for name, each in wanted.items() if each.mode == "dedicated" and membership(name) is None]
+        self._positions.prepare(names[: self.placing.room()], wanted.keys() & working.inventory.dedicated)
 
     def create(
         self, key: CqKey, text: CqText, statement: CreateCq, query: CompiledQuery, destination_id: str, now_ms: int
@@ -75,7 +76,7 @@ class Registry:
             InputError: cq-exists, bad-time, already-expired, quota-exceeded; not-allowed or unavailable where Kafka
                 refuses its topic.
         """
-        old = self._working.cq(key)
+        old = self._working.unit.cq(key)
         if old is not None and statement.or_replace and old.text == text:
             return Change(old)
         now_ms = self.stays.moment(key, destination_id, now_ms)
@@ -99,7 +100,7 @@ class Registry:
             )
         destination = self._destination(destination_id)
         check_ticks(destination.trigger, start_ms, now_ms)
-        if self._working.membership(destination_id) is None:
+        if self._working.unit.membership(destination_id) is None:
             self.admission.check(query, destination, now_ms)
         cq = Cq(statement.name, text, destination.destination_id, now_ms, self._begin(destination), start_ms, expire_ms)
         if old is not None and old.destination_id == cq.destination_id:
@@ -110,8 +111,9 @@ class Registry:
 
     def _destination(self, destination_id: str) -> Destination:
         """Return a destination that is loaded: as it is, or a new one if there may be one more."""
-        membership = self._working.membership(destination_id)
-        return self.placing.new(self._working.asked[destination_id]) if membership is None else membership.destination
+        unit = self._working.unit
+        membership = unit.membership(destination_id)
+        return self.placing.new(unit.asked[destination_id]) if membership is None else membership.destination
 
     def _begin(self, destination: Destination) -> int | tuple[int, ...]:
         if destination.mode == "virtual":
@@ -125,16 +127,16 @@ class Registry:
         records: list[CatalogChange] = []
         if query is not None:
             stream_id = destination.stream_id
-            known = self._working.parts.get(stream_id, {})
+            known = self._working.inventory.parts.get(stream_id, {})
             if destination.group_id not in known or destination.select_id not in known:
                 parts = (query.plan, query.select)
                 if destination.group_id not in known:
                     records.append(part_record(stream_id, destination.group_id, query.plan))
                 if destination.select_id not in known:
                     records.append(part_record(stream_id, destination.select_id, query.select))
-        old = self._working.cq(key)
+        old = self._working.unit.cq(key)
         home = None if old is None else self.destination_of(old)
-        ended = self._working.put(key, cq, destination, *parts)
+        ended = self._working.unit.put(key, cq, destination, *parts)
         notices: tuple[EndNotice, ...] = ()
         if ended is not None:
             notices = (self._end(key, ended, now_ms, "replaced"),)
@@ -150,7 +152,7 @@ class Registry:
         Raises:
             InputError: ``unknown-cq``; another subscriber's is not disclosed.
         """
-        cq = self._working.cq(key)
+        cq = self._working.unit.cq(key)
         if cq is None:
             names = self._working.names(key.subscriber)
             raise InputError(
@@ -179,20 +181,20 @@ class Registry:
         """
         changes = []
         for key in keys:
-            cq = self._working.cq(key)
+            cq = self._working.unit.cq(key)
             if cq is None or cq.expire_ms is None:
                 continue
             destination = self.destination_of(cq)
             if evaluated[destination.stream_id] >= cq.expire_ms:
                 changes.append(self._remove(key, cq, destination, cq.expire_ms, "expired"))
                 if destination.trigger.timed:
-                    self._working.owe(destination.destination_id, cq.expire_ms)
+                    self._working.unit.owe(destination.destination_id, cq.expire_ms)
         return changes
 
     def _remove(
         self, key: CqKey, cq: Cq, destination: Destination, at_ms: int, reason: str, until: tuple[int, ...] = ()
     ) -> Change:
-        ended = self._working.remove(key, until)
+        ended = self._working.unit.remove(key, until)
         if ended is not None:
             notice = self._end(key, ended, at_ms, reason, until)
         else:
@@ -270,16 +272,16 @@ class Registry:
         self._working.load_memberships(needed)
         records = []
         for name, table in needed.items():
-            membership = self._working.membership(name)
+            membership = self._working.unit.membership(name)
             if membership is not None:
                 visibility = visibility_since(membership.timed.visibility, table)
                 note = msgspec.structs.replace(membership.timed, visibility=visibility)
-                self._working.set_timed(name, note)
+                self._working.unit.set_timed(name, note)
                 records.append(timed_record(name, note))
         return Change(catalog=tuple(records))
 
     def destination_of(self, cq: Cq) -> Destination:
         """Return where a CQ's results go."""
-        membership = self._working.membership(cq.destination_id)
+        membership = self._working.unit.membership(cq.destination_id)
         assert membership is not None, "a CQ has a destination"
         return membership.destination

@@ -28,8 +28,8 @@ class Stays:
             destination_id: Where it is to be.
             now_ms: The present.
         """
-        cq, left = self._working.cq(key), self._working.left
-        before = (left.get(key), left.get(destination_id), self._working.ending.get(destination_id))
+        cq, left = self._working.unit.cq(key), self._working.unit.left
+        before = (left.get(key), left.get(destination_id), self._working.inventory.ending.get(destination_id))
         return max(now_ms, 0 if cq is None else cq.latest_ms, *(at_ms + 1 for at_ms in before if at_ms is not None))
 
     def token(self, key: CqKey, cq: Cq) -> str:
@@ -41,8 +41,8 @@ class Stays:
     ) -> EndNotice:
         """Return the notice of a CQ that has left its destination to others."""
         working, stream_id = self._working, destination.stream_id
-        working.left[key] = at_ms
-        version, source = working.versions[stream_id] + 1, working.streams[stream_id].name
+        working.unit.left[key] = at_ms
+        version, source = working.inventory.versions[stream_id] + 1, working.inventory.streams[stream_id].name
         members = (self.token(key, cq),)
         return EndNotice(destination, at_ms, reason, version, source, until=until, members=members)
 
@@ -51,12 +51,12 @@ class Stays:
     ) -> EndNotice:
         """Return the notice of a destination that has ended with its last CQ."""
         working, stream_id = self._working, destination.stream_id
-        working.left[key] = working.left[destination.destination_id] = at_ms
-        version, source = working.ended_version(destination), working.streams[stream_id].name
+        working.unit.left[key] = working.unit.left[destination.destination_id] = at_ms
+        version, source = working.unit.ended_version(destination), working.inventory.streams[stream_id].name
         if destination.trigger.timed:
-            timed, ranked = working.ended_note(destination), destination.clause.kind == "top"
+            timed, ranked = working.unit.ended_note(destination), destination.clause.kind == "top"
             select = working.select(stream_id, destination.select_id) if ranked else None
             return EndNotice(destination, at_ms, reason, version, source, timed=timed, select=select)
         # Those who left before may have something to come, and `cq.end` is the last of all.
-        until = until or working.awaited(destination.destination_id)
+        until = until or working.unit.awaited(destination.destination_id)
         return EndNotice(destination, at_ms, reason, version, source, until=until)

@@ -63,7 +63,7 @@ def create_stream(
         topic_id=form.topic_id,
         owner=owner,
     )
-    working.add_stream(stream)
+    working.unit.add_stream(stream)
     catalog.add(stream)
     return stream
 
@@ -95,8 +95,8 @@ def drop_stream(working: WorkingCopy, catalog: Catalog, statement: DropStream) -
         InputError: unknown-stream, stream-in-use.
     """
     stream = catalog.stream(statement.name)
-    groups = working.groups(stream.stream_id).values()
-    views = sorted(view.name for view in working.views.values() if stream.name in view.reads)
+    groups = working.inventory.groups(stream.stream_id).values()
+    views = sorted(view.name for view in working.inventory.views.values() if stream.name in view.reads)
     if views:
         raise InputError(
             f'stream "{stream.name}" is in use',
@@ -111,7 +111,7 @@ def drop_stream(working: WorkingCopy, catalog: Catalog, statement: DropStream) -
             detail=f"It has {counted(sum(groups), 'CQ')} in {counted(len(groups), 'group')}.",
             hint="Drop those CQs first.",
         )
-    working.remove_stream(stream.stream_id)
+    working.unit.remove_stream(stream.stream_id)
     catalog.remove(stream)
     return stream
 

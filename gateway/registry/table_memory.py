@@ -47,7 +47,7 @@ class TableMemory:
         stream = self._of(stream_id)
         if known.table_bytes is not None:
             stream.base, stream.told = known.table_bytes, known.version
-        self._streams = {name: self._of(name) for name in (*self._working.streams, stream_id)}
+        self._streams = {name: self._of(name) for name in (*self._working.inventory.streams, stream_id)}
         self._figure = sum(each.base + each.admitted.since(each.told) for each in self._streams.values())
 
     def check(self, destination: Destination) -> None:
@@ -67,7 +67,7 @@ class TableMemory:
                 hint="Drop CQs that are not needed any more, or ask for a higher limit.",
             )
         self._figure = figure
-        version = (working.epoch, working.versions.get(destination.stream_id, 0) + 1)
+        version = (working.inventory.epoch, working.inventory.versions.get(destination.stream_id, 0) + 1)
         self._of(destination.stream_id).admitted.add(version, own)
 
     def ended(self, destination: Destination) -> None:
@@ -78,5 +78,5 @@ class TableMemory:
     def _of(self, stream_id: str) -> _Stream:
         stream = self._streams.get(stream_id)
         if stream is None:
-            stream = self._streams[stream_id] = _Stream(_ROW_BYTES * self._working.live_cqs[stream_id])
+            stream = self._streams[stream_id] = _Stream(_ROW_BYTES * self._working.inventory.live_cqs[stream_id])
         return stream

@@ -50,7 +50,7 @@ def create_table(
     """
     check_name(catalog, statement.name)
     check_declaration(settings, topics, statement)
-    own = sum(table.owner == owner for table in working.tables.values())
+    own = sum(table.owner == owner for table in working.inventory.tables.values())
     if own >= (limit := settings.limits.tables_per_subscriber):
         raise InputError(
             f'subscriber "{owner}" has too many tables',
@@ -72,7 +72,7 @@ def create_table(
         topic_id=form.topic_id,
         owner=owner,
     )
-    working.add_table(table)
+    working.unit.add_table(table)
     catalog.add(table)
     return table
 
@@ -103,7 +103,7 @@ def drop_table(working: WorkingCopy, catalog: Catalog, statement: DropTable) -> 
         InputError: unknown-stream, stream-in-use.
     """
     table = catalog.table(statement.name)
-    views = [view.name for view in working.views.values() if table.name in view.reads]
+    views = [view.name for view in working.inventory.views.values() if table.name in view.reads]
     cqs = joining_cqs(working, table.table_id)
     if views or cqs:
         uses = [counted(cqs, "CQ")] if cqs else []
@@ -114,7 +114,7 @@ def drop_table(working: WorkingCopy, catalog: Catalog, statement: DropTable) -> 
             detail=f"It is read by {' and '.join(uses)}.",
             hint="Drop these first.",
         )
-    working.remove_table(table.table_id)
+    working.unit.remove_table(table.table_id)
     catalog.remove(table)
     return table
 
@@ -123,8 +123,8 @@ def joining_cqs(working: WorkingCopy, table_id: str) -> int:
     """Return how many CQs join a table."""
     return sum(
         count
-        for stream_id in working.streams
-        for group_id, count in working.groups(stream_id).items()
+        for stream_id in working.inventory.streams
+        for group_id, count in working.inventory.groups(stream_id).items()
         if table_id in _joined(working, stream_id, group_id)
     )
 

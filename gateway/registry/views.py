@@ -25,7 +25,7 @@ def create_view(
         InputError: stream-exists, quota-exceeded; and what is wrong with its SELECT.
     """
     check_name(catalog, statement.name)
-    own = sum(view.owner == owner for view in working.views.values())
+    own = sum(view.owner == owner for view in working.inventory.views.values())
     if own >= (limit := settings.limits.views_per_subscriber):
         raise InputError(
             f'subscriber "{owner}" has too many views',
@@ -35,7 +35,7 @@ def create_view(
         )
     reads = plan_view(statement.select, catalog)
     view = View(statement.name, statement.select, tuple(sorted(reads)), instant(now_ms), owner)
-    working.add_view(view)
+    working.unit.add_view(view)
     catalog.add(view)
     return view
 
@@ -47,8 +47,8 @@ def drop_view(working: WorkingCopy, catalog: Catalog, statement: DropView) -> Vi
         InputError: unknown-stream, stream-in-use.
     """
     view = catalog.view(statement.name)
-    views = sorted(each.name for each in working.views.values() if view.name in each.reads)
-    cqs = working.view_cqs(view.name)
+    views = sorted(each.name for each in working.inventory.views.values() if view.name in each.reads)
+    cqs = working.unit.view_cqs(view.name)
     if views or cqs:
         uses = [counted(cqs, "CQ")] if cqs else []
         uses += [f"{counted(len(views), 'view')} ({', '.join(views)})"] if views else []
@@ -58,7 +58,7 @@ def drop_view(working: WorkingCopy, catalog: Catalog, statement: DropView) -> Vi
             detail=f"It is read by {' and '.join(uses)}.",
             hint="Drop these first.",
         )
-    working.remove_view(view.name)
+    working.unit.remove_view(view.name)
     catalog.remove(view)
     return view
 

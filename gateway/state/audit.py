@@ -37,7 +37,7 @@ class Audit:
         Raises:
             StoreLost: Something is missing.
         """
-        self._streams = self._streams or list(self._working.streams)
+        self._streams = self._streams or list(self._working.inventory.streams)
         some, self._streams = self._streams[:_STREAMS], self._streams[_STREAMS:]
         self._check(some)
         self._check_subscribers()
@@ -45,22 +45,22 @@ class Audit:
     def whole(self) -> bool:
         """Tell whether all streams have what belongs to them."""
         try:
-            self._check(list(self._working.streams))
+            self._check(list(self._working.inventory.streams))
         except StoreLost:
             return False
         return True
 
     def _check(self, stream_ids: list[str]) -> None:
         working, keys = self._working, self._connection.keys
-        numbered = sum(working.next_numbers.values()) - sum(map(len, working.free_numbers.values()))
-        numbered -= sum(working.vacant.values())
+        numbered = sum(working.inventory.next_numbers.values()) - sum(map(len, working.inventory.free_numbers.values()))
+        numbered -= sum(working.inventory.vacant.values())
         wanted: Counter[str] = Counter()
-        wanted[keys.streams] = len(working.streams)
-        wanted[keys.version] = len(working.streams) + 1  # with their mark
+        wanted[keys.streams] = len(working.inventory.streams)
+        wanted[keys.version] = len(working.inventory.streams) + 1  # with their mark
         wanted[keys.destinations] = numbered
         shelves: set[str] = set()
         for stream_id in stream_ids:
-            parts = working.parts.get(stream_id, {})
+            parts = working.inventory.parts.get(stream_id, {})
             wanted[keys.parts(stream_id)] = len(parts)
             wanted.update(shelf for part_id in parts if (shelf := shelf_of(keys, stream_id, part_id)))
             shelves.update(keys.shelves(stream_id))

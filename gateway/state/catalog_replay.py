@@ -78,8 +78,8 @@ class CatalogReplay:
         """Apply a record that is no CQ's, and return whether a stream came or went."""
         working, name = self._working, key.text
         match key.kind:
-            case "stream" if value is None and name in working.streams:
-                working.remove_stream(name)
+            case "stream" if value is None and name in working.inventory.streams:
+                working.unit.remove_stream(name)
                 return True
             case "stream" if value is not None:
                 return self._apply_stream(msgspec.json.decode(value, type=Stream))
@@ -91,9 +91,9 @@ class CatalogReplay:
                 _, part_id = key.read_part()
                 self._parts[part_id] = decode_part(value)
             case "end":
-                working.set_field("ends", name, value)
+                working.unit.set_field("ends", name, value)
             case "secret":
-                working.set_field("secrets", name, value)
+                working.unit.set_field("secrets", name, value)
             case "timed" if value is None:
                 self._timed.pop(name, None)
             case "timed" if value is not None:
@@ -102,32 +102,32 @@ class CatalogReplay:
 
     def _apply_table(self, table_id: str, value: bytes | None) -> bool:
         if value is None:
-            known = table_id in self._working.tables
-            self._working.remove_table(table_id)
+            known = table_id in self._working.inventory.tables
+            self._working.unit.remove_table(table_id)
             return known
         table = msgspec.json.decode(value, type=Table)
-        new = self._working.tables.get(table_id) != table
-        self._working.add_table(table)
+        new = self._working.inventory.tables.get(table_id) != table
+        self._working.unit.add_table(table)
         return new
 
     def _apply_view(self, name: str, value: bytes | None) -> bool:
         if value is None:
-            known = name in self._working.views
-            self._working.remove_view(name)
+            known = name in self._working.inventory.views
+            self._working.unit.remove_view(name)
             return known
         view = msgspec.json.decode(value, type=View)
-        new = self._working.views.get(name) != view
-        self._working.add_view(view)
+        new = self._working.inventory.views.get(name) != view
+        self._working.unit.add_view(view)
         return new
 
     def _apply_stream(self, stream: Stream) -> bool:
-        have = self._working.streams.get(stream.stream_id)
+        have = self._working.inventory.streams.get(stream.stream_id)
         if have == stream:
             return False
         if have is None:
-            self._working.add_stream(stream)
+            self._working.unit.add_stream(stream)
         else:
-            self._working.replace_stream(stream)
+            self._working.unit.replace_stream(stream)
         return True
 
     def _apply_timed(self) -> None:
@@ -135,20 +135,20 @@ class CatalogReplay:
         for chunk in _chunks(self._timed):
             self._working.load_memberships(chunk)
             for name in chunk:
-                self._working.set_timed(name, self._timed[name])
+                self._working.unit.set_timed(name, self._timed[name])
             self._working.commit()
 
     def _apply_cq(self, key: CqKey, record: CatalogCq | None) -> bool:
-        have = self._working.cq(key)
+        have = self._working.unit.cq(key)
         if have == (record.cq if record is not None else None):
             return False
         if record is None:
-            self._working.remove(key)
+            self._working.unit.remove(key)
         else:
             destination = record.destination
             names = (destination.group_id, destination.select_id)
             needed = [self._parts[name] for name in names if name in self._parts]
-            self._working.put(key, record.cq, destination, *needed)
+            self._working.unit.put(key, record.cq, destination, *needed)
         return True
 
 

@@ -73,7 +73,7 @@ class Commits:
             OperationalError: A server failed; recovery finds out how far it came.
         """
         self.finish()
-        self.counts.forget(self._working.cleared_numbers)
+        self.counts.forget(self._working.unit.cleared_numbers)
         catalog = [*work.catalog, *self._closing(now_ms), *self.notices.add(work.notices)]
         self._number += 1
         self._reached |= work.offsets
@@ -90,13 +90,13 @@ class Commits:
 
     def _closing(self, now_ms: int) -> Iterator[CatalogChange]:
         """Yield the records of what follows from all of a unit: what timed destinations see, parts without a CQ."""
-        for name, note in self._working.note_visibility(now_ms).items():
+        for name, note in self._working.unit.note_visibility(now_ms).items():
             yield timed_record(name, note)
-        for stream_id, name in self._working.unused_parts():
+        for stream_id, name in self._working.unit.unused_parts():
             yield part_record(stream_id, name, None)
 
     def _mark(self) -> Outgoing:
-        mark = CommitMark(self._working.epoch, self._number, self._reached)
+        mark = CommitMark(self._working.inventory.epoch, self._number, self._reached)
         return Outgoing(self._settings.topics.catalog, CatalogKey.commit(), mark.encode(), (), 0)
 
     def refresh(self, now_ms: int) -> None:

@@ -42,7 +42,7 @@ class EndNotices:
     def reload(self) -> None:
         """Read the notices from the working copy."""
         self.open, self.lingering, self._batches, self._batch_of, self._changed = {}, {}, {}, {}, set()
-        self._working.ending = {}
+        self._working.inventory.ending = {}
         with mapped():
             bodies = self._working.connection.redis.hgetall(self._working.connection.keys.ends)
         for batch, body in bodies.items():
@@ -62,13 +62,13 @@ class EndNotices:
     def _behind(self, notice: EndNotice) -> EndNotice:
         """Return an end with the one that comes before it: a destination's incarnations end in their order."""
         name = notice.destination.destination_id
-        before_ms = 0 if notice.members else self._working.ending.get(name, 0)
+        before_ms = 0 if notice.members else self._working.inventory.ending.get(name, 0)
         self._note_end(notice)
         return msgspec.structs.replace(notice, after_ms=before_ms) if before_ms else notice
 
     def _note_end(self, notice: EndNotice) -> None:
         if not (notice.members or notice.written):
-            ending, name = self._working.ending, notice.destination.destination_id
+            ending, name = self._working.inventory.ending, notice.destination.destination_id
             ending[name] = max(notice.ended_ms, ending.get(name, 0))
 
     def held_up(self, notice: EndNotice) -> bool:
@@ -108,11 +108,11 @@ class EndNotices:
             self._changed.add(batch)
 
     def _take(self, key: str) -> None:
-        notice = self.open.pop(key, None)
+        notice, ending = self.open.pop(key, None), self._working.inventory.ending
         if notice is None:
             self.lingering.pop(key, None)
-        elif not notice.members and self._working.ending.get(notice.destination.destination_id) == notice.ended_ms:
-            del self._working.ending[notice.destination.destination_id]
+        elif not notice.members and ending.get(notice.destination.destination_id) == notice.ended_ms:
+            del ending[notice.destination.destination_id]
 
     def changes(self) -> list[CatalogChange]:
         """Put the batches that changed into the unit of work, and return what the catalog is told."""
@@ -122,7 +122,7 @@ class EndNotices:
             record = ends_record(batch, [self.open.get(key) or self.lingering[key] for key in keys])
             if not keys:
                 del self._batches[batch]
-            self._working.set_field("ends", batch, record[1])
+            self._working.unit.set_field("ends", batch, record[1])
             changes.append(record)
         self._changed.clear()
         return changes

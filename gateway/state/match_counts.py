@@ -39,7 +39,7 @@ class MatchCounts:
     def open(self) -> None:
         """Read what was saved."""
         self._counts, self._last_ms, self._changed = {}, {}, {}
-        for stream_id in self._working.streams:
+        for stream_id in self._working.inventory.streams:
             with mapped():
                 bodies = self._connection.redis.hgetall(self._key(stream_id))
             for block, body in bodies.items():
@@ -59,7 +59,7 @@ class MatchCounts:
             all_of_it: Whether to write all of it now. Otherwise it is a block of each stream, those that have waited
                 longest first: with a million CQs there are 16 MB, which go into the append-only file too.
         """
-        for stream_id in self._changed.keys() & self._working.streams.keys():
+        for stream_id in self._changed.keys() & self._working.inventory.streams.keys():
             changed, last = self._changed[stream_id], self._saved.get(stream_id, -1)
             blocks = sorted(changed, key=lambda block: (block <= last, block))[: None if all_of_it else 1]
             for block in blocks:
@@ -72,7 +72,7 @@ class MatchCounts:
 
     def step(self) -> None:
         """Take in what the workers have pushed."""
-        for stream_id in list(self._working.streams):
+        for stream_id in list(self._working.inventory.streams):
             self._drain(stream_id)
 
     def of(self, stream_id: str, number: int) -> tuple[int, int | None]:

@@ -77,8 +77,8 @@ class TableUpkeep:
         if self._merge is not None and self._merge.own.done():
             merge, self._merge = self._merge, None
             self._replace(merge)
-        for stream_id in list(self._working.streams):
-            version = self._working.versions[stream_id]
+        for stream_id in list(self._working.inventory.streams):
+            version = self._working.inventory.versions[stream_id]
             pinned = self._working.evaluator.oldest_pin(stream_id)
             loaded = self._loaded(stream_id) if pinned is None else min(version, pinned.version)
             segments = self._segments(stream_id)
@@ -94,7 +94,7 @@ class TableUpkeep:
 
     def _loaded(self, stream_id: str) -> int:
         """Return the version that workers have, while no batch is under way."""
-        version = self._working.versions[stream_id]
+        version = self._working.inventory.versions[stream_id]
         note = self._working.evaluator.committed([stream_id]).get(stream_id)
         last = None if note is None else note.table
         return version if last is None else min(version, last.version)
@@ -107,7 +107,7 @@ class TableUpkeep:
         with mapped():
             fields = self._log(stream_id).fields()
         whole = {span: each for span, each in fields.items() if span.field.encode() in each}
-        if chain(list(whole), 0, self._working.versions[stream_id]) is None:
+        if chain(list(whole), 0, self._working.inventory.versions[stream_id]) is None:
             raise StoreLost(
                 "the constant tables are not complete", detail=f'Redis lacks segments of stream "{stream_id}".'
             )
@@ -148,7 +148,7 @@ class TableUpkeep:
 
     def _replace(self, merge: _Merge) -> None:
         """Put the merged segment in the place of those that it was made of."""
-        if merge.stale.is_set() or merge.stream_id not in self._working.streams:
+        if merge.stale.is_set() or merge.stream_id not in self._working.inventory.streams:
             return
         try:
             field, body = merge.own.result()
@@ -163,9 +163,10 @@ class TableUpkeep:
         key = self._connection.keys.unused(stream_id)
         with mapped():
             doomed = [name.decode() for name in self._redis.zrangebyscore(key, 0, floor)]
-            leaving = [each.destination for each in self._working.leaving.values()]
+            inventory = self._working.inventory
+            leaving = [each.destination for each in inventory.leaving.values()]
             needed = {name for each in leaving for name in (each.group_id, each.select_id)}
-            gone = [name for name in doomed if name not in self._working.parts[stream_id] and name not in needed]
+            gone = [name for name in doomed if name not in inventory.parts[stream_id] and name not in needed]
         if gone:
             with self._connection.writing(self._redis) as pipeline:
                 for shelf in self._connection.keys.shelves(stream_id):
@@ -174,7 +175,7 @@ class TableUpkeep:
 
     def distinct_rows(self, stream_id: str) -> dict[str, int]:
         """Return how many distinct rows of constants each group of a stream has."""
-        version = self._working.versions[stream_id]
+        version = self._working.inventory.versions[stream_id]
         known = self._distinct.get(stream_id)
         if known is None or known[0] != version:
             known = self._distinct[stream_id] = (version, self._count_rows(stream_id))

@@ -5,14 +5,13 @@ What a unit needs is loaded before, and what it changed is written after, by `Wo
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from gateway.state.departures import Departures
-from gateway.state.names import Names
+from gateway.state.inventory import Inventory
 from gateway.state.records import (
     Cq,
     Destination,
@@ -52,46 +51,10 @@ class CqKey(NamedTuple):
 
 
 class Unit:
-    """The registry as one unit of work sees it: what was there, and its own changes."""
+    """One unit of work: what was loaded for it, and its own changes. The next one is another object."""
 
-    def __init__(self) -> None:
-        self.streams: dict[str, Stream] = {}
-        """Live streams by id."""
-        self.tables: dict[str, Table] = {}
-        """Live tables by id."""
-        self.views: dict[str, View] = {}
-        """Live views by folded name."""
-        self.versions: dict[str, int] = {}
-        """Current version of each stream's constant tables."""
-        self.parts: dict[str, dict[str, int]] = {}
-        """By stream: how many CQs use a group (`g_…`), a SELECT list (`s…`) or a template of their text (`t_…`).
-
-        Virtual CQs also use their group's topic (`v_…`, see `virtual_part`), and others views (`w_…`, see `view_part`).
-        """
-        self.live_cqs: Counter[str] = Counter()
-        """By stream: how many CQs live."""
-        self.dedicated: set[str] = set()
-        """Live dedicated destinations."""
-        self.leaving: dict[str, Departures] = {}
-        """What members that left have yet to get, by destination."""
-        self.vacant: Counter[str] = Counter()
-        """By stream: how many of these have no members, and keep their numbers."""
-        self.ending: dict[str, int] = {}
-        """By destination: when the last of its incarnations ended whose `cq.end` is still to be written."""
-        self.epoch = 0
-        """The confirmed epoch of the tables."""
-        self.joined: list[tuple[str, str]] = []
-        """Stores of matches and timer-based destinations that began to read them, for the timers to take up."""
-        self.next_numbers: dict[str, int] = {}
-        """By stream: the first number that no destination ever had."""
-        self.free_numbers: dict[str, list[int]] = {}
-        """By stream: numbers of destinations that are gone."""
-        self.listed: dict[str, Names] = {}
-        """Names of the subscribers that asked for them lately, kept up to date."""
-        self.begin()
-
-    def begin(self) -> None:
-        """Start a unit of work, forgetting what was loaded for the one before."""
+    def __init__(self, inventory: Inventory) -> None:
+        self.inventory = inventory
         self.cqs: dict[CqKey, Cq | None] = {}
         self.stored_cqs: set[CqKey] = set()
         self.subscribed_counts: dict[str, int] = {}
@@ -116,6 +79,8 @@ class Unit:
         self._owed: dict[str, int] = {}
         self._bumped: set[str] = set()
         self.new_readers: set[str] = set()
+        self.joined: list[tuple[str, str]] = []
+        """Stores of matches, each with a timer-based destination that begins to read it."""
         self.asked: dict[str, Destination] = {}
         """Destinations that commands ask for, by id, as each is to be where there is none yet."""
         self.left: dict[CqKey | str, int] = {}
@@ -145,12 +110,12 @@ class Unit:
         for joined in joined_with(destination):
             membership = self._touch(joined)
             if membership is None:
-                leaving = self.leaving.get(joined.destination_id)
+                leaving = self.inventory.leaving.get(joined.destination_id)
                 if leaving is None:
                     number = self._take_number(stream_id)
                 else:
                     number = leaving.number
-                    self.vacant[stream_id] -= 1
+                    self.inventory.vacant[stream_id] -= 1
                 membership = self.memberships[joined.destination_id] = Membership(joined, number)
                 if joined.trigger.timed:
                     self.new_readers.add(joined.destination_id)
@@ -160,10 +125,10 @@ class Unit:
                         born_ms=cq.since_ms, from_ms=begin, store=store.destination_id, partition=store.partition
                     )
                 if joined.mode == "dedicated":
-                    self.dedicated.add(joined.destination_id)
+                    self.inventory.dedicated.add(joined.destination_id)
             membership.count(cq, 1)
-        self.live_cqs[stream_id] += 1
-        counts, changed = self.parts.setdefault(stream_id, {}), self.changed_parts
+        self.inventory.live_cqs[stream_id] += 1
+        counts, changed = self.inventory.parts.setdefault(stream_id, {}), self.changed_parts
         for part_id in _used_parts(cq, destination):
             if part_id in counts:
                 counts[part_id] += 1
@@ -212,26 +177,28 @@ class Unit:
         """
         name, stream_id = destination.destination_id, destination.stream_id
         self._touch(destination)
-        if (leaving := self.leaving.get(name)) is not None:
+        inventory = self.inventory
+        if (leaving := inventory.leaving.get(name)) is not None:
             self._keep_leaving(name, leaving.passed(until))
-            if name not in self.leaving and self.memberships[name] is None and stream_id in self.streams:
+            vacant = name not in inventory.leaving and self.memberships[name] is None
+            if vacant and stream_id in inventory.streams:
                 self._free(stream_id, leaving.number)
-                self.vacant[stream_id] -= 1
+                inventory.vacant[stream_id] -= 1
             # Until then a batch may have asked for its plan, whoever has dropped it.
             self.changed_parts |= {(stream_id, destination.group_id), (stream_id, destination.select_id)}
         changed = self._entries(name) != self._entries_before[name]
-        return self.versions.get(stream_id, 0) + changed
+        return self.inventory.versions.get(stream_id, 0) + changed
 
     def awaited(self, destination_id: str) -> tuple[int, ...]:
         """Return by source partition up to where events are to be evaluated before a destination has ended."""
-        leaving = self.leaving.get(destination_id)
+        leaving = self.inventory.leaving.get(destination_id)
         return () if leaving is None else leaving.departures[-1].until
 
     def _keep_leaving(self, name: str, leaving: Departures | None) -> None:
         if leaving is None:
-            self.leaving.pop(name, None)
+            self.inventory.leaving.pop(name, None)
         else:
-            self.leaving[name] = leaving
+            self.inventory.leaving[name] = leaving
         self.set_field("leaving", name, None if leaving is None else msgspec.msgpack.encode(leaving))
 
     def _free(self, stream_id: str, number: int) -> None:
@@ -239,11 +206,11 @@ class Unit:
         self.freed_numbers.append((stream_id, number))
 
     def _set(self, key: CqKey, cq: Cq | None) -> None:
-        if self.subscribed_counts or self.listed:
+        if self.subscribed_counts or self.inventory.listed:
             change = (cq is not None) - (self.cqs[key] is not None)
             if change and key.subscriber in self.subscribed_counts:
                 self.subscribed_counts[key.subscriber] += change
-            if change and (names := self.listed.get(key.subscriber)) is not None:
+            if change and (names := self.inventory.listed.get(key.subscriber)) is not None:
                 (names.add if change > 0 else names.discard)(key.name)
         self.cqs[key] = cq
         self.changed_cqs.add(key)
@@ -259,20 +226,20 @@ class Unit:
             assert membership is not None, "a destination stays as long as it has members"
             membership.count(cq, -1)
             if until and not cq.paused:
-                leaving = self.leaving.get(name) or Departures(left, membership.number)
+                leaving = self.inventory.leaving.get(name) or Departures(left, membership.number)
                 self._keep_leaving(name, leaving.joined(cq.window, until))
             if not (membership.windows or membership.paused):
                 self._ended_notes[name] = membership.timed
                 self.memberships[name] = None
-                if name in self.leaving:
+                if name in self.inventory.leaving:
                     self.cleared_numbers.append((left.stream_id, membership.number))
-                    self.vacant[left.stream_id] += 1
+                    self.inventory.vacant[left.stream_id] += 1
                 else:
                     self._free(left.stream_id, membership.number)
-                self.dedicated.discard(name)
+                self.inventory.dedicated.discard(name)
         stream_id = destination.stream_id
-        self.live_cqs[stream_id] -= 1
-        counts, changed = self.parts[stream_id], self.changed_parts
+        self.inventory.live_cqs[stream_id] -= 1
+        counts, changed = self.inventory.parts[stream_id], self.changed_parts
         for part_id in _used_parts(cq, destination):
             left_over = counts[part_id] = counts[part_id] - 1
             if not left_over:
@@ -292,66 +259,56 @@ class Unit:
         return membership
 
     def _entries(self, name: str) -> TableEntries:
-        return table_entries(self.memberships[name], self.leaving.get(name))
+        return table_entries(self.memberships[name], self.inventory.leaving.get(name))
 
     def _take_number(self, stream_id: str) -> int:
-        if free := self.free_numbers.get(stream_id):
+        if free := self.inventory.free_numbers.get(stream_id):
             self.taken_numbers.append((stream_id, free[-1]))
             return free.pop()
-        number = self.next_numbers.get(stream_id, 0)
-        self.next_numbers[stream_id] = number + 1
+        number = self.inventory.next_numbers.get(stream_id, 0)
+        self.inventory.next_numbers[stream_id] = number + 1
         return number
 
     def add_stream(self, stream: Stream) -> None:
         """Make a stream live."""
-        self.streams[stream.stream_id] = stream
-        self.versions[stream.stream_id] = 0
-        self.parts[stream.stream_id] = {}
+        self.inventory.streams[stream.stream_id] = stream
+        self.inventory.versions[stream.stream_id] = 0
+        self.inventory.parts[stream.stream_id] = {}
         self.stream_changes[stream.stream_id] = True
 
     def replace_stream(self, stream: Stream) -> None:
         """Take over what changed of a live stream."""
-        self.streams[stream.stream_id] = stream
+        self.inventory.streams[stream.stream_id] = stream
         self.stream_changes[stream.stream_id] = True
 
     def remove_stream(self, stream_id: str) -> None:
         """Let a stream go, that no CQ uses."""
-        by_stream: tuple[dict[str, Any], ...] = (
-            self.streams,
-            self.versions,
-            self.parts,
-            self.next_numbers,
-            self.free_numbers,
-            self.vacant,
-            self.live_cqs,
-        )
-        for each in by_stream:
-            each.pop(stream_id, None)
+        self.inventory.remove_stream(stream_id)
         self.stream_changes[stream_id] = False
 
     def add_table(self, table: Table) -> None:
         """Make a table live."""
-        self.tables[table.table_id] = table
+        self.inventory.tables[table.table_id] = table
         self.set_field("tables", table.table_id, msgspec.json.encode(table))
 
     def remove_table(self, table_id: str) -> None:
         """Let a table go, that nothing reads."""
-        self.tables.pop(table_id, None)
+        self.inventory.tables.pop(table_id, None)
         self.set_field("tables", table_id, None)
 
     def add_view(self, view: View) -> None:
         """Make a view live."""
-        self.views[view.name.casefold()] = view
+        self.inventory.views[view.name.casefold()] = view
         self.set_field("views", view.name.casefold(), msgspec.json.encode(view))
 
     def remove_view(self, name: str) -> None:
         """Let a view go, that nothing reads."""
-        self.views.pop(name.casefold(), None)
+        self.inventory.views.pop(name.casefold(), None)
         self.set_field("views", name.casefold(), None)
 
     def view_cqs(self, name: str) -> int:
         """Return how many CQs read a view."""
-        return sum(parts.get(view_part(name), 0) for parts in self.parts.values())
+        return sum(parts.get(view_part(name), 0) for parts in self.inventory.parts.values())
 
     def set_field(self, name: FieldHash, field: str, value: bytes | None) -> None:
         """Write (or with None remove) a field of a plain hash with the unit."""
@@ -370,20 +327,20 @@ class Unit:
             if before[1]:
                 removed.setdefault(destination.stream_id, []).append(name)
             added.setdefault(destination.stream_id, []).extend(rows_of(destination, after))
-        touched = (removed.keys() | added.keys() | self._bumped) & self.streams.keys()
+        touched = (removed.keys() | added.keys() | self._bumped) & self.inventory.streams.keys()
         return {name: Segment.of(removed.get(name, ()), added.get(name, ())) for name in touched}
 
     def ended_version(self, destination: Destination) -> int:
         """Return the first version whose batches cannot write to a destination that this unit ends."""
         seen = self.touched[destination.destination_id][1] or self.touched[feed_of(destination).destination_id][1]
-        return self.versions[destination.stream_id] + bool(seen)
+        return self.inventory.versions[destination.stream_id] + bool(seen)
 
     def ended_note(self, destination: Destination) -> TimedNote:
         """Return what a timer-based destination that this unit ends has seen, up to its end."""
         note = self._ended_notes[destination.destination_id]
         if not note.visibility:
             return note
-        last: VisibilityInterval = (self.epoch, self.ended_version(destination), [])
+        last: VisibilityInterval = (self.inventory.epoch, self.ended_version(destination), [])
         return msgspec.structs.replace(note, visibility=(*note.visibility, last))
 
     def note_visibility(self, now_ms: int) -> dict[str, TimedNote | None]:
@@ -405,7 +362,7 @@ class Unit:
             self._bumped.add(destination.stream_id)
             changed[name] = None
             if membership is not None:
-                interval = (self.epoch, self.versions[destination.stream_id] + 1, after)
+                interval = (self.inventory.epoch, self.inventory.versions[destination.stream_id] + 1, after)
                 visibility = (*membership.timed.visibility, interval)
                 owed_ms = 0 if after else self._owed.get(name, 0)
                 membership.timed = msgspec.structs.replace(
@@ -421,16 +378,17 @@ class Unit:
             self._touch(membership.destination)
             membership.timed = note
 
-    def groups(self, stream_id: str) -> dict[str, int]:
-        """Return the live groups of a stream, each with how many CQs it has."""
-        return {name: count for name, count in self.parts.get(stream_id, {}).items() if name.startswith("g_")}
+    def growth(self, subscriber: str) -> int:
+        """Return how many CQs more a subscriber has by this unit."""
+        changed = [key for key in self.changed_cqs if key.subscriber == subscriber]
+        return sum((self.cqs[key] is not None) - (key in self.stored_cqs) for key in changed)
 
     def unused_parts(self) -> list[tuple[str, str]]:
         """Return the plans and SELECT lists, with their streams, that this unit leaves without a CQ."""
         return [
             (stream_id, name)
             for stream_id, name in self.changed_parts
-            if name not in self.parts.get(stream_id, {}) and not name.startswith(("t_", "v_", "w_"))
+            if name not in self.inventory.parts.get(stream_id, {}) and not name.startswith(("t_", "v_", "w_"))
         ]
 
 

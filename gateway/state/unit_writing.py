@@ -30,8 +30,8 @@ def write_unit(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
 
 def _write_tables(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
     for stream_id, segment in unit.segments().items():
-        version = unit.versions[stream_id]
-        unit.versions[stream_id] = version + 1
+        version = unit.inventory.versions[stream_id]
+        unit.inventory.versions[stream_id] = version + 1
         log = keys.segments(stream_id)
         for field, body in segment_fields(Span(version, version + 1), [segment]):
             pipeline.hset(log, field, body)
@@ -41,8 +41,8 @@ def _write_tables(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
 def _write_streams(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
     for stream_id, live in unit.stream_changes.items():
         if live:
-            pipeline.hset(keys.streams, stream_id, msgspec.json.encode(unit.streams[stream_id]))
-            pipeline.hset(keys.version, stream_id, unit.versions[stream_id])
+            pipeline.hset(keys.streams, stream_id, msgspec.json.encode(unit.inventory.streams[stream_id]))
+            pipeline.hset(keys.version, stream_id, unit.inventory.versions[stream_id])
         else:
             for name in (keys.streams, keys.version, keys.numbers):
                 pipeline.hdel(name, stream_id)
@@ -115,11 +115,11 @@ def _write_memberships(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
     for stream_id, number in unit.freed_numbers:
         freed.setdefault(stream_id, []).append(number)
     for stream_id, some in freed.items():
-        if stream_id in unit.streams:
-            unit.free_numbers.setdefault(stream_id, []).extend(some)
+        if stream_id in unit.inventory.streams:
+            unit.inventory.free_numbers.setdefault(stream_id, []).extend(some)
             pipeline.sadd(keys.free(stream_id), *some)
     touched = {destination.stream_id for destination, _ in unit.touched.values()}
-    numbers = {name: unit.next_numbers[name] for name in touched if name in unit.next_numbers}
+    numbers = {name: unit.inventory.next_numbers[name] for name in touched if name in unit.inventory.next_numbers}
     if numbers:
         pipeline.hset(keys.numbers, mapping=numbers)
 
@@ -173,15 +173,15 @@ def _write_parts(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
         pipeline.hset(shelf_of(keys, stream_id, part_id), part_id, msgspec.json.encode(part))
         pipeline.zrem(keys.unused(stream_id), part_id)
     for stream_id, part_id in unit.changed_parts:
-        if stream_id not in unit.streams:
+        if stream_id not in unit.inventory.streams:
             continue
-        if count := unit.parts[stream_id].get(part_id):
+        if count := unit.inventory.parts[stream_id].get(part_id):
             pipeline.hset(keys.parts(stream_id), part_id, count)
         else:
             pipeline.hdel(keys.parts(stream_id), part_id)
             if shelf_of(keys, stream_id, part_id):
                 # A batch that is replayed may still ask for the plan: `TableUpkeep` removes it later.
-                pipeline.zadd(keys.unused(stream_id), {part_id: unit.versions[stream_id] + 1})
+                pipeline.zadd(keys.unused(stream_id), {part_id: unit.inventory.versions[stream_id] + 1})
 
 
 def shelf_of(keys: RedisKeys, stream_id: str, part_id: str) -> str | None:

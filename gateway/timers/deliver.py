@@ -69,7 +69,7 @@ def digest_records(settings: Settings, working: WorkingCopy, ready: DueDigest, f
 
 def source_of(working: WorkingCopy, stream_id: str) -> str:
     """Return what digests of a stream name as their source: its name, as long as there is one."""
-    stream = working.streams.get(stream_id)
+    stream = working.inventory.streams.get(stream_id)
     return stream.name if stream is not None else stream_id
 
 

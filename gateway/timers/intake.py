@@ -140,7 +140,7 @@ class Intake:
             if body is None:
                 continue
             matches = PendingMatches.decode(body)
-            if matches.stream_id not in self._working.streams:
+            if matches.stream_id not in self._working.inventory.streams:
                 continue
             self.log.keep((partition, offset), matches, len(body))
             self._checkpoints.count(partition, len(body))

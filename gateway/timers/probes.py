@@ -60,7 +60,7 @@ class Probes:
         found = self._watermarks.get(stream_id)
         if found is None:
             note = self._state.watermark(stream_id)
-            start = self._working.streams[stream_id].start_offsets
+            start = self._working.inventory.streams[stream_id].start_offsets
             at_ms, covered = (note.at_ms, note.covered) if note is not None else (0, start)
             found = self._watermarks[stream_id] = Watermark(at_ms, covered, self._wait_ms)
             if note is not None:
@@ -84,7 +84,7 @@ class Probes:
             committed, ends = self._candidate
             if all(reached[partition] >= end for partition, end in ends.items()):
                 for stream_id, batch in committed.items():
-                    stream = self._working.streams.get(stream_id)
+                    stream = self._working.inventory.streams.get(stream_id)
                     if stream is not None:
                         self.watermark(stream_id).cover(stream.evaluated(batch.offsets))
                         if batch.table is not None:
@@ -93,7 +93,7 @@ class Probes:
                 self.completed += 1
 
     def _probe(self, now_ms: int) -> None:
-        streams = list(self._working.streams.values())
+        streams = list(self._working.inventory.streams.values())
         committed = self._working.evaluator.committed([stream.stream_id for stream in streams])
         own = [(self._log, number) for number in range(PENDING_PARTITIONS)]
         places = own + list({(stream.topic, int(number)) for stream in streams for number in stream.start_offsets})

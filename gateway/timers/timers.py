@@ -137,12 +137,12 @@ class Timers:
                 self.busy = True
                 return
             self.busy = self._big.step() or self.busy
-            for stream_id in list(self._working.streams):
+            for stream_id in list(self._working.inventory.streams):
                 if stream_id != self._big.stream_id:
                     self._advance(stream_id, now_ms)
         if not 0 <= now_ms - self._noted_ms < _NOTE_MS:
             self._noted_ms = now_ms
-            self._delivery.note_watermark({name: self._probes.note(name) for name in self._working.streams})
+            self._delivery.note_watermark({name: self._probes.note(name) for name in self._working.inventory.streams})
         if not 0 <= now_ms - self._trimmed_ms < _TRIM_MS and self.taken_in and self._big.stream_id is None:
             self._trimmed_ms = now_ms
             self.retention.trim()

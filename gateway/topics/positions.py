@@ -89,7 +89,7 @@ class Positions:
 
     def _lingers(self, destination: Destination) -> bool:
         """Tell whether nobody has a group's topic, so that partitions that were added to the source passed it by."""
-        return virtual_part(destination.group_id) not in self._working.parts.get(destination.stream_id, {})
+        return virtual_part(destination.group_id) not in self._working.inventory.parts.get(destination.stream_id, {})
 
     def _widen(self, topic: str, partitions: int) -> None:
         form = self._topics.forms([topic]).get(topic)
@@ -97,7 +97,7 @@ class Positions:
             self._topics.grow(topic, partitions)
 
     def _width(self, stream_id: str) -> int:
-        return len(self._working.streams[stream_id].start_offsets)
+        return len(self._working.inventory.streams[stream_id].start_offsets)
 
     def delete_unneeded(self) -> None:
         """Delete the topics made for destinations that did not come to be."""
@@ -120,7 +120,7 @@ class Positions:
     def source_ends(self, stream_id: str) -> tuple[int, ...]:
         """Return by partition where a stream's topic ends: what is published from now on lies there or above."""
         if stream_id not in self._source_ends:
-            stream = self._working.streams[stream_id]
+            stream = self._working.inventory.streams[stream_id]
             partitions = self._topics.partitions(stream.topic) or 0
             places = [(stream.topic, number) for number in range(partitions)]
             ends = self._topics.known_ends(places)

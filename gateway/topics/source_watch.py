@@ -45,7 +45,7 @@ class SourceWatch:
         Raises:
             OperationalError: A server does not answer.
         """
-        streams = list(self._working.streams.values())
+        streams = list(self._working.inventory.streams.values())
         if not streams or 0 <= now_ms - self._looked_ms < _EVERY_MS:
             return Change()
         self._looked_ms = now_ms
@@ -59,12 +59,12 @@ class SourceWatch:
                 self._grow_virtual(new)
             if new.generation != old.generation:
                 letters += self._events_deleted(old)
-            self._working.replace_stream(new)
+            self._working.unit.replace_stream(new)
         return Change(catalog=tuple(stream_record(new) for _, new in changed), records=tuple(letters))
 
     def _grow_virtual(self, stream: Stream) -> None:
         """Give the groups' topics the partitions of the source: a virtual result lies in that of its event."""
-        groups = virtual_groups(self._working.parts.get(stream.stream_id, {}))
+        groups = virtual_groups(self._working.inventory.parts.get(stream.stream_id, {}))
         topics = [self._settings.topics.own_results(group_id) for group_id in groups]
         wanted = len(stream.start_offsets)
         for topic, form in self._topics.forms(topics).items():

@@ -65,7 +65,7 @@ def test_each_life_ends_however_far_the_evaluator_is_behind(ground: Ground) -> N
 
 def _bounds(desk: Desk) -> list[tuple[int, ...]]:
     """Return the offsets that bound entries of the constant table."""
-    version = desk.working.versions["s_bench"]
+    version = desk.working.inventory.versions["s_bench"]
     pieces = TableStore(desk.settings).changes("s_bench", desk.epoch, 0, version)
     return [block.until for piece in pieces or () for block in piece.added]
 

@@ -114,7 +114,7 @@ def test_an_expire_waits_for_a_partition_that_was_added(ground: Ground) -> None:
     let_pass(desk, 3000)
     assert not written(desk)
     SourceWatch(ground.settings, desk.working, topics).step(desk.now_ms)
-    assert len(desk.working.streams["s_bench"].start_offsets) == 3
+    assert len(desk.working.inventory.streams["s_bench"].start_offsets) == 3
     let_pass(desk, 3000)
     assert not written(desk)
     desk.evaluate(0, {"2": 1})

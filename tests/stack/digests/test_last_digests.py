@@ -39,7 +39,7 @@ def test_a_life_begun_before_the_last_digest_of_the_one_before(ground: Ground) -
     stores = desk.stores([1], _HOURLY)
     take_in(desk, stores, NOW + 1)
     pins = desk.working.connection.keys.pins("s_bench")
-    desk.working.connection.redis.hset(pins, "7", f"{desk.epoch}:{desk.working.versions['s_bench']}")
+    desk.working.connection.redis.hset(pins, "7", f"{desk.epoch}:{desk.working.inventory.versions['s_bench']}")
     desk.now_ms = _EXPIRE
     let_pass(desk, 2000)
     assert not written(desk)
@@ -66,7 +66,7 @@ def test_lives_that_end_before_the_last_digest_of_the_first(ground: Ground) -> N
         desk.put([(f"life{incarnation}", 1, _HOURLY)], ended[-1])
         take_in(desk, stores * (incarnation + 1), desk.now_ms)
         if not incarnation:
-            desk.working.connection.redis.hset(pins, "7", f"{desk.epoch}:{desk.working.versions['s_bench']}")
+            desk.working.connection.redis.hset(pins, "7", f"{desk.epoch}:{desk.working.inventory.versions['s_bench']}")
         desk.now_ms = ended[-1]
         let_pass(desk, 2000)
     assert not written(desk)

@@ -51,7 +51,7 @@ def working(settings: Settings) -> WorkingCopy:
     """A working copy with one stream."""
     working = WorkingCopy(settings)
     working.open()
-    working.add_stream(_STREAM)
+    working.unit.add_stream(_STREAM)
     working.commit()
     return working
 
@@ -74,7 +74,8 @@ def _tell(settings: Settings, working: WorkingCopy, table_bytes: int = 0, **matc
         name: GroupLoad(choose_index(plans[name].conjuncts), 1, 10.0, 10 * each, 10 * each, 10.0)
         for name, each in matches.items()
     }
-    told = PartitionStatistics(0, working.epoch, working.versions["s_1"], columns, groups, table_bytes)
+    inventory = working.inventory
+    told = PartitionStatistics(0, inventory.epoch, inventory.versions["s_1"], columns, groups, table_bytes)
     TableStore(settings).tell_statistics("s_1", 0, told)
 
 
@@ -134,7 +135,7 @@ def test_what_workers_have_seen_counts_once(settings: Settings, working: Working
     cq = Cq("a", CqText.cut(""), "d_" + "0" * 24, 0, 0)
     destination = Destination(cq.destination_id, "s_1", "g_bound", "s00", '["DOUBLE",1.0]', "shared", 0)
     working.load([CqKey("alice", "a")], [destination])
-    working.put(CqKey("alice", "a"), cq, destination, _BOUND, _SELECT)
+    working.unit.put(CqKey("alice", "a"), cq, destination, _BOUND, _SELECT)
     working.commit()
     _tell(settings, working, g_bound=20.0)
     assert 80 == _admitted(admission, _BOUND, [-1.0] * 200, 20_000)
@@ -157,7 +158,7 @@ def test_a_residual_over_its_budget_is_refused(settings: Settings, working: Work
         name = f"d_{number:024x}"
         destination = Destination(name, "s_1", "g_like", "s00", f'["STRING","{number}"]', "shared", 0)
         working.load([CqKey("alice", str(number))], [destination])
-        working.put(
+        working.unit.put(
             CqKey("alice", str(number)), Cq(str(number), CqText.cut(""), name, 0, 0), destination, _LIKE, _SELECT
         )
     working.commit()
@@ -204,6 +205,6 @@ def test_tables_that_outgrow_a_worker_are_refused(settings: Settings, working: W
 def test_statistics_go_with_their_stream(settings: Settings, working: WorkingCopy) -> None:
     """Nothing of a dropped stream is left."""
     _tell(settings, working)
-    working.remove_stream("s_1")
+    working.unit.remove_stream("s_1")
     working.commit()
     assert [] == working.connection.redis.keys(working.connection.keys.statistics("*"))

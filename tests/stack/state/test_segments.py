@@ -45,7 +45,7 @@ class _Tables:
         self.working = WorkingCopy(self.settings)
         self.working.open()
         self.working.confirm(1, self.working.connection.redis.info("server")["run_id"])
-        self.working.add_stream(_STREAM)
+        self.working.unit.add_stream(_STREAM)
         self.working.commit()
         self.store = TableStore(self.settings)
         self._upkeep = TableUpkeep(self.settings, self.working)
@@ -60,10 +60,10 @@ class _Tables:
             key, destination = CqKey.of("alice", f"q{number}"), _destination(number)
             self.working.load([key], [destination])
             if number in self.live:
-                self.working.remove(key)
+                self.working.unit.remove(key)
             else:
                 cq = Cq(key.name, CqText.cut(""), destination.destination_id, 0, 0)
-                self.working.put(key, cq, destination, GroupPlan(destination.group_id, "s_1", "", ()), _SELECT)
+                self.working.unit.put(key, cq, destination, GroupPlan(destination.group_id, "s_1", "", ()), _SELECT)
         self.working.commit()
         self.live = self.live ^ numbers
 
@@ -90,7 +90,7 @@ class _Tables:
 
     def read(self, _: set[int]) -> None:
         """Check what a worker would load, at every version that a micro-batch has."""
-        for version, rows in (*self.pinned.values(), (self.working.versions["s_1"], self.live)):
+        for version, rows in (*self.pinned.values(), (self.working.inventory.versions["s_1"], self.live)):
             assert rows == self.rows(version)
 
     def rows(self, version: int) -> set[int]:
@@ -193,7 +193,7 @@ def test_streams_that_are_lost_are_not_taken_for_dropped(made: _Tables, key: str
 def test_a_stream_that_is_dropped_has_no_rows(made: _Tables) -> None:
     """A micro-batch of a stream that was dropped meanwhile ends, and leaves no pin."""
     made.change(made.live)
-    made.working.remove_stream("s_1")
+    made.working.unit.remove_stream("s_1")
     made.working.commit()
     assert (1, 0) == made.store.pin("s_1", 5)
     assert set() == made.rows(0)

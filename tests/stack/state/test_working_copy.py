@@ -39,7 +39,7 @@ def _opened(settings: Settings) -> WorkingCopy:
     working = WorkingCopy(settings)
     working.open()
     working.confirm(_EPOCH, working.connection.redis.info("server")["run_id"])
-    working.add_stream(_STREAM)
+    working.unit.add_stream(_STREAM)
     working.commit()
     return working
 
@@ -76,12 +76,12 @@ def test_tables_follow_the_live_cqs(settings: Settings, seed: int) -> None:
             if not cq.paused:
                 wanted.setdefault(cq.destination_id, []).append(cq.window)
         expected = {name: union(windows) for name, windows in wanted.items()}
-        assert expected == _table(store, working.versions["s_1"])
+        assert expected == _table(store, working.inventory.versions["s_1"])
     again = WorkingCopy(settings)
     again.open()
-    assert working.parts == again.parts
-    assert working.live_cqs["s_1"] == again.live_cqs["s_1"] == len(live)
-    assert working.versions == again.versions
+    assert working.inventory.parts == again.inventory.parts
+    assert working.inventory.live_cqs["s_1"] == again.inventory.live_cqs["s_1"] == len(live)
+    assert working.inventory.versions == again.inventory.versions
 
 
 def _change(working: WorkingCopy, live: dict[CqKey, Cq], rng: random.Random) -> None:
@@ -89,13 +89,13 @@ def _change(working: WorkingCopy, live: dict[CqKey, Cq], rng: random.Random) -> 
     destination = _destination(rng.randint(0, 5))
     working.load([key], [destination])
     if key in live and rng.random() < 0.4:
-        working.remove(key)
+        working.unit.remove(key)
         del live[key]
         return
     start = rng.choice([None, 10, 20])
     expire = rng.choice([None, 30, 40])
     cq = Cq(key.name, CqText.cut(""), destination.destination_id, 0, 0, start, expire, rng.random() < 0.2)
-    working.put(key, cq, destination, GroupPlan(destination.group_id, "s_1", "", ()), _SELECT)
+    working.unit.put(key, cq, destination, GroupPlan(destination.group_id, "s_1", "", ()), _SELECT)
     live[key] = cq
 
 
@@ -114,11 +114,11 @@ def test_timer_based_cqs_are_listed_in_order(settings: Settings, seed: int) -> N
             )
             working.load([key], [wanted])
             if key.name in live and rng.random() < 0.4:
-                working.remove(key)
+                working.unit.remove(key)
                 del live[key.name]
             else:
                 cq = Cq(key.name, CqText.cut(""), wanted.destination_id, 0, 0)
-                working.put(key, cq, wanted, GroupPlan(wanted.group_id, "s_1", "", ()), _SELECT)
+                working.unit.put(key, cq, wanted, GroupPlan(wanted.group_id, "s_1", "", ()), _SELECT)
                 live[key.name] = timed
         after = rng.choice(["", "q5", "q1é"])
         expected = sorted(name for name, timed in live.items() if timed and name > after)
@@ -137,16 +137,16 @@ def test_a_leaving_destination_stays_until_it_is_retired(settings: Settings) -> 
     key, destination = CqKey.of("alice", "a"), _destination(1)
     plan = GroupPlan(destination.group_id, "s_1", "", ())
     working.load([key], [destination])
-    working.put(key, Cq("a", CqText.cut(""), destination.destination_id, 0, 0), destination, plan, _SELECT)
+    working.unit.put(key, Cq("a", CqText.cut(""), destination.destination_id, 0, 0), destination, plan, _SELECT)
     working.commit()
     working.load([key])
-    assert destination == working.remove(key, until=(7,))
+    assert destination == working.unit.remove(key, until=(7,))
     working.commit()
     store = TableStore(settings)
     pieces = store.changes("s_1", _EPOCH, 0, 2) or []
     assert [(7,)] == [block.until for piece in pieces for block in piece.added]
     working.load([key], [destination])
-    assert 3 == working.retire(destination, (7,))
+    assert 3 == working.unit.retire(destination, (7,))
     working.commit()
     parts = (destination.group_id, destination.select_id)
     # A batch of the versions before still asks for them.
@@ -161,21 +161,21 @@ def test_segments_are_merged_and_a_stale_merge_is_let_go(settings: Settings) -> 
         _join(working, number)
     segments = working.connection.keys.segments("s_1")
     upkeep, store = TableUpkeep(settings, working), TableStore(settings)
-    before = _table(store, working.versions["s_1"])
+    before = _table(store, working.inventory.versions["s_1"])
     assert 20 == len(before)
     deadline = time.monotonic() + 120
     while working.connection.redis.hlen(segments) > 8 and time.monotonic() < deadline:
         upkeep.step()
     assert working.connection.redis.hlen(segments) <= 8
-    assert before == _table(store, working.versions["s_1"])
+    assert before == _table(store, working.inventory.versions["s_1"])
     for number in range(20, 40):
         _join(working, number)
     upkeep.step()  # begins a merge
-    before = _table(store, working.versions["s_1"])
+    before = _table(store, working.inventory.versions["s_1"])
     upkeep.forget()
     while upkeep.merging:
         upkeep.step()
-    assert before == _table(store, working.versions["s_1"])
+    assert before == _table(store, working.inventory.versions["s_1"])
 
 
 def test_what_came_since_workers_looked_is_merged_apart(settings: Settings) -> None:
@@ -183,13 +183,13 @@ def test_what_came_since_workers_looked_is_merged_apart(settings: Settings) -> N
     working = _opened(settings)
     for number in range(20):
         _join(working, number)
-    loaded = working.versions["s_1"]
+    loaded = working.inventory.versions["s_1"]
     working.connection.redis.set(
         working.connection.keys.committed("s_1"), json.dumps({"offsets": {}, "pinned": f"1:{loaded}"})
     )
     for number in range(20, 300):
         _join(working, number)
-    upkeep, store, version = TableUpkeep(settings, working), TableStore(settings), working.versions["s_1"]
+    upkeep, store, version = TableUpkeep(settings, working), TableStore(settings), working.inventory.versions["s_1"]
     deadline = time.monotonic() + 120
     while working.connection.redis.hlen(working.connection.keys.segments("s_1")) > 16 and time.monotonic() < deadline:
         upkeep.step()
@@ -203,5 +203,5 @@ def _join(working: WorkingCopy, number: int) -> None:
     key, destination = CqKey.of("alice", f"q{number}"), _destination(number)
     working.load([key], [destination])
     cq = Cq(key.name, CqText.cut(""), destination.destination_id, 0, 0)
-    working.put(key, cq, destination, GroupPlan(destination.group_id, "s_1", "", ()), _SELECT)
+    working.unit.put(key, cq, destination, GroupPlan(destination.group_id, "s_1", "", ()), _SELECT)
     working.commit()

@@ -9,10 +9,19 @@ from hypothesis import strategies as st
 
 from gateway.state import end_notices
 from gateway.state.end_notices import EndNotices
+from gateway.state.inventory import Inventory
 from gateway.state.records import Destination, EndNotice
 from gateway.state.unit import Unit
 
 _decode = msgspec.json.Decoder(list[EndNotice]).decode
+
+
+class _Working:
+    """What notices need of a working copy in memory."""
+
+    def __init__(self) -> None:
+        self.inventory = Inventory()
+        self.unit = Unit(self.inventory)
 
 
 def _notice(number: int, ended_ms: int = 5, *members: str) -> EndNotice:
@@ -21,7 +30,7 @@ def _notice(number: int, ended_ms: int = 5, *members: str) -> EndNotice:
 
 
 def _notices() -> EndNotices:
-    return EndNotices(Unit())  # type: ignore[arg-type]  # without servers: nothing is read
+    return EndNotices(_Working())  # type: ignore[arg-type]  # without servers: nothing is read
 
 
 @given(
@@ -74,14 +83,14 @@ def test_those_that_wait_hold_up_no_others() -> None:
 
 def test_lives_of_a_destination_end_in_their_order() -> None:
     """The end of an incarnation waits for that of the one before; then a new one may begin at any time."""
-    unit = Unit()
-    notices = EndNotices(unit)  # type: ignore[arg-type]  # without servers: nothing is read
+    working = _Working()
+    notices = EndNotices(working)  # type: ignore[arg-type]  # without servers: nothing is read
     notices.add([_notice(1, 5), _notice(1, 7, "m_1"), _notice(1, 9)])
     first, leave, second = notices.next(3)
     assert [False, False, True] == [notices.held_up(one) for one in (first, leave, second)]
-    assert {"d_1": 9} == unit.ending
+    assert {"d_1": 9} == working.inventory.ending
     notices.remove(first)
     assert not notices.held_up(second)
-    assert {"d_1": 9} == unit.ending
+    assert {"d_1": 9} == working.inventory.ending
     notices.replace(msgspec.structs.replace(second, written=True))
-    assert {} == unit.ending
+    assert {} == working.inventory.ending

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.state.departures import without
+from gateway.state.inventory import Inventory
 from gateway.state.records import Cq, Destination, Window
 from gateway.state.unit import CqKey, Unit
 from grouping.model.catalog import Stream
@@ -42,7 +43,7 @@ class _Play:
     """One destination's members come, pause, leave and are evaluated; the table follows the segments alone."""
 
     def __init__(self) -> None:
-        self.unit = Unit()
+        self.unit = Unit(Inventory())
         self.unit.add_stream(Stream("s_1", "s", (), "t", "json", {"0": 0}, ""))
         self.cqs: dict[CqKey, Cq] = {}
         self.owed: list[tuple[Window, int]] = []
@@ -51,7 +52,7 @@ class _Play:
 
     def _begin(self) -> None:
         membership = self.unit.memberships.get(_NAME)
-        self.unit.begin()
+        self.unit = Unit(self.unit.inventory)
         self.unit.memberships[_NAME] = membership
         self.unit.cqs = {CqKey("a", str(number)): self.cqs.get(CqKey("a", str(number))) for number in range(3)}
 
@@ -72,7 +73,7 @@ class _Play:
         self.owed = [each for each in self.owed if each[1] > end]
 
     def commit(self) -> None:
-        self.unit.free_numbers.setdefault("s_1", []).extend(number for _, number in self.unit.freed_numbers)
+        self.unit.inventory.free_numbers.setdefault("s_1", []).extend(number for _, number in self.unit.freed_numbers)
         for segment in self.unit.segments().values():
             if len(segment.removed):
                 self._table.clear()
@@ -82,8 +83,8 @@ class _Play:
         self._begin()
 
     def check(self) -> None:
-        taken = self.unit.next_numbers.get("s_1", 0) - len(self.unit.free_numbers.get("s_1", []))
-        assert bool(self.cqs) == taken - self.unit.vacant["s_1"], "each destination has a number"
+        taken = self.unit.inventory.next_numbers.get("s_1", 0) - len(self.unit.inventory.free_numbers.get("s_1", []))
+        assert bool(self.cqs) == taken - self.unit.inventory.vacant["s_1"], "each destination has a number"
         live = [cq.window for cq in self.cqs.values() if not cq.paused]
         for at in _TIMES:
             for offset in _OFFSETS:
@@ -126,4 +127,4 @@ def test_every_event_that_counts_is_in_the_table_once(plays: list[tuple[object, 
     play.commit()
     play.check()
     if not (play.cqs or play.owed):
-        assert not play.unit.leaving
+        assert not play.unit.inventory.leaving

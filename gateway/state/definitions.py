@@ -1,0 +1,80 @@
+"""Plans, SELECT lists and templates of texts, which many CQs have in common, as they are read from Redis.
+
+Each is kept once for its stream, as long as a CQ uses it, and never changes: what was read is kept in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from gateway.state.connection import Connection
+from grouping.model.group import GroupPlan, SelectList
+from grouping.statements.cq_text import TextTemplate
+from grouping.store.redis_store import StoreLost, mapped
+
+__all__ = ["Definitions"]
+
+_Definition = TypeVar("_Definition", GroupPlan, SelectList, TextTemplate)
+
+_KNOWN = 10_000
+"""So many are kept in memory."""
+
+
+class Definitions:
+    """Reads definitions, each once."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._known: dict[tuple[str, str], GroupPlan | SelectList | TextTemplate] = {}
+
+    def plan(self, stream_id: str, group_id: str) -> GroupPlan:
+        """Return the plan of a live group."""
+        (plan,) = self._read(stream_id, self._connection.keys.groups(stream_id), [group_id], GroupPlan).values()
+        return plan
+
+    def select(self, stream_id: str, select_id: str) -> SelectList:
+        """Return a SELECT list that is in use."""
+        (select,) = self._read(stream_id, self._connection.keys.selects(stream_id), [select_id], SelectList).values()
+        return select
+
+    def templates(self, stream_id: str, names: Iterable[str]) -> dict[str, TextTemplate]:
+        """Return templates that are in use, by their ids."""
+        return self._read(stream_id, self._connection.keys.texts(stream_id), names, TextTemplate)
+
+    def kept_plans(self, stream_id: str, group_ids: Sequence[str]) -> set[str]:
+        """Return which of those groups' plans Redis has, a while after their last CQs too."""
+        if not group_ids:
+            return set()
+        with mapped():
+            plans = self._connection.redis.hmget(self._connection.keys.groups(stream_id), group_ids)
+        return {group_id for group_id, plan in zip(group_ids, plans, strict=True) if plan is not None}
+
+    def _read(
+        self, stream_id: str, shelf: str, names: Iterable[str], form: type[_Definition]
+    ) -> dict[str, _Definition]:
+        found: dict[str, _Definition] = {}
+        new = []
+        for name in names:
+            known = self._known.get((stream_id, name))
+            if isinstance(known, form):
+                found[name] = known
+            else:
+                new.append(name)
+        if new:
+            with mapped():
+                bodies = self._connection.redis.hmget(shelf, new)
+            for name, body in zip(new, bodies, strict=True):
+                found[name] = self._keep(stream_id, name, body, form)
+        return found
+
+    def _keep(self, stream_id: str, name: str, body: bytes | None, form: type[_Definition]) -> _Definition:
+        if body is None:
+            raise StoreLost("redis has lost what CQs have in common", detail=f'It is "{name}" of "{stream_id}".')
+        definition: _Definition = msgspec.json.decode(body, type=form)
+        if len(self._known) > _KNOWN:
+            self._known.clear()
+        self._known[stream_id, name] = definition
+        return definition

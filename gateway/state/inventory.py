@@ -1,0 +1,71 @@
+"""What lives, in memory from one unit of work to the next: streams, destinations by number, uses of plans.
+
+The unit under way changes it as it goes; a unit that fails has all of it read again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from gateway.state.departures import Departures
+from gateway.state.names import Names
+from grouping.model.catalog import Stream
+from grouping.model.table import Table
+from grouping.model.view import View
+
+__all__ = ["Inventory"]
+
+
+class Inventory:
+    """What the gateway keeps in memory of Redis."""
+
+    def __init__(self) -> None:
+        self.ending: dict[str, int] = {}
+        """By destination: when the last of its incarnations ended whose `cq.end` is still to be written."""
+        self.epoch = 0
+        """The confirmed epoch of the tables."""
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what lives."""
+        self.streams: dict[str, Stream] = {}
+        """Live streams by id."""
+        self.tables: dict[str, Table] = {}
+        """Live tables by id."""
+        self.views: dict[str, View] = {}
+        """Live views by folded name."""
+        self.versions: dict[str, int] = {}
+        """Current version of each stream's constant tables."""
+        self.parts: dict[str, dict[str, int]] = {}
+        """By stream: how many CQs use a group (`g_…`), a SELECT list (`s…`) or a template of their text (`t_…`).
+
+        Virtual CQs also use their group's topic (`v_…`, see `virtual_part`), and others views (`w_…`, see `view_part`).
+        """
+        self.live_cqs: Counter[str] = Counter()
+        """By stream: how many CQs live."""
+        self.dedicated: set[str] = set()
+        """Live dedicated destinations."""
+        self.leaving: dict[str, Departures] = {}
+        """What members that left have yet to get, by destination."""
+        self.vacant: Counter[str] = Counter()
+        """By stream: how many of these have no members, and keep their numbers."""
+        self.next_numbers: dict[str, int] = {}
+        """By stream: the first number that no destination ever had."""
+        self.free_numbers: dict[str, list[int]] = {}
+        """By stream: numbers of destinations that are gone."""
+        self.listed: dict[str, Names] = {}
+        """Names of the subscribers that asked for them lately, kept up to date."""
+
+    def groups(self, stream_id: str) -> dict[str, int]:
+        """Return the live groups of a stream, each with how many CQs it has."""
+        return {name: count for name, count in self.parts.get(stream_id, {}).items() if name.startswith("g_")}
+
+    def remove_stream(self, stream_id: str) -> None:
+        """Forget a stream."""
+        self.streams.pop(stream_id, None)
+        self.versions.pop(stream_id, None)
+        self.parts.pop(stream_id, None)
+        self.next_numbers.pop(stream_id, None)
+        self.free_numbers.pop(stream_id, None)
+        self.vacant.pop(stream_id, None)
+        self.live_cqs.pop(stream_id, None)
