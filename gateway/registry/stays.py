@@ -9,6 +9,7 @@ from __future__ import annotations
 from gateway.state.members import member_token
 from gateway.state.records import Cq, Destination, EndNotice
 from gateway.state.unit import CqKey
+from gateway.state.unit_outcome import ended_note, ended_version
 from gateway.state.working_copy import WorkingCopy
 
 __all__ = ["Stays"]
@@ -52,9 +53,9 @@ class Stays:
         """Return the notice of a destination that has ended with its last CQ."""
         working, stream_id = self._working, destination.stream_id
         working.unit.left[key] = working.unit.left[destination.destination_id] = at_ms
-        version, source = working.unit.ended_version(destination), working.inventory.streams[stream_id].name
+        version, source = ended_version(working.unit, destination), working.inventory.streams[stream_id].name
         if destination.trigger.timed:
-            timed, ranked = working.unit.ended_note(destination), destination.clause.kind == "top"
+            timed, ranked = ended_note(working.unit, destination), destination.clause.kind == "top"
             select = working.select(stream_id, destination.select_id) if ranked else None
             return EndNotice(destination, at_ms, reason, version, source, timed=timed, select=select)
         # Those who left before may have something to come, and `cq.end` is the last of all.

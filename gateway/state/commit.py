@@ -21,6 +21,7 @@ from gateway.state.commit_mark import CommitMark
 from gateway.state.end_notices import EndNotices
 from gateway.state.journal import Journal, Position
 from gateway.state.match_counts import MatchCounts
+from gateway.state.unit_outcome import note_visibility
 from gateway.state.work import CatalogChange, Work
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.errors import OperationalError
@@ -90,7 +91,7 @@ class Commits:
 
     def _closing(self, now_ms: int) -> Iterator[CatalogChange]:
         """Yield the records of what follows from all of a unit: what timed destinations see, parts without a CQ."""
-        for name, note in self._working.unit.note_visibility(now_ms).items():
+        for name, note in note_visibility(self._working.unit, now_ms).items():
             yield timed_record(name, note)
         for stream_id, name in self._working.unit.unused_parts():
             yield part_record(stream_id, name, None)

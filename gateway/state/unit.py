@@ -17,18 +17,16 @@ from gateway.state.records import (
     Destination,
     Membership,
     TimedNote,
-    VisibilityInterval,
     Window,
     feed_of,
     joined_with,
 )
-from gateway.state.table_entries import TableEntries, rows_of, table_entries
+from gateway.state.table_entries import TableEntries, table_entries
 from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList
 from grouping.model.table import Table
 from grouping.model.view import View
 from grouping.statements.cq_text import TextTemplate
-from grouping.store.constant_table import Entry, Segment
 from grouping.store.keys import FieldHash
 
 __all__ = ["CqKey", "Part", "Unit", "view_part", "virtual_groups", "virtual_part"]
@@ -69,15 +67,19 @@ class Unit:
         self.fields: dict[tuple[FieldHash, str], bytes | None] = {}
         self.new_parts: dict[tuple[str, str], Part] = {}
         self.changed_parts: set[tuple[str, str]] = set()
-        self._entries_before: dict[str, TableEntries] = {}
+        self.entries_before: dict[str, TableEntries] = {}
+        """What it had of each of them before the unit."""
         self.taken_numbers: list[tuple[str, int]] = []
         self.cleared_numbers: list[tuple[str, int]] = []
         """Where matches were counted of destinations that this unit ends, with their streams."""
         self.freed_numbers: list[tuple[str, int]] = []
         """Those of them that may be given anew."""
-        self._ended_notes: dict[str, TimedNote] = {}
-        self._owed: dict[str, int] = {}
-        self._bumped: set[str] = set()
+        self.ended_notes: dict[str, TimedNote] = {}
+        """What destinations have seen that this unit ends."""
+        self.owed: dict[str, int] = {}
+        """EXPIRE of CQs that leave paused ones only, by destination."""
+        self.bumped: set[str] = set()
+        """Streams whose tables have another version, whether or not they have changed."""
         self.new_readers: set[str] = set()
         self.joined: list[tuple[str, str]] = []
         """Stores of matches, each with a timer-based destination that begins to read it."""
@@ -163,7 +165,7 @@ class Unit:
 
     def owe(self, destination_id: str, expire_ms: int) -> None:
         """Have a destination send what is pending once more, should the CQ that expires leave paused ones only."""
-        self._owed[destination_id] = expire_ms
+        self.owed[destination_id] = expire_ms
 
     def retire(self, destination: Destination, until: tuple[int, ...]) -> int:
         """Let go of what members had yet to get, as events up to those offsets are evaluated.
@@ -186,7 +188,7 @@ class Unit:
                 inventory.vacant[stream_id] -= 1
             # Until then a batch may have asked for its plan, whoever has dropped it.
             self.changed_parts |= {(stream_id, destination.group_id), (stream_id, destination.select_id)}
-        changed = self._entries(name) != self._entries_before[name]
+        changed = self.entries(name) != self.entries_before[name]
         return self.inventory.versions.get(stream_id, 0) + changed
 
     def awaited(self, destination_id: str) -> tuple[int, ...]:
@@ -229,7 +231,7 @@ class Unit:
                 leaving = self.inventory.leaving.get(name) or Departures(left, membership.number)
                 self._keep_leaving(name, leaving.joined(cq.window, until))
             if not (membership.windows or membership.paused):
-                self._ended_notes[name] = membership.timed
+                self.ended_notes[name] = membership.timed
                 self.memberships[name] = None
                 if name in self.inventory.leaving:
                     self.cleared_numbers.append((left.stream_id, membership.number))
@@ -255,10 +257,11 @@ class Unit:
             self.touched[name] = (destination, membership.seen if membership is not None else [])
             if destination.trigger.timed:
                 self.touched_timed.append(name)
-            self._entries_before[name] = self._entries(name)
+            self.entries_before[name] = self.entries(name)
         return membership
 
-    def _entries(self, name: str) -> TableEntries:
+    def entries(self, name: str) -> TableEntries:
+        """Return what the constant table is to have of a destination; it must have been loaded."""
         return table_entries(self.memberships[name], self.inventory.leaving.get(name))
 
     def _take_number(self, stream_id: str) -> int:
@@ -313,63 +316,6 @@ class Unit:
     def set_field(self, name: FieldHash, field: str, value: bytes | None) -> None:
         """Write (or with None remove) a field of a plain hash with the unit."""
         self.fields[name, field] = value
-
-    def segments(self) -> dict[str, Segment]:
-        """Return what the unit changes in the constant tables, by stream."""
-        removed: dict[str, list[str]] = {}
-        added: dict[str, list[Entry]] = {}
-        for name, (destination, _) in self.touched.items():
-            if destination.trigger.timed:
-                continue
-            before, after = self._entries_before[name], self._entries(name)
-            if before == after:
-                continue
-            if before[1]:
-                removed.setdefault(destination.stream_id, []).append(name)
-            added.setdefault(destination.stream_id, []).extend(rows_of(destination, after))
-        touched = (removed.keys() | added.keys() | self._bumped) & self.inventory.streams.keys()
-        return {name: Segment.of(removed.get(name, ()), added.get(name, ())) for name in touched}
-
-    def ended_version(self, destination: Destination) -> int:
-        """Return the first version whose batches cannot write to a destination that this unit ends."""
-        seen = self.touched[destination.destination_id][1] or self.touched[feed_of(destination).destination_id][1]
-        return self.inventory.versions[destination.stream_id] + bool(seen)
-
-    def ended_note(self, destination: Destination) -> TimedNote:
-        """Return what a timer-based destination that this unit ends has seen, up to its end."""
-        note = self._ended_notes[destination.destination_id]
-        if not note.visibility:
-            return note
-        last: VisibilityInterval = (self.inventory.epoch, self.ended_version(destination), [])
-        return msgspec.structs.replace(note, visibility=(*note.visibility, last))
-
-    def note_visibility(self, now_ms: int) -> dict[str, TimedNote | None]:
-        """Bring what timer-based destinations see up to the unit's version, and return what changed (None: ended).
-
-        A stored match is shared by all ticks that read it; which of them saw it follows from the version that met the
-        event. So a change of that makes a version even where the store of matches itself stays as it is.
-
-        Args:
-            now_ms: The present, epoch milliseconds.
-        """
-        changed: dict[str, TimedNote | None] = {}
-        for name in self.touched_timed:
-            destination, before = self.touched[name]
-            membership = self.memberships[name]
-            after = membership.seen if membership is not None else []
-            if before == after and (membership is None or membership.timed.visibility or not after):
-                continue
-            self._bumped.add(destination.stream_id)
-            changed[name] = None
-            if membership is not None:
-                interval = (self.inventory.epoch, self.inventory.versions[destination.stream_id] + 1, after)
-                visibility = (*membership.timed.visibility, interval)
-                owed_ms = 0 if after else self._owed.get(name, 0)
-                membership.timed = msgspec.structs.replace(
-                    membership.timed, visibility=visibility, changed_ms=now_ms, owed_ms=owed_ms
-                )
-                changed[name] = membership.timed
-        return changed
 
     def set_timed(self, name: str, note: TimedNote) -> None:
         """Give a destination back what the catalog says that it has seen; it must have been loaded."""

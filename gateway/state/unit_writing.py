@@ -10,6 +10,7 @@ import msgspec
 from gateway.state.records import feed_of
 from gateway.state.stored_form import pack_cq, pack_key, pack_membership, raw_id
 from gateway.state.unit import Unit
+from gateway.state.unit_outcome import segments
 from grouping.store.keys import FieldHash, RedisKeys
 from grouping.store.segment_log import Span, segment_fields
 
@@ -29,7 +30,7 @@ def write_unit(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
 
 
 def _write_tables(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
-    for stream_id, segment in unit.segments().items():
+    for stream_id, segment in segments(unit).items():
         version = unit.inventory.versions[stream_id]
         unit.inventory.versions[stream_id] = version + 1
         log = keys.segments(stream_id)

@@ -9,6 +9,7 @@ from gateway.state.departures import without
 from gateway.state.inventory import Inventory
 from gateway.state.records import Cq, Destination, Window
 from gateway.state.unit import CqKey, Unit
+from gateway.state.unit_outcome import segments
 from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList
 from grouping.statements.cq_text import CqText
@@ -74,7 +75,7 @@ class _Play:
 
     def commit(self) -> None:
         self.unit.inventory.free_numbers.setdefault("s_1", []).extend(number for _, number in self.unit.freed_numbers)
-        for segment in self.unit.segments().values():
+        for segment in segments(self.unit).values():
             if len(segment.removed):
                 self._table.clear()
             for block, rows in segment.added.items():

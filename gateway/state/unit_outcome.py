@@ -1,0 +1,74 @@
+"""What follows from a unit as a whole: segments of the constant tables, and what timer-based destinations see."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gateway.state.records import Destination, TimedNote, VisibilityInterval, feed_of
+from gateway.state.table_entries import rows_of
+from gateway.state.unit import Unit
+from grouping.store.constant_table import Entry, Segment
+
+__all__ = ["ended_note", "ended_version", "note_visibility", "segments"]
+
+
+def segments(unit: Unit) -> dict[str, Segment]:
+    """Return what the unit changes in the constant tables, by stream."""
+    removed: dict[str, list[str]] = {}
+    added: dict[str, list[Entry]] = {}
+    for name, (destination, _) in unit.touched.items():
+        if destination.trigger.timed:
+            continue
+        before, after = unit.entries_before[name], unit.entries(name)
+        if before == after:
+            continue
+        if before[1]:
+            removed.setdefault(destination.stream_id, []).append(name)
+        added.setdefault(destination.stream_id, []).extend(rows_of(destination, after))
+    touched = (removed.keys() | added.keys() | unit.bumped) & unit.inventory.streams.keys()
+    return {name: Segment.of(removed.get(name, ()), added.get(name, ())) for name in touched}
+
+
+def ended_version(unit: Unit, destination: Destination) -> int:
+    """Return the first version whose batches cannot write to a destination that this unit ends."""
+    seen = unit.touched[destination.destination_id][1] or unit.touched[feed_of(destination).destination_id][1]
+    return unit.inventory.versions[destination.stream_id] + bool(seen)
+
+
+def ended_note(unit: Unit, destination: Destination) -> TimedNote:
+    """Return what a timer-based destination that this unit ends has seen, up to its end."""
+    note = unit.ended_notes[destination.destination_id]
+    if not note.visibility:
+        return note
+    last: VisibilityInterval = (unit.inventory.epoch, ended_version(unit, destination), [])
+    return msgspec.structs.replace(note, visibility=(*note.visibility, last))
+
+
+def note_visibility(unit: Unit, now_ms: int) -> dict[str, TimedNote | None]:
+    """Bring what timer-based destinations see up to the unit's version, and return what changed (None: ended).
+
+    A stored match is shared by all ticks that read it; which of them saw it follows from the version that met the
+    event. So a change of that makes a version even where the store of matches itself stays as it is.
+
+    Args:
+        unit: All that it changes is done.
+        now_ms: The present, epoch milliseconds.
+    """
+    changed: dict[str, TimedNote | None] = {}
+    for name in unit.touched_timed:
+        destination, before = unit.touched[name]
+        membership = unit.memberships[name]
+        after = membership.seen if membership is not None else []
+        if before == after and (membership is None or membership.timed.visibility or not after):
+            continue
+        unit.bumped.add(destination.stream_id)
+        changed[name] = None
+        if membership is not None:
+            interval = (unit.inventory.epoch, unit.inventory.versions[destination.stream_id] + 1, after)
+            visibility = (*membership.timed.visibility, interval)
+            owed_ms = 0 if after else unit.owed.get(name, 0)
+            membership.timed = msgspec.structs.replace(
+                membership.timed, visibility=visibility, changed_ms=now_ms, owed_ms=owed_ms
+            )
+            changed[name] = membership.timed
+    return changed
