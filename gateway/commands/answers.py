@@ -18,7 +18,7 @@ from grouping.model.group import GroupPlan, SelectList
 from grouping.settings import Settings
 from grouping.values.times import format_interval
 
-__all__ = ["CqResult", "NextTick", "Parts", "cq_result", "trigger_result"]
+__all__ = ["CqResult", "NextTick", "SharedQuery", "cq_result", "trigger_result"]
 
 _CHANGE: dict[str, object] = {"kind": "change"}
 
@@ -26,8 +26,8 @@ NextTick = Callable[[TriggerSpec, Cq], int | None]
 """When a CQ fires next, epoch milliseconds."""
 
 
-class Parts(NamedTuple):
-    """What a destination's CQs have in common with others."""
+class SharedQuery(NamedTuple):
+    """The query of a destination but for its constants: other destinations share it."""
 
     stream: Stream
     plan: GroupPlan
@@ -69,24 +69,24 @@ class CqResult(msgspec.Struct, frozen=True):
 
 
 def cq_result(
-    settings: Settings, cq: Cq, member: str, destination: Destination, parts: Parts, next_tick: NextTick
+    settings: Settings, cq: Cq, member: str, destination: Destination, shared: SharedQuery, next_tick: NextTick
 ) -> CqResult:
     """Return what an accepted CREATE CQ answers."""
     return CqResult(
         cq.name,
         destination.group_id,
-        parts.plan.signature,
+        shared.plan.signature,
         shown_constants(destination.row),
         trigger_result(destination.trigger, cq, next_tick),
         None if cq.start_ms is None else instant(cq.start_ms),
         None if cq.expire_ms is None else instant(cq.expire_ms),
-        _destination_result(settings, cq, member, destination, parts),
+        _destination_result(settings, cq, member, destination, shared),
         _pauses(cq) if destination.mode == "virtual" else UNSET,
     )
 
 
 def _destination_result(
-    settings: Settings, cq: Cq, member: str, destination: Destination, parts: Parts
+    settings: Settings, cq: Cq, member: str, destination: Destination, shared: SharedQuery
 ) -> DestinationResult:
     name, mode, topic = destination.destination_id, destination.mode, topic_of(settings, destination)
     since = instant(cq.joined_ms) if cq.joined_ms else UNSET
@@ -101,9 +101,9 @@ def _destination_result(
         cq.offset,
         member,
         since,
-        filter_sql(parts.plan, destination.row),
-        select_sql(parts.select),
-        [{"name": column.name, "type": column.type_text} for column in parts.stream.columns],
+        filter_sql(shared.plan, destination.row),
+        select_sql(shared.select),
+        [{"name": column.name, "type": column.type_text} for column in shared.stream.columns],
     )
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from gateway.commands.answers import CqResult, NextTick, Parts, cq_result
+from gateway.commands.answers import CqResult, NextTick, SharedQuery, cq_result
 from gateway.commands.digest_columns import with_digest_columns
 from gateway.commands.listing import show
 from gateway.commands.quarantines import Quarantines
@@ -65,7 +65,7 @@ __all__ = ["PreparedCommand", "Statements"]
 
 Result = dict[str, object]
 
-_KNOWN_PARTS = 10_000
+_KNOWN_QUERIES = 10_000
 
 _CREATE_CQ = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?CQ\s", re.IGNORECASE)
 """The command that comes in thousands: it need not be parsed to be known."""
@@ -134,7 +134,7 @@ class Statements:
     def reload(self) -> None:
         """Take the streams from the working copy anew."""
         self.counts.open()
-        self._known_parts: dict[tuple[str, str], Parts] = {}
+        self._known_queries: dict[tuple[str, str], SharedQuery] = {}
         inventory = self._working.inventory
         self.catalog = Catalog(inventory.streams.values(), inventory.tables.values(), inventory.views.values())
         self._preparer = Preparer(self.catalog)
@@ -286,22 +286,23 @@ class Statements:
 
     def _cq(self, key: CqKey, cq: Cq, now_ms: int) -> CqResult:
         destination, member = self.registry.destination_of(cq), self.registry.stays.token(key, cq)
-        return cq_result(self._settings, cq, member, destination, self._parts(destination), self._next_tick(now_ms))
+        shared = self._shared_query(destination)
+        return cq_result(self._settings, cq, member, destination, shared, self._next_tick(now_ms))
 
-    def _parts(self, destination: Destination) -> Parts:
+    def _shared_query(self, destination: Destination) -> SharedQuery:
         stream_id, group_id, select_id = destination.stream_id, destination.group_id, destination.select_id
-        parts = self._known_parts.get((group_id, select_id))
-        if parts is None:
-            if len(self._known_parts) >= _KNOWN_PARTS:
-                self._known_parts.clear()
+        shared = self._known_queries.get((group_id, select_id))
+        if shared is None:
+            if len(self._known_queries) >= _KNOWN_QUERIES:
+                self._known_queries.clear()
             working = self._working
-            parts = Parts(
+            shared = SharedQuery(
                 working.inventory.streams[stream_id],
                 working.plan(stream_id, group_id),
                 working.select(stream_id, select_id),
             )
-            self._known_parts[group_id, select_id] = parts
-        return parts
+            self._known_queries[group_id, select_id] = shared
+        return shared
 
     def _describe(self, key: CqKey, cq: Cq, now_ms: int) -> Result:
         membership = self._working.unit.membership(cq.destination_id)
@@ -324,6 +325,6 @@ class Statements:
 
     def _explain(self, cq: Cq, now_ms: int) -> Result:
         destination = self.registry.destination_of(cq)
-        stream, plan, select = self._parts(destination)
+        stream, plan, select = self._shared_query(destination)
         known = self.registry.admission.statistics(stream.stream_id, now_ms)
         return explain(CompiledQuery(plan, destination.row, select), stream, known)

@@ -21,15 +21,15 @@ from grouping.model.query import CreateCq, DigestClause, PackedDigest
 from grouping.model.wording import are
 from grouping.settings import Settings
 
-__all__ = ["DestinationRequest", "Kind", "Placement"]
+__all__ = ["DestinationFamily", "DestinationRequest", "Placement"]
 
-_KNOWN_KINDS = 10_000
+_KNOWN_FAMILIES = 10_000
 _ALL = ("all", (), 0, False)
 """The digest clause where there is none."""
 
 
-class Kind(msgspec.Struct, frozen=True):
-    """What destinations have in common that differ in their constants only."""
+class DestinationFamily(msgspec.Struct, frozen=True):
+    """Destinations that differ in their constants only."""
 
     stream_id: StreamId
     group_id: GroupId
@@ -43,7 +43,7 @@ class DestinationRequest(msgspec.Struct, frozen=True):
     """A destination that is asked for: all that its id stands for."""
 
     destination_id: str
-    kind: Kind
+    family: DestinationFamily
     constants: str
 
 
@@ -56,7 +56,7 @@ class Placement:
         self._positions = positions
         self._topics = positions.result_topics
         self._shared_partitions = positions.shared_partitions
-        self._ids: dict[Kind, DestinationIds] = {}
+        self._ids: dict[DestinationFamily, DestinationIds] = {}
 
     def asked(self, statement: CreateCq, query: CompiledQuery, now_ms: int) -> DestinationRequest:
         """Return what a CREATE asks for."""
@@ -65,25 +65,25 @@ class Placement:
         clause, word = statement.publish.digest, statement.publish.mode or ""
         digest = _ALL if clause is None else (clause.kind, clause.columns, clause.rows, clause.even_if_empty)
         plan = query.plan
-        kind = Kind(plan.stream_id, plan.group_id, query.select.select_id, trigger, digest, word)
-        return self._ask(kind, canonical_constants(query.row))
+        family = DestinationFamily(plan.stream_id, plan.group_id, query.select.select_id, trigger, digest, word)
+        return self._ask(family, canonical_constants(query.row))
 
     def asked_anew(self, old: Destination, trigger: TriggerSpec) -> DestinationRequest:
         """Return what a CQ of a destination asks for when its trigger is another one."""
-        kind = Kind(old.stream_id, old.group_id, old.select_id, trigger, old.digest, old.word)
-        return self._ask(kind, old.constants)
+        family = DestinationFamily(old.stream_id, old.group_id, old.select_id, trigger, old.digest, old.word)
+        return self._ask(family, old.constants)
 
-    def _ask(self, kind: Kind, constants: str) -> DestinationRequest:
-        ids = self._ids.get(kind)
+    def _ask(self, family: DestinationFamily, constants: str) -> DestinationRequest:
+        ids = self._ids.get(family)
         if ids is None:
-            if len(self._ids) >= _KNOWN_KINDS:
+            if len(self._ids) >= _KNOWN_FAMILIES:
                 self._ids.clear()
-            trigger = kind.trigger
+            trigger, word = family.trigger, family.word or None
             phase_ms = trigger.phase_ms if trigger.every_ms else None
-            clause = DigestClause.of(kind.digest)
-            ids = DestinationIds(kind.group_id, kind.select_id, trigger.trigger, phase_ms, clause, kind.word or None)
-            self._ids[kind] = ids
-        return DestinationRequest(ids.of(constants), kind, constants)
+            clause = DigestClause.of(family.digest)
+            ids = DestinationIds(family.group_id, family.select_id, trigger.trigger, phase_ms, clause, word)
+            self._ids[family] = ids
+        return DestinationRequest(ids.of(constants), family, constants)
 
     def place(self, asked: Iterable[DestinationRequest]) -> dict[str, Destination]:
         """Return by id the destinations that are asked for, as they are to be where there is none yet."""
@@ -91,20 +91,20 @@ class Placement:
         partitions = partitions_of([name.encode() for name in wanted], self._shared_partitions) if wanted else ()
         found = {}
         for each, partition in zip(wanted.values(), partitions, strict=True):
-            name, kind = each.destination_id, each.kind
-            mode = self._mode(name, kind.word)
+            name, family = each.destination_id, each.family
+            mode = self._mode(name, family.word)
             place = partition if mode == "shared" else 0
             found[name] = Destination(
                 name,
-                kind.stream_id,
-                kind.group_id,
-                kind.select_id,
+                family.stream_id,
+                family.group_id,
+                family.select_id,
                 each.constants,
                 mode,
                 place,
-                kind.trigger,
-                kind.digest,
-                kind.word,
+                family.trigger,
+                family.digest,
+                family.word,
             )
         return found
 
