@@ -58,12 +58,8 @@ def show(
             views = {view.name: view for view in catalog.views()}
             return _listed(statement, "views", views, lambda name: describe_view(views[name]))
         case "groups":
-            groups = {
-                name: stream_id
-                for stream_id, parts in working.inventory.parts.items()
-                for name in parts
-                if name.startswith("g_")
-            }
+            live = working.inventory
+            groups = {name: stream_id for stream_id in live.parts for name in live.groups(stream_id)}
 
             def item(name: str) -> dict[str, object]:
                 told = _group(working, upkeep, groups[name], name, index)
@@ -161,7 +157,7 @@ def _group(
         "group": group_id,
         "signature": plan.signature,
         "stream": working.inventory.streams[stream_id].name,
-        "cqs": working.inventory.parts[stream_id][group_id],
+        "cqs": working.inventory.groups(stream_id)[group_id],
         "constants": upkeep.distinct_rows(stream_id).get(group_id, 0),
         "index": index(plan).kind,
     }

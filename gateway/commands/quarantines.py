@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from gateway.metrics import EVALUATOR_DEAD_LETTERS, QUARANTINED
+from gateway.state.parts import PartKind
 from gateway.state.records import instant
 from gateway.state.working_copy import WorkingCopy
 from grouping.settings import Settings
-from grouping.store.quarantine import Quarantine, QuarantineStore, group_of, share_of
+from grouping.store.quarantine import Quarantine, QuarantineStore, group_of, parts_of, share_of
 
 __all__ = ["Quarantines"]
 
@@ -29,8 +30,7 @@ class Quarantines:
         """
         self._known = {}
         for stream_id, known in self._store.quarantined_in(self._working.inventory.streams).items():
-            parts = self._working.inventory.parts[stream_id]
-            live = {share: state for share, state in known.items() if all(part in parts for part in share.split("/"))}
+            live = {share: state for share, state in known.items() if self._lives(stream_id, share)}
             over = [share for share, state in live.items() if state.is_over(now_ms)]
             over += self._gone(stream_id, [share for share in known if share not in live])
             if over:
@@ -40,6 +40,12 @@ class Quarantines:
             QUARANTINED.labels(self._working.inventory.streams[stream_id].name).set(len(groups))
         for code, count in self._store.dead_letters().items():
             EVALUATOR_DEAD_LETTERS.labels(code).set(count)
+
+    def _lives(self, stream_id: str, share: str) -> bool:
+        """Tell whether CQs use what a share is."""
+        group_id, select_id = parts_of(share)
+        selects = self._working.inventory.users(stream_id, PartKind.SELECT)
+        return group_id in self._working.inventory.groups(stream_id) and (select_id is None or select_id in selects)
 
     def _gone(self, stream_id: str, dropped: list[str]) -> list[str]:
         """Return those of which no batch under way has the group any more: until then workers must know of them."""

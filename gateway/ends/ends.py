@@ -18,7 +18,6 @@ from gateway.ends.last_digests import LastDigests
 from gateway.kafka import Outgoing
 from gateway.state.commit import Commits
 from gateway.state.records import Destination, EndNotice, instant
-from gateway.state.unit import virtual_groups, virtual_part
 from gateway.state.work import Change, Work
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.watermark import covers
@@ -67,8 +66,8 @@ class Ends:
         yield from (topic_of(settings, each.destination) for each in self._notices.open.values())
         yield from (topic_of(settings, each.destination) for each in self._notices.lingering.values())
         yield from (dedicated_topic(settings, name) for name in self._working.inventory.dedicated)
-        for parts in self._working.inventory.parts.values():
-            yield from (settings.topics.own_results(group_id) for group_id in virtual_groups(parts))
+        for stream_id in self._working.inventory.parts:
+            yield from map(settings.topics.own_results, self._working.inventory.virtual_groups(stream_id))
 
     def commit(self, work: Work, now_ms: int) -> None:
         """Write a unit of work, and hold what the destinations are owed that it ends."""
@@ -164,8 +163,8 @@ class Ends:
         topics = set()
         for notice in due:
             destination, topic = notice.destination, topic_of(self._settings, notice.destination)
-            parts = self._working.inventory.parts.get(destination.stream_id, {})
-            if destination.mode == "virtual" and (topic in in_use or virtual_part(destination.group_id) in parts):
+            virtual = self._working.inventory.virtual_groups(destination.stream_id)
+            if destination.mode == "virtual" and (topic in in_use or destination.group_id in virtual):
                 continue
             if topic not in in_use and not self._lives(notice):
                 topics.add(topic)

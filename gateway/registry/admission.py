@@ -63,11 +63,11 @@ class Admission:
 
     def _forget(self) -> None:
         """Let go what is known of streams and groups that are gone."""
-        parts = self._working.inventory.parts
+        inventory = self._working.inventory
         self._groups.clear()
-        for stream_id in self._known.keys() - parts.keys() - self._working.inventory.streams.keys():
+        for stream_id in self._known.keys() - inventory.parts.keys() - inventory.streams.keys():
             del self._known[stream_id]
-        for stream_id, group_id in [key for key in self._admitted if key[1] not in parts.get(key[0], {})]:
+        for stream_id, group_id in [key for key in self._admitted if key[1] not in inventory.groups(key[0])]:
             del self._admitted[stream_id, group_id]
 
     def index(self, plan: GroupPlan, now_ms: int) -> AccessPath:
@@ -93,7 +93,7 @@ class Admission:
             group = self._groups[plan.group_id] = self._look_at(plan, known)
         self._check_size(group.shape.nodes)
         if group.shape.residual_nodes:
-            rows = working.inventory.parts.get(plan.stream_id, {}).get(plan.group_id, 0)
+            rows = working.inventory.groups(plan.stream_id).get(plan.group_id, 0)
             pairs = _candidates(group, query, rows) + 1
             self._check_residual(plan, pairs * group.shape.residual_nodes * _NODE_MICROS)
         self._memory.check(destination)

@@ -16,6 +16,7 @@ from gateway.registry.placement import DestinationRequest, Placement
 from gateway.registry.start_expire import check_ticks, check_window, expiry
 from gateway.registry.stays import Stays
 from gateway.state.catalog_records import cq_gone, cq_record, part_record, timed_record
+from gateway.state.parts import PartKind
 from gateway.state.records import Cq, Destination, EndNotice, TriggerSpec, instant, millis
 from gateway.state.unit import CqKey
 from gateway.state.work import CatalogChange, Change
@@ -127,13 +128,14 @@ class Registry:
         records: list[CatalogChange] = []
         if query is not None:
             stream_id = destination.stream_id
-            known = self._working.inventory.parts.get(stream_id, {})
-            if destination.group_id not in known or destination.select_id not in known:
+            new_plan = destination.group_id not in self._working.inventory.groups(stream_id)
+            new_select = destination.select_id not in self._working.inventory.users(stream_id, PartKind.SELECT)
+            if new_plan or new_select:
                 parts = (query.plan, query.select)
-                if destination.group_id not in known:
-                    records.append(part_record(stream_id, destination.group_id, query.plan))
-                if destination.select_id not in known:
-                    records.append(part_record(stream_id, destination.select_id, query.select))
+            if new_plan:
+                records.append(part_record(stream_id, destination.group_id, query.plan))
+            if new_select:
+                records.append(part_record(stream_id, destination.select_id, query.select))
         old = self._working.unit.cq(key)
         home = None if old is None else self.destination_of(old)
         ended = self._working.unit.put(key, cq, destination, *parts)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from gateway.state.unit_writing import shelf_of
+from gateway.state.parts import PartKind, shelf_of
 from gateway.state.working_copy import WorkingCopy
 from grouping.store.redis_store import StoreLost, mapped
 
@@ -60,9 +60,11 @@ class Audit:
         wanted[keys.destinations] = numbered
         shelves: set[str] = set()
         for stream_id in stream_ids:
-            parts = working.inventory.parts.get(stream_id, {})
-            wanted[keys.parts(stream_id)] = len(parts)
-            wanted.update(shelf for part_id in parts if (shelf := shelf_of(keys, stream_id, part_id)))
+            counts = {kind: len(working.inventory.users(stream_id, kind)) for kind in PartKind}
+            wanted[keys.parts(stream_id)] = sum(counts.values())
+            for kind, count in counts.items():
+                if count and (shelf := shelf_of(keys, stream_id, kind)) is not None:
+                    wanted[shelf] = count
             shelves.update(keys.shelves(stream_id))
         with mapped():
             pipeline = self._connection.redis.pipeline(transaction=False)

@@ -6,9 +6,11 @@ The unit under way changes it as it goes; a unit that fails has all of it read a
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from gateway.state.departures import Departures
 from gateway.state.names import Names
+from gateway.state.parts import PartCounts, PartKind
 from grouping.model.catalog import Stream
 from grouping.model.table import Table
 from grouping.model.view import View
@@ -36,11 +38,8 @@ class Inventory:
         """Live views by folded name."""
         self.versions: dict[str, int] = {}
         """Current version of each stream's constant tables."""
-        self.parts: dict[str, dict[str, int]] = {}
-        """By stream: how many CQs use a group (`g_…`), a SELECT list (`s…`) or a template of their text (`t_…`).
-
-        Virtual CQs also use their group's topic (`v_…`, see `virtual_part`), and others views (`w_…`, see `view_part`).
-        """
+        self.parts: dict[str, PartCounts] = {}
+        """By stream: how many CQs use its groups, SELECT lists, templates, views and, virtual ones, topics."""
         self.live_cqs: Counter[str] = Counter()
         """By stream: how many CQs live."""
         self.dedicated: set[str] = set()
@@ -56,9 +55,18 @@ class Inventory:
         self.listed: dict[str, Names] = {}
         """Names of the subscribers that asked for them lately, kept up to date."""
 
-    def groups(self, stream_id: str) -> dict[str, int]:
+    def groups(self, stream_id: str) -> Mapping[str, int]:
         """Return the live groups of a stream, each with how many CQs it has."""
-        return {name: count for name, count in self.parts.get(stream_id, {}).items() if name.startswith("g_")}
+        return self.users(stream_id, PartKind.GROUP)
+
+    def virtual_groups(self, stream_id: str) -> Mapping[str, int]:
+        """Return those of them that have virtual CQs, each with how many of these."""
+        return self.users(stream_id, PartKind.TOPIC)
+
+    def users(self, stream_id: str, kind: PartKind) -> Mapping[str, int]:
+        """Return how many CQs use each part of a kind, by its id; none where the stream is gone."""
+        counts = self.parts.get(stream_id)
+        return {} if counts is None else counts[kind]
 
     def remove_stream(self, stream_id: str) -> None:
         """Forget a stream."""

@@ -1,7 +1,8 @@
 """What many CQs have in common, kept once for each stream as long as one of them lives.
 
 Memory and code know a part by its kind and its id. In Redis and on `cq.catalog` its name alone stands, of which this
-module alone knows that it tells the kind: `g_…` a group, `t_…` a template, `v_…` a group's topic, else a SELECT list.
+module alone knows that it tells the kind: `g_…` a group, `t_…` a template, `v_…` a group's topic, `w_…` a view, else a
+SELECT list.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ class PartKind(Enum):
     """The template of their text."""
     TOPIC = auto()
     """Of virtual CQs, their group's topic, which is no one else's: it is counted only, by the group's id."""
+    VIEW = auto()
+    """A view that they read: it is counted only, by its folded name."""
 
     __hash__ = object.__hash__  # the members' own is Python code, and there are four for each CQ
 
@@ -41,7 +44,7 @@ class PartKey(NamedTuple):
 
     kind: PartKind
     part_id: str
-    """Of a topic, its group's."""
+    """Of a topic, its group's; of a view, its folded name."""
 
     @classmethod
     def read(cls, name: bytes | str) -> PartKey:
@@ -53,15 +56,27 @@ class PartKey(NamedTuple):
         """
         text = name if isinstance(name, str) else name.decode()
         kind = _KINDS.get(text[:2], PartKind.SELECT)
-        return cls(kind, f"g_{text[2:]}" if kind is PartKind.TOPIC else text)
+        match kind:
+            case PartKind.TOPIC:
+                return cls(kind, f"g_{text[2:]}")
+            case PartKind.VIEW:
+                return cls(kind, text[2:])
+            case _:
+                return cls(kind, text)
 
     @property
     def name(self) -> str:
         """What it is called in Redis."""
-        return f"v_{self.part_id[2:]}" if self.kind is PartKind.TOPIC else self.part_id
+        match self.kind:
+            case PartKind.TOPIC:
+                return f"v_{self.part_id[2:]}"
+            case PartKind.VIEW:
+                return f"w_{self.part_id}"
+            case _:
+                return self.part_id
 
 
-_KINDS = {"g_": PartKind.GROUP, "t_": PartKind.TEXT, "v_": PartKind.TOPIC}
+_KINDS = {"g_": PartKind.GROUP, "t_": PartKind.TEXT, "v_": PartKind.TOPIC, "w_": PartKind.VIEW}
 
 
 class PartCounts:
@@ -116,7 +131,7 @@ def key_of(part: Part) -> PartKey:
 
 
 def shelf_of(keys: RedisKeys, stream_id: str, kind: PartKind) -> str | None:
-    """Return the hash in which parts of a kind are kept; none for topics, which are counted only."""
+    """Return the hash in which parts of a kind are kept; none for what is counted only."""
     match kind:
         case PartKind.GROUP:
             return keys.groups(stream_id)
@@ -124,7 +139,7 @@ def shelf_of(keys: RedisKeys, stream_id: str, kind: PartKind) -> str | None:
             return keys.selects(stream_id)
         case PartKind.TEXT:
             return keys.texts(stream_id)
-        case PartKind.TOPIC:
+        case PartKind.TOPIC | PartKind.VIEW:
             return None
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "pack_membership",
     "pack_key",
     "raw_id",
+    "template_id",
     "unpack_cq",
     "unpack_membership",
     "unpack_key",
@@ -131,6 +132,11 @@ _PLAIN: tuple[object, ...] = (None, None, False, ())
 @lru_cache(maxsize=10_000)
 def _raw_template(template_id: str) -> bytes:
     return bytes.fromhex(template_id[2:])
+
+
+def template_id(raw: bytes) -> str:
+    """Return the id of a text's template, of which a CQ's value has the bytes."""
+    return f"t_{raw.hex()}"
 
 
 def unpack_cq(folded: str, stored: StoredCq, template: TextTemplate, home: str) -> Cq:

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gateway.state.parts import PartKey
 from gateway.state.working_copy import WorkingCopy
 from grouping.settings import Settings
 from grouping.store.constant_table import net
@@ -166,7 +167,8 @@ class TableUpkeep:
             inventory = self._working.inventory
             leaving = [each.destination for each in inventory.leaving.values()]
             needed = {name for each in leaving for name in (each.group_id, each.select_id)}
-            gone = [name for name in doomed if name not in inventory.parts[stream_id] and name not in needed]
+            used = inventory.parts[stream_id]
+            gone = [name for name in doomed if PartKey.read(name) not in used and name not in needed]
         if gone:
             with self._connection.writing(self._redis) as pipeline:
                 for shelf in self._connection.keys.shelves(stream_id):

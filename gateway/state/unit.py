@@ -5,13 +5,14 @@ What a unit needs is loaded before, and what it changed is written after, by `Wo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
 
 from gateway.state.departures import Departures
 from gateway.state.inventory import Inventory
+from gateway.state.parts import Part, PartCounts, PartKey, PartKind, key_of
 from gateway.state.records import (
     Cq,
     Destination,
@@ -26,13 +27,9 @@ from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList
 from grouping.model.table import Table
 from grouping.model.view import View
-from grouping.statements.cq_text import TextTemplate
 from grouping.store.keys import FieldHash
 
-__all__ = ["CqKey", "Part", "Unit", "view_part", "virtual_groups", "virtual_part"]
-
-Part = GroupPlan | SelectList | TextTemplate
-"""What many CQs have in common, kept once for each stream as long as one of them lives."""
+__all__ = ["CqKey", "Unit"]
 
 
 class CqKey(NamedTuple):
@@ -65,8 +62,8 @@ class Unit:
         """Those of them that are timer-based."""
         self.stream_changes: dict[str, bool] = {}
         self.fields: dict[tuple[FieldHash, str], bytes | None] = {}
-        self.new_parts: dict[tuple[str, str], Part] = {}
-        self.changed_parts: set[tuple[str, str]] = set()
+        self.new_parts: dict[tuple[str, PartKey], Part] = {}
+        self.changed_parts: set[tuple[str, PartKey]] = set()
         self.entries_before: dict[str, TableEntries] = {}
         """What it had of each of them before the unit."""
         self.taken_numbers: list[tuple[str, int]] = []
@@ -130,16 +127,19 @@ class Unit:
                     self.inventory.dedicated.add(joined.destination_id)
             membership.count(cq, 1)
         self.inventory.live_cqs[stream_id] += 1
-        counts, changed = self.inventory.parts.setdefault(stream_id, {}), self.changed_parts
-        for part_id in _used_parts(cq, destination):
+        if stream_id not in self.inventory.parts:
+            self.inventory.parts[stream_id] = PartCounts()
+        by_kind, changed = self.inventory.parts[stream_id], self.changed_parts
+        for used in _used_parts(cq, destination):
+            counts, part_id = by_kind[used.kind], used.part_id
             if part_id in counts:
                 counts[part_id] += 1
             else:
                 counts[part_id] = 1
-                found = {_part_id(part): part for part in (*parts, cq.text.template)}
-                if part_id in found:
-                    self.new_parts[stream_id, part_id] = found[part_id]
-            changed.add((stream_id, part_id))
+                found = {key_of(part): part for part in (*parts, cq.text.template)}
+                if used in found:
+                    self.new_parts[stream_id, used] = found[used]
+            changed.add((stream_id, used))
         old = self.cqs[key]
         ended = self._leave(key, old) if old is not None else None
         if destination.trigger.timed:
@@ -187,7 +187,8 @@ class Unit:
                 self._free(stream_id, leaving.number)
                 inventory.vacant[stream_id] -= 1
             # Until then a batch may have asked for its plan, whoever has dropped it.
-            self.changed_parts |= {(stream_id, destination.group_id), (stream_id, destination.select_id)}
+            needed = _part_keys(destination.group_id, destination.select_id, None, None, ())
+            self.changed_parts |= {(stream_id, key) for key in needed}
         changed = self.entries(name) != self.entries_before[name]
         return self.inventory.versions.get(stream_id, 0) + changed
 
@@ -241,12 +242,13 @@ class Unit:
                 self.inventory.dedicated.discard(name)
         stream_id = destination.stream_id
         self.inventory.live_cqs[stream_id] -= 1
-        counts, changed = self.inventory.parts[stream_id], self.changed_parts
-        for part_id in _used_parts(cq, destination):
+        by_kind, changed = self.inventory.parts[stream_id], self.changed_parts
+        for used in _used_parts(cq, destination):
+            counts, part_id = by_kind[used.kind], used.part_id
             left_over = counts[part_id] = counts[part_id] - 1
             if not left_over:
                 del counts[part_id]
-            changed.add((stream_id, part_id))
+            changed.add((stream_id, used))
         return None if self.memberships[cq.destination_id] is not None else destination
 
     def _touch(self, destination: Destination) -> Membership | None:
@@ -276,7 +278,7 @@ class Unit:
         """Make a stream live."""
         self.inventory.streams[stream.stream_id] = stream
         self.inventory.versions[stream.stream_id] = 0
-        self.inventory.parts[stream.stream_id] = {}
+        self.inventory.parts[stream.stream_id] = PartCounts()
         self.stream_changes[stream.stream_id] = True
 
     def replace_stream(self, stream: Stream) -> None:
@@ -311,7 +313,7 @@ class Unit:
 
     def view_cqs(self, name: str) -> int:
         """Return how many CQs read a view."""
-        return sum(parts.get(view_part(name), 0) for parts in self.inventory.parts.values())
+        return sum(parts[PartKind.VIEW].get(name.casefold(), 0) for parts in self.inventory.parts.values())
 
     def set_field(self, name: FieldHash, field: str, value: bytes | None) -> None:
         """Write (or with None remove) a field of a plain hash with the unit."""
@@ -332,55 +334,23 @@ class Unit:
     def unused_parts(self) -> list[tuple[str, str]]:
         """Return the plans and SELECT lists, with their streams, that this unit leaves without a CQ."""
         return [
-            (stream_id, name)
-            for stream_id, name in self.changed_parts
-            if name not in self.inventory.parts.get(stream_id, {}) and not name.startswith(("t_", "v_", "w_"))
+            (stream_id, part_id)
+            for stream_id, (kind, part_id) in self.changed_parts
+            if kind in (PartKind.GROUP, PartKind.SELECT) and part_id not in self.inventory.users(stream_id, kind)
         ]
 
 
-def view_part(name: str) -> str:
-    """Return what the CQs that read a view have in common.
-
-    Example:
-        >>> view_part("Hot")
-        'w_hot'
-    """
-    return f"w_{name.casefold()}"
+def _used_parts(cq: Cq, destination: Destination) -> tuple[PartKey, ...]:
+    template_id = cq.text.template.template_id if cq.text.is_cut else None
+    virtual = destination.group_id if destination.mode == "virtual" else None
+    return _part_keys(destination.group_id, destination.select_id, virtual, template_id, cq.views)
 
 
-def virtual_part(group_id: str) -> str:
-    """Return what the virtual CQs of a group have in common beside the group: its topic, which is no one else's.
-
-    Example:
-        >>> virtual_part("g_1")
-        'v_1'
-    """
-    return f"v_{group_id.removeprefix('g_')}"
-
-
-def virtual_groups(parts: Iterable[str]) -> list[str]:
-    """Return the groups that have virtual CQs, of the parts that CQs use.
-
-    Example:
-        >>> virtual_groups(["g_1", "g_2", "s_3", "v_2"])
-        ['g_2']
-    """
-    return [f"g_{name.removeprefix('v_')}" for name in parts if name.startswith("v_")]
-
-
-def _part_id(part: Part) -> str:
-    match part:
-        case GroupPlan():
-            return part.group_id
-        case SelectList():
-            return part.select_id
-        case TextTemplate():
-            return part.template_id
-
-
-def _used_parts(cq: Cq, destination: Destination) -> tuple[str, ...]:
-    used: tuple[str, ...] = (destination.group_id, destination.select_id)
-    if destination.mode == "virtual":
-        used = (*used, virtual_part(destination.group_id))
-    used = (*used, *map(view_part, cq.views))
-    return (*used, cq.text.template.template_id) if cq.text.is_cut else used
+@lru_cache(maxsize=10_000)
+def _part_keys(
+    group: str, select: str, virtual: str | None, template: str | None, views: tuple[str, ...]
+) -> tuple[PartKey, ...]:
+    """Return the keys of those parts that there are; a million CQs have some thousand of these tuples."""
+    ids = {PartKind.GROUP: group, PartKind.SELECT: select, PartKind.TOPIC: virtual, PartKind.TEXT: template}
+    keys = [PartKey(kind, part_id) for kind, part_id in ids.items() if part_id is not None]
+    return (*keys, *(PartKey(PartKind.VIEW, name.casefold()) for name in views))

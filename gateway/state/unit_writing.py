@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from gateway.state.parts import shelf_of
 from gateway.state.records import feed_of
 from gateway.state.stored_form import pack_cq, pack_key, pack_membership, raw_id
 from gateway.state.unit import Unit
@@ -14,7 +15,7 @@ from gateway.state.unit_outcome import segments
 from grouping.store.keys import FieldHash, RedisKeys
 from grouping.store.segment_log import Span, segment_fields
 
-__all__ = ["shelf_of", "write_unit"]
+__all__ = ["write_unit"]
 
 
 def write_unit(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
@@ -170,29 +171,16 @@ def _write_listed(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
 
 
 def _write_parts(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
-    for (stream_id, part_id), part in unit.new_parts.items():
-        pipeline.hset(shelf_of(keys, stream_id, part_id), part_id, msgspec.json.encode(part))
-        pipeline.zrem(keys.unused(stream_id), part_id)
-    for stream_id, part_id in unit.changed_parts:
+    for (stream_id, key), part in unit.new_parts.items():
+        pipeline.hset(shelf_of(keys, stream_id, key.kind), key.name, msgspec.json.encode(part))
+        pipeline.zrem(keys.unused(stream_id), key.name)
+    for stream_id, key in unit.changed_parts:
         if stream_id not in unit.inventory.streams:
             continue
-        if count := unit.inventory.parts[stream_id].get(part_id):
-            pipeline.hset(keys.parts(stream_id), part_id, count)
+        if count := unit.inventory.parts[stream_id][key.kind].get(key.part_id):
+            pipeline.hset(keys.parts(stream_id), key.name, count)
         else:
-            pipeline.hdel(keys.parts(stream_id), part_id)
-            if shelf_of(keys, stream_id, part_id):
+            pipeline.hdel(keys.parts(stream_id), key.name)
+            if shelf_of(keys, stream_id, key.kind):
                 # A batch that is replayed may still ask for the plan: `TableUpkeep` removes it later.
-                pipeline.zadd(keys.unused(stream_id), {part_id: unit.inventory.versions[stream_id] + 1})
-
-
-def shelf_of(keys: RedisKeys, stream_id: str, part_id: str) -> str | None:
-    """Return the hash in which a part is kept; None for a topic, which is counted only."""
-    match part_id[:2]:
-        case "g_":
-            return keys.groups(stream_id)
-        case "t_":
-            return keys.texts(stream_id)
-        case "v_" | "w_":
-            return None
-        case _:
-            return keys.selects(stream_id)
+                pipeline.zadd(keys.unused(stream_id), {key.name: unit.inventory.versions[stream_id] + 1})

@@ -19,8 +19,9 @@ from gateway.state.departures import Departures
 from gateway.state.evaluator_notes import EvaluatorNotes
 from gateway.state.inventory import Inventory
 from gateway.state.names import Names
+from gateway.state.parts import PartCounts, PartKey, PartKind
 from gateway.state.records import Destination, feed_of
-from gateway.state.stored_form import StoredCq, decode_cq, raw_id, unpack_cq, unpack_key, unpack_membership
+from gateway.state.stored_form import StoredCq, decode_cq, raw_id, template_id, unpack_cq, unpack_key, unpack_membership
 from gateway.state.unit import CqKey, Unit
 from gateway.state.unit_writing import write_unit
 from grouping.model.catalog import Stream
@@ -98,7 +99,7 @@ class WorkingCopy:
             inventory.next_numbers = {name.decode(): int(number) for name, number in numbers.items()}
             for name in inventory.streams:
                 counts = redis.hgetall(keys.parts(name))
-                inventory.parts[name] = {part.decode(): int(count) for part, count in counts.items()}
+                inventory.parts[name] = PartCounts.of({PartKey.read(part): int(uses) for part, uses in counts.items()})
                 inventory.live_cqs[name] = sum(inventory.groups(name).values())
                 inventory.free_numbers[name] = list(map(int, redis.smembers(keys.free(name))))
         self.begin()
@@ -168,7 +169,7 @@ class WorkingCopy:
         self.load_memberships(stores)
         templates = {b"": WHOLE}
         for stream_id, some in texts.items():
-            names = {f"t_{template.hex()}": template for template in some if template}
+            names = {template_id(template): template for template in some if template}
             templates |= {names[name]: part for name, part in self._definitions.templates(stream_id, names).items()}
         for home, (key, stored) in zip(homes, found.items(), strict=True):
             self.unit.cqs[key] = unpack_cq(key.name, stored, templates[stored.template], home)
@@ -199,12 +200,12 @@ class WorkingCopy:
 
     def plan(self, stream_id: str, group_id: str) -> GroupPlan:
         """Return the plan of a live group."""
-        new = self.unit.new_parts.get((stream_id, group_id))
+        new = self.unit.new_parts.get((stream_id, PartKey(PartKind.GROUP, group_id)))
         return new if isinstance(new, GroupPlan) else self._definitions.plan(stream_id, group_id)
 
     def select(self, stream_id: str, select_id: str) -> SelectList:
         """Return a SELECT list that is in use."""
-        new = self.unit.new_parts.get((stream_id, select_id))
+        new = self.unit.new_parts.get((stream_id, PartKey(PartKind.SELECT, select_id)))
         return new if isinstance(new, SelectList) else self._definitions.select(stream_id, select_id)
 
     def subscribed(self, subscriber: str) -> int:

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from gateway.kafka import Topics
 from gateway.state.records import Destination
-from gateway.state.unit import virtual_part
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.result_topics import ResultTopics
 from grouping.settings import Settings
@@ -89,7 +88,7 @@ class Positions:
 
     def _lingers(self, destination: Destination) -> bool:
         """Tell whether nobody has a group's topic, so that partitions that were added to the source passed it by."""
-        return virtual_part(destination.group_id) not in self._working.inventory.parts.get(destination.stream_id, {})
+        return destination.group_id not in self._working.inventory.virtual_groups(destination.stream_id)
 
     def _widen(self, topic: str, partitions: int) -> None:
         form = self._topics.forms([topic]).get(topic)

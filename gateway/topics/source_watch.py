@@ -14,7 +14,6 @@ import msgspec
 
 from gateway.kafka import Outgoing, TopicForm, Topics
 from gateway.state.catalog_records import stream_record
-from gateway.state.unit import virtual_groups
 from gateway.state.work import Change
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Stream
@@ -64,8 +63,8 @@ class SourceWatch:
 
     def _grow_virtual(self, stream: Stream) -> None:
         """Give the groups' topics the partitions of the source: a virtual result lies in that of its event."""
-        groups = virtual_groups(self._working.inventory.parts.get(stream.stream_id, {}))
-        topics = [self._settings.topics.own_results(group_id) for group_id in groups]
+        groups = self._working.inventory.virtual_groups(stream.stream_id)
+        topics = list(map(self._settings.topics.own_results, groups))
         wanted = len(stream.start_offsets)
         for topic, form in self._topics.forms(topics).items():
             if form.partitions < wanted:

@@ -15,7 +15,7 @@ from grouping.settings import Settings
 from grouping.store.keys import RedisKeys
 from grouping.store.redis_store import connect, mapped
 
-__all__ = ["KILLED", "TRIES", "Quarantine", "QuarantineStore", "Trial", "convicted", "group_of", "share_of"]
+__all__ = ["KILLED", "TRIES", "Quarantine", "QuarantineStore", "Trial", "convicted", "group_of", "parts_of", "share_of"]
 
 KILLED = "it ended the worker that evaluated it"
 """Why a share is left out that killed workers."""
@@ -36,6 +36,17 @@ def share_of(group_id: str, select_id: str) -> str:
 def group_of(share: str) -> str:
     """Return the group that a share is or belongs to."""
     return share.partition("/")[0]
+
+
+def parts_of(share: str) -> tuple[str, str | None]:
+    """Return the group, and the SELECT list where a share is but one of it.
+
+    Example:
+        >>> parts_of(share_of("g_1", "s2")), parts_of("g_1")
+        (('g_1', 's2'), ('g_1', None))
+    """
+    group_id, _, select_id = share.partition("/")
+    return group_id, select_id or None
 
 
 class Quarantine(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from grouping.model.catalog import Stream
 from grouping.settings import Settings
+from grouping.store.quarantine import parts_of
 from spark_jobs.batch.output import dead_letters
 from spark_jobs.batch.row_source import RowSource
 from spark_jobs.index import Ints
@@ -56,5 +57,5 @@ def described(share: str) -> str:
         >>> described("g_1"), described("g_1/s_2")
         ('Group "g_1"', 'SELECT list "s_2" of group "g_1"')
     """
-    group, _, select = share.partition("/")
+    group, select = parts_of(share)
     return f'SELECT list "{select}" of group "{group}"' if select else f'Group "{group}"'
