@@ -21,6 +21,10 @@ _HOMES = {
         "grouping/store/record_keys.py",
         r"""(?<![\w`])(f?["']|b["'](?!end/%d))(cq|part|stream|timed|end|secret|cut|cursor|settled|closed)/""",
     ),
+    "the kind of a part, by its id": (
+        "gateway/state/parts.py",
+        r"""(startswith|removeprefix)\(\(?f?["'][gstvw]_|(_id|name)\[:2\]""",
+    ),
 }
 
 
@@ -41,6 +45,7 @@ _STRAYS = {
         'b"cq/" + _encode(key)',
         'f"cut/{rest}"',
     ],
+    "the kind of a part, by its id": ['name.startswith("g_")', 'not name.startswith(("t_", "v_"))', "part_id[:2]"],
 }
 
 
