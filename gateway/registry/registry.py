@@ -15,6 +15,7 @@ from gateway.registry.admission import Admission
 from gateway.registry.placement import DestinationRequest, Placement
 from gateway.registry.start_expire import check_ticks, check_window, expiry
 from gateway.registry.stays import Stays
+from gateway.registry.tables import check_digests
 from gateway.state.catalog_records import cq_gone, cq_record, part_record, timed_record
 from gateway.state.parts import PartKind
 from gateway.state.records import Cq, Destination, EndNotice, TriggerSpec, instant, millis
@@ -101,6 +102,8 @@ class Registry:
             )
         destination = self._destination(destination_id)
         check_ticks(destination.trigger, start_ms, now_ms)
+        if destination.trigger.timed:
+            check_digests(query.plan)
         if self._working.unit.membership(destination_id) is None:
             self.admission.check(query, destination, now_ms)
         cq = Cq(statement.name, text, destination.destination_id, now_ms, self._begin(destination), start_ms, expire_ms)
@@ -244,6 +247,8 @@ class Registry:
         destination, offset = old, cq.offset
         if trigger != old.trigger:
             self._check_digest(old, trigger)
+            if trigger.timed:
+                check_digests(self._working.plan(old.stream_id, old.group_id))
             asked = self.placing.asked_anew(old, trigger)
             self.load((), [asked])
             destination = self._destination(asked.destination_id)

@@ -11,12 +11,13 @@ from gateway.state.records import instant
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Catalog, StreamColumn
 from grouping.model.errors import InputError
+from grouping.model.group import GroupPlan
 from grouping.model.query import CreateTable, DropTable
 from grouping.model.table import Table
 from grouping.model.wording import are, counted
 from grouping.settings import Settings
 
-__all__ = ["create_table", "describe_table", "drop_table", "exactness", "joining_cqs"]
+__all__ = ["check_digests", "create_table", "describe_table", "drop_table", "exactness", "joining_cqs"]
 
 _LAG = "min.compaction.lag.ms"
 _KEPT = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
@@ -117,6 +118,21 @@ def drop_table(working: WorkingCopy, catalog: Catalog, statement: DropTable) -> 
     working.unit.remove_table(table.table_id)
     catalog.remove(table)
     return table
+
+
+def check_digests(plan: GroupPlan) -> None:
+    """Refuse digests over a join in which an event may give several rows: a digest tells repeats by events.
+
+    Raises:
+        InputError: unsupported-query.
+    """
+    if plan.computation is not None and not plan.computation.single:
+        raise InputError(
+            "digests over such a join are not supported",
+            code="unsupported-query",
+            detail="ON does not name the whole PRIMARY KEY of every table, so an event may give several rows.",
+            hint="Leave EVERY out, or join by the whole key.",
+        )
 
 
 def joining_cqs(working: WorkingCopy, table_id: str) -> int:

@@ -91,6 +91,23 @@ def test_several_rows_of_one_event_have_numbers(lab: Lab) -> None:
     ]  # fmt: skip
 
 
+def test_digests_over_a_join(lab: Lab) -> None:
+    """A whole key gives a digest its rows; where an event may give several rows EVERY is refused, by ALTER too."""
+    source, table, owners = lab.stream(), _Table(lab, _COMPANIES), _Table(lab, _OWNERS)
+    table.put({"symbol": "INTC", "industry": "Chips"})
+    join = f"{source.name} q JOIN {table.name} c ON q.symbol = c.symbol"
+    made = lab.create("digest", f"SELECT qty, c.industry FROM {join}", clauses="EVERY '1 second'")
+    _publish(source, {"symbol": "INTC", "qty": 1}, {"symbol": "SAP", "qty": 2}, {"symbol": "INTC", "qty": 3})
+    lab.results.until(lambda: sum(one.row["count"] for one in lab.results.of(made["destination"])) >= 2, "a digest")
+    rows = [row for one in lab.results.of(made["destination"]) for row in one.row["rows"]]
+    assert rows == [{"qty": 1, "industry": "Chips"}, {"qty": 3, "industry": "Chips"}]
+    several = f"SELECT qty FROM {source.name} q JOIN {owners.name} o ON q.symbol = o.symbol"
+    who = lab.subscriber()
+    assert lab.client.execute(f"CREATE CQ often AS {several} EVERY '1 hour'", who).code == "unsupported-query"
+    lab.create("often", several)
+    assert lab.client.execute("ALTER CQ often SET EVERY '1 hour'", who).code == "unsupported-query"
+
+
 def test_a_table_in_use_stays(lab: Lab) -> None:
     """DROP TABLE and DROP VIEW are refused while something reads them; names are those of streams too."""
     source, table, owner = lab.stream(), _Table(lab, _COMPANIES), lab.subscriber("owner")
