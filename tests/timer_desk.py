@@ -19,9 +19,7 @@ from gateway.ends.ends import Ends
 from gateway.ends.last_digests import LastDigests
 from gateway.ends.lifetimes import Lifetimes
 from gateway.kafka import LARGEST_RECORD, CommandConsumer, Topics
-from gateway.state.catalog_records import cq_record, part_record, stream_record
-from gateway.state.commit import Commits
-from gateway.state.records import (
+from gateway.model.records import (
     PENDING_PARTITIONS,
     Cq,
     Destination,
@@ -29,9 +27,11 @@ from gateway.state.records import (
     VisibilityInterval,
     feed_of,
 )
+from gateway.model.unit import CqKey
+from gateway.state.catalog_records import cq_record, part_record, stream_record
+from gateway.state.commit import Commits
 from gateway.state.recovery import Recovery
 from gateway.state.table_upkeep import TableUpkeep
-from gateway.state.unit import CqKey
 from gateway.state.work import Change, Work
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.pending_index import store_key

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from gateway.state.records import Cq, Destination, TriggerSpec, instant
+from gateway.model.records import Cq, Destination, TriggerSpec, instant
 from gateway.topics.positions import topic_of
 from grouping.compiler.explain import shown_constants
 from grouping.compiler.reader_sql import filter_sql, select_sql

@@ -11,12 +11,12 @@ from typing import TypeVar
 import msgspec
 
 from gateway.commands.answers import NextTick, trigger_result
+from gateway.model.records import instant
+from gateway.model.unit import CqKey
 from gateway.registry.streams import describe_stream
 from gateway.registry.tables import describe_table
 from gateway.registry.views import describe_view
-from gateway.state.records import instant
 from gateway.state.table_upkeep import TableUpkeep
-from gateway.state.unit import CqKey
 from gateway.state.working_copy import WorkingCopy
 from grouping.compiler.access_path import AccessPath
 from grouping.model.catalog import Catalog

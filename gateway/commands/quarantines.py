@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gateway.metrics import EVALUATOR_DEAD_LETTERS, QUARANTINED
-from gateway.state.parts import PartKind
-from gateway.state.records import instant
+from gateway.model.parts import PartKind
+from gateway.model.records import instant
 from gateway.state.working_copy import WorkingCopy
 from grouping.settings import Settings
 from grouping.store.quarantine import Quarantine, QuarantineStore, group_of, parts_of, share_of

@@ -14,6 +14,8 @@ from gateway.commands.digest_columns import with_digest_columns
 from gateway.commands.listing import show
 from gateway.commands.quarantines import Quarantines
 from gateway.kafka import Topics
+from gateway.model.records import Cq, Destination, TriggerSpec, instant
+from gateway.model.unit import CqKey
 from gateway.registry.grid import next_tick
 from gateway.registry.placement import DestinationRequest
 from gateway.registry.registry import Registry
@@ -22,9 +24,7 @@ from gateway.registry.tables import create_table, describe_table, drop_table, ex
 from gateway.registry.views import create_view, describe_view, drop_view
 from gateway.state.catalog_records import stream_record, table_record, view_record
 from gateway.state.match_counts import MatchCounts
-from gateway.state.records import Cq, Destination, TriggerSpec, instant
 from gateway.state.table_upkeep import TableUpkeep
-from gateway.state.unit import CqKey
 from gateway.state.work import Change
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.positions import Positions

@@ -16,8 +16,8 @@ import msgspec
 
 from gateway.ends.last_digests import LastDigests
 from gateway.kafka import Outgoing
+from gateway.model.records import Destination, EndNotice, instant
 from gateway.state.commit import Commits
-from gateway.state.records import Destination, EndNotice, instant
 from gateway.state.work import Change, Work
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.watermark import covers

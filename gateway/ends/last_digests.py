@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from gateway.kafka import Outgoing
+from gateway.model.records import EndNotice, incarnation_of
 from gateway.state.commit import Commits
-from gateway.state.records import EndNotice, incarnation_of
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.deliver import DueDigest, digest_records
 from gateway.timers.pending_index import store_key

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from gateway.model.records import Destination
 from gateway.registry.expectations import Expectations
 from gateway.registry.table_memory import TableMemory
-from gateway.state.records import Destination
 from gateway.state.working_copy import WorkingCopy
 from grouping.compiler.access_path import AccessPath, choose_index
 from grouping.compiler.stream_statistics import PartitionStatistics, StreamStatistics

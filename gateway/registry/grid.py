@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 
-from gateway.state.records import TriggerSpec, millis
+from gateway.model.records import TriggerSpec, millis
 
 __all__ = ["next_tick", "previous_tick"]
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 import msgspec
 
+from gateway.model.records import Destination, TriggerSpec, millis
 from gateway.registry.partitions import partitions_of
-from gateway.state.records import Destination, TriggerSpec, millis
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.positions import Positions, dedicated_topic
 from grouping.model.errors import InputError

@@ -11,15 +11,15 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from gateway.model.parts import PartKind
+from gateway.model.records import Cq, Destination, EndNotice, TriggerSpec, instant, millis
+from gateway.model.unit import CqKey
 from gateway.registry.admission import Admission
 from gateway.registry.placement import DestinationRequest, Placement
 from gateway.registry.start_expire import check_ticks, check_window, expiry
 from gateway.registry.stays import Stays
 from gateway.registry.tables import check_digests
 from gateway.state.catalog_records import cq_gone, cq_record, part_record, timed_record
-from gateway.state.parts import PartKind
-from gateway.state.records import Cq, Destination, EndNotice, TriggerSpec, instant, millis
-from gateway.state.unit import CqKey
 from gateway.state.work import CatalogChange, Change
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.positions import Positions

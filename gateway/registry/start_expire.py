@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from gateway.model.records import TriggerSpec, instant, millis
 from gateway.registry.grid import next_tick
-from gateway.state.records import TriggerSpec, instant, millis
 from grouping.model.errors import InputError
 
 __all__ = ["check_ticks", "check_window", "expiry"]

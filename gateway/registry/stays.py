@@ -6,10 +6,10 @@ so a stay begins later than whatever ended in its place.
 
 from __future__ import annotations
 
-from gateway.state.members import member_token
-from gateway.state.records import Cq, Destination, EndNotice
-from gateway.state.unit import CqKey
-from gateway.state.unit_outcome import ended_note, ended_version
+from gateway.model.members import member_token
+from gateway.model.records import Cq, Destination, EndNotice
+from gateway.model.unit import CqKey
+from gateway.model.unit_outcome import ended_note, ended_version
 from gateway.state.working_copy import WorkingCopy
 
 __all__ = ["Stays"]

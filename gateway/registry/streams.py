@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 
 from gateway.kafka import Topics
+from gateway.model.records import instant
 from gateway.registry.source_topics import check_declaration, check_name, source_form
-from gateway.state.records import instant
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.errors import InputError

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from gateway.model.records import Destination
 from gateway.registry.expectations import Expectations
-from gateway.state.records import Destination
 from gateway.state.working_copy import WorkingCopy
 from grouping.compiler.stream_statistics import StreamStatistics
 from grouping.model.errors import InputError

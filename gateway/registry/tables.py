@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Iterable
 
 from gateway.kafka import Topics
+from gateway.model.records import instant
 from gateway.registry.source_topics import check_declaration, check_name, source_form
-from gateway.state.records import instant
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Catalog, StreamColumn
 from grouping.model.errors import InputError

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from gateway.model.records import instant
 from gateway.registry.source_topics import check_name
-from gateway.state.records import instant
 from gateway.state.working_copy import WorkingCopy
 from grouping.compiler.plan import plan_view
 from grouping.model.catalog import Catalog

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from gateway.state.parts import PartKind, shelf_of
+from gateway.model.parts import PartKind, shelf_of
 from gateway.state.working_copy import WorkingCopy
 from grouping.store.redis_store import StoreLost, mapped
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from gateway.state.records import CatalogCq, Cq, Destination, EndNotice, TimedNote
-from gateway.state.unit import CqKey
+from gateway.model.records import CatalogCq, Cq, Destination, EndNotice, TimedNote
+from gateway.model.unit import CqKey
 from gateway.state.work import CatalogChange
 from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList

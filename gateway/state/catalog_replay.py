@@ -9,10 +9,10 @@ from typing import TypeVar
 import msgspec
 
 from gateway.kafka import Record
+from gateway.model.parts import decode_part
+from gateway.model.records import CatalogCq, TimedNote
+from gateway.model.unit import CqKey
 from gateway.state.commit_mark import CatalogUnreadable, CommitMark
-from gateway.state.parts import decode_part
-from gateway.state.records import CatalogCq, TimedNote
-from gateway.state.unit import CqKey
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList

@@ -15,13 +15,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from gateway.kafka import CommandConsumer, Outgoing, TransactionalWriter
+from gateway.model.unit_outcome import note_visibility
 from gateway.state.catalog_records import part_record, timed_record
 from gateway.state.command_ids import CommandIds
 from gateway.state.commit_mark import CommitMark
 from gateway.state.end_notices import EndNotices
 from gateway.state.journal import Journal, Position
 from gateway.state.match_counts import MatchCounts
-from gateway.state.unit_outcome import note_visibility
 from gateway.state.work import CatalogChange, Work
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.errors import OperationalError

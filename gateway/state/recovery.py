@@ -17,12 +17,12 @@ from itertools import islice
 import msgspec
 
 from gateway.kafka import CommandConsumer, LogReader, Outgoing, Record, Topics
+from gateway.model.members import SECRET_BYTES
 from gateway.state.catalog_replay import CatalogReplay, last_mark
 from gateway.state.command_ids import CommandIds, remembered_id
 from gateway.state.commit import Commits
 from gateway.state.commit_mark import CatalogUnreadable, CommitMark, check_format
 from gateway.state.journal import FORMAT, Journal, Position, unpack_offsets
-from gateway.state.members import SECRET_BYTES
 from gateway.state.working_copy import WorkingCopy
 from grouping.settings import Settings
 from grouping.store.notes import EpochNote

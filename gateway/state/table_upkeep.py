@@ -19,7 +19,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gateway.state.parts import PartKey
+from gateway.model.parts import PartKey
 from gateway.state.working_copy import WorkingCopy
 from grouping.settings import Settings
 from grouping.store.constant_table import net

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 import msgspec
 
-from gateway.state.records import Membership, incarnation_of
-from gateway.state.stored_form import raw_id, unpack_membership
+from gateway.model.records import Membership, incarnation_of
+from gateway.model.stored_form import raw_id, unpack_membership
 from gateway.state.working_copy import WorkingCopy
 from grouping.digests.cursor import Cursor
 from grouping.store.redis_store import mapped

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from gateway.state.parts import shelf_of
-from gateway.state.records import feed_of
-from gateway.state.stored_form import pack_cq, pack_key, pack_membership, raw_id
-from gateway.state.unit import Unit
-from gateway.state.unit_outcome import segments
+from gateway.model.parts import shelf_of
+from gateway.model.records import feed_of
+from gateway.model.stored_form import pack_cq, pack_key, pack_membership, raw_id
+from gateway.model.unit import Unit
+from gateway.model.unit_outcome import segments
 from grouping.store.keys import FieldHash, RedisKeys
 from grouping.store.segment_log import Span, segment_fields
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from gateway.kafka import Outgoing
-from gateway.state.records import Cq, EndNotice
+from gateway.model.records import Cq, EndNotice
 
 __all__ = ["CatalogChange", "Change", "Work"]
 

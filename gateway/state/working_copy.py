@@ -13,16 +13,16 @@ from heapq import merge
 
 import msgspec
 
+from gateway.model.departures import Departures
+from gateway.model.inventory import Inventory
+from gateway.model.names import Names
+from gateway.model.parts import PartCounts, PartKey, PartKind
+from gateway.model.records import Destination, feed_of
+from gateway.model.stored_form import StoredCq, decode_cq, raw_id, template_id, unpack_cq, unpack_key, unpack_membership
+from gateway.model.unit import CqKey, Unit
 from gateway.state.connection import Connection
 from gateway.state.definitions import Definitions
-from gateway.state.departures import Departures
 from gateway.state.evaluator_notes import EvaluatorNotes
-from gateway.state.inventory import Inventory
-from gateway.state.names import Names
-from gateway.state.parts import PartCounts, PartKey, PartKind
-from gateway.state.records import Destination, feed_of
-from gateway.state.stored_form import StoredCq, decode_cq, raw_id, template_id, unpack_cq, unpack_key, unpack_membership
-from gateway.state.unit import CqKey, Unit
 from gateway.state.unit_writing import write_unit
 from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList

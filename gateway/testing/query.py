@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from gateway.commands.digest_columns import with_digest_columns
+from gateway.model.records import TriggerSpec, millis
 from gateway.registry.start_expire import check_ticks, check_window, expiry
-from gateway.state.records import TriggerSpec, millis
 from gateway.testing.stream import Stream
 from grouping.compiler.compiler import compile_draft, finish
 from grouping.compiler.draft import Draft

@@ -13,8 +13,8 @@ import msgspec
 
 from gateway.kafka import Outgoing
 from gateway.metrics import DIGESTS, LATE_MATCHES, REPEATED_MATCHES
+from gateway.model.records import Destination
 from gateway.state.commit import Commits
-from gateway.state.records import Destination
 from gateway.state.timer_state import WatermarkNote
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.cuts import Cut, Named

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import islice
 
 from gateway.kafka import LogReader, TailReader, Topics
-from gateway.state.records import PENDING_PARTITIONS, incarnation_of
+from gateway.model.records import PENDING_PARTITIONS, incarnation_of
 from gateway.state.timer_state import TimerState
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.checkpoints import Checkpoints

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gateway.state.records import PENDING_PARTITIONS
+from gateway.model.records import PENDING_PARTITIONS
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_matches import PendingMatches
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from gateway.kafka import Topics
 from gateway.metrics import LATE_TICKS
-from gateway.state.records import PENDING_PARTITIONS
+from gateway.model.records import PENDING_PARTITIONS
 from gateway.state.timer_state import TimerState, WatermarkNote
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.schedule import MissedTicks, Run

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
+from gateway.model.records import Membership
 from gateway.registry.grid import next_tick, previous_tick
-from gateway.state.records import Membership
 from grouping.digests.cursor import Cursor
 
 __all__ = [

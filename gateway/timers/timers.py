@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 
 from gateway.kafka import LogReader, Topics
+from gateway.model.records import Destination, EndNotice
 from gateway.registry.grid import next_tick
 from gateway.state.commit import Commits
-from gateway.state.records import Destination, EndNotice
 from gateway.state.timer_state import TimerState, WatermarkNote
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.big_ticks import BigTicks

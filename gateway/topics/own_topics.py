@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gateway.kafka import LARGEST_RECORD, Topics
-from gateway.state.records import PENDING_PARTITIONS
+from gateway.model.records import PENDING_PARTITIONS
 from gateway.topics.result_topics import result_config
 from grouping.model.errors import OperationalError
 from grouping.model.wording import counted

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gateway.kafka import Topics
-from gateway.state.records import Destination
+from gateway.model.records import Destination
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.result_topics import ResultTopics
 from grouping.settings import Settings

@@ -199,7 +199,7 @@ class RedisKeys:
     # -- CQs and destinations, the gateway's own -----------------------------------------------------------------------
 
     def cqs(self, subscriber: str) -> str:
-        """Hash of folded names to CQs (gateway/state/stored_form.py)."""
+        """Hash of folded names to CQs (gateway/model/stored_form.py)."""
         return f"{self.start}:cqs:{subscriber}"
 
     @property
@@ -218,7 +218,7 @@ class RedisKeys:
 
     @property
     def destinations(self) -> str:
-        """Hash of raw ids to destinations with their members (gateway/state/stored_form.py)."""
+        """Hash of raw ids to destinations with their members (gateway/model/stored_form.py)."""
         return f"{self.start}:destinations"
 
     @property
@@ -241,12 +241,12 @@ class RedisKeys:
 
     @property
     def leaving(self) -> str:
-        """Hash of destinations' ids to `Departures` (gateway/state/departures.py)."""
+        """Hash of destinations' ids to `Departures` (gateway/model/departures.py)."""
         return f"{self.start}:leaving"
 
     @property
     def ends(self) -> str:
-        """Hash of batches to `EndNotice`s (gateway/state/records.py)."""
+        """Hash of batches to `EndNotice`s (gateway/model/records.py)."""
         return f"{self.start}:ends"
 
     @property

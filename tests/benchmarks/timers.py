@@ -16,8 +16,8 @@ import psutil
 
 from gateway.kafka import LogReader
 from gateway.metrics import DIGESTS
+from gateway.model.records import TriggerSpec
 from gateway.service import collect_seldom
-from gateway.state.records import TriggerSpec
 from tests.benchmarks.report import Figure, Report
 from tests.ground import open_ground
 from tests.timer_desk import Desk

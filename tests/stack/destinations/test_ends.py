@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from gateway.model.records import Destination, TriggerSpec
 from gateway.state.audit import Audit
-from gateway.state.records import Destination, TriggerSpec
 from gateway.topics.positions import dedicated_topic
 from grouping.store.redis_store import TableStore
 from tests.ground import Ground

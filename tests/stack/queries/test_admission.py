@@ -7,9 +7,9 @@ import secrets
 import pytest
 from pydantic import SecretStr
 
+from gateway.model.records import Cq, Destination
+from gateway.model.unit import CqKey
 from gateway.registry.admission import Admission
-from gateway.state.records import Cq, Destination
-from gateway.state.unit import CqKey
 from gateway.state.working_copy import WorkingCopy
 from grouping.compiler.access_path import choose_index
 from grouping.compiler.stream_statistics import ColumnSample, GroupLoad, PartitionStatistics

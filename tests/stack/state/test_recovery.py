@@ -15,10 +15,10 @@ from confluent_kafka.admin import AdminClient
 
 from gateway.commands.statements import Statements
 from gateway.kafka import LogReader
+from gateway.model.stored_form import decode_cq
 from gateway.state.commit import Commits
 from gateway.state.commit_mark import CatalogUnreadable
 from gateway.state.journal import Journal
-from gateway.state.stored_form import decode_cq
 from gateway.state.table_upkeep import TableUpkeep
 from grouping.store.redis_store import TableStore
 from schemas.codec import Reply, decode_reply

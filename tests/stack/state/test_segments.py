@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
+from gateway.model.records import Cq, Destination
+from gateway.model.unit import CqKey
 from gateway.state.audit import Audit
-from gateway.state.records import Cq, Destination
 from gateway.state.table_upkeep import TableUpkeep
-from gateway.state.unit import CqKey
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError

@@ -11,9 +11,9 @@ import msgspec
 import pytest
 from pydantic import SecretStr
 
-from gateway.state.records import Cq, Destination, TriggerSpec, Window, union
+from gateway.model.records import Cq, Destination, TriggerSpec, Window, union
+from gateway.model.unit import CqKey
 from gateway.state.table_upkeep import TableUpkeep
-from gateway.state.unit import CqKey
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Stream
 from grouping.model.expression import Column

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.model.inventory import Inventory
+from gateway.model.records import Destination, EndNotice
+from gateway.model.unit import Unit
 from gateway.state import end_notices
 from gateway.state.end_notices import EndNotices
-from gateway.state.inventory import Inventory
-from gateway.state.records import Destination, EndNotice
-from gateway.state.unit import Unit
 
 _decode = msgspec.json.Decoder(list[EndNotice]).decode
 

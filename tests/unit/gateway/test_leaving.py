@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.state.departures import without
-from gateway.state.inventory import Inventory
-from gateway.state.records import Cq, Destination, Window
-from gateway.state.unit import CqKey, Unit
-from gateway.state.unit_outcome import segments
+from gateway.model.departures import without
+from gateway.model.inventory import Inventory
+from gateway.model.records import Cq, Destination, Window
+from gateway.model.unit import CqKey, Unit
+from gateway.model.unit_outcome import segments
 from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList
 from grouping.statements.cq_text import CqText

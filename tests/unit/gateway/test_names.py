@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.state.names import Names
+from gateway.model.names import Names
 
 _names = st.text("abc", max_size=3)
 

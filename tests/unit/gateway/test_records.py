@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.model.records import Cq, Destination, Membership, TriggerSpec, Window, union
 from gateway.registry.grid import next_tick
-from gateway.state.records import Cq, Destination, Membership, TriggerSpec, Window, union
 from grouping.model.query import CronBased, TimerBased
 from grouping.statements.cq_text import CqText
 

@@ -22,7 +22,7 @@ _HOMES = {
         r"""(?<![\w`])(f?["']|b["'](?!end/%d))(cq|part|stream|timed|end|secret|cut|cursor|settled|closed)/""",
     ),
     "the kind of a part, by its id": (
-        "gateway/state/parts.py",
+        "gateway/model/parts.py",
         r"""(startswith|removeprefix)\(\(?f?["'][gstvw]_|(_id|name)\[:2\]""",
     ),
 }

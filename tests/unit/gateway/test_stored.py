@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.state.records import Cq, Destination, Membership, TimedNote, TriggerSpec
-from gateway.state.stored_form import (
+from gateway.model.records import Cq, Destination, Membership, TimedNote, TriggerSpec
+from gateway.model.stored_form import (
     decode_cq,
     pack_cq,
     pack_key,
@@ -15,7 +15,7 @@ from gateway.state.stored_form import (
     unpack_key,
     unpack_membership,
 )
-from gateway.state.unit import CqKey
+from gateway.model.unit import CqKey
 from grouping.statements.cq_text import CqText
 
 _NAME = "d_" + "0f" * 12

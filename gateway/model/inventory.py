@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from gateway.state.departures import Departures
-from gateway.state.names import Names
-from gateway.state.parts import PartCounts, PartKind
+from gateway.model.departures import Departures
+from gateway.model.names import Names
+from gateway.model.parts import PartCounts, PartKind
 from grouping.model.catalog import Stream
 from grouping.model.table import Table
 from grouping.model.view import View

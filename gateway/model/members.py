@@ -6,8 +6,8 @@ import hashlib
 
 import msgspec
 
-from gateway.state.records import Cq
-from gateway.state.unit import CqKey
+from gateway.model.records import Cq
+from gateway.model.unit import CqKey
 
 __all__ = ["SECRET_BYTES", "member_token"]
 

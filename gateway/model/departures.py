@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from gateway.state.records import Destination, Window, union
+from gateway.model.records import Destination, Window, union
 
 __all__ = ["Departure", "Departures", "without"]
 

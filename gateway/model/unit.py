@@ -5,15 +5,14 @@ What a unit needs is loaded before, and what it changed is written after, by `Wo
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
 
-from gateway.state.departures import Departures
-from gateway.state.inventory import Inventory
-from gateway.state.parts import Part, PartCounts, PartKey, PartKind, key_of
-from gateway.state.records import (
+from gateway.model.departures import Departures
+from gateway.model.inventory import Inventory
+from gateway.model.parts import Part, PartCounts, PartKey, PartKind, key_of
+from gateway.model.records import (
     Cq,
     Destination,
     Membership,
@@ -22,7 +21,8 @@ from gateway.state.records import (
     feed_of,
     joined_with,
 )
-from gateway.state.table_entries import TableEntries, table_entries
+from gateway.model.table_entries import TableEntries, table_entries
+from gateway.model.used_parts import part_keys, used_parts
 from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList
 from grouping.model.table import Table
@@ -130,7 +130,7 @@ class Unit:
         if stream_id not in self.inventory.parts:
             self.inventory.parts[stream_id] = PartCounts()
         by_kind, changed = self.inventory.parts[stream_id], self.changed_parts
-        for used in _used_parts(cq, destination):
+        for used in used_parts(cq, destination):
             counts, part_id = by_kind[used.kind], used.part_id
             if part_id in counts:
                 counts[part_id] += 1
@@ -187,7 +187,7 @@ class Unit:
                 self._free(stream_id, leaving.number)
                 inventory.vacant[stream_id] -= 1
             # Until then a batch may have asked for its plan, whoever has dropped it.
-            needed = _part_keys(destination.group_id, destination.select_id, None, None, ())
+            needed = part_keys(destination.group_id, destination.select_id, None, None, ())
             self.changed_parts |= {(stream_id, key) for key in needed}
         changed = self.entries(name) != self.entries_before[name]
         return self.inventory.versions.get(stream_id, 0) + changed
@@ -243,7 +243,7 @@ class Unit:
         stream_id = destination.stream_id
         self.inventory.live_cqs[stream_id] -= 1
         by_kind, changed = self.inventory.parts[stream_id], self.changed_parts
-        for used in _used_parts(cq, destination):
+        for used in used_parts(cq, destination):
             counts, part_id = by_kind[used.kind], used.part_id
             left_over = counts[part_id] = counts[part_id] - 1
             if not left_over:
@@ -338,19 +338,3 @@ class Unit:
             for stream_id, (kind, part_id) in self.changed_parts
             if kind in (PartKind.GROUP, PartKind.SELECT) and part_id not in self.inventory.users(stream_id, kind)
         ]
-
-
-def _used_parts(cq: Cq, destination: Destination) -> tuple[PartKey, ...]:
-    template_id = cq.text.template.template_id if cq.text.is_cut else None
-    virtual = destination.group_id if destination.mode == "virtual" else None
-    return _part_keys(destination.group_id, destination.select_id, virtual, template_id, cq.views)
-
-
-@lru_cache(maxsize=10_000)
-def _part_keys(
-    group: str, select: str, virtual: str | None, template: str | None, views: tuple[str, ...]
-) -> tuple[PartKey, ...]:
-    """Return the keys of those parts that there are; a million CQs have some thousand of these tuples."""
-    ids = {PartKind.GROUP: group, PartKind.SELECT: select, PartKind.TOPIC: virtual, PartKind.TEXT: template}
-    keys = [PartKey(kind, part_id) for kind, part_id in ids.items() if part_id is not None]
-    return (*keys, *(PartKey(PartKind.VIEW, name.casefold()) for name in views))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gateway.state.departures import Departures
-from gateway.state.records import Destination, Membership, Window
+from gateway.model.departures import Departures
+from gateway.model.records import Destination, Membership, Window
 from grouping.store.constant_table import Block, Entry
 
 __all__ = ["TableEntries", "rows_of", "table_entries"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from gateway.state.records import Destination, TimedNote, VisibilityInterval, feed_of
-from gateway.state.table_entries import rows_of
-from gateway.state.unit import Unit
+from gateway.model.records import Destination, TimedNote, VisibilityInterval, feed_of
+from gateway.model.table_entries import rows_of
+from gateway.model.unit import Unit
 from grouping.store.constant_table import Entry, Segment
 
 __all__ = ["ended_note", "ended_version", "note_visibility", "segments"]

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from gateway.state.records import ALWAYS, Cq, Destination, Membership, TimedNote, TriggerSpec
-from gateway.state.unit import CqKey
+from gateway.model.records import ALWAYS, Cq, Destination, Membership, TimedNote, TriggerSpec
+from gateway.model.unit import CqKey
 from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.model.query import PackedDigest
 from grouping.statements.cq_text import WHOLE, CqText, TextTemplate
