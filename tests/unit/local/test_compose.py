@@ -91,5 +91,7 @@ def test_the_image_has_the_locked_versions() -> None:
 
 def _locked(path: Path) -> dict[str, str]:
     """Return the requirement and its hashes, by the package's name."""
-    entries = re.split(r"\n(?=\S)", path.read_text("utf-8").strip())
+    # Where a package is needed depends on the others that are installed: the marker is none of its version.
+    text = re.sub(r" ; [^\\\n]+(?= \\)", "", path.read_text("utf-8").strip())
+    entries = re.split(r"\n(?=\S)", text)
     return {entry.partition("==")[0]: entry for entry in entries}
