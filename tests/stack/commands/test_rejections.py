@@ -46,7 +46,7 @@ REJECTED: dict[str, tuple[str, str]] = {
     "union": ("CREATE CQ a AS SELECT symbol FROM {s} UNION ALL SELECT symbol FROM {s}", "unsupported-query"),
     "aggregate": ("CREATE CQ a AS SELECT count(*) AS n FROM {s}", "unsupported-query"),
     "join": ("CREATE CQ a AS SELECT a.symbol FROM {s} a JOIN {s} b ON a.symbol = b.symbol", "unsupported-query"),
-    "subquery": ("CREATE CQ a AS SELECT symbol FROM (SELECT symbol FROM {s}) x", "unsupported-query"),
+    "subquery": ("CREATE CQ a AS SELECT symbol FROM (SELECT symbol FROM {s} LIMIT 1) x", "unsupported-query"),
     "subquery in where": (
         "CREATE CQ a AS SELECT symbol FROM {s} WHERE qty IN (SELECT qty FROM {s})",
         "unsupported-query",
