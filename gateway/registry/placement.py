@@ -112,15 +112,16 @@ class Placement:
         """Return for how many dedicated destinations new topics may be made."""
         return self._topics.room(len(self._working.inventory.dedicated))
 
-    def _may_dedicate(self, name: str) -> bool:
-        return self._topics.may_dedicate(dedicated_topic(self._settings, name), len(self._working.inventory.dedicated))
+    def _may_dedicate(self, name: str, asked: bool) -> bool:
+        live = len(self._working.inventory.dedicated)
+        return self._topics.may_dedicate(dedicated_topic(self._settings, name), live, asked)
 
     def _mode(self, name: str, word: str) -> str:
         """Return the mode of a new destination: the word's, or dedicated while there is room, then shared."""
         if word:
             return word
         refused = self._topics.is_refused(dedicated_topic(self._settings, name))
-        return "dedicated" if self._may_dedicate(name) and not refused else "shared"
+        return "dedicated" if self._may_dedicate(name, asked=False) and not refused else "shared"
 
     def new(self, wanted: Destination) -> Destination:
         """Return the destination that a CQ gets where nobody has it yet; its topic is there.
@@ -131,7 +132,7 @@ class Placement:
         if (leaving := self._working.inventory.leaving.get(wanted.destination_id)) is not None:
             # What its last incarnation has yet to get comes with the new one's: where the readers of both are.
             return leaving.destination
-        if wanted.word == "dedicated" and not self._may_dedicate(wanted.destination_id):
+        if wanted.word == "dedicated" and not self._may_dedicate(wanted.destination_id, asked=True):
             raise self._too_many()
         placed = self._in_mode(wanted, self._mode(wanted.destination_id, wanted.word))
         try:

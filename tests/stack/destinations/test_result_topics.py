@@ -53,8 +53,8 @@ def test_a_refused_topic_is_an_answer(ground: Ground) -> None:
 
 
 def test_topics_of_ended_destinations_count(ground: Ground) -> None:
-    """CREATE and DROP in a loop leave twice the limit of topics at most; DEDICATED is refused then, and later taken."""
-    settings = _limited(ground, dedicated_limit=3)
+    """CREATE and DROP in a loop leave twice the limit of topics at most, and wordless CQs leave some to who asks."""
+    settings = _limited(ground, dedicated_limit=4)
     counter = Counter(settings)
     created = counter.answers(*(text for n in range(9) for text in (_create(n), f"DROP CQ c{n}")))[::2]
     modes = [reply.result["destination"]["mode"] for reply in created]
@@ -62,6 +62,10 @@ def test_topics_of_ended_destinations_count(ground: Ground) -> None:
     for number in range(9):
         counter.answers(_create(number), f"DROP CQ c{number}")
     assert 6 == len(_topics(settings))
+    for number in (20, 21):
+        asked = counter.answers(_create(number, "DO PUBLISH DEDICATED"), f"DROP CQ c{number}")
+        assert ["ok", "ok"] == [reply.code for reply in asked]
+    assert 8 == len(_topics(settings))
     taken_over, refused = counter.answers(_create(0), _create(10, "DO PUBLISH DEDICATED"))
     assert ("dedicated", "quota-exceeded") == (taken_over.result["destination"]["mode"], refused.code)
     counter.answers("DROP CQ c0")

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gateway.sdk.cursor import place_of
@@ -138,6 +138,7 @@ def _compiled(where: str) -> CompiledQuery:
 
 @settings(max_examples=100, deadline=None)
 @given(st.sampled_from(_LOGIC), st.lists(_EVENT, min_size=1, max_size=8))
+@example(_LOGIC[3], [{"symbol": "B", "price": 0.0, "volume": 5, "flag": True, "d": None}])
 def test_a_choice_and_equality_with_null_are_those_of_the_evaluator(where: str, events: list[dict[str, Any]]) -> None:
     """What of SQL is logic alone is published VIRTUAL, and means in the reader's engine what it means here."""
     query = _compiled(where)
