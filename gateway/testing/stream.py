@@ -22,7 +22,7 @@ class Stream:
 
     Example:
         >>> quotes = Stream("quotes (symbol STRING, price DOUBLE)")
-        >>> quotes.name, str(quotes.declared.column("price").type)
+        >>> quotes.name, str(quotes.declared.columns[1].type)
         ('quotes', 'DOUBLE')
     """
 

@@ -86,26 +86,6 @@ class Stream(msgspec.Struct, frozen=True):
         partitions = self.start_offsets.keys() | committed.keys()
         return {each: max(committed.get(each, 0), self.start_offsets.get(each, 0)) for each in sorted(partitions)}
 
-    def column(self, name: str) -> StreamColumn:
-        """Return the column of that name, in any case.
-
-        Raises:
-            InputError: ``unknown-column``, with the columns there are and a near one.
-        """
-        wanted = name.casefold()
-        for column in self.columns:
-            if column.name.casefold() == wanted:
-                return column
-        if wanted in RECORD_FIELDS:
-            return StreamColumn(wanted, str(RECORD_FIELDS[wanted]))
-        names = [column.name for column in self.columns]
-        raise InputError(
-            f'column "{name}" does not exist',
-            code="unknown-column",
-            detail=f'Stream "{self.name}" has the columns {", ".join(names)}.',
-            hint=near_name(name, [*names, *RECORD_FIELDS]),
-        )
-
 
 class Catalog:
     """The live streams, tables and views by name; names are not case-sensitive, and one is of one of them."""

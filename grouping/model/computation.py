@@ -47,7 +47,6 @@ class Computation(msgspec.Struct, frozen=True):
     """A stream and the tables that are joined with it, in their order."""
 
     computation_id: str
-    stream_id: StreamId
     joins: tuple[Join, ...]
 
     @property
