@@ -63,7 +63,7 @@ class Binder:
         self.scope = scope
         self._depth = 0
         self._copied = 0
-        self._columns: dict[tuple[str, str], Bound] = {}
+        self._columns: dict[tuple[str, str], tuple[str, Bound]] = {}
 
     def bind(self, node: exp.Expr) -> Bound:
         """Return the bound tree of an expression.
@@ -92,21 +92,21 @@ class Binder:
             raise unsupported(*_REFUSED.get(kind, (f'"{name.upper()}"', "It is no operator that a query may use.")))
         return method(self, node)
 
-    def _column(self, node: exp.Column) -> Bound:
+    def column(self, node: exp.Column) -> tuple[str, Bound]:
+        """Return a column's name as its source shows it, and its bound tree; raises as `bind` does."""
         self.check_qualifier(node)
         if not isinstance(node.this, exp.Identifier):
             raise unsupported(*_REFUSED[exp.Star])
         key = (_qualifier(node), node.name)
         column = self._columns.get(key)
         if column is None:
-            column = self._columns[key] = self.scope.column(*key)
-        if not isinstance(column, Column):
-            self._copied = check_size(column, 1, self._copied)
+            column = self._columns[key] = self.scope.resolve(*key)
+        if not isinstance(column[1], Column):
+            self._copied = check_size(column[1], 1, self._copied)
         return column
 
-    def shown_name(self, node: exp.Column) -> str:
-        """Return a column's name as its source shows it."""
-        return self.scope.shown(_qualifier(node), node.name)
+    def _column(self, node: exp.Column) -> Bound:
+        return self.column(node)[1]
 
     def check_qualifier(self, node: exp.Column) -> None:
         """Refuse a column whose qualifier is no source's name or alias."""
@@ -116,7 +116,7 @@ class Binder:
         first = node.parts[0].name
         if self.scope.names(first) or any(source.find(first.casefold()) for source in self.scope.sources):
             raise unsupported("a nested column", f'"{qualifier}" is no stream, and columns have scalar types.')
-        self.scope.column(qualifier, node.name)
+        self.scope.resolve(qualifier, node.name)
 
     def _literal(self, node: exp.Expr) -> Constant:
         position = node.meta.get("start")

@@ -6,7 +6,7 @@ can read other constants into the same places.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -15,7 +15,7 @@ from grouping.model.expression import Column
 from grouping.model.group import ConstantValue
 from grouping.model.sql_type import SqlType
 
-__all__ = ["Bound", "Constant", "Term", "check_size", "nodes", "too_large"]
+__all__ = ["Bound", "Constant", "Leaf", "Term", "check_size", "nodes", "too_large", "with_leaves"]
 
 MAX_COPIED_NODES = 20_000
 """Nodes that BETWEEN and IN may add, which repeat an operand, so that nesting cannot make them explode."""
@@ -45,7 +45,8 @@ class Term(msgspec.Struct, frozen=True):
     type: SqlType
 
 
-Bound = Column | Constant | Term
+Leaf = Column | Constant
+Bound = Leaf | Term
 
 
 def nodes(bound: Bound) -> Iterator[Bound]:
@@ -56,6 +57,13 @@ def nodes(bound: Bound) -> Iterator[Bound]:
         yield node
         if isinstance(node, Term):
             stack.extend(reversed(node.args))
+
+
+def with_leaves(bound: Bound, change: Callable[[Leaf], Leaf]) -> Bound:
+    """Return the tree with each column and constant, from left to right, replaced by what `change` makes of it."""
+    if isinstance(bound, Term):
+        return Term(bound.op, tuple([with_leaves(argument, change) for argument in bound.args]), bound.type)
+    return change(bound)
 
 
 def check_size(bound: Bound, copies: int, spent: int = 0) -> int:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from grouping.compiler.bind import Binder
-from grouping.compiler.bound import Bound, Constant, Term, nodes
+from grouping.compiler.bound import Bound, Constant, Leaf, Term, nodes, with_leaves
 from grouping.compiler.constants import settle
 from grouping.compiler.normalize import normalize
 from grouping.compiler.operands import boolean, comparable, unsupported
@@ -26,11 +26,11 @@ from grouping.model.sql_type import BOOLEAN, DOUBLE, FLOAT, SqlType
 from grouping.model.table import Table
 from grouping.model.view import View
 
-__all__ = ["Derived", "Relation", "read_from"]
+__all__ = ["InlinedSelect", "Relation", "read_from"]
 
 
-class Derived(NamedTuple):
-    """A view or a subquery, planned: what it selects, and from where."""
+class InlinedSelect(NamedTuple):
+    """The plan of a view or a subquery, whose columns the query around it names."""
 
     base: Stream | Table
     scope: Scope | None
@@ -46,23 +46,18 @@ class Relation(NamedTuple):
     source: Source
     where: tuple[Bound, ...] = ()
     scope: Scope | None = None
-    """That of a derived one over a stream's events."""
+    """Of a view or subquery over a stream's events: the scope of its SELECT."""
 
     def scope_alone(self) -> Scope:
         """Return what the expressions of a SELECT over a table alone may name."""
         return Scope(None, (self.source,), where=self.where)
 
 
-Derive = Callable[[exp.Select | View], Derived]
+Inline = Callable[[exp.Select | View], InlinedSelect]
 """Plans a view or a subquery."""
 
-_SIDES = {
-    "RIGHT": "RIGHT JOIN",
-    "FULL": "FULL JOIN",
-}
 
-
-def read_from(tree: exp.Select, catalog: Catalog, derive: Derive) -> Scope | Relation:
+def read_from(tree: exp.Select, catalog: Catalog, inline: Inline) -> Scope | Relation:
     """Return what a SELECT is over: a stream's events with what is joined, or a table alone.
 
     Raises:
@@ -74,7 +69,7 @@ def read_from(tree: exp.Select, catalog: Catalog, derive: Derive) -> Scope | Rel
         raise InputError(
             "the SELECT has no FROM", code="syntax-error", detail="It is over no stream.", hint="Name a stream."
         )
-    first = _relation(source.this, catalog, derive)
+    first = _relation(source.this, catalog, inline)
     joins = tree.args.get("joins") or []
     if isinstance(first.base, Table):
         if joins:
@@ -87,17 +82,17 @@ def read_from(tree: exp.Select, catalog: Catalog, derive: Derive) -> Scope | Rel
     else:
         scope = first.scope._replace(sources=(first.source,), where=first.where)
     for join in joins:
-        scope = _joined(scope, join, catalog, derive)
+        scope = _joined(scope, join, catalog, inline)
     return scope
 
 
-def _relation(node: exp.Expr, catalog: Catalog, derive: Derive) -> Relation:
+def _relation(node: exp.Expr, catalog: Catalog, inline: Inline) -> Relation:
     """Return what one thing after FROM or JOIN is."""
     if isinstance(node, exp.Subquery):
         select = node.this
         if not isinstance(select, exp.Select):
             raise unsupported("a subquery of that kind", "FROM takes a SELECT in parentheses.")
-        return _derived(derive(select), _alias(node) or "the subquery", "Subquery")
+        return _inlined(inline(select), _alias(node) or "the subquery", "Subquery")
     if not isinstance(node, exp.Table) or not all(isinstance(part, exp.Identifier) for part in node.parts):
         raise unsupported("a table function", "FROM names streams, tables and views.")
     for name, value in node.args.items():
@@ -106,9 +101,9 @@ def _relation(node: exp.Expr, catalog: Catalog, derive: Derive) -> Relation:
     alias = _alias(node)
     base = catalog.source(".".join(part.name for part in node.parts))
     if isinstance(base, View):
-        return _derived(derive(base), alias or base.name, "View")
+        return _inlined(inline(base), alias or base.name, "View")
     if isinstance(base, Table):
-        return Relation(base, _table_source(base, base.name, alias))
+        return Relation(base, _table_source(base, alias))
     return Relation(base, stream_source(base, alias))
 
 
@@ -119,14 +114,14 @@ def _alias(node: exp.Expr) -> str | None:
     return alias.name if alias is not None else None
 
 
-def _derived(derived: Derived, name: str, kind: str) -> Relation:
-    columns = {shown.casefold(): (shown, value) for shown, value in derived.columns}
-    return Relation(derived.base, Source(name, columns, {}, kind), derived.where, derived.scope)
+def _inlined(select: InlinedSelect, name: str, kind: str) -> Relation:
+    columns = {shown.casefold(): (shown, value) for shown, value in select.columns}
+    return Relation(select.base, Source(name, columns, {}, kind), select.where, select.scope)
 
 
-def _table_source(table: Table, prefix: str, alias: str | None) -> Source:
+def _table_source(table: Table, alias: str | None) -> Source:
     columns = {
-        column.name.casefold(): (column.name, Column(joined_name(prefix, column.name), column.type_text))
+        column.name.casefold(): (column.name, Column(joined_name(table.name, column.name), column.type_text))
         for column in table.columns
     }
     return Source(alias or table.name, columns, {}, "Table")
@@ -135,10 +130,10 @@ def _table_source(table: Table, prefix: str, alias: str | None) -> Source:
 # -- joins -------------------------------------------------------------------------------------------------------------
 
 
-def _joined(scope: Scope, node: exp.Join, catalog: Catalog, derive: Derive) -> Scope:
+def _joined(scope: Scope, node: exp.Join, catalog: Catalog, inline: Inline) -> Scope:
     """Return the scope with one more table."""
     outer = _check_kind(node)
-    right = _relation(node.this, catalog, derive)
+    right = _relation(node.this, catalog, inline)
     if not isinstance(right.base, Table):
         raise unsupported(
             "a join of two streams",
@@ -179,8 +174,7 @@ def _joined(scope: Scope, node: exp.Join, catalog: Catalog, derive: Derive) -> S
         free, bound = (), (*free, *bound)
     joins = (*(scope.computation.joins if scope.computation else ()), _join(table, prefix, keys, outer, free, single))
     assert scope.stream is not None, "a stream stands first"
-    stream_id = scope.stream.stream_id
-    computation = Computation(computation_id(stream_id, joins), stream_id, joins)
+    computation = Computation(computation_id(scope.stream.stream_id, joins), joins)
     return scope._replace(
         sources=(*scope.sources, source), computation=computation, where=(*scope.where, *(() if outer else bound))
     )
@@ -197,8 +191,8 @@ def _check_kind(node: exp.Join) -> bool:
     if method or kind not in ("", "INNER", "OUTER"):
         what = f"{method or kind} JOIN"
         raise unsupported(what if what != "CROSS JOIN" else "a join without an equality", "ON says what is joined.")
-    if side in _SIDES:
-        raise unsupported(_SIDES[side], "A result belongs to an event of the stream.", "Use JOIN or LEFT JOIN.")
+    if side in ("RIGHT", "FULL"):
+        raise unsupported(f"{side} JOIN", "A result belongs to an event of the stream.", "Use JOIN or LEFT JOIN.")
     if not node.args.get("on") and not node.args.get("using"):
         raise unsupported("a join without an equality", "ON or USING says what is joined.", "Add ON.")
     return side == "LEFT"
@@ -216,18 +210,15 @@ def _free_prefix(scope: Scope, name: str) -> str:
 def _renamed(relation: Relation, old: str, new: str) -> Relation:
     """Return a relation over a table whose columns go by another prefix, since the table is joined twice."""
 
-    def renamed(bound: Bound) -> Bound:
-        if isinstance(bound, Column):
-            prefix, name = source_of(bound.name)
-            return Column(joined_name(new, name), bound.type_text) if prefix == old else bound
-        if isinstance(bound, Term):
-            return Term(bound.op, tuple(map(renamed, bound.args)), bound.type)
-        return bound
+    def rename(leaf: Leaf) -> Leaf:
+        if isinstance(leaf, Constant):
+            return leaf
+        prefix, name = source_of(leaf.name)
+        return Column(joined_name(new, name), leaf.type_text) if prefix == old else leaf
 
-    columns = {name: (shown, renamed(value)) for name, (shown, value) in relation.source.columns.items()}
-    return relation._replace(
-        source=relation.source._replace(columns=columns), where=tuple(map(renamed, relation.where))
-    )
+    columns = {name: (shown, with_leaves(value, rename)) for name, (shown, value) in relation.source.columns.items()}
+    where = tuple(with_leaves(condition, rename) for condition in relation.where)
+    return relation._replace(source=relation.source._replace(columns=columns), where=where)
 
 
 def _conditions(scope: Scope, right: Relation, node: exp.Join) -> tuple[list[Bound], frozenset[str]]:
@@ -236,12 +227,9 @@ def _conditions(scope: Scope, right: Relation, node: exp.Join) -> tuple[list[Bou
     conditions: list[Bound] = list(right.where)
     using = node.args.get("using") or []
     for identifier in using:
-        left = scope.column("", identifier.name)
-        found = right.source.find(identifier.name.casefold())
-        if found is None:
-            both.column(right.source.name, identifier.name)  # says what there is instead
-        assert found is not None
-        conditions += normalize(Term("=", comparable((left, found)), BOOLEAN))
+        _, left = scope.resolve("", identifier.name)
+        _, merged = both.resolve(right.source.name, identifier.name)
+        conditions += normalize(Term("=", comparable((left, merged)), BOOLEAN))
     condition = node.args.get("on")
     if condition is not None:
         conditions += normalize(boolean(Binder(both).bind(condition), "ON"))

@@ -9,13 +9,14 @@ import msgspec
 from sqlglot import exp
 
 from grouping.compiler.bind import Binder
-from grouping.compiler.bound import Bound, Constant, Term, too_large
-from grouping.compiler.from_clause import Derived, Relation, read_from
+from grouping.compiler.bound import Bound, Leaf, Term, too_large, with_leaves
+from grouping.compiler.from_clause import InlinedSelect, Relation, read_from
 from grouping.compiler.operands import boolean, unsupported
 from grouping.compiler.select_text import read_select
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.computation import Computation
 from grouping.model.errors import InputError
+from grouping.model.expression import Column
 from grouping.model.sql_type import BOOLEAN
 from grouping.model.table import Table
 from grouping.model.view import View
@@ -39,7 +40,7 @@ class BoundQuery(NamedTuple):
     computation: Computation | None = None
     """What joins tables with the stream; None for a stream alone."""
     reads: frozenset[str] = frozenset()
-    """The tables and views that it names, by their names as they were created; views that these read included."""
+    """The views that it names, by their names as they were created, and the views that these read."""
 
 
 _PARTS = {
@@ -72,14 +73,14 @@ def plan(select: str, catalog: Catalog) -> BoundQuery:
         InputError: With the code of docs/commands.md that says what is wrong.
     """
     planner = _Planner(catalog)
-    derived = planner.select(read_select(select))
-    if isinstance(derived.base, Table):
+    inlined = planner.select(read_select(select))
+    if isinstance(inlined.base, Table):
         raise unsupported("a table without a stream", "Results come with events.", "Join it with a stream.")
-    where = derived.where
+    where = inlined.where
     condition = where[0] if len(where) == 1 else Term("and", where, BOOLEAN) if where else None
-    items = tuple(BoundItem(name, value) for name, value in derived.columns)
-    computation = derived.scope.computation if derived.scope else None
-    return BoundQuery(derived.base, condition, items, computation, frozenset(planner.reads))
+    items = tuple(BoundItem(name, value) for name, value in inlined.columns)
+    computation = inlined.scope.computation if inlined.scope else None
+    return BoundQuery(inlined.base, condition, items, computation, frozenset(planner.reads))
 
 
 def plan_view(select: str, catalog: Catalog) -> frozenset[str]:
@@ -89,11 +90,11 @@ def plan_view(select: str, catalog: Catalog) -> frozenset[str]:
         InputError: What is wrong with it.
     """
     planner = _Planner(catalog)
-    derived = planner.select(read_select(select))
-    computation = derived.scope.computation if derived.scope else None
+    inlined = planner.select(read_select(select))
+    computation = inlined.scope.computation if inlined.scope else None
     joined = {join.table_id for join in computation.joins} if computation else set()
     tables = {table.name for table in catalog.tables() if table.table_id in joined}
-    return frozenset((derived.base.name, *tables, *planner.reads))
+    return frozenset((inlined.base.name, *tables, *planner.reads))
 
 
 class _Planner:
@@ -104,12 +105,12 @@ class _Planner:
         self._depth = 0
         self.reads: set[str] = set()
 
-    def select(self, tree: exp.Select) -> Derived:
+    def select(self, tree: exp.Select) -> InlinedSelect:
         """Return what one SELECT is."""
         for name, value in tree.args.items():
             if value and name not in _KEPT:
                 raise unsupported(*_PARTS.get(name, (name.strip("_").upper(), "It is no part of a standing query.")))
-        found = read_from(tree, self._catalog, self._derive)
+        found = read_from(tree, self._catalog, self._inline)
         names = found.scope_alone() if isinstance(found, Relation) else found
         base, scope = (found.base, None) if isinstance(found, Relation) else (found.stream, found)
         assert base is not None, "a scope that is no table's is a stream's"
@@ -117,9 +118,9 @@ class _Planner:
         where = tree.args.get("where")
         condition = (boolean(binder.bind(where.this), "WHERE"),) if where else ()
         items = _items(tree.expressions, binder)
-        return Derived(base, scope, (*names.where, *condition), tuple((item.name, item.value) for item in items))
+        return InlinedSelect(base, scope, (*names.where, *condition), tuple((item.name, item.value) for item in items))
 
-    def _derive(self, nested: exp.Select | View) -> Derived:
+    def _inline(self, nested: exp.Select | View) -> InlinedSelect:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise too_large(f"more than {_DEEPEST} views and subqueries stand within one another")
@@ -132,17 +133,19 @@ class _Planner:
             self._depth -= 1
 
 
-def _placeless(derived: Derived) -> Derived:
+def _placeless(select: InlinedSelect) -> InlinedSelect:
     """Return a view's plan with literals that have no place in the text of the query that reads it."""
+    columns = tuple((name, with_leaves(value, _without_position)) for name, value in select.columns)
+    return select._replace(
+        where=tuple(with_leaves(condition, _without_position) for condition in select.where), columns=columns
+    )
 
-    def placeless(bound: Bound) -> Bound:
-        if isinstance(bound, Constant):
-            members = tuple(msgspec.structs.replace(member, position=None) for member in bound.members)
-            return msgspec.structs.replace(bound, position=None, members=members)
-        return Term(bound.op, tuple(map(placeless, bound.args)), bound.type) if isinstance(bound, Term) else bound
 
-    columns = tuple((name, placeless(value)) for name, value in derived.columns)
-    return derived._replace(where=tuple(map(placeless, derived.where)), columns=columns)
+def _without_position(leaf: Leaf) -> Leaf:
+    if isinstance(leaf, Column):
+        return leaf
+    members = tuple(msgspec.structs.replace(member, position=None) for member in leaf.members)
+    return msgspec.structs.replace(leaf, position=None, members=members)
 
 
 def _items(expressions: Iterable[exp.Expr], binder: Binder) -> tuple[BoundItem, ...]:
@@ -176,8 +179,8 @@ def _item(expression: exp.Expr, binder: Binder) -> Iterable[BoundItem]:
         return [BoundItem(name, value) for name, value in binder.scope.star(qualifier)]
     if isinstance(expression, exp.Alias):
         return [BoundItem(expression.alias, binder.bind(expression.this))]
-    value = binder.bind(expression)
     column = expression.unnest()
     if not isinstance(column, exp.Column):
+        binder.bind(expression)  # a fault within the expression is told first
         raise unsupported("an expression without an alias", "A result needs a name for it.", "Add AS and a name.")
-    return [BoundItem(binder.shown_name(column), value)]
+    return [BoundItem(*binder.column(column))]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from grouping.compiler.bound import Bound, Constant, Term
+from grouping.compiler.bound import Bound, Constant, Leaf, Term, with_leaves
 from grouping.compiler.compiler import compile_draft, finish
 from grouping.compiler.constants import as_set, lift
 from grouping.compiler.draft import Draft
@@ -258,12 +258,8 @@ def _reordered(conjuncts: Sequence[Bound], types: list[SqlType], values: list[An
     """Return the row of conjuncts with these constants, put in canonical order again."""
     constants = iter([Constant(value, kind) for kind, value in zip(types, values, strict=True)])
 
-    def filled(bound: Bound) -> Bound:
-        if isinstance(bound, Constant):
-            return next(constants)
-        if isinstance(bound, Term):
-            return Term(bound.op, tuple([filled(argument) for argument in bound.args]), bound.type)
-        return bound
+    def replace(leaf: Leaf) -> Leaf:
+        return next(constants) if isinstance(leaf, Constant) else leaf
 
-    again, _ = order([filled(conjunct) for conjunct in conjuncts])
+    again, _ = order([with_leaves(conjunct, replace) for conjunct in conjuncts])
     return lift(again)[1]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from grouping.compiler.bound import Bound
 from grouping.model.catalog import RECORD_FIELDS, Stream
 from grouping.model.computation import Computation
-from grouping.model.errors import InputError, InternalError, near_name
+from grouping.model.errors import InputError, near_name
 from grouping.model.expression import Column
 
 __all__ = ["Scope", "Source", "stream_source"]
@@ -28,10 +28,9 @@ class Source(NamedTuple):
     merged: frozenset[str] = frozenset()
     """Columns that USING has made one with those of a source before it."""
 
-    def find(self, name: str) -> Bound | None:
-        """Return what a column stands for, None where there is none of that name."""
-        found = self.columns.get(name) or self.fields.get(name)
-        return None if found is None else found[1]
+    def find(self, name: str) -> tuple[str, Bound] | None:
+        """Return a column's name as it is shown and what it stands for, None where there is none of that name."""
+        return self.columns.get(name) or self.fields.get(name)
 
 
 class Scope(NamedTuple):
@@ -45,8 +44,8 @@ class Scope(NamedTuple):
     where: tuple[Bound, ...] = ()
     """What views and subqueries ask for, and ON beyond what joins."""
 
-    def column(self, qualifier: str, name: str) -> Bound:
-        """Return what a column stands for.
+    def resolve(self, qualifier: str, name: str) -> tuple[str, Bound]:
+        """Return a column's name as its source shows it, and what the column stands for.
 
         Args:
             qualifier: What is written before the dot, "" where nothing is.
@@ -57,7 +56,7 @@ class Scope(NamedTuple):
         """
         wanted = name.casefold()
         sources = self._named(qualifier)
-        found = [(source, value) for source in sources if (value := source.find(wanted)) is not None]
+        found = [(source, column) for source in sources if (column := source.find(wanted)) is not None]
         if not qualifier:
             found = [pair for pair in found if wanted not in pair[0].merged]
         if not found:
@@ -78,14 +77,6 @@ class Scope(NamedTuple):
             for name, column in source.columns.items():
                 if qualifier or name not in source.merged:
                     yield column
-
-    def shown(self, qualifier: str, name: str) -> str:
-        """Return the name of a column that there is as its source shows it."""
-        wanted = name.casefold()
-        for source in self._named(qualifier):
-            if (found := source.columns.get(wanted) or source.fields.get(wanted)) is not None:
-                return found[0]
-        raise InternalError(f"{name} was found before")
 
     def names(self, qualifier: str) -> bool:
         """Tell whether that is the name of a source."""
