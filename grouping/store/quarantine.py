@@ -109,22 +109,21 @@ class Trial(msgspec.Struct, frozen=True, omit_defaults=True):
         return Trial(self.deaths + 1, tuple(in_hand))
 
 
-def convicted(trial: Trial, in_hand: Collection[str], known: Mapping[str, Quarantine]) -> str | None:
-    """Return the share that is at fault, None while that is not certain.
+def convicted(trial: Trial, in_hand: Collection[str], known: Mapping[str, Quarantine]) -> Collection[str]:
+    """Return the shares that are at fault, none while that is not certain.
 
     One that was in hand alone at two deaths in a row, since a worker may be killed by anybody once; for one that was
-    convicted before, once is enough.
+    convicted before, once is enough. The groups of a join that kills are at fault together: suspects are divided
+    unless it is their join that is being made, so only then several are in hand again.
 
     Args:
         trial: What was known before this death.
         in_hand: The shares that were in hand at it.
         known: What is known of the stream's shares.
     """
-    if len(in_hand) != 1:
-        return None
-    [share] = in_hand
-    before = known.get(share)
-    return share if trial.suspects == (share,) or (before is not None and before.deaths) else None
+    before = known.get(next(iter(in_hand))) if len(in_hand) == 1 else None
+    again = set(trial.suspects) == set(in_hand)
+    return in_hand if again or (before is not None and before.deaths) else ()
 
 
 class QuarantineStore:

@@ -87,17 +87,19 @@ class Trials:
 
     def _died(self, stream_id: StreamId, in_hand: Sequence[str]) -> Trial:
         trial, known = self._store.trial(stream_id), self._store.quarantined(stream_id)
-        share = convicted(trial, in_hand, known)
-        if share is None:
-            trial = trial.after_death(in_hand)
-        else:
-            state = Quarantine.of_death(self._clock_ms(), known.get(share))
-            self._store.put(stream_id, {share: state})
+        shares = convicted(trial, in_hand, known)
+        if shares:
+            now_ms = self._clock_ms()
+            states = {share: Quarantine.of_death(now_ms, known.get(share)) for share in shares}
+            self._store.put(stream_id, states)
             trial = Trial(TRIES)  # others of the batch may be at fault too
-            log.error(
-                "left out, it killed workers",
-                extra={"stream": stream_id, "share": share, "seconds": (state.until_ms - state.since_ms) / 1000},
-            )
+            for share, state in states.items():
+                seconds = (state.until_ms - state.since_ms) / 1000
+                log.error(
+                    "left out, it killed workers", extra={"stream": stream_id, "share": share, "seconds": seconds}
+                )
+        else:
+            trial = trial.after_death(in_hand)
         self._store.set_trial(stream_id, trial)
         self._open.add(stream_id)
         return trial

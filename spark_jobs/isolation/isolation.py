@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Protocol
 
 import numpy as np
@@ -67,7 +68,8 @@ class Isolation:
             value_bytes: What a text that is computed may have.
             join: Makes the rows of a computation; None where no group is over one.
         """
-        self._snapshot = snapshot
+        self._alone = snapshot.over("")
+        self._over = [(each, snapshot.over(each.computation_id)) for each in snapshot.computations]
         self._join = join
         self._write = write
         self._not_evaluated = not_evaluated
@@ -78,13 +80,23 @@ class Isolation:
 
     def records(self, events: Events) -> Records:
         """Yield the records of some events."""
-        yield from self._looked_up(self._snapshot.over(""), events)
-        for computation in self._snapshot.computations:
-            yield from self._joined(computation, events)
+        yield from self._looked_up(self._alone, events)
+        for computation, snapshot in self._over:
+            yield from self._joined(computation, snapshot, events)
 
-    def _joined(self, computation: Computation, events: Events) -> Records:
-        """Yield the records of the groups over a computation; a join that fails leaves these groups out."""
-        snapshot = self._snapshot.over(computation.computation_id)
+    def _joined(self, computation: Computation, snapshot: Snapshot, events: Events) -> Records:
+        """Yield the records of the groups over a computation; a join that fails leaves these groups out.
+
+        They are in hand together while it is made, as it is made for all of them.
+        """
+        caution = self._caution
+        if caution.concerns(self._failed):
+            together, apart, left_out = caution.divide(snapshot.groups, self._failed)
+            if not together and not apart:
+                for share in left_out:
+                    yield from self._not_evaluated(events, np.arange(events.count), share, KILLED)
+                return
+            caution.hold([*together, *chain.from_iterable(apart)] if apart else ())
         try:
             assert self._join is not None, "groups over computations come with what makes these"
             rows: RowSource | None = self._join(events, computation)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from grouping.model.computation import Computation, Join, JoinKey
 from grouping.model.expression import Column
-from spark_jobs.batch.event_column import VALUE_BYTES, EventColumns
+from spark_jobs.batch.event_column import VALUE_BYTES, EventColumn, EventColumns
 from spark_jobs.batch.events import Events, arrow_type
 from spark_jobs.index import Ints
 from spark_jobs.joins.joined_events import JoinedEvents
@@ -18,9 +18,6 @@ from spark_jobs.match.residual import evaluate_expression, holds
 from spark_jobs.replica.table_view import TableView
 
 __all__ = ["join"]
-
-_REPEATING = 2
-"""Values that occur so often on average are looked up once for each distinct one."""
 
 
 def join(
@@ -70,24 +67,21 @@ def _with_alone(count: int, probe: Ints, row: Ints) -> tuple[Ints, Ints]:
 
 def _found(view: TableView, columns: tuple[str, ...], keys: list[pa.Array]) -> tuple[Ints, Ints]:
     """Look rows up, each distinct value once where values repeat."""
-    if len(keys) == 1:
-        encoded = keys[0].dictionary_encode() if not pa.types.is_dictionary(keys[0].type) else keys[0]
-        if len(encoded.dictionary) * _REPEATING <= len(encoded):
-            probe, row = view.find(columns, [encoded.dictionary])
-            return _spread(encoded, probe, row)
-    return view.find(columns, keys)
+    if len(keys) > 1:
+        return view.find(columns, keys)
+    column = EventColumn(keys[0])
+    probe, row = view.find(columns, [column.values])
+    return (probe, row) if len(column.values) == len(keys[0]) else _spread(column, probe, row)
 
 
-def _spread(encoded: pa.DictionaryArray, probe: Ints, row: Ints) -> tuple[Ints, Ints]:
-    """Return for each row what was found for its value."""
-    counts = np.bincount(probe, minlength=max(len(encoded.dictionary), 1))
-    starts = np.cumsum(counts) - counts
-    valid = encoded.is_valid().to_numpy(zero_copy_only=False)
-    codes = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
-    each = np.where(valid, counts[codes], 0)
-    rows = np.repeat(np.arange(len(encoded)), each)
-    within = np.arange(rows.size) - np.repeat(np.cumsum(each) - each, each)
-    return rows, row[starts[codes[rows]] + within]
+def _spread(column: EventColumn, probe: Ints, row: Ints) -> tuple[Ints, Ints]:
+    """Return for each event what was found for its value."""
+    counts = np.bincount(probe, minlength=len(column.values))
+    first = column.spread(np.cumsum(counts) - counts)
+    length = column.spread(counts, null=0)
+    events = np.repeat(np.arange(length.size), length)
+    within = np.arange(events.size) - np.repeat(np.cumsum(length) - length, length)
+    return events, row[first[events] + within]
 
 
 def _key_values(rows: JoinedEvents, key: JoinKey, value_bytes: int) -> pa.Array:

@@ -6,6 +6,8 @@ They stand wherever `Events` do: groups over them are looked up, checked and wri
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -43,7 +45,6 @@ class JoinedEvents:
         self._numbered = numbered
         self._same = self.count == events.count and not numbered
         self._arrays: dict[str, pa.Array] = {}
-        self._source: pa.RecordBatch | None = None
 
     @classmethod
     def alone(cls, events: Events) -> JoinedEvents:
@@ -64,7 +65,7 @@ class JoinedEvents:
         rows[prefix] = (view, row)
         return JoinedEvents(self._events, self.event[probe], rows, numbered=self._numbered or numbered)
 
-    @property
+    @cached_property
     def number(self) -> Ints | None:
         """The number of each row among those of its event, from 0; None where an event has one at most."""
         if not self._numbered:
@@ -74,37 +75,32 @@ class JoinedEvents:
         begins = np.flatnonzero(first)
         return np.arange(self.count) - np.repeat(begins, np.diff(np.append(begins, self.count)))
 
-    @property
+    @cached_property
     def source(self) -> pa.RecordBatch:
         """The source record of each row, for dead letters."""
-        if self._source is None:
-            self._source = self._events.source.take(pa.array(self.event))
-        return self._source
+        return self._events.source if self._same else self._events.source.take(pa.array(self.event))
 
-    @property
+    @cached_property
     def partitions(self) -> NDArray[np.int32]:
         """The source partition of each row's event."""
-        return self._events.partitions[self.event]
+        return self._by_row(self._events.partitions)
 
-    @property
+    @cached_property
     def offsets(self) -> NDArray[np.int64]:
         """The position of each row's event."""
-        return self._events.offsets[self.event]
+        return self._by_row(self._events.offsets)
 
-    @property
+    @cached_property
     def time_ms(self) -> NDArray[np.int64]:
         """The record time of each row's event, epoch milliseconds."""
-        return self._events.time_ms[self.event]
+        return self._by_row(self._events.time_ms)
 
-    @property
+    @cached_property
     def record_bytes(self) -> NDArray[np.int64]:
         """The bytes that each row's event and table rows can put into a result."""
-        own = self._events.record_bytes[self.event]
-        for view, _ in self._rows.values():
-            own = own + view.longest_row
-        return own
+        return self._by_row(self._events.record_bytes) + sum(view.longest_row for view, _ in self._rows.values())
 
-    @property
+    @cached_property
     def longest_record(self) -> int:
         """The most of these."""
         return int(self.record_bytes.max(initial=0))
@@ -140,3 +136,7 @@ class JoinedEvents:
         """Tell whether a source declares the column (rather than every record having it)."""
         prefix, _ = source_of(name)
         return bool(prefix) or self._events.declares(name)
+
+    def _by_row(self, of_events: NDArray[Any]) -> NDArray[Any]:
+        """Return for each row what its event has."""
+        return of_events if self._same else of_events[self.event]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -13,7 +16,7 @@ from grouping.model.table import Table
 from grouping.settings import Settings
 from grouping.store.redis_store import TablePins, TableStore
 from spark_jobs.kafka.table_log import TableLog
-from spark_jobs.replica.replica import Replica
+from spark_jobs.replica.replica import Pin, Replica
 from spark_jobs.replica.table_view import TableView
 from spark_jobs.worker.table_letters import TableLetters
 
@@ -23,12 +26,24 @@ __all__ = ["JoinedTables"]
 class JoinedTables:
     """Replicas of tables, shared by all streams of the process. For one thread."""
 
-    def __init__(self, settings: Settings) -> None:
-        """Begin without any."""
+    def __init__(
+        self,
+        settings: Settings,
+        open_log: Callable[[Settings], TableLog] = TableLog,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Begin without any.
+
+        Args:
+            settings: Of the evaluator.
+            open_log: Gives what reads the topics of tables.
+            clock: Seconds, for `forget_idle`.
+        """
         self._settings = settings
-        self._log: TableLog | None = None
-        self._replicas: dict[str, Replica] = {}
-        self._letters: dict[str, TableLetters] = {}
+        self._open_log = open_log
+        self._clock = clock
+        self._tables: dict[str, _JoinedTable] = {}
+        """By id."""
 
     def views(
         self, stream_id: StreamId, batch: int, computations: Iterable[Computation], store: TableStore
@@ -44,22 +59,25 @@ class JoinedTables:
             return {}
         tables = store.tables(ids)
         pins = store.pin_tables(stream_id, batch, lambda: self._ends(tables))
-        return {each: self._replica(tables[each]).at(pins[each]) for each in ids}
+        return {each: self._table(tables[each]).at(pins[each], stream_id, self._clock()) for each in ids}
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of rows and indexes in bytes."""
+        return sum(table.replica.nbytes for table in self._tables.values())
 
     def letters(self, store: TableStore) -> Iterator[pa.RecordBatch]:
         """Yield the dead letters of the tables' records that no worker has written yet."""
-        for letters in self._letters.values():
-            yield from letters.due(store)
+        for table in self._tables.values():
+            yield from table.letters.due(store)
 
-    def forget(self, live: Iterable[str]) -> None:
-        """Let go of the tables that are gone."""
-        for table_id in self._replicas.keys() - set(live):
-            del self._replicas[table_id], self._letters[table_id]
+    def forget_idle(self, seconds: float) -> None:
+        """Let go of the tables that no stream has joined for so long: they, or what joined them, may be dropped."""
+        before = self._clock() - seconds
+        self._tables = {table_id: table for table_id, table in self._tables.items() if table.used_since(before)}
 
     def _ends(self, tables: dict[str, Table]) -> TablePins:
         """Return how far the topics of tables go now: what was acknowledged before lies before."""
-        if self._log is None:
-            self._log = TableLog(self._settings)
         ends = self._log.ends({table.topic for table in tables.values()})
         if missing := [table for table in tables.values() if table.topic not in ends]:
             raise OperationalError(
@@ -67,12 +85,38 @@ class JoinedTables:
             )
         return {table_id: dict(ends[table.topic]) for table_id, table in tables.items()}
 
-    def _replica(self, table: Table) -> Replica:
-        replica = self._replicas.get(table.table_id)
-        if replica is None:
-            if self._log is None:
-                self._log = TableLog(self._settings)
-            letters = self._letters[table.table_id] = TableLetters(table.table_id)
+    @cached_property
+    def _log(self) -> TableLog:
+        """Made in the process that uses it, when a table is first joined."""
+        return self._open_log(self._settings)
+
+    def _table(self, table: Table) -> _JoinedTable:
+        joined = self._tables.get(table.table_id)
+        if joined is None:
+            letters = TableLetters(table.table_id)
             replica = Replica(table, self._log, self._settings, letters.add)
-            self._replicas[table.table_id] = replica
-        return replica
+            joined = self._tables[table.table_id] = _JoinedTable(replica, letters)
+        return joined
+
+
+@dataclass(frozen=True, slots=True)
+class _JoinedTable:
+    """A table's replica, and what the streams that join it still need of it."""
+
+    replica: Replica
+    letters: TableLetters
+    _pins: dict[StreamId, tuple[Pin, float]] = field(default_factory=dict)
+    """The latest pin of each stream, whose earlier batches are committed, and when it was asked for."""
+
+    def at(self, pin: Pin, stream_id: StreamId, now: float) -> TableView:
+        """Return the table at a stream's pin; changes that no stream's batch can tell apart any more are forgotten."""
+        self._pins[stream_id] = pin, now
+        pins = [each for each, _ in self._pins.values()]
+        self.replica.forget_before({place: min(each.get(place, 0) for each in pins) for place in pin})
+        return self.replica.at(pin)
+
+    def used_since(self, before: float) -> bool:
+        """Forget the streams that have not joined the table since a moment, and tell whether any has."""
+        for stream_id in [each for each, (_, at) in self._pins.items() if at < before]:
+            del self._pins[stream_id]
+        return bool(self._pins)

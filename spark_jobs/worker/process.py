@@ -69,6 +69,8 @@ class WorkerProcess:
         for stream_id in [name for name, at in self._used_at.items() if now - at > _IDLE_SECONDS]:
             for kept in (self._used_at, self._tables, self._watches):
                 kept.pop(stream_id, None)
+        if self._joined_tables is not None:
+            self._joined_tables.forget_idle(_IDLE_SECONDS)
         watch = self._watches.get(stream.stream_id)
         if watch is None:
             watch = self._watches[stream.stream_id] = StreamWatch(stream, settings)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Iterator
 
@@ -10,11 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from grouping.store.redis_store import TableStore
+from spark_jobs.batch.headers import unpacked_headers
 
 __all__ = ["TableLetters"]
 
-_PLACE = re.compile(rb"/(\d+)/(\d+)$")
-"""Where the record of a dead letter lies: the end of its header ``source``, which is the last one."""
 _WORKER = secrets.token_hex(8)
 _MOST = 1_000
 """So many batches of letters are held by a worker that does not write them."""
@@ -64,6 +62,6 @@ class TableLetters:
 
 
 def _place(headers: bytes) -> tuple[int, int]:
-    found = _PLACE.search(headers)
-    assert found is not None, "a dead letter names its record"
-    return int(found[1]), int(found[2])
+    """Return partition and offset of the record that a dead letter's headers name."""
+    _, partition, offset = dict(unpacked_headers(headers))["source"].rsplit(b"/", 2)
+    return int(partition), int(offset)

@@ -117,10 +117,7 @@ class _Task:
 
     def records(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield the output of some records."""
-        for rows in guarded(self._records(batch), self._settings.evaluator.hang_seconds):
-            if (code := dead_letter_code(rows)) is not None:
-                self._letters[code] += rows.num_rows
-            yield rows
+        yield from self._counted(guarded(self._records(batch), self._settings.evaluator.hang_seconds))
 
     def _records(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         events, dead_letters = decode(batch, self._stream, self._settings)
@@ -135,8 +132,14 @@ class _Task:
 
     def letters(self) -> Iterator[pa.RecordBatch]:
         """Yield the dead letters of the joined tables that no worker has written."""
-        for rows in PROCESS.table_letters(self._settings) if self._views else ():
-            self._letters["undecodable"] += rows.num_rows
+        if self._views:
+            yield from self._counted(PROCESS.table_letters(self._settings))
+
+    def _counted(self, output: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield output, and count the dead letters in it."""
+        for rows in output:
+            if (code := dead_letter_code(rows)) is not None:
+                self._letters[code] += rows.num_rows
             yield rows
 
     def _write(self, events: RowSource, found: Matches) -> Iterator[pa.RecordBatch]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from grouping.model.computation import Computation, Join, JoinKey
 from grouping.model.expression import Call, Column, Expression, Slot
 from grouping.model.group import GroupPlan, SelectItem, SelectList
 from grouping.store.quarantine import share_of
@@ -208,3 +209,46 @@ def test_suspects_are_in_hand_while_they_are_evaluated() -> None:
     assert {()} == {tuple(hand) for hand in in_hand.values()}
     assert ["g_1"] in held and held.index(["g_1"]) > held.index([share_of("g_2", "s_2")])
     assert [] == held[-1]
+
+
+_JOINED = Computation("j_1", "s", (Join("t_1", "t_1", (JoinKey(_A, "a", "INT"),)),))  # type: ignore[arg-type]
+
+
+def _over_join(held: list[list[str]], caution: Caution) -> tuple[list[list[str]], list[tuple[int, str]]]:
+    """Evaluate three groups over a join; return what was in hand at each join, and the letters."""
+    store = _Tables()
+    store.known_plans = {f"g_{n}": GroupPlan(f"g_{n}", "s", "", (_KEY,), computation=_JOINED) for n in range(3)}
+    snapshot = ConstantTables("s").at(  # type: ignore[arg-type]
+        store.commit((), [entry(group, ("BIGINT",), (1,), group=group) for group in store.known_plans]), store
+    )
+    in_hand: list[list[str]] = []
+
+    def join(events: Events, computation: Computation) -> Events:
+        assert computation == _JOINED
+        in_hand.append(held[-1] if held else [])
+        return events
+
+    letters = NotEvaluatedLetters(_STREAM, SETTINGS)
+    isolation = Isolation(snapshot, _write, letters, caution, set(), Loads(), join=join)  # type: ignore[arg-type]
+    told = [
+        (int(header(row, "source").split("/")[2]), header(row, "detail"))
+        for rows in isolation.records(_events(2))
+        if dead_letter_code(rows) is not None
+        for row in rows.to_pylist()
+    ]
+    return in_hand, told
+
+
+def test_the_groups_over_a_join_are_in_hand_while_it_is_made() -> None:
+    """All that are tried where one is suspected, none where none is; nothing is joined for groups that are left out."""
+    held: list[list[str]] = []
+
+    def hold(shares: Sequence[str]) -> None:
+        held.append(list(shares))
+
+    assert ([[]], []) == _over_join(held, Caution(watched=["g_7"], hold=hold))
+    assert ([["g_0", "g_2", "g_1"]], []) == _over_join(held, Caution(suspects=["g_1"], hold=hold))
+    in_hand, told = _over_join(held, Caution(left_out=["g_0", "g_1"], suspects=["g_2"], hold=hold))
+    assert ([["g_2"]], {"g_0", "g_1"}) == (in_hand, {detail.split('"')[1] for _, detail in told})
+    in_hand, told = _over_join(held, Caution(left_out=["g_0", "g_1", "g_2"], hold=hold))
+    assert ([], 6) == (in_hand, len(told))

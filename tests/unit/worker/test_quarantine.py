@@ -31,28 +31,38 @@ def test_the_guilty_is_convicted(count: int, data: st.DataObject) -> None:
     while True:
         deaths += 1
         in_hand = _in_hand_at_death(trial, shares, deadly)
-        share = convicted(trial, in_hand, {})
-        if share is not None:
+        shares_at_fault = convicted(trial, in_hand, {})
+        if shares_at_fault:
             break
         trial = trial.after_death(in_hand)
-    assert deadly == share
+    assert [deadly] == shares_at_fault
     assert deaths <= TRIES + max(1, math.ceil(math.log(count, 32) - 1e-9)) + 1
 
 
 def test_a_worker_that_somebody_killed_convicts_nobody() -> None:
     """A share that was in hand by chance at one death is not left out; deaths with nothing in hand tell nothing."""
     trial = Trial(TRIES)
-    assert convicted(trial, ["g_1"], {}) is None
+    assert () == convicted(trial, ["g_1"], {})
     trial = trial.after_death(["g_1"])
-    assert convicted(trial, ["g_2"], {}) is None
+    assert () == convicted(trial, ["g_2"], {})
     assert Trial(TRIES + 2) == trial.after_death([])
 
 
 def test_who_was_convicted_before_is_convicted_at_once() -> None:
     """What kills a worker again once it is tried again need not do so three times more."""
     known = {"g_1": Quarantine.of_death(0, None), "g_2": Quarantine.of_fault("it failed", 0, None)}
-    assert "g_1" == convicted(Trial(), ["g_1"], known)
-    assert convicted(Trial(), ["g_2"], known) is None
+    assert ["g_1"] == convicted(Trial(), ["g_1"], known)
+    assert () == convicted(Trial(), ["g_2"], known)
+
+
+def test_the_groups_of_a_join_that_kills_are_convicted_together() -> None:
+    """They are in hand together again at the next death; suspects of whom some were at a death alone are not."""
+    trial = Trial(TRIES)
+    assert () == convicted(trial, ["g_1", "g_2"], {})
+    trial = trial.after_death(["g_1", "g_2"])
+    assert ["g_2", "g_1"] == convicted(trial, ["g_2", "g_1"], {})
+    assert () == convicted(trial, ["g_1"], {})
+    assert () == convicted(trial, ["g_1", "g_2", "g_3"], {})
 
 
 def test_quarantine_lasts_longer_each_time() -> None:
