@@ -1,6 +1,6 @@
 """Commands: read in batches, carried out in their order, answered exactly once.
 
-A batch is one unit of work and one commit. Inside it, runs of commands between changes of streams are compiled first
+A batch is one unit of work and one commit. Inside it, runs of commands between changes of sources are compiled first
 and looked up together, so that the cost of a command is its compiling, not its round trips.
 """
 
@@ -131,7 +131,7 @@ class Commands:
                 prepared = error
             except Exception as error:
                 raise _Poison(request) from error
-            if isinstance(prepared, PreparedCommand) and prepared.on_streams:
+            if isinstance(prepared, PreparedCommand) and prepared.changes_sources:
                 self._run(run, repeats, batch)
                 self._run([(request, prepared)], repeats, batch)
                 run = []
@@ -140,7 +140,7 @@ class Commands:
         self._run(run, repeats, batch)
 
     def _run(self, run: list[_Compiled], repeats: Repeats, batch: _Batch) -> None:
-        """Carry out commands that were compiled against the same streams."""
+        """Carry out commands that were compiled against the same sources."""
         self._commits.finish()
         repeats.read()
         fresh = (prepared for request, prepared in run if request.remember not in repeats)
@@ -164,7 +164,7 @@ class Commands:
                 return
             if isinstance(prepared, InputError):
                 raise prepared
-            position = request.position if prepared.on_streams else ""
+            position = request.position if prepared.changes_sources else ""
             answer = self._statements.carry_out(prepared, position, batch.now_ms)
             batch.work.take(answer.change)
             message = _DONE.get(type(prepared.statement).__name__, "done")

@@ -1,4 +1,4 @@
-"""One statement after another: what each asks for is handed to the part that does it."""
+"""Statements: each one is parsed and compiled, then handed to the part of the gateway that carries it out."""
 
 from __future__ import annotations
 
@@ -13,16 +13,14 @@ from gateway.commands.answers import CqResult, NextTick, SharedQuery, cq_result
 from gateway.commands.digest_columns import with_digest_columns
 from gateway.commands.listing import show
 from gateway.commands.quarantines import Quarantines
+from gateway.commands.source_statements import SourceChange, SourceStatements
 from gateway.kafka import Topics
 from gateway.model.records import Cq, Destination, TriggerSpec, instant
 from gateway.model.unit import CqKey
 from gateway.registry.grid import next_tick
 from gateway.registry.placement import DestinationRequest
 from gateway.registry.registry import Registry
-from gateway.registry.streams import create_stream, describe_stream, drop_stream
-from gateway.registry.tables import create_table, describe_table, drop_table, exactness, joining_cqs
-from gateway.registry.views import create_view, describe_view, drop_view
-from gateway.state.catalog_records import stream_record, table_record, view_record
+from gateway.registry.sources import Origin
 from gateway.state.match_counts import MatchCounts
 from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.work import Change
@@ -70,9 +68,6 @@ _KNOWN_QUERIES = 10_000
 _CREATE_CQ = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?CQ\s", re.IGNORECASE)
 """The command that comes in thousands: it need not be parsed to be known."""
 
-
-_ON_SOURCES = CreateStream | DropStream | CreateTable | DropTable | CreateView | DropView
-"""Statements after which queries compile differently."""
 _ABOUT_CQ = DropCq | PauseCq | ResumeCq | AlterCq | DescribeCq | ExplainCq
 """Statements about a CQ that there is."""
 
@@ -85,8 +80,11 @@ class PreparedCommand(msgspec.Struct, frozen=True):
     """The CQ that it is about; of a statement about none, without a name."""
     create: Create | None = None
     """What a CREATE CQ has besides."""
-    on_streams: bool = False
-    """Whether later commands compile differently once this one is carried out."""
+
+    @property
+    def changes_sources(self) -> bool:
+        """Whether later commands compile differently once this one is carried out."""
+        return self.create is None and isinstance(self.statement, SourceChange)
 
 
 class Create(msgspec.Struct, frozen=True):
@@ -124,8 +122,8 @@ class Statements:
     ) -> None:
         self._settings = settings
         self._working = working
-        self._topics = topics
         self._upkeep = upkeep
+        self._sources = SourceStatements(settings, working, topics)
         self.counts = counts
         self.registry = Registry(settings, working, positions)
         self.quarantines = Quarantines(settings, working)
@@ -155,8 +153,7 @@ class Statements:
         cut = CqText.cut(text)
         if not (cut.is_cut or _CREATE_CQ.match(text)) and not isinstance(statement := parse(text), CreateCq):
             name = statement.name if isinstance(statement, _ABOUT_CQ) else ""
-            on_streams = isinstance(statement, _ON_SOURCES)
-            return PreparedCommand(statement, CqKey.of(subscriber, name), on_streams=on_streams)
+            return PreparedCommand(statement, CqKey.of(subscriber, name))
         create, query = self._preparer.create(cut)
         create = with_digest_columns(create, query, self._settings.limits.top_rows)
         if create.publish.mode == "virtual":
@@ -179,7 +176,7 @@ class Statements:
 
         Args:
             prepared: What; loaded.
-            position: The command's own place on its topic; only CREATE STREAM asks for it.
+            position: The command's own place on its topic; only CREATE STREAM and CREATE TABLE ask for it.
             now_ms: The time of acceptance.
 
         Raises:
@@ -199,14 +196,8 @@ class Statements:
                 change = registry.pause(key, name, False, now_ms)
             case AlterCq():
                 change = registry.alter(key, statement, now_ms)
-            case CreateStream():
-                return self._create_stream(statement, key.subscriber, position, now_ms)
-            case DropStream():
-                return self._drop_stream(statement, now_ms)
-            case CreateTable() | DropTable() | CreateView() | DropView():
-                answer = self._on_source(statement, key.subscriber, position, now_ms)
-                self._preparer = Preparer(self.catalog)
-                return answer
+            case CreateStream() | DropStream() | CreateTable() | DropTable() | CreateView() | DropView():
+                return self._change_source(statement, Origin(key.subscriber, position, now_ms))
             case _:
                 return Answer(self._shown(prepared, now_ms), now_ms)
         cq = change.cq
@@ -216,50 +207,17 @@ class Statements:
             result = self._cq(key, cq, now_ms)
         return Answer(result, max(now_ms, cq.latest_ms), change)
 
-    def _create_stream(self, statement: CreateStream, owner: str, position: str, now_ms: int) -> Answer:
-        settings, working, topics = self._settings, self._working, self._topics
-        stream = create_stream(settings, working, self.catalog, topics, statement, owner, position, now_ms)
+    def _change_source(self, statement: SourceChange, origin: Origin) -> Answer:
+        result, record = self._sources.carry_out(statement, self.catalog, origin)
         self._preparer = Preparer(self.catalog)
-        return Answer(describe_stream(stream), now_ms, Change(catalog=(stream_record(stream),)))
-
-    def _drop_stream(self, statement: DropStream, now_ms: int) -> Answer:
-        stream = drop_stream(self._working, self.catalog, statement)
-        self._preparer = Preparer(self.catalog)
-        return Answer({"stream": stream.name}, now_ms, Change(catalog=(stream_record(stream, gone=True),)))
-
-    def _on_source(
-        self, statement: CreateTable | DropTable | CreateView | DropView, owner: str, position: str, now_ms: int
-    ) -> Answer:
-        """Carry out a statement that declares or drops a table or a view."""
-        settings, working, topics, catalog = self._settings, self._working, self._topics, self.catalog
-        match statement:
-            case CreateTable():
-                table = create_table(settings, working, catalog, topics, statement, owner, position, now_ms)
-                told = describe_table(table, exactness(settings, topics, table))
-                return Answer(told, now_ms, Change(catalog=(table_record(table),)))
-            case DropTable():
-                table = drop_table(working, catalog, statement)
-                return Answer({"table": table.name}, now_ms, Change(catalog=(table_record(table, gone=True),)))
-            case CreateView():
-                view = create_view(settings, working, catalog, statement, owner, now_ms)
-                return Answer(describe_view(view), now_ms, Change(catalog=(view_record(view),)))
-            case DropView():
-                view = drop_view(working, catalog, statement)
-                return Answer({"view": view.name}, now_ms, Change(catalog=(view_record(view, gone=True),)))
+        return Answer(result, origin.accepted_ms, Change(catalog=(record,)))
 
     def _shown(self, prepared: PreparedCommand, now_ms: int) -> Result:
         """Return the result of a statement that changes nothing."""
         statement, key, registry = prepared.statement, prepared.key, self.registry
         match statement:
-            case DescribeStream(name):
-                return describe_stream(self.catalog.stream(name))
-            case DescribeTable(name):
-                table = self.catalog.table(name)
-                told = describe_table(table, exactness(self._settings, self._topics, table))
-                return told | {"cqs": joining_cqs(self._working, table.table_id)}
-            case DescribeView(name):
-                view = self.catalog.view(name)
-                return describe_view(view) | {"cqs": self._working.unit.view_cqs(view.name)}
+            case DescribeStream() | DescribeTable() | DescribeView():
+                return self._sources.describe(statement, self.catalog)
             case DescribeCq(name):
                 return self._describe(key, registry.find(key, name), now_ms)
             case Show():

@@ -6,33 +6,12 @@ from collections.abc import Mapping
 
 from gateway.kafka import TopicForm, TopicRefused, Topics
 from gateway.topics.source_policy import check_source
-from grouping.model.catalog import Catalog, Stream
 from grouping.model.errors import InputError, near_name
 from grouping.model.query import CreateStream, CreateTable
-from grouping.model.table import Table
 from grouping.settings import Settings
 from schemas.avro_columns import AvroMismatch, check_avro_columns
 
-__all__ = ["check_declaration", "check_name", "source_form"]
-
-
-def check_name(catalog: Catalog, name: str) -> None:
-    """Check that nothing has a name yet; streams, tables and views have theirs together.
-
-    Raises:
-        InputError: stream-exists.
-    """
-    existing = catalog.find_source(name)
-    if existing is None:
-        return
-    kind = "stream" if isinstance(existing, Stream) else "table" if isinstance(existing, Table) else "view"
-    reads = f'It reads topic "{existing.topic}" since' if isinstance(existing, Stream | Table) else "It is there since"
-    raise InputError(
-        f'{kind} "{existing.name}" exists already',
-        code="stream-exists",
-        detail=f"{reads} {existing.created_at}.",
-        hint=f"DROP {kind.upper()} removes it once nothing uses it.",
-    )
+__all__ = ["check_declaration", "source_form"]
 
 
 def check_declaration(settings: Settings, topics: Topics, statement: CreateStream | CreateTable) -> None:

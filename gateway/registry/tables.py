@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 
 from gateway.kafka import Topics
 from gateway.model.records import instant
-from gateway.registry.source_topics import check_declaration, check_name, source_form
+from gateway.registry.source_topics import check_declaration, source_form
+from gateway.registry.sources import (
+    Origin,
+    check_count,
+    check_name,
+    check_unread,
+    declared_columns,
+    describe_topic,
+    reading_views,
+)
 from gateway.state.working_copy import WorkingCopy
-from grouping.model.catalog import Catalog, StreamColumn
+from grouping.model.catalog import Catalog
 from grouping.model.errors import InputError
 from grouping.model.group import GroupPlan
 from grouping.model.query import CreateTable, DropTable
 from grouping.model.table import Table
-from grouping.model.wording import are, counted
 from grouping.settings import Settings
 
 __all__ = ["check_digests", "create_table", "describe_table", "drop_table", "exactness", "joining_cqs"]
@@ -30,9 +37,7 @@ def create_table(
     catalog: Catalog,
     topics: Topics,
     statement: CreateTable,
-    owner: str,
-    position: str,
-    now_ms: int,
+    origin: Origin,
 ) -> Table:
     """Declare a table, which is read from its topic's beginning.
 
@@ -42,36 +47,28 @@ def create_table(
         catalog: The live streams, tables and views; the new one is added.
         topics: Kafka's topics.
         statement: What was asked.
-        owner: The subscriber that asks, against whose limits it counts.
-        position: The command's own place, which makes the table's id unique and the same at every try.
-        now_ms: The time of acceptance.
+        origin: The command.
 
     Raises:
         InputError: stream-exists, stream-mismatch, not-allowed, quota-exceeded.
     """
     check_name(catalog, statement.name)
     check_declaration(settings, topics, statement)
-    own = sum(table.owner == owner for table in working.inventory.tables.values())
-    if own >= (limit := settings.limits.tables_per_subscriber):
-        raise InputError(
-            f'subscriber "{owner}" has too many tables',
-            code="quota-exceeded",
-            detail=f"There {are(own)} {own}; the limit is {limit}.",
-            hint="Drop tables that are not needed any more.",
-        )
+    own = sum(table.owner == origin.owner for table in working.inventory.tables.values())
+    check_count(origin.owner, "table", own, settings.limits.tables_per_subscriber)
     form = source_form(topics, statement, topics.forms([statement.topic]).get(statement.topic), _KEPT)
     table = Table(
-        table_id="t_" + hashlib.blake2b(f"{position}/{statement.name}".encode(), digest_size=6).hexdigest(),
+        table_id=origin.source_id("t", statement.name),
         name=statement.name,
-        columns=tuple(StreamColumn(name, str(kind)) for name, kind in statement.columns),
+        columns=declared_columns(statement),
         key=statement.key,
         topic=statement.topic,
         format=statement.format,
-        created_at=instant(now_ms),
+        created_at=instant(origin.accepted_ms),
         avro_schema=statement.schema,
         framing=statement.framing,
         topic_id=form.topic_id,
-        owner=owner,
+        owner=origin.owner,
     )
     working.unit.add_table(table)
     catalog.add(table)
@@ -104,17 +101,8 @@ def drop_table(working: WorkingCopy, catalog: Catalog, statement: DropTable) -> 
         InputError: unknown-stream, stream-in-use.
     """
     table = catalog.table(statement.name)
-    views = [view.name for view in working.inventory.views.values() if table.name in view.reads]
     cqs = joining_cqs(working, table.table_id)
-    if views or cqs:
-        uses = [counted(cqs, "CQ")] if cqs else []
-        uses += [f"{counted(len(views), 'view')} ({', '.join(sorted(views))})"] if views else []
-        raise InputError(
-            f'table "{table.name}" is in use',
-            code="stream-in-use",
-            detail=f"It is read by {' and '.join(uses)}.",
-            hint="Drop these first.",
-        )
+    check_unread("table", table.name, cqs, reading_views(working.inventory, table.name))
     working.unit.remove_table(table.table_id)
     catalog.remove(table)
     return table
@@ -155,10 +143,7 @@ def describe_table(table: Table, warning: str | None = None) -> dict[str, object
     return {
         "table": table.name,
         "id": table.table_id,
-        "topic": table.topic,
-        "format": table.format,
-        "framing": table.framing if table.format == "avro" else None,
-        "columns": [{"name": column.name, "type": column.type_text} for column in table.columns],
+        **describe_topic(table),
         "primary_key": list(table.key),
         "created_at": table.created_at,
         **({} if warning is None else {"warning": warning}),

@@ -1,0 +1,86 @@
+"""Statements about streams, tables and views: what queries read."""
+
+from __future__ import annotations
+
+from gateway.kafka import Topics
+from gateway.registry.sources import Origin
+from gateway.registry.streams import create_stream, describe_stream, drop_stream
+from gateway.registry.tables import create_table, describe_table, drop_table, exactness, joining_cqs
+from gateway.registry.views import create_view, describe_view, drop_view
+from gateway.state.catalog_records import stream_record, table_record, view_record
+from gateway.state.work import CatalogChange
+from gateway.state.working_copy import WorkingCopy
+from grouping.model.catalog import Catalog
+from grouping.model.query import (
+    CreateStream,
+    CreateTable,
+    CreateView,
+    DescribeStream,
+    DescribeTable,
+    DescribeView,
+    DropStream,
+    DropTable,
+    DropView,
+)
+from grouping.settings import Settings
+
+__all__ = ["SourceChange", "SourceDescription", "SourceStatements"]
+
+SourceChange = CreateStream | DropStream | CreateTable | DropTable | CreateView | DropView
+"""A statement after which queries compile differently."""
+SourceDescription = DescribeStream | DescribeTable | DescribeView
+
+
+class SourceStatements:
+    """Carries out statements about sources within the working copy's unit."""
+
+    def __init__(self, settings: Settings, working: WorkingCopy, topics: Topics) -> None:
+        self._settings = settings
+        self._working = working
+        self._topics = topics
+
+    def carry_out(
+        self, statement: SourceChange, catalog: Catalog, origin: Origin
+    ) -> tuple[dict[str, object], CatalogChange]:
+        """Declare or drop a source, in the catalog too; return the result and the record for `cq.catalog`.
+
+        Raises:
+            InputError: Why it cannot be done; nothing was changed.
+        """
+        settings, working, topics = self._settings, self._working, self._topics
+        match statement:
+            case CreateStream():
+                stream = create_stream(settings, working, catalog, topics, statement, origin)
+                return describe_stream(stream), stream_record(stream)
+            case DropStream():
+                stream = drop_stream(working, catalog, statement)
+                return {"stream": stream.name}, stream_record(stream, gone=True)
+            case CreateTable():
+                table = create_table(settings, working, catalog, topics, statement, origin)
+                return describe_table(table, exactness(settings, topics, table)), table_record(table)
+            case DropTable():
+                table = drop_table(working, catalog, statement)
+                return {"table": table.name}, table_record(table, gone=True)
+            case CreateView():
+                view = create_view(settings, working, catalog, statement, origin)
+                return describe_view(view), view_record(view)
+            case DropView():
+                view = drop_view(working, catalog, statement)
+                return {"view": view.name}, view_record(view, gone=True)
+
+    def describe(self, statement: SourceDescription, catalog: Catalog) -> dict[str, object]:
+        """Return the result of a DESCRIBE.
+
+        Raises:
+            InputError: unknown-stream.
+        """
+        match statement:
+            case DescribeStream(name):
+                return describe_stream(catalog.stream(name))
+            case DescribeTable(name):
+                table = catalog.table(name)
+                described = describe_table(table, exactness(self._settings, self._topics, table))
+                return described | {"cqs": joining_cqs(self._working, table.table_id)}
+            case DescribeView(name):
+                view = catalog.view(name)
+                return describe_view(view) | {"cqs": self._working.unit.view_cqs(view.name)}

@@ -1,0 +1,122 @@
+"""What streams, tables and views have in common: names, ids, columns, limits, and refusals while they are in use."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gateway.model.inventory import Inventory
+from grouping.model.catalog import Catalog, Stream, StreamColumn
+from grouping.model.errors import InputError
+from grouping.model.query import CreateStream, CreateTable
+from grouping.model.table import Table
+from grouping.model.wording import are, counted
+
+__all__ = [
+    "Origin",
+    "check_count",
+    "check_name",
+    "check_unread",
+    "declared_columns",
+    "describe_topic",
+    "in_use",
+    "reading_views",
+    "too_many",
+]
+
+
+class Origin(NamedTuple):
+    """The command that declares a source."""
+
+    owner: str
+    """The subscriber that sent the command, against whose limits the source counts."""
+    position: str
+    """The command's own place on its topic."""
+    accepted_ms: int
+
+    def source_id(self, letter: str, name: str) -> str:
+        """Return the id of the source: unique to this command, and the same each time that the command is tried."""
+        return f"{letter}_{hashlib.blake2b(f'{self.position}/{name}'.encode(), digest_size=6).hexdigest()}"
+
+
+def declared_columns(statement: CreateStream | CreateTable) -> tuple[StreamColumn, ...]:
+    """Return the columns that a statement declares, as the catalog keeps them."""
+    return tuple(StreamColumn(name, str(kind)) for name, kind in statement.columns)
+
+
+def describe_topic(source: Stream | Table) -> dict[str, object]:
+    """Return what descriptions of streams and of tables say about the topic and the columns that it has."""
+    return {
+        "topic": source.topic,
+        "format": source.format,
+        "framing": source.framing if source.format == "avro" else None,
+        "columns": [{"name": column.name, "type": column.type_text} for column in source.columns],
+    }
+
+
+# -- refusals of CREATE ------------------------------------------------------------------------------------------------
+
+
+def check_name(catalog: Catalog, name: str) -> None:
+    """Check that nothing has a name yet; streams, tables and views have theirs together.
+
+    Raises:
+        InputError: stream-exists.
+    """
+    existing = catalog.find_source(name)
+    if existing is None:
+        return
+    kind = "stream" if isinstance(existing, Stream) else "table" if isinstance(existing, Table) else "view"
+    reads = f'It reads topic "{existing.topic}" since' if isinstance(existing, Stream | Table) else "It is there since"
+    raise InputError(
+        f'{kind} "{existing.name}" exists already',
+        code="stream-exists",
+        detail=f"{reads} {existing.created_at}.",
+        hint=f"DROP {kind.upper()} removes it once nothing uses it.",
+    )
+
+
+def check_count(owner: str, kind: str, count: int, limit: int) -> None:
+    """Check that a subscriber may have one more source of a kind.
+
+    Raises:
+        InputError: quota-exceeded.
+    """
+    if count >= limit:
+        raise too_many(owner, f"{kind}s", f"There {are(count)} {count}", limit, kind)
+
+
+def too_many(owner: str, what: str, present: str, limit: int, kind: str) -> InputError:
+    """Return the refusal of a source that is one too many, or too large, for its subscriber's limits."""
+    return InputError(
+        f'subscriber "{owner}" has too many {what}',
+        code="quota-exceeded",
+        detail=f"{present}; the limit is {limit}.",
+        hint=f"Drop {kind}s that are not needed any more.",
+    )
+
+
+# -- refusals of DROP --------------------------------------------------------------------------------------------------
+
+
+def reading_views(inventory: Inventory, name: str) -> list[str]:
+    """Return the names of the views that read a source, in order."""
+    return sorted(view.name for view in inventory.views.values() if name in view.reads)
+
+
+def check_unread(kind: str, name: str, cqs: int, views: Sequence[str]) -> None:
+    """Check that no CQ and no view reads a table or a view.
+
+    Raises:
+        InputError: stream-in-use.
+    """
+    readers = [counted(cqs, "CQ")] if cqs else []
+    readers += [f"{counted(len(views), 'view')} ({', '.join(views)})"] if views else []
+    if readers:
+        raise in_use(kind, name, f"It is read by {' and '.join(readers)}.", "Drop these first.")
+
+
+def in_use(kind: str, name: str, detail: str, hint: str) -> InputError:
+    """Return the refusal to drop a source that something reads."""
+    return InputError(f'{kind} "{name}" is in use', code="stream-in-use", detail=detail, hint=hint)
