@@ -211,7 +211,7 @@ def test_suspects_are_in_hand_while_they_are_evaluated() -> None:
     assert [] == held[-1]
 
 
-_JOINED = Computation("j_1", "s", (Join("t_1", "t_1", (JoinKey(_A, "a", "INT"),)),))  # type: ignore[arg-type]
+_JOINED = Computation("j_1", (Join("t_1", "t_1", (JoinKey(_A, "a", "INT"),)),))  # type: ignore[arg-type]
 
 
 def _over_join(held: list[list[str]], caution: Caution) -> tuple[list[list[str]], list[tuple[int, str]]]:

@@ -13,7 +13,7 @@ from spark_jobs.worker.joined_tables import JoinedTables
 from tests.unit.replica.table_records import SETTINGS, MemoryLog, table
 
 _TABLE = table("symbol STRING", "n INT", key=["symbol"])
-_JOIN = Computation("j_1", "s_1", (Join("t_1", "t_1", (JoinKey(Column("symbol", "STRING"), "symbol", "STRING"),)),))  # type: ignore[arg-type]
+_JOIN = Computation("j_1", (Join("t_1", "t_1", (JoinKey(Column("symbol", "STRING"), "symbol", "STRING"),)),))  # type: ignore[arg-type]
 
 
 class _Log(MemoryLog):
