@@ -28,7 +28,7 @@ from gateway.model.records import (
     feed_of,
 )
 from gateway.model.unit import CqKey
-from gateway.state.catalog_records import cq_record, part_record, stream_record
+from gateway.state.catalog_records import cq_record, definition_record, stream_record
 from gateway.state.commit import Commits
 from gateway.state.recovery import Recovery
 from gateway.state.table_upkeep import TableUpkeep
@@ -105,12 +105,15 @@ class Desk:
         self.epoch = retrying(self.recovery.run, now_ms)  # a broker that has just begun has no coordinators yet
         columns = (StreamColumn("k", "BIGINT"),)
         self._stream = Stream("s_bench", "t", columns, self._source, "json", {"0": 0, "1": 0}, "")
-        self.working.unit.add_stream(self._stream)
+        self.working.unit.sources.add_stream(self._stream)
         self._registry = self._statements.registry
         self._query = compile_select("SELECT k FROM t WHERE k = 0", Catalog([self._stream]))
         plan, select = self._query.plan, self._query.select
-        parts = (part_record("s_bench", plan.group_id, plan), part_record("s_bench", select.select_id, select))
-        self._commit(Change(catalog=(stream_record(self._stream), *parts)))
+        definitions = (
+            definition_record("s_bench", plan.group_id, plan),
+            definition_record("s_bench", select.select_id, select),
+        )
+        self._commit(Change(catalog=(stream_record(self._stream), *definitions)))
         self._producer = Producer({"bootstrap.servers": settings.kafka.bootstrap, "linger.ms": 20})
         self._offset = 0
         self._further: dict[str, int] = {}

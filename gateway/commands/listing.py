@@ -59,7 +59,7 @@ def show(
             return _listed(statement, "views", views, lambda name: describe_view(views[name]))
         case "groups":
             live = working.inventory
-            groups = {name: stream_id for stream_id in live.parts for name in live.groups(stream_id)}
+            groups = {name: stream_id for stream_id in live.dependencies for name in live.groups(stream_id)}
 
             def item(name: str) -> dict[str, object]:
                 told = _group(working, upkeep, groups[name], name, index)

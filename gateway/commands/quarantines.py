@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.metrics import EVALUATOR_DEAD_LETTERS, QUARANTINED
-from gateway.model.parts import PartKind
+from gateway.model.dependencies import DependencyKind
 from gateway.model.records import instant
 from gateway.state.working_copy import WorkingCopy
 from grouping.settings import Settings
@@ -44,7 +44,7 @@ class Quarantines:
     def _lives(self, stream_id: str, share: str) -> bool:
         """Tell whether CQs use what a share is."""
         group_id, select_id = parts_of(share)
-        selects = self._working.inventory.users(stream_id, PartKind.SELECT)
+        selects = self._working.inventory.users(stream_id, DependencyKind.SELECT)
         return group_id in self._working.inventory.groups(stream_id) and (select_id is None or select_id in selects)
 
     def _gone(self, stream_id: str, dropped: list[str]) -> list[str]:

@@ -83,4 +83,4 @@ class SourceStatements:
                 return described | {"cqs": joining_cqs(self._working, table.table_id)}
             case DescribeView(name):
                 view = catalog.view(name)
-                return describe_view(view) | {"cqs": self._working.unit.view_cqs(view.name)}
+                return describe_view(view) | {"cqs": self._working.unit.sources.view_cqs(view.name)}

@@ -66,7 +66,7 @@ class Ends:
         yield from (topic_of(settings, each.destination) for each in self._notices.open.values())
         yield from (topic_of(settings, each.destination) for each in self._notices.lingering.values())
         yield from (dedicated_topic(settings, name) for name in self._working.inventory.dedicated)
-        for stream_id in self._working.inventory.parts:
+        for stream_id in self._working.inventory.dependencies:
             yield from map(settings.topics.own_results, self._working.inventory.virtual_groups(stream_id))
 
     def commit(self, work: Work, now_ms: int) -> None:

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Mapping
 
 from gateway.model.departures import Departures
+from gateway.model.dependencies import DependencyCounts, DependencyKind
 from gateway.model.names import Names
-from gateway.model.parts import PartCounts, PartKind
 from grouping.model.catalog import Stream
 from grouping.model.table import Table
 from grouping.model.view import View
@@ -38,8 +38,8 @@ class Inventory:
         """Live views by folded name."""
         self.versions: dict[str, int] = {}
         """Current version of each stream's constant tables."""
-        self.parts: dict[str, PartCounts] = {}
-        """By stream: how many CQs use its groups, SELECT lists, templates, views and, virtual ones, topics."""
+        self.dependencies: dict[str, DependencyCounts] = {}
+        """By stream: how many CQs need its groups, SELECT lists, templates, views and, virtual ones, topics."""
         self.live_cqs: Counter[str] = Counter()
         """By stream: how many CQs live."""
         self.dedicated: set[str] = set()
@@ -57,22 +57,22 @@ class Inventory:
 
     def groups(self, stream_id: str) -> Mapping[str, int]:
         """Return the live groups of a stream, each with how many CQs it has."""
-        return self.users(stream_id, PartKind.GROUP)
+        return self.users(stream_id, DependencyKind.GROUP)
 
     def virtual_groups(self, stream_id: str) -> Mapping[str, int]:
         """Return those of them that have virtual CQs, each with how many of these."""
-        return self.users(stream_id, PartKind.TOPIC)
+        return self.users(stream_id, DependencyKind.TOPIC)
 
-    def users(self, stream_id: str, kind: PartKind) -> Mapping[str, int]:
-        """Return how many CQs use each part of a kind, by its id; none where the stream is gone."""
-        counts = self.parts.get(stream_id)
+    def users(self, stream_id: str, kind: DependencyKind) -> Mapping[str, int]:
+        """Return how many CQs need each dependency of a kind, by its id; none where the stream is gone."""
+        counts = self.dependencies.get(stream_id)
         return {} if counts is None else counts[kind]
 
     def remove_stream(self, stream_id: str) -> None:
         """Forget a stream."""
         self.streams.pop(stream_id, None)
         self.versions.pop(stream_id, None)
-        self.parts.pop(stream_id, None)
+        self.dependencies.pop(stream_id, None)
         self.next_numbers.pop(stream_id, None)
         self.free_numbers.pop(stream_id, None)
         self.vacant.pop(stream_id, None)

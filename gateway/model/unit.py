@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from gateway.model.cq_dependencies import dependencies, dependencies_of
 from gateway.model.departures import Departures
+from gateway.model.dependencies import Definition, Dependency, DependencyCounts, DependencyKind
 from gateway.model.inventory import Inventory
-from gateway.model.parts import Part, PartCounts, PartKey, PartKind, key_of
 from gateway.model.records import (
     Cq,
     Destination,
@@ -21,12 +22,9 @@ from gateway.model.records import (
     feed_of,
     joined_with,
 )
+from gateway.model.source_changes import SourceChanges
 from gateway.model.table_entries import TableEntries, table_entries
-from gateway.model.used_parts import part_keys, used_parts
-from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList
-from grouping.model.table import Table
-from grouping.model.view import View
 from grouping.store.keys import FieldHash
 
 __all__ = ["CqKey", "Unit"]
@@ -60,10 +58,10 @@ class Unit:
         self.touched: dict[str, tuple[Destination, list[Window]]] = {}
         self.touched_timed: list[str] = []
         """Those of them that are timer-based."""
-        self.stream_changes: dict[str, bool] = {}
         self.fields: dict[tuple[FieldHash, str], bytes | None] = {}
-        self.new_parts: dict[tuple[str, PartKey], Part] = {}
-        self.changed_parts: set[tuple[str, PartKey]] = set()
+        self.sources = SourceChanges(inventory, self.set_field)
+        self.new_definitions: dict[tuple[str, Dependency], Definition] = {}
+        self.changed_dependencies: set[tuple[str, Dependency]] = set()
         self.entries_before: dict[str, TableEntries] = {}
         """What it had of each of them before the unit."""
         self.taken_numbers: list[tuple[str, int]] = []
@@ -93,14 +91,16 @@ class Unit:
         """Return a destination with its members; it must have been loaded."""
         return self.memberships[destination_id]
 
-    def put(self, key: CqKey, cq: Cq, destination: Destination, *parts: GroupPlan | SelectList) -> Destination | None:
+    def put(
+        self, key: CqKey, cq: Cq, destination: Destination, *definitions: GroupPlan | SelectList
+    ) -> Destination | None:
         """Let a CQ join its destination, which is made when it is the first; one of the same name leaves its own.
 
         Args:
             key: The CQ's identity; it must have been loaded, and its destination too.
             cq: The CQ.
             destination: Where its results go.
-            parts: Its group's plan and its SELECT list; not needed when another CQ has them already.
+            definitions: Its group's plan and its SELECT list; not needed when another CQ has them already.
 
         Returns:
             The destination of the one that was replaced, when nobody is left there.
@@ -127,18 +127,18 @@ class Unit:
                     self.inventory.dedicated.add(joined.destination_id)
             membership.count(cq, 1)
         self.inventory.live_cqs[stream_id] += 1
-        if stream_id not in self.inventory.parts:
-            self.inventory.parts[stream_id] = PartCounts()
-        by_kind, changed = self.inventory.parts[stream_id], self.changed_parts
-        for used in used_parts(cq, destination):
-            counts, part_id = by_kind[used.kind], used.part_id
-            if part_id in counts:
-                counts[part_id] += 1
+        if stream_id not in self.inventory.dependencies:
+            self.inventory.dependencies[stream_id] = DependencyCounts()
+        by_kind, changed = self.inventory.dependencies[stream_id], self.changed_dependencies
+        for used in dependencies_of(cq, destination):
+            counts, item_id = by_kind[used.kind], used.item_id
+            if item_id in counts:
+                counts[item_id] += 1
             else:
-                counts[part_id] = 1
-                found = {key_of(part): part for part in (*parts, cq.text.template)}
+                counts[item_id] = 1
+                found = {Dependency.on(each): each for each in (*definitions, cq.text.template)}
                 if used in found:
-                    self.new_parts[stream_id, used] = found[used]
+                    self.new_definitions[stream_id, used] = found[used]
             changed.add((stream_id, used))
         old = self.cqs[key]
         ended = self._leave(key, old) if old is not None else None
@@ -187,8 +187,8 @@ class Unit:
                 self._free(stream_id, leaving.number)
                 inventory.vacant[stream_id] -= 1
             # Until then a batch may have asked for its plan, whoever has dropped it.
-            needed = part_keys(destination.group_id, destination.select_id, None, None, ())
-            self.changed_parts |= {(stream_id, key) for key in needed}
+            needed = dependencies(destination.group_id, destination.select_id, None, None, ())
+            self.changed_dependencies |= {(stream_id, key) for key in needed}
         changed = self.entries(name) != self.entries_before[name]
         return self.inventory.versions.get(stream_id, 0) + changed
 
@@ -242,12 +242,12 @@ class Unit:
                 self.inventory.dedicated.discard(name)
         stream_id = destination.stream_id
         self.inventory.live_cqs[stream_id] -= 1
-        by_kind, changed = self.inventory.parts[stream_id], self.changed_parts
-        for used in used_parts(cq, destination):
-            counts, part_id = by_kind[used.kind], used.part_id
-            left_over = counts[part_id] = counts[part_id] - 1
+        by_kind, changed = self.inventory.dependencies[stream_id], self.changed_dependencies
+        for used in dependencies_of(cq, destination):
+            counts, item_id = by_kind[used.kind], used.item_id
+            left_over = counts[item_id] = counts[item_id] - 1
             if not left_over:
-                del counts[part_id]
+                del counts[item_id]
             changed.add((stream_id, used))
         return None if self.memberships[cq.destination_id] is not None else destination
 
@@ -274,47 +274,6 @@ class Unit:
         self.inventory.next_numbers[stream_id] = number + 1
         return number
 
-    def add_stream(self, stream: Stream) -> None:
-        """Make a stream live."""
-        self.inventory.streams[stream.stream_id] = stream
-        self.inventory.versions[stream.stream_id] = 0
-        self.inventory.parts[stream.stream_id] = PartCounts()
-        self.stream_changes[stream.stream_id] = True
-
-    def replace_stream(self, stream: Stream) -> None:
-        """Take over what changed of a live stream."""
-        self.inventory.streams[stream.stream_id] = stream
-        self.stream_changes[stream.stream_id] = True
-
-    def remove_stream(self, stream_id: str) -> None:
-        """Let a stream go, that no CQ uses."""
-        self.inventory.remove_stream(stream_id)
-        self.stream_changes[stream_id] = False
-
-    def add_table(self, table: Table) -> None:
-        """Make a table live."""
-        self.inventory.tables[table.table_id] = table
-        self.set_field("tables", table.table_id, msgspec.json.encode(table))
-
-    def remove_table(self, table_id: str) -> None:
-        """Let a table go, that nothing reads."""
-        self.inventory.tables.pop(table_id, None)
-        self.set_field("tables", table_id, None)
-
-    def add_view(self, view: View) -> None:
-        """Make a view live."""
-        self.inventory.views[view.name.casefold()] = view
-        self.set_field("views", view.name.casefold(), msgspec.json.encode(view))
-
-    def remove_view(self, name: str) -> None:
-        """Let a view go, that nothing reads."""
-        self.inventory.views.pop(name.casefold(), None)
-        self.set_field("views", name.casefold(), None)
-
-    def view_cqs(self, name: str) -> int:
-        """Return how many CQs read a view."""
-        return sum(parts[PartKind.VIEW].get(name.casefold(), 0) for parts in self.inventory.parts.values())
-
     def set_field(self, name: FieldHash, field: str, value: bytes | None) -> None:
         """Write (or with None remove) a field of a plain hash with the unit."""
         self.fields[name, field] = value
@@ -331,10 +290,11 @@ class Unit:
         changed = [key for key in self.changed_cqs if key.subscriber == subscriber]
         return sum((self.cqs[key] is not None) - (key in self.stored_cqs) for key in changed)
 
-    def unused_parts(self) -> list[tuple[str, str]]:
+    def unused_definitions(self) -> list[tuple[str, str]]:
         """Return the plans and SELECT lists, with their streams, that this unit leaves without a CQ."""
+        recorded = (DependencyKind.GROUP, DependencyKind.SELECT)
         return [
-            (stream_id, part_id)
-            for stream_id, (kind, part_id) in self.changed_parts
-            if kind in (PartKind.GROUP, PartKind.SELECT) and part_id not in self.inventory.users(stream_id, kind)
+            (stream_id, item_id)
+            for stream_id, (kind, item_id) in self.changed_dependencies
+            if kind in recorded and item_id not in self.inventory.users(stream_id, kind)
         ]

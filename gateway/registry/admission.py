@@ -65,7 +65,7 @@ class Admission:
         """Let go what is known of streams and groups that are gone."""
         inventory = self._working.inventory
         self._groups.clear()
-        for stream_id in self._known.keys() - inventory.parts.keys() - inventory.streams.keys():
+        for stream_id in self._known.keys() - inventory.dependencies.keys() - inventory.streams.keys():
             del self._known[stream_id]
         for stream_id, group_id in [key for key in self._admitted if key[1] not in inventory.groups(key[0])]:
             del self._admitted[stream_id, group_id]

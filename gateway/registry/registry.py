@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from gateway.model.parts import PartKind
+from gateway.model.dependencies import DependencyKind
 from gateway.model.records import Cq, Destination, EndNotice, TriggerSpec, instant, millis
 from gateway.model.unit import CqKey
 from gateway.registry.admission import Admission
@@ -19,7 +19,7 @@ from gateway.registry.placement import DestinationRequest, Placement
 from gateway.registry.start_expire import check_ticks, check_window, expiry
 from gateway.registry.stays import Stays
 from gateway.registry.tables import check_digests
-from gateway.state.catalog_records import cq_gone, cq_record, part_record, timed_record
+from gateway.state.catalog_records import cq_gone, cq_record, definition_record, timed_record
 from gateway.state.work import CatalogChange, Change
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.positions import Positions
@@ -127,21 +127,21 @@ class Registry:
     def _put(
         self, key: CqKey, cq: Cq, destination: Destination, now_ms: int, query: CompiledQuery | None = None
     ) -> Change:
-        parts: tuple[GroupPlan | SelectList, ...] = ()
+        definitions: tuple[GroupPlan | SelectList, ...] = ()
         records: list[CatalogChange] = []
         if query is not None:
             stream_id = destination.stream_id
             new_plan = destination.group_id not in self._working.inventory.groups(stream_id)
-            new_select = destination.select_id not in self._working.inventory.users(stream_id, PartKind.SELECT)
+            new_select = destination.select_id not in self._working.inventory.users(stream_id, DependencyKind.SELECT)
             if new_plan or new_select:
-                parts = (query.plan, query.select)
+                definitions = (query.plan, query.select)
             if new_plan:
-                records.append(part_record(stream_id, destination.group_id, query.plan))
+                records.append(definition_record(stream_id, destination.group_id, query.plan))
             if new_select:
-                records.append(part_record(stream_id, destination.select_id, query.select))
+                records.append(definition_record(stream_id, destination.select_id, query.select))
         old = self._working.unit.cq(key)
         home = None if old is None else self.destination_of(old)
-        ended = self._working.unit.put(key, cq, destination, *parts)
+        ended = self._working.unit.put(key, cq, destination, *definitions)
         notices: tuple[EndNotice, ...] = ()
         if ended is not None:
             notices = (self._end(key, ended, now_ms, "replaced"),)

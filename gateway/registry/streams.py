@@ -66,7 +66,7 @@ def create_stream(
         topic_id=form.topic_id,
         owner=origin.owner,
     )
-    working.unit.add_stream(stream)
+    working.unit.sources.add_stream(stream)
     catalog.add(stream)
     return stream
 
@@ -95,7 +95,7 @@ def drop_stream(working: WorkingCopy, catalog: Catalog, statement: DropStream) -
     if groups:
         readers = f"It has {counted(sum(groups), 'CQ')} in {counted(len(groups), 'group')}."
         raise in_use("stream", stream.name, readers, "Drop those CQs first.")
-    working.unit.remove_stream(stream.stream_id)
+    working.unit.sources.remove_stream(stream.stream_id)
     catalog.remove(stream)
     return stream
 

@@ -70,7 +70,7 @@ def create_table(
         topic_id=form.topic_id,
         owner=origin.owner,
     )
-    working.unit.add_table(table)
+    working.unit.sources.add_table(table)
     catalog.add(table)
     return table
 
@@ -103,7 +103,7 @@ def drop_table(working: WorkingCopy, catalog: Catalog, statement: DropTable) -> 
     table = catalog.table(statement.name)
     cqs = joining_cqs(working, table.table_id)
     check_unread("table", table.name, cqs, reading_views(working.inventory, table.name))
-    working.unit.remove_table(table.table_id)
+    working.unit.sources.remove_table(table.table_id)
     catalog.remove(table)
     return table
 

@@ -27,7 +27,7 @@ def create_view(
     check_count(origin.owner, "view", own, settings.limits.views_per_subscriber)
     reads = plan_view(statement.select, catalog)
     view = View(statement.name, statement.select, tuple(sorted(reads)), instant(origin.accepted_ms), origin.owner)
-    working.unit.add_view(view)
+    working.unit.sources.add_view(view)
     catalog.add(view)
     return view
 
@@ -39,9 +39,9 @@ def drop_view(working: WorkingCopy, catalog: Catalog, statement: DropView) -> Vi
         InputError: unknown-stream, stream-in-use.
     """
     view = catalog.view(statement.name)
-    cqs = working.unit.view_cqs(view.name)
+    cqs = working.unit.sources.view_cqs(view.name)
     check_unread("view", view.name, cqs, reading_views(working.inventory, view.name))
-    working.unit.remove_view(view.name)
+    working.unit.sources.remove_view(view.name)
     catalog.remove(view)
     return view
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from gateway.model.parts import PartKind, shelf_of
+from gateway.model.dependencies import DependencyKind, definition_hash
 from gateway.state.working_copy import WorkingCopy
 from grouping.store.redis_store import StoreLost, mapped
 
@@ -58,14 +58,14 @@ class Audit:
         wanted[keys.streams] = len(working.inventory.streams)
         wanted[keys.version] = len(working.inventory.streams) + 1  # with their mark
         wanted[keys.destinations] = numbered
-        shelves: set[str] = set()
+        definition_hashes: set[str] = set()
         for stream_id in stream_ids:
-            counts = {kind: len(working.inventory.users(stream_id, kind)) for kind in PartKind}
+            counts = {kind: len(working.inventory.users(stream_id, kind)) for kind in DependencyKind}
             wanted[keys.parts(stream_id)] = sum(counts.values())
             for kind, count in counts.items():
-                if count and (shelf := shelf_of(keys, stream_id, kind)) is not None:
-                    wanted[shelf] = count
-            shelves.update(keys.shelves(stream_id))
+                if count and (definitions := definition_hash(keys, stream_id, kind)) is not None:
+                    wanted[definitions] = count
+            definition_hashes.update(keys.definition_hashes(stream_id))
         with mapped():
             pipeline = self._connection.redis.pipeline(transaction=False)
             for name in wanted:
@@ -73,7 +73,7 @@ class Audit:
             sizes = pipeline.execute()
         for (name, count), size in zip(wanted.items(), sizes, strict=True):
             # A plan, a SELECT list or a template outlives its last CQ for a while.
-            if size < count or (size > count and name not in shelves):
+            if size < count or (size > count and name not in definition_hashes):
                 _refuse(name, size, count)
 
     def _check_subscribers(self) -> None:

@@ -17,7 +17,7 @@ __all__ = [
     "cq_gone",
     "cq_record",
     "ends_record",
-    "part_record",
+    "definition_record",
     "stream_record",
     "table_record",
     "timed_record",
@@ -52,9 +52,9 @@ def view_record(view: View, *, gone: bool = False) -> CatalogChange:
     return CatalogKey.view(view.name.casefold()), None if gone else _encode(view)
 
 
-def part_record(stream_id: str, name: str, part: GroupPlan | SelectList | None) -> CatalogChange:
+def definition_record(stream_id: str, name: str, definition: GroupPlan | SelectList | None) -> CatalogChange:
     """Return the record of a plan or a SELECT list; the tombstone where no CQ uses it any more."""
-    return CatalogKey.part(stream_id, name), None if part is None else _encode(part)
+    return CatalogKey.part(stream_id, name), None if definition is None else _encode(definition)
 
 
 def timed_record(destination_id: str, note: TimedNote | None) -> CatalogChange:

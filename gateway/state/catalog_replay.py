@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from gateway.kafka import Record
-from gateway.model.parts import decode_part
+from gateway.model.dependencies import decode_definition
 from gateway.model.records import CatalogCq, TimedNote
 from gateway.model.unit import CqKey
 from gateway.state.commit_mark import CatalogUnreadable, CommitMark
@@ -31,7 +31,7 @@ class CatalogReplay:
 
     def __init__(self, working: WorkingCopy) -> None:
         self._working = working
-        self._parts: dict[str, GroupPlan | SelectList] = {}
+        self._definitions: dict[str, GroupPlan | SelectList] = {}
         self._timed: dict[str, TimedNote] = {}
         self.mark: CommitMark | None = None
         """Of the last commit that was met."""
@@ -79,7 +79,7 @@ class CatalogReplay:
         working, name = self._working, key.text
         match key.kind:
             case "stream" if value is None and name in working.inventory.streams:
-                working.unit.remove_stream(name)
+                working.unit.sources.remove_stream(name)
                 return True
             case "stream" if value is not None:
                 return self._apply_stream(msgspec.json.decode(value, type=Stream))
@@ -88,8 +88,8 @@ class CatalogReplay:
             case "view":
                 return self._apply_view(name, value)
             case "part" if value is not None:
-                _, part_id = key.read_part()
-                self._parts[part_id] = decode_part(value)
+                _, item_id = key.read_part()
+                self._definitions[item_id] = decode_definition(value)
             case "end":
                 working.unit.set_field("ends", name, value)
             case "secret":
@@ -103,21 +103,21 @@ class CatalogReplay:
     def _apply_table(self, table_id: str, value: bytes | None) -> bool:
         if value is None:
             known = table_id in self._working.inventory.tables
-            self._working.unit.remove_table(table_id)
+            self._working.unit.sources.remove_table(table_id)
             return known
         table = msgspec.json.decode(value, type=Table)
         new = self._working.inventory.tables.get(table_id) != table
-        self._working.unit.add_table(table)
+        self._working.unit.sources.add_table(table)
         return new
 
     def _apply_view(self, name: str, value: bytes | None) -> bool:
         if value is None:
             known = name in self._working.inventory.views
-            self._working.unit.remove_view(name)
+            self._working.unit.sources.remove_view(name)
             return known
         view = msgspec.json.decode(value, type=View)
         new = self._working.inventory.views.get(name) != view
-        self._working.unit.add_view(view)
+        self._working.unit.sources.add_view(view)
         return new
 
     def _apply_stream(self, stream: Stream) -> bool:
@@ -125,9 +125,9 @@ class CatalogReplay:
         if have == stream:
             return False
         if have is None:
-            self._working.unit.add_stream(stream)
+            self._working.unit.sources.add_stream(stream)
         else:
-            self._working.unit.replace_stream(stream)
+            self._working.unit.sources.replace_stream(stream)
         return True
 
     def _apply_timed(self) -> None:
@@ -147,7 +147,7 @@ class CatalogReplay:
         else:
             destination = record.destination
             names = (destination.group_id, destination.select_id)
-            needed = [self._parts[name] for name in names if name in self._parts]
+            needed = [self._definitions[name] for name in names if name in self._definitions]
             self._working.unit.put(key, record.cq, destination, *needed)
         return True
 

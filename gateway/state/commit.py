@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from gateway.kafka import CommandConsumer, Outgoing, TransactionalWriter
 from gateway.model.unit_outcome import note_visibility
-from gateway.state.catalog_records import part_record, timed_record
+from gateway.state.catalog_records import definition_record, timed_record
 from gateway.state.command_ids import CommandIds
 from gateway.state.commit_mark import CommitMark
 from gateway.state.end_notices import EndNotices
@@ -90,11 +90,11 @@ class Commits:
         self._published = self._thread.submit(self.publish, journal, now_ms)
 
     def _closing(self, now_ms: int) -> Iterator[CatalogChange]:
-        """Yield the records of what follows from all of a unit: what timed destinations see, parts without a CQ."""
+        """Yield the records that follow from a whole unit: visibility of destinations, definitions without a CQ."""
         for name, note in note_visibility(self._working.unit, now_ms).items():
             yield timed_record(name, note)
-        for stream_id, name in self._working.unit.unused_parts():
-            yield part_record(stream_id, name, None)
+        for stream_id, name in self._working.unit.unused_definitions():
+            yield definition_record(stream_id, name, None)
 
     def _mark(self) -> Outgoing:
         mark = CommitMark(self._working.inventory.epoch, self._number, self._reached)

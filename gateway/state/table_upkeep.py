@@ -1,4 +1,4 @@
-"""Upkeep of the constant tables: neighbouring segments are merged, unused parts go.
+"""Upkeep of the constant tables: neighbouring segments are merged, definitions that no CQ needs go.
 
 Segments form a log-structured merge: each commit adds a small one, and a segment is merged with all newer ones once
 those are together half its size, so that an entry is rewritten O(log n) times, and O(log n) segments are left. Nothing
@@ -19,7 +19,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gateway.model.parts import PartKey
+from gateway.model.dependencies import Dependency
 from gateway.state.working_copy import WorkingCopy
 from grouping.settings import Settings
 from grouping.store.constant_table import net
@@ -70,7 +70,7 @@ class TableUpkeep:
         return self._merge is not None
 
     def step(self) -> None:
-        """Merge what is worth merging, one thing at a time, and remove parts that no batch can ask for any more.
+        """Merge what is worth merging, one thing at a time, and remove definitions that no batch can ask for any more.
 
         Raises:
             StoreLost: Segments are missing.
@@ -167,12 +167,12 @@ class TableUpkeep:
             inventory = self._working.inventory
             leaving = [each.destination for each in inventory.leaving.values()]
             needed = {name for each in leaving for name in (each.group_id, each.select_id)}
-            used = inventory.parts[stream_id]
-            gone = [name for name in doomed if PartKey.read(name) not in used and name not in needed]
+            used = inventory.dependencies[stream_id]
+            gone = [name for name in doomed if Dependency.read(name) not in used and name not in needed]
         if gone:
             with self._connection.writing(self._redis) as pipeline:
-                for shelf in self._connection.keys.shelves(stream_id):
-                    pipeline.hdel(shelf, *gone)
+                for definitions in self._connection.keys.definition_hashes(stream_id):
+                    pipeline.hdel(definitions, *gone)
                 pipeline.zrem(key, *gone)
 
     def distinct_rows(self, stream_id: str) -> dict[str, int]:

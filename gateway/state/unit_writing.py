@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.model.parts import shelf_of
+from gateway.model.dependencies import definition_hash
 from gateway.model.records import feed_of
 from gateway.model.stored_form import pack_cq, pack_key, pack_membership, raw_id
 from gateway.model.unit import Unit
@@ -24,7 +24,7 @@ def write_unit(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
     _write_memberships(unit, pipeline, keys)
     _write_timed(unit, pipeline, keys)
     _write_listed(unit, pipeline, keys)
-    _write_parts(unit, pipeline, keys)
+    _write_dependencies(unit, pipeline, keys)
     _write_tables(unit, pipeline, keys)
     _write_streams(unit, pipeline, keys)
     _write_fields(unit, pipeline, keys)
@@ -41,7 +41,7 @@ def _write_tables(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
 
 
 def _write_streams(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
-    for stream_id, live in unit.stream_changes.items():
+    for stream_id, live in unit.sources.streams.items():
         if live:
             pipeline.hset(keys.streams, stream_id, msgspec.json.encode(unit.inventory.streams[stream_id]))
             pipeline.hset(keys.version, stream_id, unit.inventory.versions[stream_id])
@@ -170,17 +170,17 @@ def _write_listed(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
         pipeline.zrem(keys.timed(subscriber), *names)
 
 
-def _write_parts(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
-    for (stream_id, key), part in unit.new_parts.items():
-        pipeline.hset(shelf_of(keys, stream_id, key.kind), key.name, msgspec.json.encode(part))
+def _write_dependencies(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
+    for (stream_id, key), definition in unit.new_definitions.items():
+        pipeline.hset(definition_hash(keys, stream_id, key.kind), key.name, msgspec.json.encode(definition))
         pipeline.zrem(keys.unused(stream_id), key.name)
-    for stream_id, key in unit.changed_parts:
+    for stream_id, key in unit.changed_dependencies:
         if stream_id not in unit.inventory.streams:
             continue
-        if count := unit.inventory.parts[stream_id][key.kind].get(key.part_id):
+        if count := unit.inventory.dependencies[stream_id][key.kind].get(key.item_id):
             pipeline.hset(keys.parts(stream_id), key.name, count)
         else:
             pipeline.hdel(keys.parts(stream_id), key.name)
-            if shelf_of(keys, stream_id, key.kind):
+            if definition_hash(keys, stream_id, key.kind):
                 # A batch that is replayed may still ask for the plan: `TableUpkeep` removes it later.
                 pipeline.zadd(keys.unused(stream_id), {key.name: unit.inventory.versions[stream_id] + 1})

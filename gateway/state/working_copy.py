@@ -14,9 +14,9 @@ from heapq import merge
 import msgspec
 
 from gateway.model.departures import Departures
+from gateway.model.dependencies import Dependency, DependencyCounts, DependencyKind
 from gateway.model.inventory import Inventory
 from gateway.model.names import Names
-from gateway.model.parts import PartCounts, PartKey, PartKind
 from gateway.model.records import Destination, feed_of
 from gateway.model.stored_form import StoredCq, decode_cq, raw_id, template_id, unpack_cq, unpack_key, unpack_membership
 from gateway.model.unit import CqKey, Unit
@@ -99,7 +99,7 @@ class WorkingCopy:
             inventory.next_numbers = {name.decode(): int(number) for name, number in numbers.items()}
             for name in inventory.streams:
                 counts = redis.hgetall(keys.parts(name))
-                inventory.parts[name] = PartCounts.of({PartKey.read(part): int(uses) for part, uses in counts.items()})
+                inventory.dependencies[name] = DependencyCounts.read(counts)
                 inventory.live_cqs[name] = sum(inventory.groups(name).values())
                 inventory.free_numbers[name] = list(map(int, redis.smembers(keys.free(name))))
         self.begin()
@@ -170,7 +170,8 @@ class WorkingCopy:
         templates = {b"": WHOLE}
         for stream_id, some in texts.items():
             names = {template_id(template): template for template in some if template}
-            templates |= {names[name]: part for name, part in self._definitions.templates(stream_id, names).items()}
+            read = self._definitions.templates(stream_id, names)
+            templates |= {names[name]: template for name, template in read.items()}
         for home, (key, stored) in zip(homes, found.items(), strict=True):
             self.unit.cqs[key] = unpack_cq(key.name, stored, templates[stored.template], home)
         self.unit.stored_cqs.update(found)
@@ -200,12 +201,12 @@ class WorkingCopy:
 
     def plan(self, stream_id: str, group_id: str) -> GroupPlan:
         """Return the plan of a live group."""
-        new = self.unit.new_parts.get((stream_id, PartKey(PartKind.GROUP, group_id)))
+        new = self.unit.new_definitions.get((stream_id, Dependency(DependencyKind.GROUP, group_id)))
         return new if isinstance(new, GroupPlan) else self._definitions.plan(stream_id, group_id)
 
     def select(self, stream_id: str, select_id: str) -> SelectList:
         """Return a SELECT list that is in use."""
-        new = self.unit.new_parts.get((stream_id, PartKey(PartKind.SELECT, select_id)))
+        new = self.unit.new_definitions.get((stream_id, Dependency(DependencyKind.SELECT, select_id)))
         return new if isinstance(new, SelectList) else self._definitions.select(stream_id, select_id)
 
     def subscribed(self, subscriber: str) -> int:

@@ -58,7 +58,7 @@ class SourceWatch:
                 self._grow_virtual(new)
             if new.generation != old.generation:
                 letters += self._events_deleted(old)
-            self._working.unit.replace_stream(new)
+            self._working.unit.sources.replace_stream(new)
         return Change(catalog=tuple(stream_record(new) for _, new in changed), records=tuple(letters))
 
     def _grow_virtual(self, stream: Stream) -> None:

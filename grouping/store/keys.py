@@ -306,7 +306,7 @@ class RedisKeys:
         )
         return tuple(make(stream_id) for make in makers)
 
-    def shelves(self, stream_id: str) -> tuple[str, ...]:
+    def definition_hashes(self, stream_id: str) -> tuple[str, ...]:
         """Return the hashes of what many CQs of a stream have in common."""
         return self.groups(stream_id), self.selects(stream_id), self.texts(stream_id)
 

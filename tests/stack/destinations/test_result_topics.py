@@ -130,6 +130,6 @@ def test_a_topic_that_lingers_gets_the_partitions_of_its_source(ground: Ground) 
     counter.answers("DROP CQ c1")
     working = counter.desk.working
     stream = working.inventory.streams["s_bench"]
-    working.unit.replace_stream(msgspec.structs.replace(stream, start_offsets={**stream.start_offsets, "2": 0}))
+    working.unit.sources.replace_stream(msgspec.structs.replace(stream, start_offsets={**stream.start_offsets, "2": 0}))
     [again] = counter.answers(create)
     assert [2, 3] == [len(reply.result["destination"]["offset"]) for reply in (first, again)]

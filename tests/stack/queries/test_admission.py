@@ -51,7 +51,7 @@ def working(settings: Settings) -> WorkingCopy:
     """A working copy with one stream."""
     working = WorkingCopy(settings)
     working.open()
-    working.unit.add_stream(_STREAM)
+    working.unit.sources.add_stream(_STREAM)
     working.commit()
     return working
 
@@ -205,6 +205,6 @@ def test_tables_that_outgrow_a_worker_are_refused(settings: Settings, working: W
 def test_statistics_go_with_their_stream(settings: Settings, working: WorkingCopy) -> None:
     """Nothing of a dropped stream is left."""
     _tell(settings, working)
-    working.unit.remove_stream("s_1")
+    working.unit.sources.remove_stream("s_1")
     working.commit()
     assert [] == working.connection.redis.keys(working.connection.keys.statistics("*"))

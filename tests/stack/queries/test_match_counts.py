@@ -27,7 +27,7 @@ def _opened(settings: Settings) -> WorkingCopy:
     """Return a working copy that has the stream."""
     working = WorkingCopy(settings)
     working.open()
-    working.unit.add_stream(Stream("s_1", "quotes", (), "quotes", "json", {"0": 0}, ""))
+    working.unit.sources.add_stream(Stream("s_1", "quotes", (), "quotes", "json", {"0": 0}, ""))
     working.commit()
     return working
 

@@ -31,12 +31,12 @@ def test_a_gateway_that_was_asleep_writes_nothing(ground: Ground) -> None:
     assert first.acquire() and not second.acquire()
     working = WorkingCopy(settings, first)
     working.open()
-    working.unit.add_stream(_stream(1))
+    working.unit.sources.add_stream(_stream(1))
     working.commit(b"1")
     working.connection.redis.delete(working.connection.keys.lease("gateway"))  # as it lapses
     working.commit(b"2")  # nobody else has written
     assert second.acquire() and not first.acquire()
-    working.unit.add_stream(_stream(2))
+    working.unit.sources.add_stream(_stream(2))
     before = RedisCopy.of(settings)
     writes: list[Callable[[], object]] = [
         lambda: working.commit(b"3"),
@@ -51,7 +51,7 @@ def test_a_gateway_that_was_asleep_writes_nothing(ground: Ground) -> None:
     assert before == RedisCopy.of(settings)
     other = WorkingCopy(settings, second)
     other.open()
-    other.unit.add_stream(_stream(3))
+    other.unit.sources.add_stream(_stream(3))
     other.commit()
     assert {"s_1", "s_3"} == set(other.inventory.streams)
 

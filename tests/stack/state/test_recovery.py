@@ -82,7 +82,7 @@ class _Office:
         cqs = {name.decode(): decode_cq(body) for name, body in redis.hgetall(keys.cqs("bench")).items()}
         rows = TableUpkeep(self.settings, working).distinct_rows("s_bench")
         memberships = redis.hkeys(keys.destinations)
-        return {"cqs": cqs, "rows": rows, "holders": sorted(memberships), "parts": working.inventory.parts}
+        return {"cqs": cqs, "rows": rows, "holders": sorted(memberships), "parts": working.inventory.dependencies}
 
     def check(self) -> None:
         """Compare Redis with what was accepted, and with itself filled anew."""

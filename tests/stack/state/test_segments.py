@@ -45,7 +45,7 @@ class _Tables:
         self.working = WorkingCopy(self.settings)
         self.working.open()
         self.working.confirm(1, self.working.connection.redis.info("server")["run_id"])
-        self.working.unit.add_stream(_STREAM)
+        self.working.unit.sources.add_stream(_STREAM)
         self.working.commit()
         self.store = TableStore(self.settings)
         self._upkeep = TableUpkeep(self.settings, self.working)
@@ -193,7 +193,7 @@ def test_streams_that_are_lost_are_not_taken_for_dropped(made: _Tables, key: str
 def test_a_stream_that_is_dropped_has_no_rows(made: _Tables) -> None:
     """A micro-batch of a stream that was dropped meanwhile ends, and leaves no pin."""
     made.change(made.live)
-    made.working.unit.remove_stream("s_1")
+    made.working.unit.sources.remove_stream("s_1")
     made.working.commit()
     assert (1, 0) == made.store.pin("s_1", 5)
     assert set() == made.rows(0)

@@ -39,7 +39,7 @@ def _opened(settings: Settings) -> WorkingCopy:
     working = WorkingCopy(settings)
     working.open()
     working.confirm(_EPOCH, working.connection.redis.info("server")["run_id"])
-    working.unit.add_stream(_STREAM)
+    working.unit.sources.add_stream(_STREAM)
     working.commit()
     return working
 
@@ -79,7 +79,7 @@ def test_tables_follow_the_live_cqs(settings: Settings, seed: int) -> None:
         assert expected == _table(store, working.inventory.versions["s_1"])
     again = WorkingCopy(settings)
     again.open()
-    assert working.inventory.parts == again.inventory.parts
+    assert working.inventory.dependencies == again.inventory.dependencies
     assert working.inventory.live_cqs["s_1"] == again.inventory.live_cqs["s_1"] == len(live)
     assert working.inventory.versions == again.inventory.versions
 

@@ -45,7 +45,7 @@ class _Play:
 
     def __init__(self) -> None:
         self.unit = Unit(Inventory())
-        self.unit.add_stream(Stream("s_1", "s", (), "t", "json", {"0": 0}, ""))
+        self.unit.sources.add_stream(Stream("s_1", "s", (), "t", "json", {"0": 0}, ""))
         self.cqs: dict[CqKey, Cq] = {}
         self.owed: list[tuple[Window, int]] = []
         self._table: list[tuple[tuple[int, ...], Window]] = []

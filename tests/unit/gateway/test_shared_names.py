@@ -22,7 +22,7 @@ _HOMES = {
         r"""(?<![\w`])(f?["']|b["'](?!end/%d))(cq|part|stream|timed|end|secret|cut|cursor|settled|closed)/""",
     ),
     "the kind of a part, by its id": (
-        "gateway/model/parts.py",
+        "gateway/model/dependencies.py",
         r"""(startswith|removeprefix)\(\(?f?["'][gstvw]_|(_id|name)\[:2\]""",
     ),
 }
@@ -84,7 +84,7 @@ def _called(keys: RedisKeys, name: str) -> str:
     return made if isinstance(made, str) else made("gateway")
 
 
-_NO_KEYS = {"everything", "field_hash", "kept_by_wipe", "of", "of_stream", "shelves", "start"}
+_NO_KEYS = {"everything", "field_hash", "kept_by_wipe", "of", "of_stream", "definition_hashes", "start"}
 _PLAIN = (
     "commands-read cursors dead-letters dedicated destinations doubted ends epoch expiries journal leaving numbers "
     "position secrets settled streams subscribers ticks-read version"

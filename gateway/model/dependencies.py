@@ -1,0 +1,166 @@
+"""What many CQs have in common, kept once for each stream as long as one of them lives.
+
+A dependency is what a CQ needs and others may share: it is counted as long as a CQ needs it. Memory and code know a
+dependency by its kind and its id. In Redis and on `cq.catalog` stands its name, and this module alone tells the kind
+from a name: `g_…` a group, `t_…` a template, `v_…` a group's topic, `w_…` a view, else a
+SELECT list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import Enum, auto
+from typing import NamedTuple
+
+import msgspec
+
+from grouping.model.group import GroupPlan, SelectList
+from grouping.statements.cq_text import TextTemplate
+from grouping.store.keys import RedisKeys
+
+__all__ = ["Definition", "Dependency", "DependencyCounts", "DependencyKind", "decode_definition", "definition_hash"]
+
+Definition = GroupPlan | SelectList | TextTemplate
+"""The content of a dependency; topics and views have theirs elsewhere."""
+
+
+class DependencyKind(Enum):
+    """The kinds of dependencies."""
+
+    GROUP = auto()
+    """The plan of a group."""
+    SELECT = auto()
+    """A SELECT list."""
+    TEXT = auto()
+    """The template of texts."""
+    TOPIC = auto()
+    """The topic of a group, which its virtual CQs need: it is counted only, by the group's id."""
+    VIEW = auto()
+    """A view: it is counted only, by its folded name."""
+
+    __hash__ = object.__hash__  # the members' own is Python code, and there are four for each CQ
+
+
+class Dependency(NamedTuple):
+    """A dependency's identity within its stream."""
+
+    kind: DependencyKind
+    item_id: str
+    """The id of the group, SELECT list or template; of a topic, its group's; of a view, its folded name."""
+
+    @classmethod
+    def read(cls, name: bytes | str) -> Dependency:
+        """Return what a name stands for.
+
+        Example:
+            >>> Dependency.read(b"v_1")
+            Dependency(kind=<DependencyKind.TOPIC: 4>, item_id='g_1')
+        """
+        text = name if isinstance(name, str) else name.decode()
+        kind = _KINDS.get(text[:2], DependencyKind.SELECT)
+        match kind:
+            case DependencyKind.TOPIC:
+                return cls(kind, f"g_{text[2:]}")
+            case DependencyKind.VIEW:
+                return cls(kind, text[2:])
+            case _:
+                return cls(kind, text)
+
+    @classmethod
+    def on(cls, definition: Definition) -> Dependency:
+        """Return the dependency on a definition."""
+        match definition:
+            case GroupPlan():
+                return cls(DependencyKind.GROUP, definition.group_id)
+            case SelectList():
+                return cls(DependencyKind.SELECT, definition.select_id)
+            case TextTemplate():
+                return cls(DependencyKind.TEXT, definition.template_id)
+
+    @property
+    def name(self) -> str:
+        """Its name in Redis."""
+        match self.kind:
+            case DependencyKind.TOPIC:
+                return f"v_{self.item_id[2:]}"
+            case DependencyKind.VIEW:
+                return f"w_{self.item_id}"
+            case _:
+                return self.item_id
+
+
+_KINDS = {"g_": DependencyKind.GROUP, "t_": DependencyKind.TEXT, "v_": DependencyKind.TOPIC, "w_": DependencyKind.VIEW}
+
+
+class DependencyCounts:
+    """How many CQs of one stream need each dependency, by its id.
+
+    Example:
+        >>> counts = DependencyCounts.read({b"g_1": b"3", b"v_1": b"2"})
+        >>> counts[DependencyKind.GROUP], counts[DependencyKind.TOPIC], len(counts)
+        ({'g_1': 3}, {'g_1': 2}, 2)
+    """
+
+    __slots__ = ("_by_kind",)
+
+    def __init__(self) -> None:
+        self._by_kind: dict[DependencyKind, dict[str, int]] = {kind: {} for kind in DependencyKind}
+
+    @classmethod
+    def read(cls, stored: Mapping[bytes, bytes]) -> DependencyCounts:
+        """Return the counts that Redis has by names."""
+        counts = cls()
+        for name, count in stored.items():
+            kind, item_id = Dependency.read(name)
+            counts[kind][item_id] = int(count)
+        return counts
+
+    def __getitem__(self, kind: DependencyKind) -> dict[str, int]:
+        return self._by_kind[kind]
+
+    def __contains__(self, key: Dependency) -> bool:
+        return key.item_id in self._by_kind[key.kind]
+
+    def __iter__(self) -> Iterator[Dependency]:
+        return (Dependency(kind, item_id) for kind, counts in self._by_kind.items() for item_id in counts)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_kind.values()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DependencyCounts) and self._by_kind == other._by_kind
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def definition_hash(keys: RedisKeys, stream_id: str, kind: DependencyKind) -> str | None:
+    """Return the hash in which Redis has definitions of a kind; None for kinds that are counted only."""
+    match kind:
+        case DependencyKind.GROUP:
+            return keys.groups(stream_id)
+        case DependencyKind.SELECT:
+            return keys.selects(stream_id)
+        case DependencyKind.TEXT:
+            return keys.texts(stream_id)
+        case DependencyKind.TOPIC | DependencyKind.VIEW:
+            return None
+
+
+def decode_definition(body: bytes) -> GroupPlan | SelectList:
+    """Read a definition of `cq.catalog`: a plan if it names a group, a SELECT list if it names one.
+
+    Raises:
+        msgspec.MsgspecError: It is neither.
+    """
+    named = _decode_named(body)
+    return _decode_plan(body) if named.group_id else _decode_select(body)
+
+
+class _Ids(msgspec.Struct):
+    group_id: str = ""
+    select_id: str = ""
+
+
+_decode_named = msgspec.json.Decoder(_Ids).decode
+_decode_plan = msgspec.json.Decoder(GroupPlan).decode
+_decode_select = msgspec.json.Decoder(SelectList).decode

@@ -1,0 +1,76 @@
+"""The streams, tables and views that a unit of work adds and removes. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from gateway.model.dependencies import DependencyCounts, DependencyKind
+from gateway.model.inventory import Inventory
+from grouping.model.catalog import Stream
+from grouping.model.table import Table
+from grouping.model.view import View
+from grouping.store.keys import FieldHash
+
+__all__ = ["SourceChanges"]
+
+SetField = Callable[[FieldHash, str, bytes | None], None]
+
+
+class SourceChanges:
+    """The part of a unit of work that concerns what queries read."""
+
+    def __init__(self, inventory: Inventory, set_field: SetField) -> None:
+        """Begin without changes.
+
+        Args:
+            inventory: What lives; each change is made there at once.
+            set_field: Writes, or with None removes, a field of a plain hash with the unit.
+        """
+        self._inventory = inventory
+        self._set_field = set_field
+        self.streams: dict[str, bool] = {}
+        """By id: whether a stream was added or replaced; False when it was removed."""
+
+    def add_stream(self, stream: Stream) -> None:
+        """Make a stream live."""
+        self._inventory.streams[stream.stream_id] = stream
+        self._inventory.versions[stream.stream_id] = 0
+        self._inventory.dependencies[stream.stream_id] = DependencyCounts()
+        self.streams[stream.stream_id] = True
+
+    def replace_stream(self, stream: Stream) -> None:
+        """Take over what changed of a live stream."""
+        self._inventory.streams[stream.stream_id] = stream
+        self.streams[stream.stream_id] = True
+
+    def remove_stream(self, stream_id: str) -> None:
+        """Let a stream go, that no CQ uses."""
+        self._inventory.remove_stream(stream_id)
+        self.streams[stream_id] = False
+
+    def add_table(self, table: Table) -> None:
+        """Make a table live."""
+        self._inventory.tables[table.table_id] = table
+        self._set_field("tables", table.table_id, msgspec.json.encode(table))
+
+    def remove_table(self, table_id: str) -> None:
+        """Let a table go, that nothing reads."""
+        self._inventory.tables.pop(table_id, None)
+        self._set_field("tables", table_id, None)
+
+    def add_view(self, view: View) -> None:
+        """Make a view live."""
+        self._inventory.views[view.name.casefold()] = view
+        self._set_field("views", view.name.casefold(), msgspec.json.encode(view))
+
+    def remove_view(self, name: str) -> None:
+        """Let a view go, that nothing reads."""
+        self._inventory.views.pop(name.casefold(), None)
+        self._set_field("views", name.casefold(), None)
+
+    def view_cqs(self, name: str) -> int:
+        """Return how many CQs read a view."""
+        folded, streams = name.casefold(), self._inventory.dependencies.values()
+        return sum(counts[DependencyKind.VIEW].get(folded, 0) for counts in streams)
