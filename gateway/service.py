@@ -21,7 +21,7 @@ from gateway.commands.statements import Statements
 from gateway.ends.ends import Ends
 from gateway.ends.last_digests import LastDigests
 from gateway.ends.lifetimes import Lifetimes
-from gateway.kafka import CommandConsumer, Fenced, Topics
+from gateway.kafka import CommandConsumer, ProducerFenced, Topics
 from gateway.local.status_file import StatusFile
 from gateway.metrics import BEHIND, COMMIT_SECONDS, LIVE_CQS, forget_streams
 from gateway.state.audit import Audit
@@ -55,7 +55,7 @@ _BUSY_UPKEEP_SECONDS = 1.0
 _STATUS_SECONDS = 1.0
 _REFRESH_MS = 3_600_000
 """Kafka forgets offsets that are not committed anew for some days."""
-_LASTING = (Fenced, CatalogUnreadable)
+_LASTING = (ProducerFenced, CatalogUnreadable)
 """Errors that another try does not mend."""
 _APART_SECONDS = 0.25
 """From one unit of commands to the next, while they keep coming."""
@@ -224,7 +224,7 @@ class _Service:
                 if time.monotonic() >= status_at:
                     self._tell()
                     status_at = time.monotonic() + _STATUS_SECONDS
-            except Fenced:
+            except ProducerFenced:
                 raise
             except OperationalError as error:
                 log.warning("a server failed, recovering", extra={"error": str(error), "detail": error.detail})
@@ -241,7 +241,7 @@ class _Service:
 
         def recover() -> None:
             if not self._lease.acquire():
-                raise Fenced("another gateway has taken over", detail=f"It is {self._lease.holder()}.")
+                raise ProducerFenced("another gateway has taken over", detail=f"It is {self._lease.holder()}.")
             self._upkeep.forget()
             self._epoch = self._recovery.run(now_ms(), rebuild=rebuild)
             if not self._audit.whole():

@@ -40,14 +40,14 @@ def body_check(schema: dict[str, Any]) -> Callable[[bytes, int], None] | None:
     named = schema["__named_schemas"]
     try:
         surplus, _ = _Extent(named).of(schema, 0)
-    except _Unbounded:
+    except _NoBound:
         surplus = _BESIDES + 1
     if surplus <= _BESIDES:
         return None
     return lambda value, start: _Body(named, value, start).walk(schema, 0)
 
 
-class _Unbounded(Exception):  # noqa: N818 - no error: it never leaves this module
+class _NoBound(Exception):  # noqa: N818 - no error: it never leaves this module
     """Some body may be as large, or as deep, as its writer likes."""
 
 
@@ -63,10 +63,10 @@ class _Extent:
         """Return the most values beyond those for bytes, and the most levels, of a value of that type.
 
         Raises:
-            _Unbounded: There is no most.
+            _NoBound: There is no most.
         """
         if level > MAX_DEPTH:
-            raise _Unbounded
+            raise _NoBound
         if isinstance(avro, list):
             members = [self.of(member, level) for member in avro]
             return max((surplus for surplus, _ in members), default=0) - _PER_BYTE, max(
@@ -86,7 +86,7 @@ class _Extent:
     def _items(self, item: Any, key: int, level: int) -> tuple[int, int]:
         surplus, depth = self.of(item, level + 1)
         if surplus + key > 0:
-            raise _Unbounded
+            raise _NoBound
         return self._nested(_surplus(1), depth)
 
     def _record(self, avro: dict[str, Any], level: int) -> tuple[int, int]:
@@ -100,13 +100,13 @@ class _Extent:
             self._known[name] = self._nested(surplus, max((depth for _, depth in fields), default=0))
         known = self._known[name]
         if known is None:
-            raise _Unbounded
+            raise _NoBound
         return known
 
     @staticmethod
     def _nested(surplus: int, depth: int) -> tuple[int, int]:
         if depth >= MAX_DEPTH:
-            raise _Unbounded
+            raise _NoBound
         return surplus, depth + 1
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.kafka import LARGEST_RECORD, Outgoing
+from gateway.kafka import LARGEST_RECORD, OutgoingRecord
 
 __all__ = ["LONGEST_KEY", "command_letter"]
 
@@ -12,7 +12,7 @@ _LARGEST = LARGEST_RECORD - (64 << 10)
 """Bytes of key and value together: what surrounds them must fit too. A command that came compressed may be larger."""
 
 
-def command_letter(topic: str, source: str, detail: str, key: bytes | None, value: bytes | None) -> Outgoing:
+def command_letter(topic: str, source: str, detail: str, key: bytes | None, value: bytes | None) -> OutgoingRecord:
     """Return the dead letter of a record.
 
     Args:
@@ -32,4 +32,4 @@ def command_letter(topic: str, source: str, detail: str, key: bytes | None, valu
     if (kept_key, kept_value) != (key, value):
         detail += " This letter holds its beginning only."
     headers = (("code", b"malformed-command"), ("detail", detail.encode()), ("source", source.encode()))
-    return Outgoing(topic, kept_key, kept_value, headers)
+    return OutgoingRecord(topic, kept_key, kept_value, headers)

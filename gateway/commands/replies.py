@@ -6,7 +6,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from gateway.kafka import Outgoing
+from gateway.kafka import OutgoingRecord
 from gateway.metrics import COMMANDS
 from gateway.state.command_ids import NOT_REMEMBERED
 from grouping.model.errors import InputError
@@ -35,7 +35,7 @@ class Replies:
         self._places: dict[bytes, int] = {}
         self._now_ms = now_ms
         self._codes: Counter[str] = Counter()
-        self.records: list[Outgoing] = []
+        self.records: list[OutgoingRecord] = []
         self.size = 0
         """Bytes of the replies and letters so far."""
         self.to_remember: dict[int, bytes] = {}
@@ -100,9 +100,9 @@ class Replies:
             partition = self._places[key] = partition_of(key, self._partitions)
         value = encode_reply(reply, encoding)
         self.size += len(value)
-        self.records.append(Outgoing(self._topic, key, value, headers, partition))
+        self.records.append(OutgoingRecord(self._topic, key, value, headers, partition))
 
-    def add_letter(self, letter: Outgoing) -> None:
+    def add_letter(self, letter: OutgoingRecord) -> None:
         """Take in the dead letter of a command's record."""
         self.size += len(letter.key or b"") + len(letter.value or b"")
         self.records.append(letter)

@@ -15,7 +15,7 @@ from functools import lru_cache
 import msgspec
 
 from gateway.ends.last_digests import LastDigests
-from gateway.kafka import Outgoing
+from gateway.kafka import OutgoingRecord
 from gateway.model.records import Destination, EndNotice, instant
 from gateway.state.commit import Commits
 from gateway.state.work import Change, Work
@@ -79,7 +79,7 @@ class Ends:
         waiting = len(self._notices.open)
         some = list(self._notices.next(_AT_ONCE))
         self._load(some)
-        records: list[Outgoing] = []
+        records: list[OutgoingRecord] = []
         over: list[EndNotice] = []
         size = 0
         for notice, last in self._last_digests.of(self._due(some, epoch)):
@@ -174,17 +174,17 @@ class Ends:
             self._topics.delete(topics)
 
 
-def end_record(settings: Settings, notice: EndNotice) -> Outgoing:
+def end_record(settings: Settings, notice: EndNotice) -> OutgoingRecord:
     """Return the record that tells readers that nothing follows."""
     body, headers, time = _of_ends("cq.end", notice.ended_ms, notice.reason, notice.source)
     return _record(settings, notice.destination, b"%b}" % body, headers, b"end/%d" % notice.ended_ms, time)
 
 
-def _told(settings: Settings, notice: EndNotice) -> list[Outgoing]:
+def _told(settings: Settings, notice: EndNotice) -> list[OutgoingRecord]:
     return leave_records(settings, notice) if notice.members else [end_record(settings, notice)]
 
 
-def leave_records(settings: Settings, notice: EndNotice) -> list[Outgoing]:
+def leave_records(settings: Settings, notice: EndNotice) -> list[OutgoingRecord]:
     """Return the records that tell readers that nothing follows for their members."""
     body, headers, time = _of_ends("cq.leave", notice.ended_ms, notice.reason, notice.source)
     return [
@@ -198,10 +198,10 @@ _Header = tuple[str, bytes]
 
 def _record(
     settings: Settings, destination: Destination, body: bytes, headers: tuple[_Header, ...], own: bytes, time: _Header
-) -> Outgoing:
+) -> OutgoingRecord:
     name = destination.destination_id.encode()
     own_id = ("ce_id", b"%b/%b" % (name, own))
-    return Outgoing(topic_of(settings, destination), name, body, (*headers, own_id, time), destination.partition)
+    return OutgoingRecord(topic_of(settings, destination), name, body, (*headers, own_id, time), destination.partition)
 
 
 @lru_cache(maxsize=1024)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from gateway.kafka import Outgoing
+from gateway.kafka import OutgoingRecord
 from gateway.model.records import EndNotice, incarnation_of
 from gateway.state.commit import Commits
 from gateway.state.working_copy import WorkingCopy
@@ -48,7 +48,7 @@ class LastDigests:
             if self.owes(notice):
                 self._timers.retention.hold(notice.destination.destination_id, _store(notice))
 
-    def of(self, notices: Iterable[EndNotice]) -> Iterator[tuple[EndNotice, list[Outgoing]]]:
+    def of(self, notices: Iterable[EndNotice]) -> Iterator[tuple[EndNotice, list[OutgoingRecord]]]:
         """Yield those for which it is time, with the records of their last digests: none where nothing is pending.
 
         Args:
@@ -82,8 +82,8 @@ class LastDigests:
         armed_ms = self._timers.armed_ms(notice.destination)
         return armed_ms is None or armed_ms > last_ms
 
-    def _records(self, notice: EndNotice, ready: DueDigest) -> list[Outgoing]:
-        records: list[Outgoing] = []
+    def _records(self, notice: EndNotice, ready: DueDigest) -> list[OutgoingRecord]:
+        records: list[OutgoingRecord] = []
         size = 0
         for record in digest_records(self._settings, self._working, ready, notice.ended_ms):
             records.append(record)
@@ -94,7 +94,7 @@ class LastDigests:
                 records, size = [], 0
         return records
 
-    def forget(self, notices: Iterable[EndNotice]) -> list[Outgoing]:
+    def forget(self, notices: Iterable[EndNotice]) -> list[OutgoingRecord]:
         """Let go of destinations within the unit of work that ends them, and return the records that say so.
 
         Args:
@@ -114,7 +114,7 @@ class LastDigests:
         for incarnation in incarnations:
             self._working.unit.set_field("cursors", incarnation, None)
         topic = self._settings.topics.ticks
-        return [Outgoing(topic, TickKey.cursor(incarnation), None, (), 0) for incarnation in incarnations]
+        return [OutgoingRecord(topic, TickKey.cursor(incarnation), None, (), 0) for incarnation in incarnations]
 
 
 def _pending(notice: EndNotice) -> bool:

@@ -1,20 +1,20 @@
 """Kafka for the gateway: of its roles, only the modules of this folder know the driver."""
 
 from gateway.kafka.command_consumer import CommandConsumer
-from gateway.kafka.driver import LARGEST_RECORD, Fenced, KafkaUnavailable
+from gateway.kafka.driver import LARGEST_RECORD, KafkaUnavailable, ProducerFenced
 from gateway.kafka.log_readers import LogReader, TailReader
 from gateway.kafka.place_reader import Place, PlaceReader
 from gateway.kafka.record import Record
 from gateway.kafka.topics import TopicForm, TopicRefused, Topics
-from gateway.kafka.writer import Outgoing, TransactionalWriter
+from gateway.kafka.writer import OutgoingRecord, TransactionalWriter
 
 __all__ = [
     "LARGEST_RECORD",
     "CommandConsumer",
-    "Fenced",
+    "ProducerFenced",
     "KafkaUnavailable",
     "LogReader",
-    "Outgoing",
+    "OutgoingRecord",
     "Place",
     "PlaceReader",
     "Record",

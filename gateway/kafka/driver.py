@@ -16,7 +16,7 @@ __all__ = [
     "END_OF_PARTITION",
     "LARGEST_RECORD",
     "NOT_YET",
-    "Fenced",
+    "ProducerFenced",
     "KafkaUnavailable",
     "client_config",
     "error_code",
@@ -45,19 +45,19 @@ class KafkaUnavailable(OperationalError):
     """Kafka did not do what was asked."""
 
 
-class Fenced(OperationalError):
+class ProducerFenced(OperationalError):
     """Another gateway has taken over; this one must stop."""
 
 
 @contextmanager
 def mapped(doing: str) -> Iterator[None]:
-    """Turn the driver's errors into `Fenced` and `KafkaUnavailable`."""
+    """Turn the driver's errors into `ProducerFenced` and `KafkaUnavailable`."""
     try:
         yield
     except KafkaException as error:
         cause = error.args[0]
         if isinstance(cause, KafkaError) and cause.code() in _FENCED:
-            raise Fenced("another gateway has taken over", hint="Stop one of the two.") from error
+            raise ProducerFenced("another gateway has taken over", hint="Stop one of the two.") from error
         raise KafkaUnavailable(f"kafka failed at {doing}", detail=str(cause)) from error
     except TimeoutError as error:  # of a future: a broker that hangs refuses nothing
         raise KafkaUnavailable(f"kafka failed at {doing}", detail="It did not answer in time.") from error

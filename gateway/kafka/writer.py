@@ -15,7 +15,7 @@ from gateway.kafka.command_consumer import CommandConsumer
 from gateway.kafka.driver import ANSWER_SECONDS, LARGEST_RECORD, client_config, mapped
 from grouping.settings import Settings
 
-__all__ = ["Outgoing", "TransactionalWriter"]
+__all__ = ["OutgoingRecord", "TransactionalWriter"]
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ _OFFSETS_SECONDS = 10.0
 _STUCK_SECONDS = 12.0
 
 
-class Outgoing(NamedTuple):
+class OutgoingRecord(NamedTuple):
     """A record to be written."""
 
     topic: str
@@ -57,7 +57,7 @@ class TransactionalWriter:
 
     def write(
         self,
-        records: Iterable[Outgoing],
+        records: Iterable[OutgoingRecord],
         reads: tuple[CommandConsumer, Mapping[int, int]] | None = None,
         watched: Collection[int] = (),
     ) -> dict[int, int]:
@@ -72,7 +72,7 @@ class TransactionalWriter:
             The offsets that those records got.
 
         Raises:
-            Fenced: Another gateway has taken over.
+            ProducerFenced: Another gateway has taken over.
             KafkaUnavailable: Nothing was written.
         """
         producer = self._producer

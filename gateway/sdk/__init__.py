@@ -18,22 +18,24 @@ from gateway.sdk.errors import (
     BadQuery,
     BadStatement,
     BadTime,
-    Closed,
+    ClientClosed,
     CommandRejected,
     Conflict,
     FilterUnavailable,
     GatewayError,
     NoReply,
+    NotAllowed,
     NotFound,
-    Refused,
     ResultsGone,
     SomeRejected,
     TransportError,
     Unavailable,
 )
 from gateway.sdk.pipeline import Tally
-from gateway.sdk.results import ContinuousQuery, Destination, Digest, End, Match, Pause, Quarantined, Reply, Trigger
+from gateway.sdk.results import ContinuousQuery, Destination, Digest, End, Match, Pause, Quarantine, Reply, Trigger
 from gateway.sdk.subscription import Subscription
+
+Refused, Closed = NotAllowed, ClientClosed  # their names in 0.1.0
 
 __all__ = [
     "BadCursor",
@@ -41,6 +43,7 @@ __all__ = [
     "BadStatement",
     "BadTime",
     "Client",
+    "ClientClosed",
     "Closed",
     "CommandRejected",
     "Conflict",
@@ -52,9 +55,10 @@ __all__ = [
     "GatewayError",
     "Match",
     "NoReply",
+    "NotAllowed",
     "NotFound",
     "Pause",
-    "Quarantined",
+    "Quarantine",
     "Refused",
     "Reply",
     "ResultsGone",

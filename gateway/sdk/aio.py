@@ -77,7 +77,7 @@ class AsyncSubscription:
         """Return the next result; None when all CQs have ended. For a time limit use `asyncio.timeout`.
 
         Raises:
-            Closed: The subscription was closed.
+            ClientClosed: The subscription was closed.
             ResultsGone: Results were deleted before they were read.
             TransportError: Kafka refuses; while it is merely away, the wait goes on.
         """

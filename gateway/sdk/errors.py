@@ -7,7 +7,7 @@
     │   ├── NotFound           unknown-cq, unknown-stream
     │   ├── Conflict           cq-exists, stream-exists, stream-in-use, stream-mismatch
     │   ├── BadTime            bad-interval, bad-time, already-expired
-    │   ├── Refused            not-allowed, quota-exceeded
+    │   ├── NotAllowed         not-allowed, quota-exceeded
     │   └── Unavailable        unavailable: nothing was changed, the same can be sent again
     ├── SomeRejected           of many commands at once, some were: the outcomes in order
     ├── TransportError         Kafka could not do what was asked
@@ -15,7 +15,7 @@
     │   └── ResultsGone        results that a cursor points at are no longer kept
     ├── BadCursor              the text is no cursor of this SDK
     ├── FilterUnavailable      a virtual destination's filter cannot be applied here
-    └── Closed                 the client or subscription was closed
+    └── ClientClosed           the client or subscription was closed
 
 What the Kafka driver raises is turned into these in `transport.py` alone.
 """
@@ -33,14 +33,14 @@ __all__ = [
     "BadQuery",
     "BadStatement",
     "BadTime",
-    "Closed",
+    "ClientClosed",
     "CommandRejected",
     "Conflict",
     "FilterUnavailable",
     "GatewayError",
     "NoReply",
+    "NotAllowed",
     "NotFound",
-    "Refused",
     "ResultsGone",
     "SomeRejected",
     "TransportError",
@@ -100,7 +100,7 @@ class BadTime(CommandRejected):
     """A clause about time cannot be kept."""
 
 
-class Refused(CommandRejected):
+class NotAllowed(CommandRejected):
     """It is well formed, but not allowed to this subscriber, or passes a quota."""
 
 
@@ -148,7 +148,7 @@ class FilterUnavailable(GatewayError):
     """A virtual destination needs its filter applied, and what does that is not installed."""
 
 
-class Closed(GatewayError):
+class ClientClosed(GatewayError):
     """The client or subscription was closed."""
 
 
@@ -170,8 +170,8 @@ _CLASSES: dict[str, type[CommandRejected]] = {
     "bad-interval": BadTime,
     "bad-time": BadTime,
     "already-expired": BadTime,
-    "not-allowed": Refused,
-    "quota-exceeded": Refused,
+    "not-allowed": NotAllowed,
+    "quota-exceeded": NotAllowed,
     "unavailable": Unavailable,
 }
 

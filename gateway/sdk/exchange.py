@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
-from gateway.sdk.errors import Closed, TransportError
+from gateway.sdk.errors import ClientClosed, TransportError
 from gateway.sdk.outbox import CommandUnderWay, Outbox
 from gateway.sdk.transport import Inbox, Sender
 from schemas.partition import partition_of
@@ -69,7 +69,7 @@ class Exchange:
 
         Raises:
             TransportError: Kafka is not reached, or there is no gateway's topic.
-            Closed: The client was closed.
+            ClientClosed: The client was closed.
         """
         with self._lock:
             self._listen(timeout)
@@ -80,7 +80,7 @@ class Exchange:
 
         Raises:
             TransportError: Reading is refused.
-            Closed: The client was closed.
+            ClientClosed: The client was closed.
         """
         with self._lock:
             self._check_open()
@@ -118,4 +118,4 @@ class Exchange:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise Closed("the client was closed")
+            raise ClientClosed("the client was closed")

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["ContinuousQuery", "Destination", "Digest", "End", "Match", "Pause", "Quarantined", "Reply", "Trigger"]
+__all__ = ["ContinuousQuery", "Destination", "Digest", "End", "Match", "Pause", "Quarantine", "Reply", "Trigger"]
 
 
 class Trigger(msgspec.Struct, frozen=True):
@@ -60,7 +60,7 @@ class Pause(msgspec.Struct, frozen=True):
     """None while it lasts."""
 
 
-class Quarantined(msgspec.Struct, frozen=True):
+class Quarantine(msgspec.Struct, frozen=True):
     """Why a CQ is not evaluated, by a fault of the gateway's: its events are dead letters meanwhile."""
 
     since: datetime
@@ -86,7 +86,7 @@ class ContinuousQuery(msgspec.Struct, frozen=True):
     """Acceptance; with CREATE the time of the reply."""
     matches: int | None = None
     last_match_at: datetime | None = None
-    quarantined: Quarantined | None = None
+    quarantined: Quarantine | None = None
     """None while it is evaluated."""
     pauses: list[Pause] = []
     """Of a virtual destination: the reader passes over what was written in between."""

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from gateway.sdk.exchange import Exchange
-from gateway.sdk.feed import places
 from gateway.sdk.operations import describing
 from gateway.sdk.pipeline import Outcome, Pipeline
 from gateway.sdk.publisher import Publisher
+from gateway.sdk.records.feed import places
 from gateway.sdk.results import ContinuousQuery, Reply
 from gateway.sdk.subscription import Subscription
 
@@ -60,7 +60,7 @@ class Session:
 
         Raises:
             TransportError: Kafka is not reached, or a reply did not come.
-            Closed: The connections were closed.
+            ClientClosed: The connections were closed.
         """
         outcomes: list[Outcome] = []
         pipeline = self.many(describing(names), outcomes.append)

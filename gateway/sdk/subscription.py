@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
-from gateway.sdk.cursor import Place
-from gateway.sdk.errors import Closed, TransportError
-from gateway.sdk.feed import Feed
-from gateway.sdk.reader import Reader
-from gateway.sdk.record import Fields
+from gateway.sdk.errors import ClientClosed, TransportError
+from gateway.sdk.records.cursor import Place
+from gateway.sdk.records.feed import Feed
+from gateway.sdk.records.reader import Reader
+from gateway.sdk.records.record import Fields
+from gateway.sdk.records.virtual import VirtualFilters
 from gateway.sdk.results import ContinuousQuery, Digest, End, Match
 from gateway.sdk.transport import Inbox
-from gateway.sdk.virtual import VirtualFilters
 
 __all__ = ["Subscription"]
 
@@ -94,7 +94,7 @@ class Subscription:
         """Return the next result; None when all CQs have ended, or none came in `timeout` seconds.
 
         Raises:
-            Closed: The subscription was closed.
+            ClientClosed: The subscription was closed.
             ResultsGone: Results were deleted before they were read.
             TransportError: Kafka refuses; while it is merely away, the wait goes on.
         """
@@ -110,10 +110,10 @@ class Subscription:
         """Return the next result that has been fetched already, or None.
 
         Raises:
-            Closed: The subscription was closed.
+            ClientClosed: The subscription was closed.
         """
         if self._closed.is_set():
-            raise Closed("the subscription was closed")
+            raise ClientClosed("the subscription was closed")
         return self._feed.take()
 
     def fetch(self, seconds: float) -> None:
@@ -180,7 +180,7 @@ class Subscription:
             return
         try:
             found = {query.cq: query for query in self._describe([reader.name for reader in overdue])}
-        except Closed:
+        except ClientClosed:
             self._describe = None
             return
         except TransportError as error:
@@ -211,7 +211,7 @@ class Subscription:
             return True
         try:
             self.refresh(self._describe(asked))
-        except Closed:
+        except ClientClosed:
             self._describe = None  # The client is gone: what is known last holds.
         except TransportError as error:
             log.info("pauses not known", extra={"error": str(error)})

@@ -21,8 +21,8 @@ from confluent_kafka import (
 
 from gateway.sdk.doubts import Doubts
 from gateway.sdk.driver_errors import deleted, gone, mapped, passing, thrown, unknown
-from gateway.sdk.errors import Closed, TransportError
-from gateway.sdk.record import Fields
+from gateway.sdk.errors import ClientClosed, TransportError
+from gateway.sdk.records.record import Fields
 
 __all__ = ["Inbox", "Sender"]
 
@@ -208,7 +208,7 @@ class Inbox:
             skip_lost: Where the offset asked for is deleted, go on with the first that is kept.
 
         Raises:
-            Closed: It was closed.
+            ClientClosed: It was closed.
             ResultsGone: A topic was deleted, or records were and `skip_lost` is False.
             TransportError: Kafka refuses.
         """
@@ -222,7 +222,7 @@ class Inbox:
     def _next(self, seconds: float, most: int, skip_lost: bool) -> list[Message]:
         with self._lock:
             if self._closed:
-                raise Closed("the consumer was closed")
+                raise ClientClosed("the consumer was closed")
             try:
                 # `consume` alone would wait for `most` records; one that is there should not wait for others.
                 first = self._consumer.poll(seconds)

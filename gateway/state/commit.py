@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from gateway.kafka import CommandConsumer, Outgoing, TransactionalWriter
+from gateway.kafka import CommandConsumer, OutgoingRecord, TransactionalWriter
 from gateway.model.unit_outcome import note_visibility
 from gateway.state.catalog_records import definition_record, timed_record
 from gateway.state.command_ids import CommandIds
@@ -79,7 +79,7 @@ class Commits:
         self._number += 1
         self._reached |= work.offsets
         topic = self._settings.topics.catalog
-        records = work.records + [Outgoing(topic, key, value, (), 0) for key, value in catalog]
+        records = work.records + [OutgoingRecord(topic, key, value, (), 0) for key, value in catalog]
         journal = Journal(self._number, dict(self._reached if work.offsets else {}), records, work.remembered)
         if catalog or not work.offsets:
             # What changes nothing but offsets is known by them.
@@ -96,9 +96,9 @@ class Commits:
         for stream_id, name in self._working.unit.unused_definitions():
             yield definition_record(stream_id, name, None)
 
-    def _mark(self) -> Outgoing:
+    def _mark(self) -> OutgoingRecord:
         mark = CommitMark(self._working.inventory.epoch, self._number, self._reached)
-        return Outgoing(self._settings.topics.catalog, CatalogKey.commit(), mark.encode(), (), 0)
+        return OutgoingRecord(self._settings.topics.catalog, CatalogKey.commit(), mark.encode(), (), 0)
 
     def refresh(self, now_ms: int) -> None:
         """Write the mark and the offsets of all partitions anew, and note the time: Kafka forgets old offsets.
@@ -137,7 +137,7 @@ class Commits:
         """
         return self._thread.submit(self.remembered.find, keys, now_ms)
 
-    def write_records(self, records: Iterable[Outgoing], watched: Collection[int] = ()) -> dict[int, int]:
+    def write_records(self, records: Iterable[OutgoingRecord], watched: Collection[int] = ()) -> dict[int, int]:
         """Write records that change nothing in Redis, in one transaction; return the offsets of those numbers.
 
         Raises:

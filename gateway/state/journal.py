@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pyarrow as pa
 
-from gateway.kafka import Outgoing
+from gateway.kafka import OutgoingRecord
 from gateway.state import commit_mark
 
 __all__ = ["FORMAT", "Journal", "Position", "unpack_offsets"]
@@ -20,7 +20,7 @@ class Journal(msgspec.Struct, array_like=True):
     number: int
     offsets: dict[int, int]
     """By partition of cq.commands, the offset after the last command that was carried out; none in a unit without."""
-    records: list[Outgoing]
+    records: list[OutgoingRecord]
     replies: dict[int, bytes]
     """Number of a record that is a reply to be remembered, to the key of its command id."""
 

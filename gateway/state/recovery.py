@@ -16,7 +16,7 @@ from itertools import islice
 
 import msgspec
 
-from gateway.kafka import CommandConsumer, LogReader, Outgoing, Record, Topics
+from gateway.kafka import CommandConsumer, LogReader, OutgoingRecord, Record, Topics
 from gateway.model.members import SECRET_BYTES
 from gateway.state.catalog_replay import CatalogReplay, last_mark
 from gateway.state.command_ids import CommandIds, remembered_id
@@ -161,7 +161,7 @@ class Recovery:
             secret = self._connection.redis.hget(key, name)
         if secret is None:
             secret = secrets.token_bytes(SECRET_BYTES)
-            record = Outgoing(self._settings.topics.catalog, CatalogKey.secret(name), secret, (), 0)
+            record = OutgoingRecord(self._settings.topics.catalog, CatalogKey.secret(name), secret, (), 0)
             self._commits.write_records([record])
             with self._connection.writing() as pipeline:
                 pipeline.hset(key, name, secret)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from gateway.kafka import Outgoing
+from gateway.kafka import OutgoingRecord
 from gateway.model.records import Cq, EndNotice
 
 __all__ = ["CatalogChange", "Change", "Work"]
@@ -24,7 +24,7 @@ class Change(msgspec.Struct, frozen=True):
     """Records for `cq.catalog`."""
     notices: tuple[EndNotice, ...] = ()
     """Destinations that end, and members that leave destinations to others."""
-    records: tuple[Outgoing, ...] = ()
+    records: tuple[OutgoingRecord, ...] = ()
     """Records for other topics: digests, ends, dead letters."""
 
 
@@ -36,7 +36,7 @@ class Work:
     def __init__(self) -> None:
         self.catalog: list[CatalogChange] = []
         """Records for `cq.catalog`, in the order of the acts."""
-        self.records: list[Outgoing] = []
+        self.records: list[OutgoingRecord] = []
         """Records for other topics: replies, dead letters, digests, ends."""
         self.offsets: dict[int, int] = {}
         """By partition of `cq.commands`, the offset behind the last command that was carried out."""
@@ -59,7 +59,9 @@ class Work:
             else:
                 self._notices.append(notice)
 
-    def answer(self, offsets: Mapping[int, int], records: Sequence[Outgoing], remembered: Mapping[int, bytes]) -> None:
+    def answer(
+        self, offsets: Mapping[int, int], records: Sequence[OutgoingRecord], remembered: Mapping[int, bytes]
+    ) -> None:
         """Take in how far commands were read, and the answers to them; before any other record.
 
         Args:

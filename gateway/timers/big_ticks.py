@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from gateway.kafka import Outgoing
+from gateway.kafka import OutgoingRecord
 from gateway.state.timer_state import TimerState
 from gateway.timers.cuts import Cut
 from gateway.timers.deliver import Delivery
@@ -222,13 +222,13 @@ class BigTicks:
         )
         return {f"order-{offset}": Cut(order.stream_id, order.covered, named, order.fired_ms)}
 
-    def _made(self, order: Order, answered: list[DigestOutcome]) -> Iterator[Outgoing]:
+    def _made(self, order: Order, answered: list[DigestOutcome]) -> Iterator[OutgoingRecord]:
         """Yield the records of an order's digests, with the cursors that they move."""
         for each, digest, told in carry_out(self._pending, order):
             answered.append(told)
             if digest is not None:
                 for body, headers in ordered_parts(order, each, digest):
-                    yield Outgoing(each.topic, each.destination_id.encode(), body, headers, each.partition)
+                    yield OutgoingRecord(each.topic, each.destination_id.encode(), body, headers, each.partition)
             if told.cursor is not None:
                 yield self._delivery.cursor(told.incarnation, told.cursor)
 

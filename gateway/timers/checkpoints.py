@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from gateway.kafka import LogReader, Outgoing
+from gateway.kafka import LogReader, OutgoingRecord
 from gateway.state.commit import Commits
 from gateway.timers.pending_index import PendingIndex
 from grouping.digests.match_places import MatchPlaces
@@ -79,8 +79,8 @@ class Checkpoints:
         self._taken[partition] = 0
         self._sizes[partition], self._parts[partition] = sum(map(len, bodies)), len(bodies)
 
-    def _record(self, partition: int, number: int, body: bytes | None) -> Outgoing:
-        return Outgoing(self._topic, place_key(partition, number), body, (), 0)
+    def _record(self, partition: int, number: int, body: bytes | None) -> OutgoingRecord:
+        return OutgoingRecord(self._topic, place_key(partition, number), body, (), 0)
 
     def read(self, index: PendingIndex, ends: Mapping[int, int]) -> dict[int, int]:
         """Fill an index with what the checkpoints hold.

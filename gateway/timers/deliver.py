@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from gateway.kafka import Outgoing
+from gateway.kafka import OutgoingRecord
 from gateway.metrics import DIGESTS, LATE_MATCHES, REPEATED_MATCHES
 from gateway.model.records import Destination
 from gateway.state.commit import Commits
@@ -50,7 +50,9 @@ class DueDigest(NamedTuple):
         return self.destination.destination_id, self.tick_ms, self.from_ms
 
 
-def digest_records(settings: Settings, working: WorkingCopy, ready: DueDigest, fired_ms: int) -> Iterator[Outgoing]:
+def digest_records(
+    settings: Settings, working: WorkingCopy, ready: DueDigest, fired_ms: int
+) -> Iterator[OutgoingRecord]:
     """Yield a digest's records, one for each part.
 
     Args:
@@ -64,7 +66,7 @@ def digest_records(settings: Settings, working: WorkingCopy, ready: DueDigest, f
     name, topic = destination.destination_id, topic_of(settings, destination)
     source = source_of(working, destination.stream_id)
     for body, headers in digest_parts(source, name, ready.digest, frame):
-        yield Outgoing(topic, name.encode(), body, headers, destination.partition)
+        yield OutgoingRecord(topic, name.encode(), body, headers, destination.partition)
 
 
 def source_of(working: WorkingCopy, stream_id: str) -> str:
@@ -111,7 +113,7 @@ class Delivery:
     def deliver(self, name: str, cut: Cut, ready: Sequence[DueDigest], left: Cut | None) -> None:
         """Write digests of a cut, with the cursors that they move, and what is left of it: nothing closes it."""
 
-        def records() -> Iterator[Outgoing]:
+        def records() -> Iterator[OutgoingRecord]:
             for each in ready:
                 yield from digest_records(self._settings, self._working, each, cut.fired_ms)
                 yield self.cursor(each.incarnation, each.cursor)
@@ -123,7 +125,7 @@ class Delivery:
     def close(
         self,
         offset: int,
-        records: Iterable[Outgoing],
+        records: Iterable[OutgoingRecord],
         answered: Collection[DigestOutcome],
         left: Callable[[], Mapping[str, Cut]],
     ) -> None:
@@ -136,7 +138,7 @@ class Delivery:
             left: Called then; the cut, by its name, of those that could not be made.
         """
 
-        def last() -> list[Outgoing]:
+        def last() -> list[OutgoingRecord]:
             cuts = [self._record(TickKey.cut(name), _encode(cut)) for name, cut in left().items()]
             return [*cuts, self._record(TickKey.closed_orders(), _encode(offset + 1))]
 
@@ -146,13 +148,13 @@ class Delivery:
         LATE_MATCHES.inc(sum(each.late for each in sent))
         REPEATED_MATCHES.inc(sum(each.repeats for each in answered))
 
-    def cursor(self, incarnation: str, cursor: Cursor) -> Outgoing:
+    def cursor(self, incarnation: str, cursor: Cursor) -> OutgoingRecord:
         """Return the record of a cursor."""
         return self._record(TickKey.cursor(incarnation), _encode(cursor))
 
-    def _write(self, records: Iterable[Outgoing], last: Callable[[], Iterable[Outgoing]]) -> None:
+    def _write(self, records: Iterable[OutgoingRecord], last: Callable[[], Iterable[OutgoingRecord]]) -> None:
         """Write records in one transaction, or in more where they are large: the last records in the last of these."""
-        some: list[Outgoing] = []
+        some: list[OutgoingRecord] = []
         size = 0
         for record in records:
             some.append(record)
@@ -168,5 +170,5 @@ class Delivery:
             records = [self._record(TickKey.watermark(name), _encode(note)) for name, note in notes.items()]
             self._commits.write_records(records)
 
-    def _record(self, key: bytes, value: bytes | None) -> Outgoing:
-        return Outgoing(self._topic, key, value, (), 0)
+    def _record(self, key: bytes, value: bytes | None) -> OutgoingRecord:
+        return OutgoingRecord(self._topic, key, value, (), 0)

@@ -6,7 +6,7 @@ from collections import deque
 
 import msgspec
 
-from gateway.kafka import LogReader, Outgoing, Topics
+from gateway.kafka import LogReader, OutgoingRecord, Topics
 from gateway.state.commit import Commits
 from grouping.digests.orders import ANSWERS, ORDERS, Order
 from grouping.model.errors import InternalError
@@ -48,7 +48,7 @@ class OrderLog:
 
     def write(self, order: Order) -> None:
         """Put an order on Kafka."""
-        record = Outgoing(self._topic, ORDER, _encode(order), (), ORDERS)
+        record = OutgoingRecord(self._topic, ORDER, _encode(order), (), ORDERS)
         self.open.append(self._commits.write_records([record], {0})[0])
 
     def at(self, offset: int) -> Order:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from gateway.kafka import Outgoing, TopicForm, Topics
+from gateway.kafka import OutgoingRecord, TopicForm, Topics
 from gateway.state.catalog_records import stream_record
 from gateway.state.work import Change
 from gateway.state.working_copy import WorkingCopy
@@ -51,7 +51,7 @@ class SourceWatch:
         forms = self._topics.forms(stream.topic for stream in streams)
         found = ((stream, seen(stream, forms[stream.topic])) for stream in streams if stream.topic in forms)
         changed = [(old, new) for old, new in found if old != new]
-        letters: list[Outgoing] = []
+        letters: list[OutgoingRecord] = []
         for old, new in changed:
             log.info("source changed", extra={"stream": new.name, "topic": new.topic, "generation": new.generation})
             if len(new.start_offsets) > len(old.start_offsets):
@@ -70,7 +70,7 @@ class SourceWatch:
             if form.partitions < wanted:
                 self._topics.grow(topic, wanted)
 
-    def _events_deleted(self, old: Stream) -> Iterator[Outgoing]:
+    def _events_deleted(self, old: Stream) -> Iterator[OutgoingRecord]:
         """Yield a dead letter for each partition of a topic that is gone, from where it was not evaluated."""
         (reached,) = self._working.evaluator.evaluated([old])
         for partition, position in reached.items():
@@ -78,7 +78,7 @@ class SourceWatch:
             detail = f"The topic was deleted and made again: its events from offset {first} on, if any, are lost."
             source = f"{old.topic}/{partition}/{first}"
             headers = (("code", b"events-deleted"), ("detail", detail.encode()), ("source", source.encode()))
-            yield Outgoing(self._settings.topics.deadletters, None, None, headers)
+            yield OutgoingRecord(self._settings.topics.deadletters, None, None, headers)
 
 
 def seen(stream: Stream, form: TopicForm) -> Stream:

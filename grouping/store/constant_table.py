@@ -146,7 +146,7 @@ class Segment:
         return int(self.removed.nbytes + sum(_BLOCK_BYTES + table.nbytes for table in self.added.values()))
 
 
-class _Stored(msgspec.Struct, array_like=True):
+class _StoredSegment(msgspec.Struct, array_like=True):
     """A segment's bytes; those of one piece are as they were before there were pieces."""
 
     removed: bytes
@@ -154,7 +154,7 @@ class _Stored(msgspec.Struct, array_like=True):
     more: int = 0
 
 
-_decode = msgspec.msgpack.Decoder(_Stored).decode
+_decode = msgspec.msgpack.Decoder(_StoredSegment).decode
 
 _BLOCK_BYTES = 1_000
 """What Arrow writes about a block, besides its rows."""

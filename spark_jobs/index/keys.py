@@ -2,12 +2,12 @@
 
 A `KeySpace` gives constants and event values keys with the same equality and order:
 
-- `_Direct`: INT, BIGINT, DATE, TIMESTAMP, BOOLEAN as they are; DOUBLE by its bits, so that NaN is greatest and equal to
-  itself and -0.0 is 0.0. BIGINT never passes through a double.
-- `_Scaled`: DECIMAL of up to 18 digits, and INT beside exact decimals: twice the unscaled integer. A constant with more
-  digits than the column stands at the odd number between its neighbours.
-- `_Ranked`: everything else (order of strings, long decimals, BIGINT beside decimals): the rank among the constants,
-  compared as Python objects; exact, and slow only in the number of distinct event values.
+- `_DirectKeys`: INT, BIGINT, DATE, TIMESTAMP, BOOLEAN as they are; DOUBLE by its bits, so that NaN is greatest and
+  equal to itself and -0.0 is 0.0. BIGINT never passes through a double.
+- `_ScaledKeys`: DECIMAL of up to 18 digits, and INT beside exact decimals: twice the unscaled integer. A constant with
+  more digits than the column stands at the odd number between its neighbours.
+- `_RankedKeys`: everything else (order of strings, long decimals, BIGINT beside decimals): the rank among the
+  constants, compared as Python objects; exact, and slow only in the number of distinct event values.
 """
 
 from __future__ import annotations
@@ -63,16 +63,16 @@ def key_space(column_type: SqlType, kinds: Iterable[SqlType], constants: Sequenc
     """
     exact = set(kinds) & {NUMERIC}
     if column_type == DOUBLE or (column_type in _PLAIN and not exact):
-        return _Direct()
+        return _DirectKeys()
     if column_type == INT:
-        return _Scaled(0)
+        return _ScaledKeys(0)
     if column_type.is_decimal:
         if column_type.precision <= _SCALED_DIGITS:
-            return _Scaled(column_type.scale)
-    return _Ranked(constants, numbers=column_type != STRING)
+            return _ScaledKeys(column_type.scale)
+    return _RankedKeys(constants, numbers=column_type != STRING)
 
 
-class _Direct:
+class _DirectKeys:
     name: str | None = "direct"
 
     def constants(self, values: pa.Array) -> Ints:
@@ -85,7 +85,7 @@ class _Direct:
         return column.cached("direct hashes", lambda values: mix(_to_int64(values)))
 
 
-class _Scaled:
+class _ScaledKeys:
     name: str | None = "scaled"
 
     def __init__(self, scale: int) -> None:
@@ -108,7 +108,7 @@ class _Scaled:
         return column.cached("scaled hashes", lambda values: mix(2 * _unscaled(values)))
 
 
-class _Ranked:
+class _RankedKeys:
     name: str | None = None
 
     def __init__(self, constants: Sequence[pa.Array], *, numbers: bool) -> None:

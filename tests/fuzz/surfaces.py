@@ -15,8 +15,8 @@ import pyarrow as pa
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
-from gateway.sdk.cursor import decode_cursor, encode_cursor, place_of
 from gateway.sdk.errors import BadCursor
+from gateway.sdk.records.cursor import decode_cursor, encode_cursor, place_of
 from gateway.sdk.results import ContinuousQuery, Destination
 from grouping.compiler.prepared import Preparer
 from grouping.model.catalog import Catalog, Stream, StreamColumn

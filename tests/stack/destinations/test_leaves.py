@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from gateway.sdk import Client, Digest, Match, Subscription, aio, connect, reader
-from gateway.sdk.cursor import encode_cursor, place_of
+from gateway.sdk.records.cursor import encode_cursor, place_of
 from tests.stack.lab import Lab, Source
 from tests.stack.server import Stack
 

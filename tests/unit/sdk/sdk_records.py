@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from gateway.sdk.record import Fields
+from gateway.sdk.records.record import Fields
 from gateway.sdk.results import ContinuousQuery, Destination, Trigger
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

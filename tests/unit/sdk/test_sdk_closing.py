@@ -7,9 +7,9 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from gateway.sdk.cursor import decode_cursor, place_of
-from gateway.sdk.feed import Feed
-from gateway.sdk.reader import Reader
+from gateway.sdk.records.cursor import decode_cursor, place_of
+from gateway.sdk.records.feed import Feed
+from gateway.sdk.records.reader import Reader
 from gateway.sdk.results import ContinuousQuery, End, Match, Trigger
 from tests.unit.sdk import sdk_records as records
 from tests.unit.sdk.sdk_records import NOON

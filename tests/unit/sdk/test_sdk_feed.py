@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.sdk.cursor import CursorWriter, decode_cursor, encode_cursor, place_of
 from gateway.sdk.errors import BadCursor
-from gateway.sdk.feed import Feed, places
-from gateway.sdk.reader import Reader
+from gateway.sdk.records.cursor import CursorWriter, decode_cursor, encode_cursor, place_of
+from gateway.sdk.records.feed import Feed, places
+from gateway.sdk.records.reader import Reader
 from gateway.sdk.results import Match
 from tests.unit.sdk import sdk_records as records
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.sdk.cursor import Place, decode_cursor, place_of
-from gateway.sdk.feed import Feed
-from gateway.sdk.reader import Reader
-from gateway.sdk.record import Fields
+from gateway.sdk.records.cursor import Place, decode_cursor, place_of
+from gateway.sdk.records.feed import Feed
+from gateway.sdk.records.reader import Reader
+from gateway.sdk.records.record import Fields
 from gateway.sdk.results import ContinuousQuery, Digest, End, Match
 from tests.unit.sdk import sdk_records as records
 from tests.unit.sdk.sdk_records import NOON

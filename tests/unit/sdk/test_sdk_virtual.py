@@ -16,13 +16,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gateway.sdk.cursor import place_of
 from gateway.sdk.errors import FilterUnavailable
-from gateway.sdk.feed import Feed
-from gateway.sdk.reader import Reader
-from gateway.sdk.record import Fields
+from gateway.sdk.records.cursor import place_of
+from gateway.sdk.records.feed import Feed
+from gateway.sdk.records.reader import Reader
+from gateway.sdk.records.record import Fields
+from gateway.sdk.records.virtual import VirtualFilters
 from gateway.sdk.results import ContinuousQuery, Destination, Match, Pause
-from gateway.sdk.virtual import VirtualFilters
 from grouping.compiler.compiler import compile_select
 from grouping.compiler.reader_sql import check_virtual, filter_sql
 from grouping.model.catalog import Catalog, Stream, StreamColumn

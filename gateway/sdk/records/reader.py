@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from gateway.sdk.cq_end import CqEnd
-from gateway.sdk.cursor import Place
-from gateway.sdk.record import (
+from gateway.sdk.records.cq_end import CqEnd
+from gateway.sdk.records.cursor import Place
+from gateway.sdk.records.record import (
     DIGEST,
     END,
     LEAVE,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gateway.sdk.errors import FilterUnavailable
-from gateway.sdk.reader import Filter
+from gateway.sdk.records.reader import Filter
 from gateway.sdk.results import Destination
 from gateway.sdk.statements import quoted
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from gateway.sdk.cursor import CursorWriter, Place, decode_cursor, place_of
-from gateway.sdk.reader import Reader
-from gateway.sdk.record import MATCH, Fields
+from gateway.sdk.records.cursor import CursorWriter, Place, decode_cursor, place_of
+from gateway.sdk.records.reader import Reader
+from gateway.sdk.records.record import MATCH, Fields
 from gateway.sdk.results import ContinuousQuery, Digest, End, Match
 
 __all__ = ["Feed", "places"]
