@@ -119,4 +119,7 @@ def trigger_result(trigger: TriggerSpec, cq: Cq, next_tick: NextTick) -> dict[st
     found: dict[str, object] = {"kind": "timer", "next_at": None if at is None else instant(at)}
     if trigger.cron:
         return found | {"cron": trigger.cron, "zone": trigger.zone}
-    return found | {"every": format_interval(timedelta(milliseconds=trigger.every_ms))}
+    found["every"] = format_interval(timedelta(milliseconds=trigger.every_ms))
+    if trigger.over_ms:
+        found["over_last"] = format_interval(timedelta(milliseconds=trigger.over_ms))
+    return found

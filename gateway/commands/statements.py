@@ -18,6 +18,7 @@ from gateway.kafka import Topics
 from gateway.model.records import Cq, Destination, TriggerSpec, instant
 from gateway.model.unit import CqKey
 from gateway.registry.grid import next_tick
+from gateway.registry.group_queries import check_groups
 from gateway.registry.placement import DestinationRequest
 from gateway.registry.registry import Registry
 from gateway.registry.sources import Origin
@@ -155,6 +156,7 @@ class Statements:
             name = statement.name if isinstance(statement, _ABOUT_CQ) else ""
             return PreparedCommand(statement, CqKey.of(subscriber, name))
         create, query = self._preparer.create(cut)
+        check_groups(query.plan, create.trigger, create.publish.digest)
         create = with_digest_columns(create, query, self._settings.limits.top_rows)
         if create.publish.mode == "virtual":
             check_virtual(query)

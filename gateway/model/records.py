@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from math import gcd
 
 import msgspec
 
 from grouping.digests.cursor import VisibilityInterval, Window
-from grouping.model.group import ConstantRow, SelectList, parse_constants, pending_id
+from grouping.model.group import (
+    NO_PANE,
+    ConstantRow,
+    Pane,
+    SelectList,
+    canonical_constants,
+    parse_constants,
+    pending_id,
+)
 from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.model.query import ChangeBased, CronBased, DigestClause, PackedDigest, TimerBased, Trigger
 from grouping.statements.cq_text import CqText
@@ -33,6 +42,8 @@ __all__ = [
     "instant",
     "joined_with",
     "millis",
+    "on_pane",
+    "pane_of",
     "union",
 ]
 
@@ -51,6 +62,8 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
     """Of the grid START + k × EVERY: START, or acceptance, modulo the interval."""
     cron: str = ""
     zone: str = ""
+    over_ms: int = 0
+    """OVER LAST; 0 where a tick counts its own matches only."""
 
     @classmethod
     def of(cls, trigger: Trigger, anchor_ms: int) -> TriggerSpec:
@@ -58,9 +71,10 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
         match trigger:
             case ChangeBased():
                 return _CHANGE_BASED
-            case TimerBased(every):
+            case TimerBased(every, over):
                 every_ms = round(every.total_seconds() * 1000)
-                return cls(every_ms, anchor_ms % every_ms)
+                over_ms = 0 if over is None else round(over.total_seconds() * 1000)
+                return cls(every_ms, anchor_ms % every_ms, over_ms=over_ms)
             case CronBased(cron, zone):
                 return cls(cron=" ".join(cron.split()), zone=zone)
 
@@ -68,7 +82,8 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
     def trigger(self) -> Trigger:
         """The trigger without its phase."""
         if self.every_ms:
-            return TimerBased(timedelta(milliseconds=self.every_ms))
+            over = timedelta(milliseconds=self.over_ms) if self.over_ms else None
+            return TimerBased(timedelta(milliseconds=self.every_ms), over)
         return CronBased(self.cron, self.zone) if self.cron else ChangeBased()
 
     @property
@@ -78,6 +93,40 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
 
 
 _CHANGE_BASED = TriggerSpec()
+
+_PANES = 60
+"""So many of them a period has, at least, where that can be: what is told apart grows with these, not with matches."""
+_SECOND_MS, _MINUTE_MS = 1000, 60_000
+_WIDTHS = [
+    unit * many for unit in (_SECOND_MS, _MINUTE_MS, 60 * _MINUTE_MS) for many in (1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30)
+]
+
+
+@lru_cache(maxsize=4096)
+def pane_of(trigger: TriggerSpec) -> Pane:
+    """Return how finely times are told apart where a trigger's groups are stored: no tick lies within a pane.
+
+    Example:
+        >>> pane_of(TriggerSpec(every_ms=300_000, phase_ms=61_250)), pane_of(TriggerSpec(cron="0 8 * * *"))
+        ((5000, 1250), (60000, 0))
+    """
+    if trigger.cron:
+        return _MINUTE_MS, 0
+    every_ms = trigger.every_ms
+    fitting = [width for width in _WIDTHS if every_ms % width == 0 and width * _PANES <= every_ms]
+    width = max(fitting, default=gcd(every_ms, _SECOND_MS))
+    return width, trigger.phase_ms % width
+
+
+def on_pane(at_ms: int, pane: Pane) -> int:
+    """Return an instant, or the first after it, at which a pane begins.
+
+    Example:
+        >>> on_pane(12_001, (1000, 250)), on_pane(12_250, (1000, 250))
+        (12250, 12250)
+    """
+    width, phase = pane
+    return at_ms + (phase - at_ms) % width
 
 
 class Destination(msgspec.Struct, frozen=True, array_like=True):
@@ -96,6 +145,10 @@ class Destination(msgspec.Struct, frozen=True, array_like=True):
     digest: PackedDigest = ("all", (), 0, False)
     word: str = ""
     """The word after PUBLISH, if there was one."""
+    slots: int | None = None
+    """Of a query over groups: how many of the constants are WHERE's, and decide where its matches are stored."""
+    pane: Pane = NO_PANE
+    """Of a store of groups: how finely it tells times apart."""
 
     @property
     def row(self) -> ConstantRow:
@@ -131,15 +184,21 @@ def feed_of(destination: Destination) -> Destination:
 
 @lru_cache(maxsize=20_000)
 def _store_of(destination: Destination) -> Destination:
-    name = pending_id(destination.group_id, destination.constants, destination.select_id)
+    constants, pane = destination.constants, NO_PANE
+    if destination.slots is not None:
+        row = destination.row
+        stored = ConstantRow(row.types[: destination.slots], row.values[: destination.slots])
+        constants, pane = canonical_constants(stored), pane_of(destination.trigger)
+    name = pending_id(destination.group_id, constants, destination.select_id, pane)
     return Destination(
         name,
         destination.stream_id,
         destination.group_id,
         destination.select_id,
-        destination.constants,
+        constants,
         "pending",
         partition_of(name.encode(), PENDING_PARTITIONS),
+        pane=pane,
     )
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 from gateway.model.records import ALWAYS, Cq, Destination, Membership, TimedNote, TriggerSpec
 from gateway.model.unit import CqKey
+from grouping.model.group import NO_PANE, Pane
 from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.model.query import PackedDigest
 from grouping.statements.cq_text import WHOLE, CqText, TextTemplate
@@ -80,6 +81,8 @@ class _StoredMembership(msgspec.Struct, array_like=True, frozen=True):
     digest: PackedDigest = ("all", (), 0, False)
     word: str = ""
     timed: TimedNote = TimedNote()
+    slots: int | None = None
+    pane: Pane = NO_PANE
 
 
 decode_cq = msgspec.msgpack.Decoder(StoredCq).decode
@@ -174,6 +177,8 @@ def pack_membership(membership: Membership) -> bytes:
         always,
     )
     rest = (windows, membership.paused, destination.trigger, destination.digest, destination.word, membership.timed)
+    if destination.slots is not None or destination.pane != NO_PANE:
+        return _encode((*fields, *rest, destination.slots, destination.pane))
     return _encode(fields if rest == _USUAL else fields + rest)
 
 
@@ -192,6 +197,8 @@ def unpack_membership(destination_id: str, body: bytes) -> Membership:
         stored.trigger,
         stored.digest,
         stored.word,
+        stored.slots,
+        stored.pane,
     )
     windows = stored.windows | {ALWAYS: stored.always} if stored.always else stored.windows
     return Membership(destination, stored.number, windows, stored.paused, stored.timed)

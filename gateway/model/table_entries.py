@@ -32,6 +32,8 @@ def rows_of(destination: Destination, entries: TableEntries) -> Iterator[Entry]:
         return
     row = destination.row
     for until, windows in bounded:
-        block = Block(destination.group_id, row.type_texts, destination.select_id, destination.mode, until)
+        block = Block(
+            destination.group_id, row.type_texts, destination.select_id, destination.mode, until, destination.pane
+        )
         for start, expire in windows:
             yield Entry(block, destination.destination_id, row, number, destination.partition, start, expire)

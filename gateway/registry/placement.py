@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 from gateway.model.records import Destination, TriggerSpec, millis
+from gateway.registry.group_queries import accepted_trigger
 from gateway.registry.partitions import partitions_of
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.positions import Positions, dedicated_topic
@@ -37,6 +38,8 @@ class DestinationFamily(msgspec.Struct, frozen=True):
     trigger: TriggerSpec
     digest: PackedDigest
     word: str
+    slots: int | None = None
+    """Of queries over groups, as `Destination` has it."""
 
 
 class DestinationRequest(msgspec.Struct, frozen=True):
@@ -60,17 +63,21 @@ class Placement:
 
     def asked(self, statement: CreateCq, query: CompiledQuery, now_ms: int) -> DestinationRequest:
         """Return what a CREATE asks for."""
-        anchor_ms = millis(statement.start) if statement.start is not None else now_ms
-        trigger = TriggerSpec.of(statement.trigger, anchor_ms)
+        kept = query.plan.kept
+        if statement.start is not None:
+            trigger = TriggerSpec.of(statement.trigger, millis(statement.start))
+        else:
+            trigger = accepted_trigger(statement.trigger, now_ms, grouped=kept is not None)
         clause, word = statement.publish.digest, statement.publish.mode or ""
         digest = _ALL if clause is None else (clause.kind, clause.columns, clause.rows, clause.even_if_empty)
         plan = query.plan
-        family = DestinationFamily(plan.stream_id, plan.group_id, query.select.select_id, trigger, digest, word)
+        slots = None if kept is None else kept.slots
+        family = DestinationFamily(plan.stream_id, plan.group_id, query.select.select_id, trigger, digest, word, slots)
         return self._ask(family, canonical_constants(query.row))
 
     def asked_anew(self, old: Destination, trigger: TriggerSpec) -> DestinationRequest:
         """Return what a CQ of a destination asks for when its trigger is another one."""
-        family = DestinationFamily(old.stream_id, old.group_id, old.select_id, trigger, old.digest, old.word)
+        family = DestinationFamily(old.stream_id, old.group_id, old.select_id, trigger, old.digest, old.word, old.slots)
         return self._ask(family, old.constants)
 
     def _ask(self, family: DestinationFamily, constants: str) -> DestinationRequest:
@@ -105,6 +112,7 @@ class Placement:
                 family.trigger,
                 family.digest,
                 family.word,
+                family.slots,
             )
         return found
 

@@ -15,6 +15,7 @@ from gateway.model.dependencies import DependencyKind
 from gateway.model.records import Cq, Destination, EndNotice, TriggerSpec, instant, millis
 from gateway.model.unit import CqKey
 from gateway.registry.admission import Admission
+from gateway.registry.group_queries import accepted_trigger, check_groups, on_panes
 from gateway.registry.placement import DestinationRequest, Placement
 from gateway.registry.start_expire import check_ticks, check_window, expiry
 from gateway.registry.stays import Stays
@@ -101,6 +102,7 @@ class Registry:
                 hint="Drop those that are not needed any more.",
             )
         destination = self._destination(destination_id)
+        start_ms, expire_ms = on_panes(destination, start_ms, expire_ms)
         check_ticks(destination.trigger, start_ms, now_ms)
         if destination.trigger.timed:
             check_digests(query.plan)
@@ -242,7 +244,12 @@ class Registry:
         check_window(start_ms, expire_ms, now_ms)
         trigger = old.trigger
         if statement.trigger is not None or (statement.start is not None and trigger.every_ms):
-            trigger = TriggerSpec.of(statement.trigger or trigger.trigger, now_ms if start_ms is None else start_ms)
+            wanted = statement.trigger or trigger.trigger
+            check_groups(self._working.plan(old.stream_id, old.group_id), wanted, None)
+            if start_ms is None:
+                trigger = accepted_trigger(wanted, now_ms, grouped=old.slots is not None)
+            else:
+                trigger = TriggerSpec.of(wanted, start_ms)
         check_ticks(trigger, start_ms, now_ms)
         destination, offset = old, cq.offset
         if trigger != old.trigger:
@@ -254,6 +261,7 @@ class Registry:
             destination = self._destination(asked.destination_id)
             offset = self._begin(destination)
             now_ms = self.stays.moment(key, destination.destination_id, now_ms)
+        start_ms, expire_ms = on_panes(destination, start_ms, expire_ms)
         changed = msgspec.structs.replace(
             cq,
             destination_id=destination.destination_id,

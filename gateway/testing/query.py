@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from gateway.commands.digest_columns import with_digest_columns
 from gateway.model.records import TriggerSpec, millis
+from gateway.registry.group_queries import accepted_trigger, check_groups
 from gateway.registry.start_expire import check_ticks, check_window, expiry
 from gateway.testing.stream import Stream
 from grouping.compiler.compiler import compile_draft, finish
@@ -58,6 +59,7 @@ def checked(text: str, stream: Stream, accepted_at: datetime) -> CheckedQuery:
         )
     draft = compile_draft(statement.select, Catalog([stream.declared]))
     query = finish(draft)
+    check_groups(query.plan, statement.trigger, statement.publish.digest)
     statement = with_digest_columns(statement, query, LimitSettings().top_rows)
     if statement.publish.mode == "virtual":
         check_virtual(query)
@@ -65,7 +67,10 @@ def checked(text: str, stream: Stream, accepted_at: datetime) -> CheckedQuery:
     start_ms = None if statement.start is None else millis(statement.start)
     expire_ms = None if statement.expire is None else expiry(statement.expire, accepted_ms)
     check_window(start_ms, expire_ms, accepted_ms)
-    trigger = TriggerSpec.of(statement.trigger, accepted_ms if start_ms is None else start_ms)
+    if start_ms is None:
+        trigger = accepted_trigger(statement.trigger, accepted_ms, grouped=query.plan.kept is not None)
+    else:
+        trigger = TriggerSpec.of(statement.trigger, start_ms)
     check_ticks(trigger, start_ms, accepted_ms)
     return CheckedQuery(statement, draft, query, trigger, accepted_ms, start_ms, expire_ms)
 

@@ -52,7 +52,7 @@ _REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Localtimestamp: ("the present time", "The record's own time is there as _time."),
     exp.Interval: ("INTERVAL", "There are date_add, date_sub and datediff."),
     exp.Star: ("* within an expression", "It stands for all columns of the SELECT list."),
-    exp.Distinct: ("DISTINCT", "Aggregates are not kept running."),
+    exp.Distinct: ("DISTINCT", "It belongs to count."),
 }
 
 
@@ -79,6 +79,10 @@ class Binder:
             return self._bind(node)
         finally:
             self._depth -= 1
+
+    def finished(self, bound: Bound) -> Bound:
+        """Return an expression of the SELECT list as the query has it."""
+        return bound
 
     def _bind(self, node: exp.Expr) -> Bound:
         kind = type(node)

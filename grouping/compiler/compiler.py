@@ -17,11 +17,13 @@ from grouping.compiler.draft import Draft
 from grouping.compiler.normalize import normalize, normalize_value
 from grouping.compiler.plan import plan
 from grouping.compiler.select_text import MAX_DEPTH
-from grouping.compiler.signature import order, render
+from grouping.compiler.signature import order, render, render_groups
 from grouping.compiler.stage_text import lifted_text, normalized_text, ordered_text, planned_text, rendered_text
 from grouping.functions.text_size import check_growth, grows
 from grouping.model.catalog import Catalog
-from grouping.model.group import CompiledQuery, GroupPlan, SelectItem, SelectList, group_id
+from grouping.model.expression import Slot, walk
+from grouping.model.group import CompiledQuery, GroupPlan, KeptGroups, SelectItem, SelectList, group_id
+from grouping.model.grouping import Grouping
 from grouping.model.ids import SelectId
 
 __all__ = ["STAGES", "Stage", "compile_draft", "compile_select", "finish", "stage_texts"]
@@ -39,33 +41,44 @@ class Stage(NamedTuple):
 def _planned(draft: Draft) -> Draft:
     query = plan(draft.text, draft.catalog)
     return draft._replace(
-        stream=query.stream, where=query.where, items=query.items, computation=query.computation, reads=query.reads
+        stream=query.stream,
+        where=query.where,
+        items=query.items,
+        computation=query.computation,
+        reads=query.reads,
+        groups=query.groups,
     )
 
 
 def _normalized(draft: Draft) -> Draft:
     return draft._replace(
         conjuncts=normalize(draft.where),
+        having=normalize(draft.groups.having) if draft.groups else (),
         items=tuple(item._replace(value=normalize_value(item.value)) for item in draft.items),
     )
 
 
 def _ordered(draft: Draft) -> Draft:
     conjuncts, ties = order(draft.conjuncts)
-    return draft._replace(conjuncts=conjuncts, ties=ties)
+    having, more_ties = order(draft.having)
+    return draft._replace(conjuncts=conjuncts, having=having, ties=ties or more_ties)
 
 
 def _lifted(draft: Draft) -> Draft:
-    expressions, row, constants = lift(draft.conjuncts)
+    lifted, row, constants = lift((*draft.conjuncts, *draft.having))
+    expressions, kept = lifted[: len(draft.conjuncts)], lifted[len(draft.conjuncts) :]
     select = tuple(SelectItem(item.name, settle(item.value)) for item in draft.items)
-    computed = (*expressions, *(item.expression for item in select))
+    computed = (*lifted, *(item.expression for item in select))
     if grows(computed):
         check_growth(computed, row)
-    return draft._replace(expressions=expressions, row=row, constants=constants, select=select)
+    return draft._replace(expressions=expressions, kept=kept, row=row, constants=constants, select=select)
 
 
 def _rendered(draft: Draft) -> Draft:
-    return draft._replace(signature=render(draft.stream.name, draft.expressions, draft.computation))
+    signature = render(draft.stream.name, draft.expressions, draft.computation)
+    if draft.groups is not None:
+        signature += render_groups(draft.groups.keys, draft.kept)
+    return draft._replace(signature=signature)
 
 
 STAGES = (
@@ -127,9 +140,20 @@ def finish(draft: Draft) -> CompiledQuery:
     """Return a query's group, row and SELECT list, their ids made."""
     stream, computation = draft.stream, draft.computation
     group = group_id(computation.computation_id if computation else stream.stream_id, draft.signature)
-    select_id = SelectId("s" + hashlib.blake2b(msgspec.json.encode(draft.select), digest_size=12).hexdigest())
+    grouped = _grouped(draft)
+    content = draft.select if grouped is None else (draft.select, grouped)
+    select_id = SelectId("s" + hashlib.blake2b(msgspec.json.encode(content), digest_size=12).hexdigest())
     group_plan = GroupPlan(group, stream.stream_id, draft.signature, draft.expressions, computation)
-    return CompiledQuery(group_plan, draft.row, SelectList(select_id, draft.select), tuple(sorted(draft.reads)))
+    if grouped is not None:
+        slots = sum(isinstance(node, Slot) for conjunct in draft.expressions for node in walk(conjunct))
+        group_plan = msgspec.structs.replace(group_plan, kept=KeptGroups(draft.kept, slots))
+    return CompiledQuery(
+        group_plan, draft.row, SelectList(select_id, draft.select, grouped), tuple(sorted(draft.reads))
+    )
+
+
+def _grouped(draft: Draft) -> Grouping | None:
+    return None if draft.groups is None else Grouping(draft.groups.keys, draft.groups.aggregates)
 
 
 def compile_select(select: str, catalog: Catalog) -> CompiledQuery:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from grouping.compiler.bound import Bound, Constant
-from grouping.compiler.plan import BoundItem
+from grouping.compiler.plan import BoundGroups, BoundItem
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.computation import Computation
 from grouping.model.expression import Expression
@@ -31,12 +31,18 @@ class Draft(NamedTuple):
     """What joins tables with the stream; None for a stream alone."""
     reads: frozenset[str] = frozenset()
     """The views that the query names, and those that these read."""
+    groups: BoundGroups | None = None
+    """What rows become before they are results; None where each is one."""
     conjuncts: tuple[Bound, ...] = ()
     """By `normalize`, constants in place; put in order by `order`."""
+    having: tuple[Bound, ...] = ()
+    """The conjuncts of HAVING, as `conjuncts` are those of WHERE."""
     ties: bool = False
     """By `order`: whether constants decided the order of the conjuncts."""
     expressions: tuple[Expression, ...] = ()
     """From here on by `lift`: the conjuncts over slots."""
+    kept: tuple[Expression, ...] = ()
+    """Those of HAVING; their slots follow those of WHERE."""
     row: ConstantRow = ConstantRow((), ())
     constants: tuple[Constant, ...] = ()
     """What the row was made from, by slot."""

@@ -9,14 +9,16 @@ import msgspec
 from sqlglot import exp
 
 from grouping.compiler.bind import Binder
-from grouping.compiler.bound import Bound, Leaf, Term, too_large, with_leaves
+from grouping.compiler.bound import Bound, Leaf, Term, nodes, too_large, with_leaves
 from grouping.compiler.from_clause import InlinedSelect, Relation, read_from
+from grouping.compiler.group_binder import GroupBinder, bind_keys, has_aggregates
 from grouping.compiler.operands import boolean, unsupported
 from grouping.compiler.select_text import read_select
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.computation import Computation
 from grouping.model.errors import InputError
 from grouping.model.expression import Column
+from grouping.model.grouping import Aggregate, GroupKey
 from grouping.model.sql_type import BOOLEAN
 from grouping.model.table import Table
 from grouping.model.view import View
@@ -31,6 +33,17 @@ class BoundItem(NamedTuple):
     value: Bound
 
 
+class BoundGroups(NamedTuple):
+    """What a SELECT makes of its rows as groups; its list and HAVING are over the columns of these."""
+
+    keys: tuple[GroupKey, ...]
+    aggregates: tuple[Aggregate, ...]
+    """Those of HAVING first, in canonical order; then those of the SELECT list that are none of these."""
+    kept: int
+    """How many of them HAVING has."""
+    having: Bound | None
+
+
 class BoundQuery(NamedTuple):
     """A SELECT, its names looked up."""
 
@@ -41,14 +54,14 @@ class BoundQuery(NamedTuple):
     """What joins tables with the stream; None for a stream alone."""
     reads: frozenset[str] = frozenset()
     """The views that it names, by their names as they were created, and the views that these read."""
+    groups: BoundGroups | None = None
+    """What its rows become before they are results; None where each is one."""
 
 
 _PARTS = {
     "with_": ("WITH", "Common table expressions are not kept running."),
     "distinct": ("DISTINCT", "Each event is a result of its own."),
     "laterals": ("LATERAL VIEW", "A query is over one stream."),
-    "group": ("GROUP BY", "Aggregates are not kept running."),
-    "having": ("HAVING", "Aggregates are not kept running."),
     "qualify": ("QUALIFY", "Windows are not kept running."),
     "windows": ("WINDOW", "Windows are not kept running."),
     "order": ("ORDER BY", "Results come in the order of their events."),
@@ -61,7 +74,7 @@ _PARTS = {
 }
 """The parts of a SELECT that are refused, and why."""
 
-_KEPT = frozenset(("expressions", "from_", "where", "joins"))
+_KEPT = frozenset(("expressions", "from_", "where", "joins", "group", "having"))
 _DEEPEST = 32
 """So many views and subqueries may stand within one another."""
 
@@ -73,14 +86,15 @@ def plan(select: str, catalog: Catalog) -> BoundQuery:
         InputError: With the code of docs/commands.md that says what is wrong.
     """
     planner = _Planner(catalog)
-    inlined = planner.select(read_select(select))
+    tree = read_select(select)
+    inlined = planner.select(tree, outermost=True)
     if isinstance(inlined.base, Table):
         raise unsupported("a table without a stream", "Results come with events.", "Join it with a stream.")
     where = inlined.where
     condition = where[0] if len(where) == 1 else Term("and", where, BOOLEAN) if where else None
     items = tuple(BoundItem(name, value) for name, value in inlined.columns)
     computation = inlined.scope.computation if inlined.scope else None
-    return BoundQuery(inlined.base, condition, items, computation, frozenset(planner.reads))
+    return BoundQuery(inlined.base, condition, items, computation, frozenset(planner.reads), planner.groups)
 
 
 def plan_view(select: str, catalog: Catalog) -> frozenset[str]:
@@ -104,9 +118,16 @@ class _Planner:
         self._catalog = catalog
         self._depth = 0
         self.reads: set[str] = set()
+        self.groups: BoundGroups | None = None
+        """What the outermost SELECT makes as groups."""
 
-    def select(self, tree: exp.Select) -> InlinedSelect:
+    def select(self, tree: exp.Select, *, outermost: bool = False) -> InlinedSelect:
         """Return what one SELECT is."""
+        grouped = has_aggregates(tree)
+        if grouped and not outermost:
+            raise unsupported(
+                "an aggregate in a view or subquery", "Only a CQ itself counts its matches.", "Aggregate in the CQ."
+            )
         for name, value in tree.args.items():
             if value and name not in _KEPT:
                 raise unsupported(*_PARTS.get(name, (name.strip("_").upper(), "It is no part of a standing query.")))
@@ -117,7 +138,10 @@ class _Planner:
         binder = Binder(names)
         where = tree.args.get("where")
         condition = (boolean(binder.bind(where.this), "WHERE"),) if where else ()
-        items = _items(tree.expressions, binder)
+        if grouped:
+            items, self.groups = _groups(tree, binder)
+        else:
+            items = _items(tree.expressions, binder)
         return InlinedSelect(base, scope, (*names.where, *condition), tuple((item.name, item.value) for item in items))
 
     def _inline(self, nested: exp.Select | View) -> InlinedSelect:
@@ -148,6 +172,20 @@ def _without_position(leaf: Leaf) -> Leaf:
     return msgspec.structs.replace(leaf, position=None, members=members)
 
 
+def _groups(tree: exp.Select, binder: Binder) -> tuple[tuple[BoundItem, ...], BoundGroups]:
+    """Return the SELECT list of a query over groups, and what these are."""
+    keys = bind_keys(tree, binder)
+    groups = GroupBinder(binder.scope, keys)
+    items = _items(tree.expressions, groups)
+    having, condition = tree.args.get("having"), None
+    if having is not None:
+        condition = groups.having(having.this, {item.name.casefold(): item.value for item in items})
+    named = {node.name for node in nodes(condition) if isinstance(node, Column)} if condition is not None else set()
+    kept = [groups.aggregates[name] for name in sorted(named & groups.aggregates.keys())]
+    others = (aggregate for name, aggregate in groups.aggregates.items() if name not in named)
+    return items, BoundGroups(keys, (*kept, *others), len(kept), condition)
+
+
 def _items(expressions: Iterable[exp.Expr], binder: Binder) -> tuple[BoundItem, ...]:
     items: list[BoundItem] = []
     for expression in expressions:
@@ -176,11 +214,12 @@ def _item(expression: exp.Expr, binder: Binder) -> Iterable[BoundItem]:
         if isinstance(expression, exp.Column):
             binder.check_qualifier(expression)
         qualifier = expression.table if isinstance(expression, exp.Column) else ""
-        return [BoundItem(name, value) for name, value in binder.scope.star(qualifier)]
+        return [BoundItem(name, binder.finished(value)) for name, value in binder.scope.star(qualifier)]
     if isinstance(expression, exp.Alias):
-        return [BoundItem(expression.alias, binder.bind(expression.this))]
+        return [BoundItem(expression.alias, binder.finished(binder.bind(expression.this)))]
     column = expression.unnest()
     if not isinstance(column, exp.Column):
         binder.bind(expression)  # a fault within the expression is told first
         raise unsupported("an expression without an alias", "A result needs a name for it.", "Add AS and a name.")
-    return [BoundItem(*binder.column(column))]
+    name, value = binder.column(column)
+    return [BoundItem(name, binder.finished(value))]

@@ -23,8 +23,8 @@ from grouping.functions.functions import common_type
 from grouping.functions.text_size import check_growth, grows
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.errors import InputError
-from grouping.model.expression import Column
-from grouping.model.group import CompiledQuery, ConstantRow, ConstantValue, SelectList
+from grouping.model.expression import Column, Expression
+from grouping.model.group import CompiledQuery, ConstantRow, ConstantValue, GroupPlan, SelectList
 from grouping.model.query import CreateCq
 from grouping.model.sql_type import SqlType, set_of
 from grouping.statements.command import parse
@@ -103,8 +103,8 @@ class _Shape(NamedTuple):
     kept: tuple[int, ...]
     """The literals that must be those of a variant."""
     variants: dict[tuple[str, ...], _Variant]
-    ordered: tuple[Bound, ...]
-    """The conjuncts when constants decide their order, else empty."""
+    ordered: tuple[tuple[Bound, ...], ...]
+    """The conjuncts of WHERE and of HAVING when constants decide their order, else empty."""
     grows: bool
     """Whether constants decide how long a text becomes."""
 
@@ -183,7 +183,7 @@ def _positions(text: str, offset: int, start: int) -> dict[int, int]:
 
 
 def _shape(draft: Draft, query: CompiledQuery, positions: dict[int, int]) -> _Shape:
-    loose = _compared(draft.conjuncts)
+    loose = _compared((*draft.conjuncts, *draft.having))
     places: list[tuple[_Place, ...] | _Place] = []
     for constant in draft.constants:
         beside = loose.get(id(constant))
@@ -193,8 +193,12 @@ def _shape(draft: Draft, query: CompiledQuery, positions: dict[int, int]) -> _Sh
             places.append(_place(constant, positions, beside))
     used = {place.ordinal for slot in places for place in (slot if isinstance(slot[0], _Place) else (slot,))}
     kept = tuple(ordinal for ordinal in positions.values() if ordinal not in used)
-    ordered = draft.conjuncts if draft.ties else ()
-    return _Shape(draft.stream, query, tuple(places), kept, {}, ordered, grows(query.plan.conjuncts))
+    ordered = (draft.conjuncts, draft.having) if draft.ties else ()
+    return _Shape(draft.stream, query, tuple(places), kept, {}, ordered, grows(_predicates(query.plan)))
+
+
+def _predicates(plan: GroupPlan) -> tuple[Expression, ...]:
+    return plan.conjuncts if plan.kept is None else (*plan.conjuncts, *plan.kept.having)
 
 
 def _compared(conjuncts: Sequence[Bound]) -> dict[int, SqlType]:
@@ -248,18 +252,18 @@ def _read(shape: _Shape, text: CqText) -> tuple[CreateCq, CompiledQuery]:
         values.append(value)
     row = _reordered(shape.ordered, types, values) if shape.ordered else ConstantRow(tuple(types), tuple(values))
     if shape.grows:
-        check_growth(shape.query.plan.conjuncts, row)
+        check_growth(_predicates(shape.query.plan), row)
     like = variant.command
     command = CreateCq(literals[0], "", like.or_replace, like.publish, like.trigger, like.start, like.expire)
     return command, CompiledQuery(shape.query.plan, row, variant.select, shape.query.views)
 
 
-def _reordered(conjuncts: Sequence[Bound], types: list[SqlType], values: list[Any]) -> ConstantRow:
+def _reordered(predicates: Sequence[Sequence[Bound]], types: list[SqlType], values: list[Any]) -> ConstantRow:
     """Return the row of conjuncts with these constants, put in canonical order again."""
     constants = iter([Constant(value, kind) for kind, value in zip(types, values, strict=True)])
 
     def replace(leaf: Leaf) -> Leaf:
         return next(constants) if isinstance(leaf, Constant) else leaf
 
-    again, _ = order([with_leaves(conjunct, replace) for conjunct in conjuncts])
-    return lift(again)[1]
+    again = [order([with_leaves(conjunct, replace) for conjunct in conjuncts])[0] for conjuncts in predicates]
+    return lift(conjunct for conjuncts in again for conjunct in conjuncts)[1]

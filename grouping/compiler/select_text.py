@@ -34,7 +34,14 @@ _KEYWORDS = frozenset(
 )
 """Words before a parenthesis that are no functions."""
 
+_QUANTIFIERS = frozenset(("any", "some"))
+"""Aggregates too, but for where something is compared with all that stands in the parentheses."""
+
 _PREFIXES = frozenset((TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE))
+_PATTERNED = frozenset("like rlike ilike regexp".split())
+_COMPARED = frozenset(
+    (TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE, TokenType.NULLSAFE_EQ)
+)
 _NO_CALL_AFTER = frozenset((TokenType.ALIAS, TokenType.DCOLON, TokenType.DOT))
 _WITHIN = {
     "trim": TokenType.FROM,
@@ -153,7 +160,7 @@ def _marked(tokens: list[Token]) -> list[Token]:
             and tokens[i + 1].token_type is TokenType.L_PAREN
             and token.token_type not in (TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER)
             and token.text.isidentifier()
-            and token.text.lower() not in _KEYWORDS
+            and not _is_keyword(tokens, i)
             and not (i and tokens[i - 1].token_type in _NO_CALL_AFTER)
             and not (i and depth == 0 and _begins_from(tokens, i - 1))
             and not _has_within(tokens, i + 1, _WITHIN.get(token.text.lower()))
@@ -162,6 +169,16 @@ def _marked(tokens: list[Token]) -> list[Token]:
         else:
             marked.append(token)
     return marked
+
+
+def _is_keyword(tokens: Sequence[Token], place: int) -> bool:
+    """Return whether the word before a parenthesis is no function."""
+    word, before = tokens[place].text.lower(), tokens[place - 1] if place else None
+    if word == "filter":
+        return before is not None and before.token_type is TokenType.R_PAREN
+    if word in _QUANTIFIERS:
+        return before is not None and (before.text.lower() in _PATTERNED or before.token_type in _COMPARED)
+    return word in _KEYWORDS
 
 
 def _has_within(tokens: Sequence[Token], opening: int, word: TokenType | None) -> bool:

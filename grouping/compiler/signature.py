@@ -10,9 +10,10 @@ from typing import Any
 from grouping.compiler.bound import Bound, Constant, Term
 from grouping.model.computation import Computation
 from grouping.model.errors import InternalError
-from grouping.model.expression import Call, Column, Expression, Slot, Value, joined_name, source_of
+from grouping.model.expression import Call, Column, Expression, Slot, Value, computed_text, joined_name, source_of
+from grouping.model.grouping import GroupKey
 
-__all__ = ["order", "render", "render_joins", "render_name", "render_part", "shape"]
+__all__ = ["INFIX", "order", "render", "render_groups", "render_joins", "render_name", "render_part", "shape"]
 
 _RANKS = {"=": 0, "in": 1, "<": 2, "<=": 2, ">": 2, ">=": 2}
 _COMMUTING = frozenset(("=", "<>", "<=>"))
@@ -20,7 +21,8 @@ _TURNED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _WORDS = frozenset("and or not in is null like rlike between case when then else end cast as div true false".split())
 _BETWEEN_SIDES = frozenset(("=", "<>", "<=>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "div", "in"))
-_INFIX = _BETWEEN_SIDES | {"and", "or", "not", "like", "rlike", "is_null"}
+INFIX = _BETWEEN_SIDES | {"and", "or", "not", "like", "rlike", "is_null"}
+"""What goes into parentheses within other operators."""
 
 Key = tuple[int, str, str, tuple[Any, ...]]
 """Of a part, what it is ordered by: rank, first column, text with ``:c`` for every constant, and the constants."""
@@ -110,7 +112,7 @@ def shape(op: str, args: list[str], inner: list[str], kind: str) -> str:
     if op in ("and", "or"):
         parts = zip(args, inner, strict=True)
         return f" {op.upper()} ".join(f"({arg})" if below in ("and", "or") else arg for arg, below in parts)
-    sides = [f"({arg})" if below in _INFIX else arg for arg, below in zip(args, inner, strict=True)]
+    sides = [f"({arg})" if below in INFIX else arg for arg, below in zip(args, inner, strict=True)]
     if op in _BETWEEN_SIDES:
         return f"{sides[0]} {op.upper()} {sides[1]}"
     if op == "like":
@@ -141,6 +143,21 @@ def render(stream: str, conjuncts: Iterable[Expression], computation: Computatio
     return f"{head} WHERE {render_part(parts[0] if len(parts) == 1 else Call('and', tuple(parts), 'BOOLEAN'))}"
 
 
+def render_groups(keys: Iterable[GroupKey], having: Sequence[Expression]) -> str:
+    """Return GROUP BY and HAVING of a signature.
+
+    Example:
+        >>> render_groups([GroupKey("venue", Column("venue", "STRING"))], [])
+        ' GROUP BY venue'
+    """
+    names = [_render_column(key.name) for key in keys]
+    text = f" GROUP BY {', '.join(names)}" if names else ""
+    if having:
+        whole = having[0] if len(having) == 1 else Call("and", tuple(having), "BOOLEAN")
+        text += f" HAVING {render_part(whole)}"
+    return text
+
+
 def render_part(expression: Expression, constants: Sequence[str] = ()) -> str:
     """Return the text of a part of a signature; with the texts of constants, these stand in their slots."""
     match expression:
@@ -157,6 +174,8 @@ def render_part(expression: Expression, constants: Sequence[str] = ()) -> str:
 
 
 def _render_column(name: str) -> str:
+    if (text := computed_text(name)) is not None:
+        return text
     prefix, column = source_of(name)
     return f"{render_name(prefix)}.{render_name(column)}" if prefix else render_name(column)
 

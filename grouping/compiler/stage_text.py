@@ -11,7 +11,7 @@ from datetime import date
 
 from grouping.compiler.bound import Bound, Constant, Term
 from grouping.compiler.draft import Draft
-from grouping.compiler.signature import render_joins, render_name, render_part, shape
+from grouping.compiler.signature import render_groups, render_joins, render_name, render_part, shape
 from grouping.model.expression import Call, Column, Expression, Slot, Value
 from grouping.model.group import ConstantRow, ConstantValue
 from grouping.model.sql_type import BOOLEAN, STRING, SqlType
@@ -35,23 +35,29 @@ def planned_text(draft: Draft) -> str:
     """Return what `plan` made: names looked up, constants read as what stands beside them."""
     where = [] if draft.where is None else ["WHERE", *_indented(_tree(draft.where))]
     joins = render_joins(draft.computation)
-    return _text([f"FROM {render_name(draft.stream.name)}{joins}", *where, *_items(draft.items)])
+    return _text(
+        [f"FROM {render_name(draft.stream.name)}{joins}", *where, *_planned_groups(draft), *_items(draft.items)]
+    )
 
 
 def normalized_text(draft: Draft) -> str:
     """Return what `normalize` made: conjuncts, in the one form."""
-    return _text([*_conjuncts(draft.conjuncts), *_computed((item.name, item.value) for item in draft.items)])
+    computed = _computed((item.name, item.value) for item in draft.items)
+    return _text([*_conjuncts(draft.conjuncts), *_having(draft, draft.having), *computed])
 
 
 def ordered_text(draft: Draft) -> str:
     """Return what `order` made, and whether constants had a say in it."""
-    return _text([*_conjuncts(draft.conjuncts), *(["their constants decided the order"] if draft.ties else [])])
+    having = _having(draft, draft.having)
+    return _text(
+        [*_conjuncts(draft.conjuncts), *having, *(["their constants decided the order"] if draft.ties else [])]
+    )
 
 
 def lifted_text(draft: Draft) -> str:
     """Return what `lift` made: conjuncts over slots, the row of constants, and the SELECT list with its own."""
     computed = _computed((item.name, item.expression) for item in draft.select)
-    return _text([*_conjuncts(draft.expressions), *_row(draft.row), *computed])
+    return _text([*_conjuncts(draft.expressions), *_having(draft, draft.kept), *_row(draft.row), *computed])
 
 
 def rendered_text(draft: Draft) -> str:
@@ -121,6 +127,22 @@ def _conjuncts(conjuncts: Iterable[Bound | Expression]) -> Iterator[str]:
     lines = [line for conjunct in conjuncts for line in _indented(_tree(conjunct))]
     yield "WHERE all of" if lines else "no WHERE"
     yield from lines
+
+
+def _planned_groups(draft: Draft) -> Iterator[str]:
+    """Yield what rows become groups by, and which groups are kept; nothing where each row is a result."""
+    if draft.groups is None:
+        return
+    yield render_groups(draft.groups.keys, ()).strip() or "GROUP BY nothing"
+    if draft.groups.having is not None:
+        yield "HAVING"
+        yield from _indented(_tree(draft.groups.having))
+
+
+def _having(draft: Draft, conjuncts: Iterable[Bound | Expression]) -> Iterator[str]:
+    if draft.groups is not None and draft.groups.having is not None:
+        yield "HAVING all of"
+        yield from (line for conjunct in conjuncts for line in _indented(_tree(conjunct)))
 
 
 def _row(row: ConstantRow) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from grouping.functions.aggregates import AGGREGATE_ALIASES, AGGREGATES
+
 __all__ = ["REASONS"]
 
 _AGGREGATES = frozenset(
@@ -82,6 +84,10 @@ REASONS: dict[str, tuple[str, str]] = {
     **dict.fromkeys(_CHANGING, ("non-deterministic function", "A replay would give another result.")),
     **dict.fromkeys(_PRESENT, ("present time", "The record's own time is there as _time.")),
     **dict.fromkeys(_WINDOWS, ("window function", "A query is evaluated for each event alone.")),
-    **dict.fromkeys(_AGGREGATES, ("aggregate", "A query is evaluated for each event alone.")),
+    **dict.fromkeys(_AGGREGATES, ("aggregate", "It is Spark's, but not kept here.")),
+    **dict.fromkeys(
+        (*AGGREGATES, *AGGREGATE_ALIASES),
+        ("aggregate", "It is of the matches of a digest, and stands in SELECT and HAVING alone."),
+    ),
 }
 """From a function's name to the part of the query that it is, and why that is refused."""

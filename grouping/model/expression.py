@@ -12,10 +12,24 @@ import msgspec
 
 from grouping.model.sql_type import SqlType
 
-__all__ = ["Call", "Column", "Expression", "Slot", "Value", "joined_name", "source_of", "walk"]
+__all__ = [
+    "Call",
+    "Column",
+    "Expression",
+    "Slot",
+    "Value",
+    "computed_name",
+    "computed_text",
+    "joined_name",
+    "source_of",
+    "walk",
+]
 
 _SEPARATOR = "\x1f"
 """Between what a table is called in a computation and its column: no name holds a control character."""
+
+_COMPUTED = "\x1e"
+"""Before the text of what a column of groups is computed by."""
 
 Scalar = str | int | float | bool | None
 
@@ -24,7 +38,7 @@ class Column(msgspec.Struct, frozen=True, tag="column", tag_field="node"):
     """A column of the stream, or one of the source record's own fields (`_key`, `_time`, `_partition`, `_offset`)."""
 
     name: str
-    """As the stream declares it; of a table that is joined, as `joined_name` makes it."""
+    """As the stream declares it; of a table that is joined, as `joined_name` makes it; of groups, `computed_name`."""
     type_text: str = msgspec.field(name="type")
 
     @property
@@ -71,6 +85,21 @@ class Call(msgspec.Struct, frozen=True, tag="call", tag_field="node"):
 
 
 Expression = Column | Slot | Value | Call
+
+
+def computed_name(text: str) -> str:
+    """Return the name of a column of groups that is computed: a key that is an expression, or an aggregate."""
+    return _COMPUTED + text
+
+
+def computed_text(name: str) -> str | None:
+    """Return what a column of groups is computed by, None where that is a column's name.
+
+    Example:
+        >>> computed_text(computed_name("sum(volume)")), computed_text("volume")
+        ('sum(volume)', None)
+    """
+    return name[1:] if name.startswith(_COMPUTED) else None
 
 
 def joined_name(prefix: str, column: str) -> str:

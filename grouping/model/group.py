@@ -14,16 +14,20 @@ import msgspec
 
 from grouping.model.computation import Computation
 from grouping.model.expression import Expression
+from grouping.model.grouping import Grouping
 from grouping.model.ids import DestinationId, GroupId, PendingId, SelectId, StreamId
 from grouping.model.query import ChangeBased, CronBased, DigestClause, TimerBased, Trigger
 from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType
 
 __all__ = [
+    "NO_PANE",
+    "Pane",
     "CompiledQuery",
     "ConstantRow",
     "ConstantValue",
     "DestinationIds",
     "GroupPlan",
+    "KeptGroups",
     "SelectItem",
     "SelectList",
     "canonical_constants",
@@ -36,6 +40,15 @@ ConstantValue = str | bool | int | float | Decimal | date | datetime | tuple[Any
 """A lifted constant; a tuple is the sorted, repetition-free set of an IN (its None, if any, last)."""
 
 
+class KeptGroups(msgspec.Struct, frozen=True):
+    """Of a query over groups of its matches: which groups are results, decided at the tick."""
+
+    having: tuple[Expression, ...]
+    """Every one must be TRUE, over the columns of groups; in canonical order, their slots behind those of WHERE."""
+    slots: int
+    """How many constants WHERE has: they come first, and decide alone where matches are stored."""
+
+
 class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     """What Spark runs for a group: the signature's predicate, its constants lifted out."""
 
@@ -46,11 +59,20 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     """A row matches when every one is TRUE; none for a query without WHERE. In canonical order."""
     computation: Computation | None = None
     """What makes the rows of the stream's events and of tables; None where they are the events."""
+    kept: KeptGroups | None = None
+    """None where each match is a result."""
 
     @property
     def computation_id(self) -> str:
         """The computation's id, "" where there is none."""
         return self.computation.computation_id if self.computation else ""
+
+
+Pane = tuple[int, int]
+"""How finely a store of groups tells times apart, milliseconds: panes of this width, and where one begins."""
+
+NO_PANE: Pane = (0, 0)
+"""Of a store of matches, each of which has its time."""
 
 
 class SelectItem(msgspec.Struct, frozen=True):
@@ -60,11 +82,15 @@ class SelectItem(msgspec.Struct, frozen=True):
     expression: Expression
 
 
-class SelectList(msgspec.Struct, frozen=True):
-    """What of a matching event is published, `*` already written out."""
+class SelectList(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What of a matching event, or of a group of these, is published, `*` already written out."""
 
     select_id: SelectId
     items: tuple[SelectItem, ...]
+    grouping: Grouping | None = None
+    """How matches become groups, over whose columns the items are then; None where each match is a result."""
+    pane: Pane = NO_PANE
+    """Of the store that is meant, in the evaluator; no part of what is stored."""
 
 
 class ConstantRow(msgspec.Struct, frozen=True):
@@ -183,8 +209,9 @@ def _trigger_text(trigger: Trigger, phase_ms: int | None) -> str:
     match trigger:
         case ChangeBased():
             return "change"
-        case TimerBased(every):
-            return f"every {round(every.total_seconds() * 1000)} {phase_ms}"
+        case TimerBased(every, over):
+            last = "" if over is None else f" over {round(over.total_seconds() * 1000)}"
+            return f"every {round(every.total_seconds() * 1000)} {phase_ms}{last}"
         case CronBased(cron, zone):
             return f"cron {' '.join(cron.split())} {zone}"
 
@@ -225,6 +252,14 @@ class DestinationIds:
         return DestinationId(_digest("d_", self._group, constants, self._rest))
 
 
-def pending_id(group: GroupId, constants: str, select: SelectId) -> PendingId:
-    """Return the id under which matches wait for ticks: one per constant row and SELECT list (NiagaraCQ §3.6.2)."""
-    return PendingId(_digest("p_", group, constants, select))
+def pending_id(group: GroupId, constants: str, select: SelectId, pane: Pane = NO_PANE) -> PendingId:
+    """Return the id under which matches wait for ticks: one per constant row and SELECT list (NiagaraCQ §3.6.2).
+
+    Args:
+        group: The group's id.
+        constants: Those that decide which events match.
+        select: The id of the SELECT list.
+        pane: Of matches that wait as groups.
+    """
+    parts = (group, constants, select) if pane == NO_PANE else (group, constants, select, f"{pane[0]} {pane[1]}")
+    return PendingId(_digest("p_", *parts))

@@ -51,6 +51,8 @@ class TimerBased:
     """Results gather and leave at the ticks START + k × every."""
 
     every: timedelta
+    over: timedelta | None = None
+    """OVER LAST: each tick counts the matches of those before it, too, down to so long; a multiple of `every`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,20 @@ from sqlglot.tokenizer_core import TokenType
 from grouping.model.errors import InputError
 from grouping.model.query import CronBased, DigestClause, Publish, TimerBased
 from grouping.statements.tokens import Tokens
-from grouping.values.times import format_instant, parse_cron, parse_every, parse_instant, parse_interval
+from grouping.values.times import (
+    format_instant,
+    format_interval,
+    parse_cron,
+    parse_every,
+    parse_instant,
+    parse_interval,
+)
 
 __all__ = ["Clauses", "begins_clause", "read_clauses", "read_settings"]
 
 _MOST_ROWS = 2**31 - 1
+_MOST_TICKS = 1440
+"""That one digest counts."""
 _CLAUSES = "DO PUBLISH, START, EVERY or EXPIRE"
 
 
@@ -144,12 +153,36 @@ def _start(tokens: Tokens) -> datetime:
 
 def _every(tokens: Tokens) -> TimerBased | CronBased:
     if not tokens.accept("CRON"):
-        return parse_every(tokens.string("an interval, or CRON and an expression"))
+        trigger = parse_every(tokens.string("an interval, or CRON and an expression"))
+        return _over_last(tokens, trigger) if tokens.accept("OVER") else trigger
     expression = tokens.string("a cron expression")
-    if not tokens.accept("AT"):
-        return parse_cron(expression)
-    tokens.expect("TIME", "ZONE")
-    return parse_cron(expression, tokens.string("the name of a time zone"))
+    zone = None
+    if tokens.accept("AT"):
+        tokens.expect("TIME", "ZONE")
+        zone = tokens.string("the name of a time zone")
+    if tokens.accept("OVER"):
+        raise InputError(
+            "OVER LAST beside CRON is no multiple",
+            code="bad-interval",
+            detail="The times of a cron expression lie unequally far apart.",
+            hint="Write EVERY and an interval.",
+        )
+    return parse_cron(expression) if zone is None else parse_cron(expression, zone)
+
+
+def _over_last(tokens: Tokens, trigger: TimerBased) -> TimerBased:
+    tokens.expect("LAST")
+    written = tokens.string("an interval")
+    over = parse_interval(written)
+    ticks = over / trigger.every
+    if over % trigger.every or not 1 <= ticks <= _MOST_TICKS:
+        raise InputError(
+            f'OVER LAST "{written}" is not a multiple of EVERY',
+            code="bad-interval",
+            detail=f"It counts whole ticks, {_MOST_TICKS:,} at most; EVERY is {format_interval(trigger.every)}.",
+            hint="Choose a multiple.",
+        )
+    return TimerBased(trigger.every, over)
 
 
 def _expire(tokens: Tokens) -> datetime | timedelta:

@@ -17,7 +17,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from grouping.model.group import ConstantRow
+from grouping.model.group import NO_PANE, ConstantRow, Pane
 from grouping.model.ids import GroupId, SelectId
 from grouping.model.sql_type import SqlType
 from grouping.store.arrow_types import ARROW_TYPES
@@ -37,6 +37,8 @@ class Block(NamedTuple):
     mode: str
     until: tuple[int, ...] = ()
     """Of destinations that are leaving: by source partition, the offset of the first event that no longer counts."""
+    pane: Pane = NO_PANE
+    """Of stores of groups."""
 
     @property
     def types(self) -> tuple[SqlType, ...]:
@@ -125,7 +127,8 @@ class Segment:
             sink = pa.BufferOutputStream()
             with pa.ipc.new_stream(sink, table.schema) as writer:
                 writer.write_table(table)
-            blocks.append((block, memoryview(sink.getvalue())))
+            head = block if block.pane != NO_PANE else block[:-1]  # as it was before there were panes
+            blocks.append((head, memoryview(sink.getvalue())))
         return msgspec.msgpack.encode((_id_bytes(self.removed), blocks, more))
 
     @classmethod

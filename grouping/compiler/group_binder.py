@@ -1,0 +1,241 @@
+"""SELECT and HAVING of a query over groups: what stands in them are keys, aggregates, and what is made of these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from grouping.compiler.bind import Binder
+from grouping.compiler.bound import Bound, Constant, Term
+from grouping.compiler.constants import settle
+from grouping.compiler.normalize import normalize, normalize_value
+from grouping.compiler.operands import boolean, mismatch, unsupported
+from grouping.compiler.scope import Scope
+from grouping.compiler.select_text import FUNCTION_MARK
+from grouping.compiler.signature import order, render_part, shape
+from grouping.functions.aggregates import AGGREGATE_ALIASES, AGGREGATES, aggregate_type
+from grouping.model.errors import InputError
+from grouping.model.expression import Call, Column, Expression, Value, computed_name, computed_text
+from grouping.model.grouping import Aggregate, GroupKey
+from grouping.model.sql_type import BOOLEAN, DOUBLE, STRING
+from grouping.model.wording import are, counted
+
+__all__ = ["GroupBinder", "aggregate_name", "bind_keys", "has_aggregates"]
+
+_PLACE = "no aggregate stands within another, nor in WHERE, ON or GROUP BY"
+
+
+def aggregate_name(node: exp.Expr) -> str | None:
+    """Return the one name of the aggregate that a node calls, None for any other node."""
+    if not isinstance(node, exp.Anonymous):
+        return None
+    written = str(node.this).removeprefix(FUNCTION_MARK).lower()
+    name = AGGREGATE_ALIASES.get(written, written)
+    return name if name in AGGREGATES else None
+
+
+def has_aggregates(tree: exp.Select) -> bool:
+    """Tell whether a SELECT makes groups: by GROUP BY, HAVING, or aggregates in its list."""
+    if tree.args.get("group") or tree.args.get("having"):
+        return True
+    return any(
+        aggregate_name(node) is not None and not isinstance(node.parent, exp.Window)
+        for item in tree.expressions
+        for node in item.walk(prune=lambda below: isinstance(below, exp.Subquery | exp.Window))
+    )
+
+
+def bind_keys(tree: exp.Select, binder: Binder) -> tuple[GroupKey, ...]:
+    """Return the keys of GROUP BY in canonical order, each once.
+
+    As in Spark a number stands for an item of the SELECT list, and so does its alias where no column has that name.
+
+    Raises:
+        InputError: ``unsupported-query`` for ROLLUP and its like; what is wrong with an expression.
+    """
+    group = tree.args.get("group")
+    if group is None:
+        return ()
+    for name, value in group.args.items():
+        if value and name != "expressions":
+            raise unsupported(f"GROUP BY {name.upper()}", "GROUP BY takes expressions.", "Write the keys out.")
+    keys = {key.name: key for key in (_key(node, tree.expressions, binder) for node in group.expressions)}
+    return tuple(keys[name] for name in sorted(keys))
+
+
+def _key(node: exp.Expr, items: Sequence[exp.Expr], binder: Binder) -> GroupKey:
+    if isinstance(node, exp.GroupingSets | exp.Rollup | exp.Cube):
+        raise unsupported("GROUP BY with sets of keys", "GROUP BY takes expressions.", "Write the keys out.")
+    bound = normalize_value(binder.bind(_meant(node, items, binder)))
+    if isinstance(bound, Constant):
+        raise unsupported("a constant in GROUP BY", "It makes no groups.", "Leave it out.")
+    if not bound.type.is_ordered:
+        raise mismatch(f"GROUP BY of {bound.type}", "Its values are not told apart.", "Group by a part of it.")
+    ((canonical,), _) = order((bound,))
+    expression = settle(canonical)
+    name = expression.name if isinstance(expression, Column) else computed_name(_in_parentheses(expression))
+    return GroupKey(name, expression)
+
+
+def _meant(node: exp.Expr, items: Sequence[exp.Expr], binder: Binder) -> exp.Expr:
+    """Return what a number or an alias in GROUP BY stands for."""
+    meant = node
+    if isinstance(node, exp.Literal) and not node.is_string:
+        number = int(node.this) if node.this.isdecimal() else 0
+        if not 1 <= number <= len(items):
+            raise unsupported(
+                f"GROUP BY {node.this}", f"The SELECT list has {counted(len(items), 'item')}.", "Name the key."
+            )
+        meant = items[number - 1].unalias()
+    elif isinstance(node, exp.Column) and not node.table:
+        named = [
+            item for item in items if isinstance(item, exp.Alias) and item.alias.casefold() == node.name.casefold()
+        ]
+        if named and not any(source.find(node.name.casefold()) for source in binder.scope.sources):
+            meant = named[0].this
+    if aggregate_name(meant) is not None:
+        raise unsupported("an aggregate in GROUP BY", f"{_PLACE[0].upper()}{_PLACE[1:]}.")
+    return meant
+
+
+class GroupBinder(Binder):
+    """Binds the expressions of one SELECT list, and HAVING, over groups."""
+
+    def __init__(self, scope: Scope, keys: Sequence[GroupKey]) -> None:
+        super().__init__(scope)
+        self._plain = Binder(scope)
+        self._keys = {key.expression: key for key in keys}
+        self._aliases: Mapping[str, Bound] = {}
+        self.aggregates: dict[str, Aggregate] = {}
+        """By the names of their columns, in the order in which they were met."""
+
+    def having(self, node: exp.Expr, aliases: Mapping[str, Bound]) -> Bound:
+        """Return the condition of HAVING, which may name items of the SELECT list by their aliases."""
+        self._aliases = aliases
+        return self.finished(boolean(self.bind(node), "HAVING"))
+
+    def _bind(self, node: exp.Expr) -> Bound:
+        if isinstance(node, exp.Filter):
+            if aggregate_name(node.this) is None:
+                raise unsupported("FILTER", "It belongs to an aggregate.")
+            return self._aggregate(node.this, node.expression.this)
+        if isinstance(node, exp.IgnoreNulls) and aggregate_name(node.this) in ("first", "last"):
+            return self._aggregate(node.this, None, ignore_nulls=True)
+        if aggregate_name(node) is not None:
+            return self._aggregate(node, None)
+        if isinstance(node, exp.Column) and not node.table and node.name.casefold() in self._aliases:
+            if not any(source.find(node.name.casefold()) for source in self.scope.sources):
+                return self._aliases[node.name.casefold()]
+        return super()._bind(node)
+
+    def _aggregate(self, node: exp.Expr, condition: exp.Expr | None, *, ignore_nulls: bool = False) -> Column:
+        name, arguments = aggregate_name(node), list(node.expressions)
+        assert name is not None, "the caller has looked"
+        distinct = len(arguments) == 1 and isinstance(arguments[0], exp.Distinct)
+        if distinct:
+            arguments = list(arguments[0].expressions)
+            if name != "count":
+                raise unsupported(f"{name}(DISTINCT …)", "DISTINCT is kept in count alone.")
+        if name in ("first", "last") and len(arguments) == 2 and isinstance(arguments[1], exp.Boolean):
+            ignore_nulls = bool(arguments.pop().this)
+        if name == "count" and len(arguments) == 1 and isinstance(arguments[0], exp.Star) and not distinct:
+            arguments = []
+        for argument in (*arguments, *([condition] if condition is not None else [])):
+            if any(aggregate_name(below) is not None for below in argument.walk()):
+                raise unsupported("an aggregate within an aggregate", f"{_PLACE[0].upper()}{_PLACE[1:]}.")
+        bound = _arguments(name, [self._plain.bind(argument) for argument in arguments], whole=not node.expressions)
+        wanted = () if condition is None else normalize(boolean(self._plain.bind(condition), "FILTER"))
+        if ignore_nulls:
+            wanted = (*wanted, Term("not", (Term("is_null", (bound[0],), BOOLEAN),), BOOLEAN))
+        return self._noted(name, bound, wanted, distinct=distinct)
+
+    def _noted(self, name: str, args: Sequence[Bound], wanted: Sequence[Bound], *, distinct: bool) -> Column:
+        kind = aggregate_type(name, tuple(argument.type for argument in args))
+        settled = tuple(settle(order((normalize_value(argument),))[0][0]) for argument in args)
+        conjuncts = tuple(map(settle, order(wanted)[0]))
+        condition = conjuncts[0] if len(conjuncts) == 1 else Call("and", conjuncts, "BOOLEAN") if conjuncts else None
+        text = f"{name}({'DISTINCT ' * distinct}{', '.join(map(_typed, settled)) or '*'})"
+        if condition is not None:
+            text += f" FILTER (WHERE {_typed(condition)})"
+        aggregate = Aggregate(computed_name(text), name, settled, str(kind), distinct, condition)
+        self.aggregates.setdefault(aggregate.name, aggregate)
+        return Column(aggregate.name, str(kind))
+
+    def finished(self, bound: Bound) -> Bound:
+        """Return an expression over the columns of groups: keys in the place of what they are.
+
+        Raises:
+            InputError: ``unsupported-query`` for a column that is no key.
+        """
+        if isinstance(bound, Constant) or (isinstance(bound, Column) and bound.name in self.aggregates):
+            return bound
+        canonical = _canonical(bound) if self._keys else None
+        if canonical is not None and (key := self._keys.get(canonical)) is not None:
+            return key.column
+        if isinstance(bound, Term):
+            return Term(bound.op, tuple(map(self.finished, bound.args)), bound.type)
+        if computed_text(bound.name) is not None:
+            return bound  # a key, by the alias of an item
+        shown = render_part(bound)
+        raise unsupported(
+            f'column "{shown}" beside groups',
+            f'"{shown}" stands neither in GROUP BY nor within an aggregate.',
+            f"Add it to GROUP BY, or write first({shown}).",
+        )
+
+
+def _canonical(bound: Bound) -> Expression | None:
+    """Return an expression as a key has it, None where it is none that a key could be."""
+    try:
+        return settle(order((normalize_value(bound),))[0][0])
+    except InputError:
+        return None
+
+
+def _arguments(name: str, args: Sequence[Bound], *, whole: bool) -> Sequence[Bound]:
+    """Return arguments that suit an aggregate; those of ``count(*)`` are none."""
+    function = AGGREGATES[name]
+    wanted = len(function.params)
+    if name == "count" and not args and not whole:
+        return args
+    if len(args) < wanted or (len(args) > wanted and not function.variadic):
+        takes = "one argument or more" if function.variadic else counted(wanted, "argument")
+        raise mismatch(f'aggregate "{name}" takes {takes}', f"There {are(len(args))} {len(args)}.")
+    params = function.params + function.params[-1:] * (len(args) - wanted)
+    return [_fit(argument, param, name) for argument, param in zip(args, params, strict=True)]
+
+
+_SHOWN = {"NUMBER": "a number", "BOOLEAN": "BOOLEAN", "ORDERED": "of a type whose values have an order"}
+
+
+def _fit(argument: Bound, param: str, name: str) -> Bound:
+    kind = argument.type
+    fits = {"NUMBER": kind.is_number, "BOOLEAN": kind == BOOLEAN, "ORDERED": kind.is_ordered, "ANY": kind.is_ordered}
+    if isinstance(argument, Constant) and argument.value is None and param in ("NUMBER", "BOOLEAN"):
+        return Constant(None, DOUBLE if param == "NUMBER" else BOOLEAN)
+    if not fits[param]:
+        raise mismatch(
+            f'an argument of "{name}" is {kind}', f"It must be {_SHOWN.get(param, _SHOWN['ORDERED'])}.", "CAST it."
+        )
+    return argument
+
+
+def _in_parentheses(expression: Expression) -> str:
+    """Return the text of a key, which stands in others as a function's would."""
+    text = _typed(expression)
+    return (
+        text if text.endswith(")") and not text.startswith("(") and " " not in text.partition("(")[0] else f"({text})"
+    )
+
+
+def _typed(expression: Expression) -> str:
+    """Return an expression as text in which constants tell their types: equal texts are equal expressions."""
+    match expression:
+        case Value(value, kind):
+            text = render_part(expression)
+            return text if isinstance(value, bool) or kind == str(STRING) else f"{kind} {text}"
+        case Call(op, args, kind):
+            inner = [argument.op if isinstance(argument, Call) else "" for argument in args]
+            return shape(op, list(map(_typed, args)), inner, kind)
+    return render_part(expression)
