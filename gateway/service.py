@@ -39,8 +39,9 @@ from gateway.topics.source_watch import SourceWatch
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
+from grouping.store.connection import StoreLost, eviction_policy
 from grouping.store.lease import Lease
-from grouping.store.redis_store import StoreLost, TableStore, eviction_policy
+from grouping.store.table_store import TableStore
 
 __all__ = ["collect_seldom", "run_gateway"]
 

@@ -19,14 +19,7 @@ from gateway.ends.ends import Ends
 from gateway.ends.last_digests import LastDigests
 from gateway.ends.lifetimes import Lifetimes
 from gateway.kafka import LARGEST_RECORD, CommandConsumer, Topics
-from gateway.model.records import (
-    PENDING_PARTITIONS,
-    Cq,
-    Destination,
-    TriggerSpec,
-    VisibilityInterval,
-    feed_of,
-)
+from gateway.model.records import PENDING_PARTITIONS, Cq, Destination, TriggerSpec, feed_of
 from gateway.model.unit import CqKey
 from gateway.state.catalog_records import cq_record, definition_record, stream_record
 from gateway.state.commit import Commits
@@ -39,6 +32,7 @@ from gateway.timers.timers import Timers
 from gateway.topics.positions import Positions
 from gateway.topics.result_topics import ResultTopics, result_config
 from grouping.compiler.compiler import compile_select
+from grouping.digests.cursor import VisibilityInterval
 from grouping.digests.pending_matches import pack_pending
 from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.errors import OperationalError
@@ -46,7 +40,7 @@ from grouping.model.group import DestinationIds, canonical_constants
 from grouping.model.query import ChangeBased, DigestClause
 from grouping.settings import Settings
 from grouping.statements.cq_text import CqText
-from grouping.store.redis_store import connect
+from grouping.store.connection import connect
 from schemas.partition import partition_of
 
 __all__ = ["Desk"]

@@ -16,7 +16,8 @@ import msgspec
 
 from gateway.ends.last_digests import LastDigests
 from gateway.kafka import OutgoingRecord
-from gateway.model.records import Destination, EndNotice, instant
+from gateway.model.end_notice import EndNotice
+from gateway.model.records import Destination, instant
 from gateway.state.commit import Commits
 from gateway.state.work import Change, Work
 from gateway.state.working_copy import WorkingCopy

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from gateway.kafka import OutgoingRecord
-from gateway.model.records import EndNotice, incarnation_of
+from gateway.model.end_notice import EndNotice
+from gateway.model.records import incarnation_of
 from gateway.state.commit import Commits
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.deliver import DueDigest, digest_records

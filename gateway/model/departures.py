@@ -10,7 +10,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from gateway.model.records import Destination, Window, union
+from gateway.model.membership import union
+from gateway.model.records import Destination
+from grouping.digests.cursor import Window
 
 __all__ = ["Departure", "Departures", "without"]
 

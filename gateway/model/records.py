@@ -13,7 +13,6 @@ from grouping.model.group import (
     NO_PANE,
     ConstantRow,
     Pane,
-    SelectList,
     canonical_constants,
     parse_constants,
     pending_id,
@@ -25,18 +24,12 @@ from grouping.values.times import instant
 from schemas.partition import partition_of
 
 __all__ = [
-    "ALWAYS",
     "CatalogCq",
     "Cq",
     "Destination",
-    "EndNotice",
-    "Membership",
     "PENDING_PARTITIONS",
-    "VisibilityInterval",
     "TimedNote",
     "TriggerSpec",
-    "Window",
-    "end_key",
     "feed_of",
     "incarnation_of",
     "instant",
@@ -44,7 +37,6 @@ __all__ = [
     "millis",
     "on_pane",
     "pane_of",
-    "union",
 ]
 
 
@@ -161,9 +153,6 @@ class Destination(msgspec.Struct, frozen=True, array_like=True):
         return DigestClause.of(self.digest)
 
 
-ALWAYS = ","
-"""The window without bounds, as a membership's key."""
-
 PENDING_PARTITIONS = 16
 """Of `cq.pending`; fixed, since the place of stored matches follows from it."""
 
@@ -263,129 +252,9 @@ class TimedNote(msgspec.Struct, array_like=True, frozen=True):
     """EXPIRE of the last CQ that was not paused, while paused ones share the destination; 0 when there was none."""
 
 
-class Membership(msgspec.Struct, array_like=True):
-    """A destination with its members."""
-
-    destination: Destination
-    number: int
-    """Where its matches are counted, dense within the stream."""
-    windows: dict[str, int] = {}
-    """Live, unpaused members by window (``start,expire`` as text)."""
-    paused: int = 0
-    """Paused members."""
-    timed: TimedNote = TimedNote()
-
-    def count(self, cq: Cq, by: int) -> None:
-        """Add (or with -1 remove) a member."""
-        if cq.paused:
-            self.paused += by
-            return
-        key = _window_key(*cq.window)
-        left = self.windows.get(key, 0) + by
-        if left:
-            self.windows[key] = left
-        else:
-            self.windows.pop(key, None)
-
-    @property
-    def members(self) -> int:
-        """All CQs that share the destination, paused ones included."""
-        return self.paused + sum(self.windows.values())
-
-    @property
-    def seen(self) -> list[Window]:
-        """The record times that at least one live, unpaused member sees, as disjoint windows."""
-        if ALWAYS in self.windows:
-            return [(None, None)]
-        windows = [_window(key) for key in self.windows]
-        return union(windows) if len(windows) > 1 else windows
-
-    def outlives(self, at_ms: int) -> bool:
-        """Tell whether a member stays when all have gone that expire by an instant."""
-        return bool(self.paused) or any(end is None or end > at_ms for _, end in map(_window, self.windows))
-
-
-@lru_cache(maxsize=4096)
-def _window(key: str) -> Window:
-    start, expire = key.split(",")
-    return (int(start) if start else None, int(expire) if expire else None)
-
-
-@lru_cache(maxsize=4096)
-def _window_key(start: int | None, expire: int | None) -> str:
-    return f"{'' if start is None else start},{'' if expire is None else expire}"
-
-
-class EndNotice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The end of one incarnation of a destination, or members that left it to others, until all of it is done.
-
-    A incarnation begins with the first member and ends with the last; the destination may be taken up again at once.
-    """
-
-    destination: Destination
-    ended_ms: int
-    reason: str
-    """``expired``, ``dropped`` or ``replaced``."""
-    version: int
-    """No batch that was pinned before this version may still be under way when `cq.end` or `cq.leave` is written."""
-    source: str
-    """The stream's name, which may be gone by then."""
-    written: bool = False
-    """Whether `cq.end` is out, so that only the topic is left to delete."""
-    timed: TimedNote = TimedNote()
-    """Of a timer-based destination, which may have a last digest to come."""
-    select: SelectList | None = None
-    """For a last digest that needs the columns' types: the stream's own may be gone by then."""
-    until: tuple[int, ...] = ()
-    """By source partition, the offset up to which events still count; none once they are evaluated."""
-    members: tuple[str, ...] = ()
-    """The tokens of members that left it to others; none where it ended."""
-    after_ms: int = 0
-    """When the incarnation before ended whose `cq.end` was still to be written, and comes first; else 0."""
-    written_ms: int = 0
-    """When `cq.end` was written; 0 where an earlier version noted only that it was."""
-
-    @property
-    def lingers_since_ms(self) -> int:
-        """Since when its readers may read that nothing follows: a notice may wait long for the evaluator."""
-        return self.written_ms or self.ended_ms
-
-    @property
-    def key(self) -> str:
-        """What it is known by: an incarnation of a destination ends later than that before; a member leaves once."""
-        name = self.destination.destination_id
-        return f"{name}/leave/{self.members[0]}" if self.members else end_key(name, self.ended_ms)
-
-
-def end_key(destination_id: str, ended_ms: int) -> str:
-    """Return the key of the notice of an end."""
-    return f"{destination_id}/{ended_ms}"
-
-
 def incarnation_of(destination_id: str, note: TimedNote) -> str:
     """Return the name of one incarnation of a destination.
 
     One that was taken up again has cursors of its own, for the last digest of the one before may still be to come.
     """
     return f"{destination_id}/{note.born_ms}"
-
-
-def union(windows: list[Window]) -> list[Window]:
-    """Return the same times as disjoint, ordered windows.
-
-    Example:
-        >>> union([(None, 10), (20, 30), (5, 12)])
-        [(None, 12), (20, 30)]
-    """
-    merged: list[Window] = []
-    for start, expire in sorted(windows, key=lambda window: (window[0] is not None, window[0] or 0)):
-        if merged:
-            last_start, last_expire = merged[-1]
-            if last_expire is None:
-                break
-            if start is None or start <= last_expire:
-                longest = None if expire is None else max(expire, last_expire)
-                merged[-1] = (last_start, longest)
-                continue
-        merged.append((start, expire))
-    return merged

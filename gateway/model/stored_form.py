@@ -13,7 +13,8 @@ from typing import Any
 
 import msgspec
 
-from gateway.model.records import ALWAYS, Cq, Destination, Membership, TimedNote, TriggerSpec
+from gateway.model.membership import ALWAYS, Membership
+from gateway.model.records import Cq, Destination, TimedNote, TriggerSpec
 from gateway.model.unit import CqKey
 from grouping.model.group import NO_PANE, Pane
 from grouping.model.ids import GroupId, SelectId, StreamId

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gateway.model.departures import Departures
-from gateway.model.records import Destination, Membership, Window
+from gateway.model.membership import Membership
+from gateway.model.records import Destination
+from grouping.digests.cursor import Window
 from grouping.store.constant_table import Block, Entry
 
 __all__ = ["TableEntries", "rows_of", "table_entries"]

@@ -13,17 +13,11 @@ from gateway.model.cq_dependencies import dependencies, dependencies_of
 from gateway.model.departures import Departures
 from gateway.model.dependencies import Definition, Dependency, DependencyCounts, DependencyKind
 from gateway.model.inventory import Inventory
-from gateway.model.records import (
-    Cq,
-    Destination,
-    Membership,
-    TimedNote,
-    Window,
-    feed_of,
-    joined_with,
-)
+from gateway.model.membership import Membership
+from gateway.model.records import Cq, Destination, TimedNote, feed_of, joined_with
 from gateway.model.source_changes import SourceChanges
 from gateway.model.table_entries import TableEntries, table_entries
+from grouping.digests.cursor import Window
 from grouping.model.group import GroupPlan, SelectList
 from grouping.store.keys import FieldHash
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from gateway.model.records import Destination, TimedNote, VisibilityInterval, feed_of
+from gateway.model.records import Destination, TimedNote, feed_of
 from gateway.model.table_entries import rows_of
 from gateway.model.unit import Unit
+from grouping.digests.cursor import VisibilityInterval
 from grouping.store.constant_table import Entry, Segment
 
 __all__ = ["ended_note", "ended_version", "note_visibility", "segments"]

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from gateway.model.dependencies import DependencyKind
-from gateway.model.records import Cq, Destination, EndNotice, TriggerSpec, instant, millis
+from gateway.model.end_notice import EndNotice
+from gateway.model.records import Cq, Destination, TriggerSpec, instant, millis
 from gateway.model.unit import CqKey
 from gateway.registry.admission import Admission
 from gateway.registry.group_queries import accepted_trigger, check_groups, on_panes

@@ -6,8 +6,9 @@ so a stay begins later than whatever ended in its place.
 
 from __future__ import annotations
 
+from gateway.model.end_notice import EndNotice
 from gateway.model.members import member_token
-from gateway.model.records import Cq, Destination, EndNotice
+from gateway.model.records import Cq, Destination
 from gateway.model.unit import CqKey
 from gateway.model.unit_outcome import ended_note, ended_version
 from gateway.state.working_copy import WorkingCopy

@@ -11,7 +11,7 @@ from typing import Any
 
 from gateway.model.dependencies import DependencyKind, definition_hash
 from gateway.state.working_copy import WorkingCopy
-from grouping.store.redis_store import StoreLost, mapped
+from grouping.store.connection import StoreLost, mapped
 
 __all__ = ["Audit"]
 

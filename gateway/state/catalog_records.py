@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from gateway.model.records import CatalogCq, Cq, Destination, EndNotice, TimedNote
+from gateway.model.end_notice import EndNotice
+from gateway.model.records import CatalogCq, Cq, Destination, TimedNote
 from gateway.model.unit import CqKey
 from gateway.state.work import CatalogChange
 from grouping.model.catalog import Stream

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from gateway.state.working_copy import WorkingCopy
 from grouping.settings import Settings
-from grouping.store.redis_store import connect, mapped
+from grouping.store.connection import connect, mapped
 
 __all__ = ["NOT_REMEMBERED", "CommandIds", "remembered_id"]
 

@@ -26,8 +26,8 @@ from gateway.state.work import CatalogChange, Work
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
+from grouping.store.connection import StoreLost, mapped
 from grouping.store.record_keys import CatalogKey
-from grouping.store.redis_store import StoreLost, mapped
 
 __all__ = ["Commits"]
 

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from grouping.settings import Settings
+from grouping.store.connection import connect, mapped
 from grouping.store.keys import RedisKeys
 from grouping.store.lease import Lease
-from grouping.store.redis_store import connect, mapped
 
 __all__ = ["Connection"]
 

@@ -13,7 +13,7 @@ import msgspec
 from gateway.state.connection import Connection
 from grouping.model.group import GroupPlan, SelectList
 from grouping.statements.cq_text import TextTemplate
-from grouping.store.redis_store import StoreLost, mapped
+from grouping.store.connection import StoreLost, mapped
 
 __all__ = ["Definitions"]
 

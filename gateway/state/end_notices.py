@@ -12,11 +12,11 @@ from itertools import islice
 
 import msgspec
 
-from gateway.model.records import EndNotice, end_key
+from gateway.model.end_notice import EndNotice, end_key
 from gateway.state.catalog_records import ends_record
 from gateway.state.work import CatalogChange
 from gateway.state.working_copy import WorkingCopy
-from grouping.store.redis_store import mapped
+from grouping.store.connection import mapped
 
 __all__ = ["EndNotices"]
 

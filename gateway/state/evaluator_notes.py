@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 
 from gateway.state.connection import Connection
 from grouping.model.catalog import Stream
+from grouping.store.connection import mapped
 from grouping.store.notes import CommittedNote, TableVersion
-from grouping.store.redis_store import mapped
 
 __all__ = ["EvaluatorNotes"]
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from gateway.state.working_copy import WorkingCopy
+from grouping.store.connection import mapped
 from grouping.store.match_tally import MatchTally
-from grouping.store.redis_store import mapped
 
 __all__ = ["MatchCounts"]
 

@@ -25,9 +25,9 @@ from gateway.state.commit_mark import CatalogUnreadable, CommitMark, check_forma
 from gateway.state.journal import FORMAT, Journal, Position, unpack_offsets
 from gateway.state.working_copy import WorkingCopy
 from grouping.settings import Settings
+from grouping.store.connection import mapped
 from grouping.store.notes import EpochNote
 from grouping.store.record_keys import CatalogKey
-from grouping.store.redis_store import mapped
 
 __all__ = ["Recovery"]
 

@@ -11,11 +11,12 @@ from typing import TypeVar
 
 import msgspec
 
-from gateway.model.records import Membership, incarnation_of
+from gateway.model.membership import Membership
+from gateway.model.records import incarnation_of
 from gateway.model.stored_form import raw_id, unpack_membership
 from gateway.state.working_copy import WorkingCopy
 from grouping.digests.cursor import Cursor
-from grouping.store.redis_store import mapped
+from grouping.store.connection import mapped
 
 __all__ = ["WatermarkNote", "TimerState"]
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from gateway.kafka import OutgoingRecord
-from gateway.model.records import Cq, EndNotice
+from gateway.model.end_notice import EndNotice
+from gateway.model.records import Cq
 
 __all__ = ["CatalogChange", "Change", "Work"]
 

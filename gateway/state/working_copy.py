@@ -30,9 +30,10 @@ from grouping.model.table import Table
 from grouping.model.view import View
 from grouping.settings import Settings
 from grouping.statements.cq_text import WHOLE
+from grouping.store.connection import StoreLost, mapped
 from grouping.store.lease import Lease
 from grouping.store.notes import EpochNote
-from grouping.store.redis_store import VERSIONS_MARK, StoreLost, mapped
+from grouping.store.table_store import VERSIONS_MARK
 
 __all__ = ["WorkingCopy"]
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from gateway.model.records import Cq, Destination, Membership, TimedNote, millis
+from gateway.model.membership import Membership
+from gateway.model.records import Cq, Destination, TimedNote, millis
 from gateway.testing.one_entry import VERSION
 from gateway.testing.query import ACCEPTED_AT, CheckedQuery, checked
 from gateway.testing.records import PlacedRecord, Row, placed

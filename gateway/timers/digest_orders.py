@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from gateway.metrics import TICK_SECONDS
-from gateway.model.records import Membership
+from gateway.model.membership import Membership
 from gateway.state.timer_state import TimerState
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.deliver import source_of

@@ -9,7 +9,9 @@ from typing import NamedTuple
 import msgspec
 
 from gateway.metrics import REPEATED_MATCHES, TICK_SECONDS
-from gateway.model.records import Destination, EndNotice, Membership, incarnation_of
+from gateway.model.end_notice import EndNotice
+from gateway.model.membership import Membership
+from gateway.model.records import Destination, incarnation_of
 from gateway.state.timer_state import TimerState
 from gateway.timers.cuts import Cut, Named
 from gateway.timers.deliver import Delivery, DueDigest

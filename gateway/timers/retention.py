@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from gateway.kafka import Topics
-from gateway.model.records import Destination, Membership, incarnation_of
+from gateway.model.membership import Membership
+from gateway.model.records import Destination, incarnation_of
 from gateway.state.timer_state import TimerState
 from gateway.timers.intake import Intake
 from gateway.timers.pending_index import store_key

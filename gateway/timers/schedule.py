@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from gateway.model.records import Membership
+from gateway.model.membership import Membership
 from gateway.registry.grid import next_tick, previous_tick
 from grouping.digests.cursor import Cursor
 

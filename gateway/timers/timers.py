@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 
 from gateway.kafka import LogReader, Topics
-from gateway.model.records import Destination, EndNotice
+from gateway.model.end_notice import EndNotice
+from gateway.model.records import Destination
 from gateway.registry.grid import next_tick
 from gateway.state.commit import Commits
 from gateway.state.timer_state import TimerState, WatermarkNote

@@ -11,8 +11,8 @@ from typing import Literal
 import msgspec
 
 from grouping.settings import Settings
+from grouping.store.connection import connect, mapped
 from grouping.store.keys import RedisKeys
-from grouping.store.redis_store import connect, mapped
 
 __all__ = ["DigestJobs", "Job"]
 

@@ -11,8 +11,8 @@ import redis
 
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
+from grouping.store.connection import connect, mapped
 from grouping.store.keys import RedisKeys, Role
-from grouping.store.redis_store import connect, mapped
 
 __all__ = ["Lease", "LeaseLost"]
 

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Mapping
 import msgspec
 
 from grouping.settings import Settings
+from grouping.store.connection import connect, mapped
 from grouping.store.keys import RedisKeys
-from grouping.store.redis_store import connect, mapped
 
 __all__ = ["KILLED", "TRIES", "Quarantine", "QuarantineStore", "Trial", "convicted", "group_of", "parts_of", "share_of"]
 

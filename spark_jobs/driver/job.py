@@ -21,7 +21,7 @@ from grouping.log_lines import log_to
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
 from grouping.store.quarantine import QuarantineStore
-from grouping.store.redis_store import TableStore
+from grouping.store.table_store import TableStore
 from spark_jobs.driver.digest_jobs import DigestJobs
 from spark_jobs.driver.leadership import Leadership
 from spark_jobs.driver.predecessor import end_predecessor, held, note_jvm

@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql.streaming.query import StreamingQuery
 
 from grouping.model.catalog import Stream
-from grouping.store.redis_store import TableStore
+from grouping.store.table_store import TableStore
 from spark_jobs.driver.checkpoint import Position
 from spark_jobs.kafka.broker import Broker
 

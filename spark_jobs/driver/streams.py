@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
-from grouping.store.redis_store import TableStore
+from grouping.store.table_store import TableStore
 from spark_jobs.driver.checkpoint import Position, checkpoints, is_whole, last_commit, remove
 from spark_jobs.driver.progress import Progress
 from spark_jobs.driver.trials import Trials

@@ -39,7 +39,7 @@ class Version(Protocol):
 
 
 class TableReader(Protocol):
-    """Where tables come from: `grouping.store.redis_store.TableStore`."""
+    """Where tables come from: `grouping.store.table_store.TableStore`."""
 
     def changes(self, stream_id: StreamId, epoch: int, since: int, until: int) -> Iterator[Segment] | None:
         """Return the net of the changes (since, until] in pieces, None when `since` is no boundary any more."""

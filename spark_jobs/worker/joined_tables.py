@@ -14,7 +14,7 @@ from grouping.model.errors import OperationalError
 from grouping.model.ids import StreamId
 from grouping.model.table import Table
 from grouping.settings import Settings
-from grouping.store.redis_store import TablePins, TableStore
+from grouping.store.table_store import TablePins, TableStore
 from spark_jobs.kafka.table_log import TableLog
 from spark_jobs.replica.replica import Pin, Replica
 from spark_jobs.replica.table_view import TableView

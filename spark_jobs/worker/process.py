@@ -15,7 +15,7 @@ from grouping.model.ids import StreamId
 from grouping.settings import Settings
 from grouping.store.match_tally import MatchTally
 from grouping.store.notes import TableVersion
-from grouping.store.redis_store import TableStore
+from grouping.store.table_store import TableStore
 from spark_jobs.batch.faults import FAULTS
 from spark_jobs.replica.table_view import TableView
 from spark_jobs.tables.constant_cache import ConstantTables, Snapshot

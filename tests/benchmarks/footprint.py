@@ -12,7 +12,7 @@ import psutil
 
 from grouping.settings import Settings
 from grouping.store.notes import TableVersion
-from grouping.store.redis_store import TableStore
+from grouping.store.table_store import TableStore
 from spark_jobs.tables.constant_cache import ConstantTables
 from spark_jobs.worker.garbage import give_back, settle
 from tests.benchmarks import market, quotes

@@ -18,8 +18,8 @@ from grouping.settings import Settings
 from grouping.statements.cq_text import CqText
 from grouping.store.constant_table import Block, Entry, Segment, cut
 from grouping.store.keys import RedisKeys
-from grouping.store.redis_store import VERSIONS_MARK
 from grouping.store.segment_log import PIECE_BYTES, Span, segment_fields
+from grouping.store.table_store import VERSIONS_MARK
 
 __all__ = ["Contents", "Tables"]
 

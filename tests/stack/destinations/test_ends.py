@@ -7,7 +7,7 @@ import msgspec
 from gateway.model.records import Destination, TriggerSpec
 from gateway.state.audit import Audit
 from gateway.topics.positions import dedicated_topic
-from grouping.store.redis_store import TableStore
+from grouping.store.table_store import TableStore
 from tests.ground import Ground
 from tests.stack.digests.desk import HOUR, NOW, let_pass, written
 from tests.timer_desk import Desk

@@ -20,7 +20,7 @@ from grouping.model.group import CompiledQuery, ConstantRow, GroupPlan, SelectIt
 from grouping.model.sql_type import STRING
 from grouping.settings import LimitSettings, RedisSettings, Settings
 from grouping.statements.cq_text import CqText
-from grouping.store.redis_store import TableStore
+from grouping.store.table_store import TableStore
 from tests.stack.server import Stack
 
 _STREAM = Stream("s_1", "quotes", (), "quotes", "json", {"0": 0}, "")

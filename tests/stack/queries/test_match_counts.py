@@ -13,7 +13,7 @@ from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Stream
 from grouping.settings import RedisSettings, Settings
 from grouping.store.match_tally import MatchTally
-from grouping.store.redis_store import TableStore
+from grouping.store.table_store import TableStore
 from tests.stack.server import Stack
 
 

@@ -6,7 +6,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from grouping.model.catalog import Stream
-from grouping.store.redis_store import TableStore
+from grouping.store.table_store import TableStore
 from spark_jobs.driver.checkpoint import Position
 from spark_jobs.driver.progress import Progress
 from spark_jobs.kafka.broker import Broker

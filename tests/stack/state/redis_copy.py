@@ -6,8 +6,8 @@ import json
 from typing import NamedTuple
 
 from grouping.settings import Settings
+from grouping.store.connection import connect
 from grouping.store.keys import RedisKeys
-from grouping.store.redis_store import connect
 
 __all__ = ["RedisCopy"]
 

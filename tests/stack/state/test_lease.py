@@ -13,8 +13,8 @@ from gateway.state.timer_state import TimerState
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
+from grouping.store.connection import connect
 from grouping.store.lease import Lease, LeaseLost
-from grouping.store.redis_store import connect
 from tests.ground import Ground
 from tests.stack.digests.desk import NOW
 from tests.stack.state.redis_copy import RedisCopy

@@ -10,8 +10,9 @@ import pytest
 
 from grouping.model.catalog import Stream
 from grouping.settings import Settings
+from grouping.store.connection import connect
 from grouping.store.keys import RedisKeys
-from grouping.store.redis_store import TableStore, connect
+from grouping.store.table_store import TableStore
 from spark_jobs.driver.checkpoint import Position
 from spark_jobs.driver.streams import Streams
 from spark_jobs.kafka.sink import checkpoint_location

@@ -20,7 +20,7 @@ from gateway.state.commit import Commits
 from gateway.state.commit_mark import CatalogUnreadable
 from gateway.state.journal import Journal
 from gateway.state.table_upkeep import TableUpkeep
-from grouping.store.redis_store import TableStore
+from grouping.store.table_store import TableStore
 from schemas.codec import Reply, decode_reply
 from tests.ground import Ground
 from tests.stack.digests.desk import NOW

@@ -20,7 +20,8 @@ from grouping.model.expression import Column
 from grouping.model.group import GroupPlan, SelectItem, SelectList
 from grouping.statements.cq_text import CqText
 from grouping.store import segment_log
-from grouping.store.redis_store import StoreLost, StoreUnavailable, TableStore
+from grouping.store.connection import StoreLost, StoreUnavailable
+from grouping.store.table_store import TableStore
 from tests.ground import Ground
 
 _STREAM = Stream("s_1", "quotes", (), "quotes", "json", {"0": 0}, "")

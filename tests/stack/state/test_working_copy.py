@@ -11,16 +11,18 @@ import msgspec
 import pytest
 from pydantic import SecretStr
 
-from gateway.model.records import Cq, Destination, TriggerSpec, Window, union
+from gateway.model.membership import union
+from gateway.model.records import Cq, Destination, TriggerSpec
 from gateway.model.unit import CqKey
 from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.working_copy import WorkingCopy
+from grouping.digests.cursor import Window
 from grouping.model.catalog import Stream
 from grouping.model.expression import Column
 from grouping.model.group import GroupPlan, SelectItem, SelectList
 from grouping.settings import RedisSettings, Settings
 from grouping.statements.cq_text import CqText
-from grouping.store.redis_store import TableStore
+from grouping.store.table_store import TableStore
 from tests.stack.server import Stack
 
 _STREAM = Stream("s_1", "quotes", (), "quotes", "json", {"0": 0}, "")

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.model.records import Destination, Membership, TimedNote, TriggerSpec, union
+from gateway.model.membership import Membership, union
+from gateway.model.records import Destination, TimedNote, TriggerSpec
 from gateway.registry.grid import next_tick, previous_tick
 from gateway.state.timer_state import WatermarkNote
 from gateway.timers.pending_index import PendingIndex

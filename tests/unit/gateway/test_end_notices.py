@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.model.end_notice import EndNotice
 from gateway.model.inventory import Inventory
-from gateway.model.records import Destination, EndNotice
+from gateway.model.records import Destination
 from gateway.model.unit import Unit
 from gateway.state import end_notices
 from gateway.state.end_notices import EndNotices

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from gateway.model.departures import without
 from gateway.model.inventory import Inventory
-from gateway.model.records import Cq, Destination, Window
+from gateway.model.records import Cq, Destination
 from gateway.model.unit import CqKey, Unit
 from gateway.model.unit_outcome import segments
+from grouping.digests.cursor import Window
 from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList
 from grouping.statements.cq_text import CqText

@@ -7,8 +7,10 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.model.records import Cq, Destination, Membership, TriggerSpec, Window, union
+from gateway.model.membership import Membership, union
+from gateway.model.records import Cq, Destination, TriggerSpec
 from gateway.registry.grid import next_tick
+from grouping.digests.cursor import Window
 from grouping.model.query import CronBased, TimerBased
 from grouping.statements.cq_text import CqText
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.model.records import Cq, Destination, Membership, TimedNote, TriggerSpec
+from gateway.model.membership import Membership
+from gateway.model.records import Cq, Destination, TimedNote, TriggerSpec
 from gateway.model.stored_form import (
     decode_cq,
     pack_cq,

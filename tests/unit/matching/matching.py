@@ -67,7 +67,7 @@ class Store:
         return Version(1, len(self.log))
 
     def changes(self, stream_id: str, epoch: int, since: int, until: int) -> Iterator[Segment] | None:
-        """As `grouping.store.redis_store.TableStore`; versions before `compacted` are no boundaries any more."""
+        """As `grouping.store.table_store.TableStore`; versions before `compacted` are no boundaries any more."""
         self.reads.append((since, until))
         if since and since < self.compacted:
             return None

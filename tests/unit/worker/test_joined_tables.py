@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from grouping.model.computation import Computation, Join, JoinKey
 from grouping.model.expression import Column
 from grouping.model.table import Table
-from grouping.store.redis_store import TablePins
+from grouping.store.table_store import TablePins
 from spark_jobs.worker.joined_tables import JoinedTables
 from tests.unit.replica.table_records import SETTINGS, MemoryLog, table
 
@@ -29,7 +29,7 @@ class _Log(MemoryLog):
 
 
 class _Store:
-    """Tables and pins of `grouping.store.redis_store.TableStore`, in memory."""
+    """Tables and pins of `grouping.store.table_store.TableStore`, in memory."""
 
     def __init__(self) -> None:
         self._pins: dict[tuple[str, int], TablePins] = {}

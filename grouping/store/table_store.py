@@ -1,44 +1,32 @@
 """Redis, the working copy: what the evaluator reads and writes.
 
 The gateway writes constant tables in commits, each of which makes a new version of the streams that it touches. The
-evaluator pins one version per micro-batch, so that all tasks of a batch, and its replay, see the same one. An *epoch*
-is one confirmed life of the tables: the gateway confirms it for the run of the server that it filled, and an evaluator
-that meets another run waits (design notes in README.md).
+evaluator pins one version per micro-batch, so that all tasks of a batch, and its replay, see the same one. The gateway
+confirms an *epoch* of the tables for the run of the server that it filled; an evaluator that meets another run waits
+(design notes in README.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
-import hiredis
 import msgspec
-import redis
 
 from grouping.compiler.stream_statistics import PartitionStatistics
 from grouping.model.catalog import Stream
-from grouping.model.errors import OperationalError
 from grouping.model.group import GroupPlan, SelectList
 from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.model.table import Table
 from grouping.settings import Settings
+from grouping.store.connection import StoreUnavailable, connect, mapped
 from grouping.store.constant_table import Segment, net
 from grouping.store.keys import RedisKeys
 from grouping.store.match_tally import MatchTally
 from grouping.store.notes import CommittedNote, EpochNote, TableVersion
 from grouping.store.segment_log import SegmentLog, Span, chain
 
-__all__ = [
-    "VERSIONS_MARK",
-    "StoreLost",
-    "StoreUnavailable",
-    "TablePins",
-    "TableStore",
-    "connect",
-    "eviction_policy",
-    "mapped",
-]
+__all__ = ["VERSIONS_MARK", "TablePins", "TableStore"]
 
 # KEYS: epoch, version, pins, streams. ARGV: stream, batch, run id of the server. Nil: the tables are not confirmed, or
 # what says which version they are of is lost. A stream that was dropped has tables without rows.
@@ -67,59 +55,10 @@ _WRITER_MS = 30_000
 """A worker that writes dead letters of a table and is not seen for so long is succeeded."""
 _FEW_WAITING = 64
 _Id = TypeVar("_Id", bound=str)
-_Part = TypeVar("_Part")
+_Stored = TypeVar("_Stored")
 
 VERSIONS_MARK = b""
 """A field of the streams' versions that is always there: a Redis that has lost them is none without streams."""
-
-
-class StoreUnavailable(OperationalError):
-    """Redis cannot be reached, or holds no tables that the gateway has confirmed."""
-
-
-class StoreLost(OperationalError):
-    """Redis has lost something that the gateway wrote, or may have: all of it must be filled anew."""
-
-
-@contextmanager
-def mapped() -> Iterator[None]:
-    """Turn the driver's errors into ours: the one seam between redis and the product."""
-    try:
-        yield
-    except redis.RedisError as error:
-        raise StoreUnavailable("redis did not answer", detail=f"{type(error).__name__}: {error}") from error
-
-
-def connect(settings: Settings) -> Any:
-    """Return a client on one connection of its own; untyped, for the driver's annotations do not know of bytes."""
-    return redis.Redis.from_url(
-        settings.redis.url.get_secret_value(),
-        single_connection_client=False,
-        max_connections=1,
-        socket_timeout=30,
-        socket_connect_timeout=5,
-        retry=None,
-        command_packer=_Packer(),
-    )
-
-
-def eviction_policy(settings: Settings) -> str | None:
-    """Return how Redis drops keys when its memory is full, ``noeviction`` if it has no limit; None if it doesn't tell.
-
-    INFO is asked, which servers answer that are managed by others and refuse CONFIG.
-    """
-    with mapped():
-        info = connect(settings).info("memory")
-    return info.get("maxmemory_policy") if info.get("maxmemory") != 0 else "noeviction"
-
-
-class _Packer:
-    """Packs commands without a look at each argument, as the driver has it: ours are text, bytes and numbers only."""
-
-    def pack(self, *args: Any) -> list[bytes]:
-        """Return a command in Redis's protocol; its name may be of several words."""
-        name, *rest = args
-        return [hiredis.pack_command((*name.split(), *rest) if " " in name else args)]
 
 
 class TableStore:
@@ -180,7 +119,7 @@ class TableStore:
         """Return those SELECT lists that exist."""
         return self._read(self._keys.selects(stream_id), list(select_ids), SelectList)
 
-    def _read(self, key: str, ids: list[_Id], kind: type[_Part]) -> dict[_Id, _Part]:
+    def _read(self, key: str, ids: list[_Id], kind: type[_Stored]) -> dict[_Id, _Stored]:
         if not ids:
             return {}
         with mapped():

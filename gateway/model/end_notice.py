@@ -1,0 +1,56 @@
+"""Notices of ends: what is to be told of a destination that ended, or of members that left it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gateway.model.records import Destination, TimedNote
+from grouping.model.group import SelectList
+
+__all__ = ["EndNotice", "end_key"]
+
+
+class EndNotice(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The end of one incarnation of a destination, or members that left it to others, until all of it is done.
+
+    An incarnation begins with the first member and ends with the last; the destination may be taken up again at once.
+    """
+
+    destination: Destination
+    ended_ms: int
+    reason: str
+    """``expired``, ``dropped`` or ``replaced``."""
+    version: int
+    """No batch that was pinned before this version may still be under way when `cq.end` or `cq.leave` is written."""
+    source: str
+    """The stream's name, which may be gone by then."""
+    written: bool = False
+    """Whether `cq.end` is out, so that only the topic is left to delete."""
+    timed: TimedNote = TimedNote()
+    """Of a timer-based destination, which may have a last digest to come."""
+    select: SelectList | None = None
+    """For a last digest that needs the columns' types: the stream's own may be gone by then."""
+    until: tuple[int, ...] = ()
+    """By source partition, the offset up to which events still count; none once they are evaluated."""
+    members: tuple[str, ...] = ()
+    """The tokens of members that left it to others; none where it ended."""
+    after_ms: int = 0
+    """When the incarnation before ended whose `cq.end` was still to be written, and comes first; else 0."""
+    written_ms: int = 0
+    """When `cq.end` was written; 0 where an earlier version noted only that it was."""
+
+    @property
+    def lingers_since_ms(self) -> int:
+        """Since when its readers may read that nothing follows: a notice may wait long for the evaluator."""
+        return self.written_ms or self.ended_ms
+
+    @property
+    def key(self) -> str:
+        """What it is known by: an incarnation of a destination ends later than that before; a member leaves once."""
+        name = self.destination.destination_id
+        return f"{name}/leave/{self.members[0]}" if self.members else end_key(name, self.ended_ms)
+
+
+def end_key(destination_id: str, ended_ms: int) -> str:
+    """Return the key of the notice of an end."""
+    return f"{destination_id}/{ended_ms}"

@@ -1,0 +1,64 @@
+"""Connections to Redis, and its errors as ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import hiredis
+import redis
+
+from grouping.model.errors import OperationalError
+from grouping.settings import Settings
+
+__all__ = ["StoreLost", "StoreUnavailable", "connect", "eviction_policy", "mapped"]
+
+
+class StoreUnavailable(OperationalError):
+    """Redis cannot be reached, or holds no tables that the gateway has confirmed."""
+
+
+class StoreLost(OperationalError):
+    """Redis has lost something that the gateway wrote, or may have: all of it must be filled anew."""
+
+
+@contextmanager
+def mapped() -> Iterator[None]:
+    """Turn the driver's errors into ours: the one seam between redis and the product."""
+    try:
+        yield
+    except redis.RedisError as error:
+        raise StoreUnavailable("redis did not answer", detail=f"{type(error).__name__}: {error}") from error
+
+
+def connect(settings: Settings) -> Any:
+    """Return a client on one connection of its own; untyped, for the driver's annotations do not know of bytes."""
+    return redis.Redis.from_url(
+        settings.redis.url.get_secret_value(),
+        single_connection_client=False,
+        max_connections=1,
+        socket_timeout=30,
+        socket_connect_timeout=5,
+        retry=None,
+        command_packer=_Packer(),
+    )
+
+
+def eviction_policy(settings: Settings) -> str | None:
+    """Return how Redis drops keys when its memory is full, ``noeviction`` if it has no limit; None if it doesn't tell.
+
+    INFO is asked, which servers answer that are managed by others and refuse CONFIG.
+    """
+    with mapped():
+        info = connect(settings).info("memory")
+    return info.get("maxmemory_policy") if info.get("maxmemory") != 0 else "noeviction"
+
+
+class _Packer:
+    """Packs commands without a look at each argument, as the driver has it: ours are text, bytes and numbers only."""
+
+    def pack(self, *args: Any) -> list[bytes]:
+        """Return a command in Redis's protocol; its name may be of several words."""
+        name, *rest = args
+        return [hiredis.pack_command((*name.split(), *rest) if " " in name else args)]
