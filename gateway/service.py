@@ -16,6 +16,7 @@ from typing import TypeVar
 import tenacity
 from prometheus_client import start_http_server
 
+from gateway.commands.command_queue import UnitSize
 from gateway.commands.commands import Commands
 from gateway.commands.statements import Statements
 from gateway.ends.ends import Ends
@@ -59,7 +60,7 @@ _REFRESH_MS = 3_600_000
 _LASTING = (ProducerFenced, CatalogUnreadable)
 """Errors that another try does not mend."""
 _APART_SECONDS = 0.25
-"""From one unit of commands to the next, while they keep coming."""
+"""From one unit of commands to the next, while they keep coming from one subscriber."""
 
 
 def now_ms() -> int:
@@ -179,6 +180,8 @@ class _Service:
             self._ends,
             now_ms,
         )
+        self._unit_size = UnitSize(settings.commands.batch)
+        self._read_at = 0.0
         self._sources = SourceWatch(settings, working, self._topics)
         self._lifetimes = Lifetimes(working, self._statements.registry, self._timers, self._topics)
         self._store = TableStore(settings)
@@ -205,22 +208,16 @@ class _Service:
         collect_seldom()
         server, _ = start_http_server(self._settings.metrics_port, "127.0.0.1")
         self._metrics_url = f"http://127.0.0.1:{server.server_port}/metrics"
-        upkeep_at = status_at = read_at = 0.0
+        upkeep_at = status_at = 0.0
         more = False
         while not self._stop.is_set():
             try:
-                busy = more or self._timers.busy
-                wait = 0.0 if busy else _LISTEN_SECONDS
-                gather = 0.0 if busy else max(read_at + _APART_SECONDS - time.monotonic(), 0.0)
-                messages = self._consumer.read(self._settings.commands.batch, wait, gather)
-                read_at = time.monotonic()
-                if messages:
-                    with COMMIT_SECONDS.time():
-                        self._commands.carry_out(messages)
+                self._read(patient=not (more or self._timers.busy))
+                busy = self._carry_out_some()
                 self._timers.step()
                 if time.monotonic() >= upkeep_at:
                     more = self._look_after()
-                    rest = _BUSY_UPKEEP_SECONDS if messages else _UPKEEP_SECONDS
+                    rest = _BUSY_UPKEEP_SECONDS if busy else _UPKEEP_SECONDS
                     upkeep_at = time.monotonic() + (0.0 if more else rest)
                 if time.monotonic() >= status_at:
                     self._tell()
@@ -237,6 +234,35 @@ class _Service:
             self._commits.counts.save(all_of_it=True)
         self._consumer.close()
 
+    def _read(self, patient: bool) -> None:
+        """Read commands into the queue.
+
+        Args:
+            patient: Whether nothing else is to be done, so that the first one may be waited for.
+        """
+        queue, most = self._commands.queue, self._settings.commands.batch
+        if queue.full:
+            return
+        began = time.monotonic()
+        patient = patient and not queue
+        alone = patient and not queue.together(began)
+        gather = max(self._read_at + _APART_SECONDS - began, 0.0) if alone else 0.0
+        records = self._consumer.read(most, _LISTEN_SECONDS if patient else 0.0, gather)
+        self._read_at = time.monotonic()
+        queue.add(records, self._read_at)
+
+    def _carry_out_some(self) -> bool:
+        """Carry out the commands whose turn it is, as many as one unit of work takes; return whether there were any."""
+        queue, began = self._commands.queue, time.monotonic()
+        together = queue.together(began)
+        records = queue.take(self._unit_size.commands if together else self._settings.commands.batch)
+        if records:
+            with COMMIT_SECONDS.time():
+                self._commands.carry_out(records)
+            if together:
+                self._unit_size.note(len(records), time.monotonic() - began)
+        return bool(records)
+
     def _recover(self, *, rebuild: bool = False) -> None:
         """Make Redis and Kafka agree, as soon as both answer."""
 
@@ -247,6 +273,7 @@ class _Service:
             self._epoch = self._recovery.run(now_ms(), rebuild=rebuild)
             if not self._audit.whole():
                 self._epoch = self._recovery.run(now_ms(), rebuild=True)
+            self._commands.queue.begin(self._commits.commands_read.ahead)
             self._statements.reload()
             self._timers.recover()
             self._ends.reload()

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from gateway.commands.command_queue import CommandQueue
 from gateway.commands.repeats import Repeats
 from gateway.commands.replies import Replies
 from gateway.commands.requests import Request, RequestReader
@@ -58,6 +59,8 @@ class Commands:
         self._commits = commits
         self._ends = ends
         self._clock = clock
+        self.queue = CommandQueue()
+        """Commands that wait; those that are carried out need not have waited here."""
         self._requests = RequestReader(settings)
         self._replies_topic = settings.topics.replies
         self._reply_reader = PlaceReader(settings, self._replies_topic)
@@ -85,8 +88,7 @@ class Commands:
         if replies.size > _UNIT_BYTES and len(records) > 1:
             raise _UnitTooLarge
         work = self._run_unless_poisoned(requests, replies, now_ms)
-        offsets = {record.partition: record.offset + 1 for record in records}
-        work.answer(offsets, replies.records, replies.to_remember)
+        work.answer(self.queue.finish(records), replies.records, replies.to_remember)
         self._ends.commit(work, now_ms)
         replies.count()
         self._positions.delete_unneeded()

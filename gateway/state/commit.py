@@ -11,13 +11,14 @@ both are mended on start (recovery.py).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from gateway.kafka import CommandConsumer, OutgoingRecord, TransactionalWriter
 from gateway.model.unit_outcome import note_visibility
 from gateway.state.catalog_records import definition_record, timed_record
 from gateway.state.command_ids import CommandIds
+from gateway.state.commands_read import CommandsRead
 from gateway.state.commit_mark import CommitMark
 from gateway.state.end_notices import EndNotices
 from gateway.state.journal import Journal, Position
@@ -47,7 +48,8 @@ class Commits:
         self._published: Future[None] | None = None
         """Kafka's half of the last commit, until it is known to be done."""
         self._number = 0
-        self._reached: dict[int, int] = {}
+        self.commands_read = CommandsRead()
+        """How far cq.commands is carried out."""
         self.run_id = ""
         """The run of the Redis server that the working copy was read from."""
 
@@ -57,14 +59,14 @@ class Commits:
         self._published = None
         self._writer = TransactionalWriter(self._settings)
 
-    def resume(self, number: int, reached: Mapping[int, int]) -> None:
+    def resume(self, number: int, commands_read: CommandsRead) -> None:
         """Go on behind a commit.
 
         Args:
             number: That of its journal.
-            reached: By partition of `cq.commands`, the offset after the last command that was carried out.
+            commands_read: How far it had carried out cq.commands.
         """
-        self._number, self._reached = number, dict(reached)
+        self._number, self.commands_read = number, commands_read
 
     def begin(self, work: Work, now_ms: int) -> None:
         """Write a unit with its work to Redis, and have its records written to Kafka; `finish` waits for that.
@@ -77,11 +79,13 @@ class Commits:
         self.counts.forget(self._working.unit.cleared_numbers)
         catalog = [*work.catalog, *self._closing(now_ms), *self.notices.add(work.notices)]
         self._number += 1
-        self._reached |= work.offsets
+        read = CommandsRead()
+        if work.commands_read is not None:
+            read = self.commands_read = self.commands_read.then(work.commands_read)
         topic = self._settings.topics.catalog
         records = work.records + [OutgoingRecord(topic, key, value, (), 0) for key, value in catalog]
-        journal = Journal(self._number, dict(self._reached if work.offsets else {}), records, work.remembered)
-        if catalog or not work.offsets:
+        journal = Journal(self._number, read.offsets, records, work.remembered, read.ahead)
+        if catalog or read.ahead or not read.offsets:
             # What changes nothing but offsets is known by them.
             journal.records.append(self._mark())
         run_id = self._working.commit(journal.pack())
@@ -97,7 +101,9 @@ class Commits:
             yield definition_record(stream_id, name, None)
 
     def _mark(self) -> OutgoingRecord:
-        mark = CommitMark(self._working.inventory.epoch, self._number, self._reached)
+        mark = CommitMark(
+            self._working.inventory.epoch, self._number, self.commands_read.offsets, ahead=self.commands_read.ahead
+        )
         return OutgoingRecord(self._settings.topics.catalog, CatalogKey.commit(), mark.encode(), (), 0)
 
     def refresh(self, now_ms: int) -> None:
@@ -107,7 +113,8 @@ class Commits:
             OperationalError: A server failed.
         """
         self.finish()
-        self.publish(Journal(self._number, dict(self._reached), [self._mark()], {}), now_ms)
+        read = self.commands_read
+        self.publish(Journal(self._number, read.offsets, [self._mark()], {}, read.ahead), now_ms)
 
     def finish(self) -> None:
         """Wait until the last unit is on Kafka, and it is remembered where its replies lie.
@@ -185,5 +192,5 @@ class Commits:
         if last >= 0:
             also[keys.position] = Position.of(offsets[last] + 1, now_ms).pack()
         if journal.offsets:
-            also[keys.commands_read] = journal.pack_offsets()
+            also[keys.commands_read] = journal.commands_read.pack()
         self.remembered.settle(places, also, now_ms)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
+from gateway.state.commands_read import CommandsRead
 from grouping.model.errors import OperationalError
 
 __all__ = ["FORMAT", "CatalogUnreadable", "CommitMark", "check_format"]
@@ -29,8 +30,15 @@ class CommitMark(msgspec.Struct, frozen=True):
     number: int
     """Of its journal; they only grow."""
     offsets: dict[int, int]
-    """By partition of `cq.commands`: the offset after the last command that was carried out."""
+    """By partition of `cq.commands`: the offset of the first command that was not carried out."""
     format: int = FORMAT
+    ahead: dict[int, list[int]] = {}
+    """By partition of `cq.commands`: the offsets behind that one that were carried out."""
+
+    @property
+    def commands_read(self) -> CommandsRead:
+        """How far cq.commands was carried out."""
+        return CommandsRead(self.offsets, self.ahead)
 
     @classmethod
     def decode(cls, body: bytes) -> CommitMark:

@@ -7,8 +7,9 @@ import pyarrow as pa
 
 from gateway.kafka import OutgoingRecord
 from gateway.state import commit_mark
+from gateway.state.commands_read import CommandsRead
 
-__all__ = ["FORMAT", "Journal", "Position", "unpack_offsets"]
+__all__ = ["FORMAT", "Journal", "Position"]
 
 FORMAT = 4
 """Of the working copy in Redis: one of another format is made anew from `cq.catalog`."""
@@ -19,10 +20,12 @@ class Journal(msgspec.Struct, array_like=True):
 
     number: int
     offsets: dict[int, int]
-    """By partition of cq.commands, the offset after the last command that was carried out; none in a unit without."""
+    """By partition of cq.commands, the offset of the first command that was not carried out; none in a unit without."""
     records: list[OutgoingRecord]
     replies: dict[int, bytes]
     """Number of a record that is a reply to be remembered, to the key of its command id."""
+    ahead: dict[int, list[int]] = {}
+    """By partition of cq.commands, the offsets behind that one that were carried out."""
 
     @classmethod
     def unpack(cls, body: bytes) -> Journal:
@@ -35,22 +38,10 @@ class Journal(msgspec.Struct, array_like=True):
         body = msgspec.msgpack.encode(self)
         return len(body).to_bytes(4, "big") + bytes(pa.compress(body, codec="lz4", asbytes=True))
 
-    def pack_offsets(self) -> bytes:
-        """Return the value of `RedisKeys.commands_read` once this is on Kafka."""
-        return msgspec.json.encode(self.offsets)
-
-
-def unpack_offsets(body: bytes | None) -> dict[int, int]:
-    """Return by partition of cq.commands the offset after the last command that was carried out, as Redis notes it.
-
-    Example:
-        >>> unpack_offsets(Journal(3, {0: 17}, [], {}).pack_offsets()), unpack_offsets(None)
-        ({0: 17}, {})
-    """
-    return _decode_offsets(body or b"{}")
-
-
-_decode_offsets = msgspec.json.Decoder(dict[int, int]).decode
+    @property
+    def commands_read(self) -> CommandsRead:
+        """How far cq.commands is carried out once this is on Kafka."""
+        return CommandsRead(self.offsets, self.ahead)
 
 
 class Position(msgspec.Struct, frozen=True):

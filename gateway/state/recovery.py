@@ -20,9 +20,10 @@ from gateway.kafka import CommandConsumer, LogReader, OutgoingRecord, Record, To
 from gateway.model.members import SECRET_BYTES
 from gateway.state.catalog_replay import CatalogReplay, last_mark
 from gateway.state.command_ids import CommandIds, remembered_id
+from gateway.state.commands_read import CommandsRead
 from gateway.state.commit import Commits
 from gateway.state.commit_mark import CatalogUnreadable, CommitMark, check_format
-from gateway.state.journal import FORMAT, Journal, Position, unpack_offsets
+from gateway.state.journal import FORMAT, Journal, Position
 from gateway.state.working_copy import WorkingCopy
 from grouping.settings import Settings
 from grouping.store.connection import mapped
@@ -177,21 +178,21 @@ class Recovery:
             now_ms: The present.
         """
         number, journal = self._commits.pending()
-        reached = self._consumer.rewind(self._noted(mark))
+        noted = self._noted(mark)
+        reached = self._consumer.rewind(noted.offsets)
         if journal is not None and not _is_written(journal, mark, reached):
             log.info("finishing the last commit", extra={"records": len(journal.records)})
             self._commits.publish(self._possible(journal), now_ms)
+            noted = noted.then(journal.commands_read) if journal.offsets else noted
             reached = self._consumer.rewind({**reached, **journal.offsets})
-        self._commits.resume(max(number, mark.number if mark else 0), reached)
+        self._commits.resume(max(number, mark.number if mark else 0), noted.from_offsets(reached))
 
-    def _noted(self, mark: CommitMark | None) -> dict[int, int]:
-        """Return by partition the offset after the last command, as far as Redis and the catalog know."""
+    def _noted(self, mark: CommitMark | None) -> CommandsRead:
+        """Return how far the commands are carried out, as far as Redis and the catalog know."""
         with mapped():
             body = self._connection.redis.get(self._connection.keys.commands_read)
-        noted = unpack_offsets(body)
-        for partition, offset in (mark.offsets if mark else {}).items():
-            noted[partition] = max(offset, noted.get(partition, 0))
-        return noted
+        noted = CommandsRead.unpack(body)
+        return noted if mark is None else noted.joined(mark.commands_read)
 
     def _possible(self, journal: Journal) -> Journal:
         """Leave out records for result topics that somebody has deleted: they would hold up everything for ever."""
@@ -239,7 +240,11 @@ class Recovery:
 
 
 def _is_written(journal: Journal, mark: CommitMark | None, reached: Mapping[int, int]) -> bool:
-    """Tell whether Kafka has a journal: its own mark, or a later one, or the offsets of its commands."""
+    """Tell whether Kafka has a journal: its own mark, or a later one, or the offsets of its commands.
+
+    One that names commands ahead of those offsets has a mark.
+    """
     if mark is not None and mark.number >= journal.number:
         return True
-    return bool(journal.offsets) and all(reached.get(number, -1) >= end for number, end in journal.offsets.items())
+    by_offsets = bool(journal.offsets) and not journal.ahead
+    return by_offsets and all(reached.get(number, -1) >= end for number, end in journal.offsets.items())

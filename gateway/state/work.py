@@ -9,6 +9,7 @@ import msgspec
 from gateway.kafka import OutgoingRecord
 from gateway.model.end_notice import EndNotice
 from gateway.model.records import Cq
+from gateway.state.commands_read import CommandsRead
 
 __all__ = ["CatalogChange", "Change", "Work"]
 
@@ -32,15 +33,15 @@ class Change(msgspec.Struct, frozen=True):
 class Work:
     """All that a unit of work brings. A unit that is carried out anew has a work of its own."""
 
-    __slots__ = ("_leaves", "_notices", "catalog", "offsets", "records", "remembered")
+    __slots__ = ("_leaves", "_notices", "catalog", "commands_read", "records", "remembered")
 
     def __init__(self) -> None:
         self.catalog: list[CatalogChange] = []
         """Records for `cq.catalog`, in the order of the acts."""
         self.records: list[OutgoingRecord] = []
         """Records for other topics: replies, dead letters, digests, ends."""
-        self.offsets: dict[int, int] = {}
-        """By partition of `cq.commands`, the offset behind the last command that was carried out."""
+        self.commands_read: CommandsRead | None = None
+        """How far `cq.commands` is carried out with this unit; None where it has no command."""
         self.remembered: dict[int, bytes] = {}
         """The number of each record that is a first reply, with the key of the id of its command."""
         self._notices: list[EndNotice] = []
@@ -48,7 +49,7 @@ class Work:
 
     def __bool__(self) -> bool:
         """Whether there is anything to write."""
-        return bool(self.catalog or self.records or self.offsets or self._notices or self._leaves)
+        return bool(self.catalog or self.records or self.commands_read or self._notices or self._leaves)
 
     def take(self, change: Change) -> None:
         """Take in what an act brings."""
@@ -61,17 +62,17 @@ class Work:
                 self._notices.append(notice)
 
     def answer(
-        self, offsets: Mapping[int, int], records: Sequence[OutgoingRecord], remembered: Mapping[int, bytes]
+        self, commands_read: CommandsRead, records: Sequence[OutgoingRecord], remembered: Mapping[int, bytes]
     ) -> None:
         """Take in how far commands were read, and the answers to them; before any other record.
 
         Args:
-            offsets: By partition, the offset behind the last command.
+            commands_read: How far, as the queue of commands tells.
             records: Replies and dead letters.
             remembered: The number of each of those that is a first reply, with the key of the id of its command.
         """
         assert not self.records, "the numbers are those of the first records"
-        self.offsets |= offsets
+        self.commands_read = commands_read
         self.records += records
         self.remembered |= remembered
 

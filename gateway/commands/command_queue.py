@@ -1,0 +1,156 @@
+"""Commands that wait for their turn: subscribers take turns, so that nobody waits for all that another one has sent.
+
+Each subscriber's commands keep their order. Commands of a partition may so be carried out before earlier ones of it,
+and a position on `cq.commands` has two halves: the offset of the first command that still waits, and those behind it
+that are done. This is start-time fair queueing with equal weights and commands of equal cost (Demers, Keshav and
+Shenker, SIGCOMM 1989, section 2, by packets). While several subscribers send, `UnitSize` keeps a unit short, however
+dear its commands are: short units take half the rate of a bulk registration, so one that is alone has long ones.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+
+from gateway.kafka import Record
+from gateway.state.commands_read import CommandsRead
+
+__all__ = ["CommandQueue", "UnitSize"]
+
+_MOST_BYTES = 64 << 20
+"""Of the records that wait; more are left on the topic."""
+_RECORD_BYTES = 500
+"""Of a record besides its key and value, about."""
+_MOST_AHEAD = 2_000
+"""Offsets of a partition that are done before an earlier one: each commit names them."""
+_TOGETHER_SECONDS = 10.0
+"""Subscribers send side by side when one follows another within this time."""
+_UNIT_SECONDS = 0.05
+"""A unit of work aims at so long: a command that comes meanwhile waits for all of it."""
+_SMALLEST = 16
+
+
+class CommandQueue:
+    """The commands that were read and are not carried out."""
+
+    def __init__(self) -> None:
+        self.begin({})
+
+    def begin(self, ahead: Mapping[int, Iterable[int]]) -> None:
+        """Forget all: the topic is read anew from the first command that was not carried out.
+
+        Args:
+            ahead: By partition, the offsets behind that one that are done.
+        """
+        self._turns: OrderedDict[bytes | None, deque[Record]] = OrderedDict()
+        self._waiting: defaultdict[int, OrderedDict[int, None]] = defaultdict(OrderedDict)
+        self._passed = {partition: frozenset(offsets) for partition, offsets in ahead.items()}
+        """Done before the gateway began, and to be read again."""
+        self._ahead = {partition: set(offsets) for partition, offsets in self._passed.items()}
+        self._read_to: dict[int, int] = {}
+        self._last: bytes | None = None
+        self._changed_at = float("-inf")
+        self._bytes = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._turns)
+
+    @property
+    def full(self) -> bool:
+        """Whether no more is to be read for now."""
+        return self._bytes >= _MOST_BYTES
+
+    def together(self, now: float) -> bool:
+        """Tell whether several subscribers send, at this time in seconds."""
+        return now - self._changed_at < _TOGETHER_SECONDS
+
+    def add(self, records: Iterable[Record], now: float) -> None:
+        """Take in records in the order of their partitions; one that is done already is passed over.
+
+        Args:
+            records: What was read.
+            now: When, in seconds.
+        """
+        for record in records:
+            if record.key != self._last:
+                self._last, self._changed_at = record.key, now if self._last is not None else self._changed_at
+            self._read_to[record.partition] = record.offset + 1
+            if record.offset in self._passed.get(record.partition, ()):
+                continue
+            self._turns.setdefault(record.key, deque()).append(record)
+            self._waiting[record.partition][record.offset] = None
+            self._bytes += _size(record)
+
+    def take(self, most: int) -> list[Record]:
+        """Return the records whose turn it is, at most so many: one of each subscriber, then again."""
+        taken: list[Record] = []
+        barred = 0
+        while len(taken) < most and barred < len(self._turns):
+            subscriber, own = next(iter(self._turns.items()))
+            if self._may_pass(own[0]):
+                record = own.popleft()
+                taken.append(record)
+                self._bytes -= _size(record)
+                barred = 0
+            else:
+                barred += 1
+            if own:
+                self._turns.move_to_end(subscriber)
+            else:
+                del self._turns[subscriber]
+        return taken
+
+    def _may_pass(self, record: Record) -> bool:
+        """Tell whether a record may be carried out before earlier ones of its partition."""
+        ahead = self._ahead.get(record.partition, ())
+        return len(ahead) < _MOST_AHEAD or record.offset == next(iter(self._waiting[record.partition]))
+
+    def finish(self, records: Sequence[Record]) -> CommandsRead:
+        """Count records as carried out, whether they waited here or not, and return how far the topic is with them."""
+        for record in records:
+            partition, offset = record.partition, record.offset
+            self._waiting[partition].pop(offset, None)
+            self._ahead.setdefault(partition, set()).add(offset)
+            self._read_to[partition] = max(offset + 1, self._read_to.get(partition, 0))
+        offsets = {}
+        for partition in {record.partition for record in records}:
+            waiting, done = self._waiting[partition], self._ahead[partition]
+            first = next(iter(waiting)) if waiting else self._read_to[partition]
+            while first in done:  # one that is to be read again
+                first += 1
+            offsets[partition] = first
+            self._ahead[partition] = {offset for offset in done if offset > first}
+        ahead = {partition: sorted(done) for partition, done in self._ahead.items() if done}
+        return CommandsRead(offsets, ahead)
+
+
+class UnitSize:
+    """How many commands a unit of work takes, by how long the last ones took."""
+
+    def __init__(self, most: int) -> None:
+        """Begin with the largest.
+
+        Args:
+            most: Commands of one unit, however cheap they are.
+        """
+        self._most = self.commands = most
+
+    def note(self, commands: int, seconds: float) -> None:
+        """Learn from a unit.
+
+        Example:
+            >>> size = UnitSize(5000)
+            >>> size.note(500, 0.5), size.commands
+            (None, 50)
+            >>> size.note(50, 0.01), size.commands
+            (None, 100)
+        """
+        fitting = int(commands * _UNIT_SECONDS / max(seconds, 1e-6))
+        if fitting < self.commands and seconds > _UNIT_SECONDS:
+            self.commands = max(fitting, _SMALLEST)
+        elif commands >= self.commands:
+            self.commands = min(max(fitting, self.commands), 2 * self.commands, self._most)
+
+
+def _size(record: Record) -> int:
+    return _RECORD_BYTES + len(record.key or b"") + len(record.value or b"")

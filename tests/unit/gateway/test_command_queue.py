@@ -1,0 +1,126 @@
+"""Subscribers take turns, and whatever the gateway carried out before it died is not carried out again."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.commands import command_queue
+from gateway.commands.command_queue import CommandQueue, UnitSize
+from gateway.kafka import Record
+from gateway.state.commands_read import CommandsRead
+
+
+def _record(partition: int, offset: int, subscriber: str) -> Record:
+    return Record("cq.commands", partition, offset, 0, subscriber.encode(), b"{}", ())
+
+
+def _place(record: Record) -> tuple[int, int]:
+    return record.partition, record.offset
+
+
+def test_one_does_not_wait_for_all_of_another() -> None:
+    """Who sends one command behind a thousand of another subscriber, in the same partition, has it in the next unit."""
+    queue = CommandQueue()
+    queue.add([_record(0, offset, "loud") for offset in range(1_000)], 0)
+    queue.add([_record(0, 1_000, "quiet"), _record(1, 7, "third")], 0)
+    assert [(0, 0), (0, 1000), (1, 7), (0, 1)] == [_place(record) for record in queue.take(4)]
+
+
+def test_positions_have_two_halves() -> None:
+    """A commit says where the first waiting command is, and which behind it are done."""
+    queue = CommandQueue()
+    queue.add([_record(0, offset, "loud") for offset in range(10, 13)], 0)
+    queue.add([_record(0, 13, "quiet")], 0)
+    assert CommandsRead({0: 11}, {0: [13]}) == queue.finish(queue.take(2))
+    assert CommandsRead({0: 14}, {}) == queue.finish(queue.take(2))
+    assert not queue
+
+
+def test_a_unit_made_in_halves_counts_what_it_has_done() -> None:
+    """Records that were taken but are not finished stay before the position."""
+    queue = CommandQueue()
+    queue.add([_record(0, offset, "a") for offset in range(4)], 0)
+    taken = queue.take(4)
+    assert CommandsRead({0: 2}, {}) == queue.finish(taken[:2])
+    assert CommandsRead({0: 4}, {}) == queue.finish(taken[2:])
+
+
+def test_records_that_never_waited() -> None:
+    """Who carries out what was just read needs no turns."""
+    assert CommandsRead({0: 6, 1: 3}, {}) == CommandQueue().finish([_record(0, 5, "a"), _record(1, 2, "b")])
+
+
+def test_what_is_ahead_is_bounded() -> None:
+    """A partition of which too much is ahead goes on in its order until its first command is done."""
+    queue = CommandQueue()
+    ahead = range(1, command_queue._MOST_AHEAD + 1)
+    queue.begin({0: list(ahead)})
+    queue.add([_record(0, 0, "first")], 0)
+    queue.add([_record(0, offset, "passing") for offset in range(ahead.stop, ahead.stop + 3)], 0)
+    assert [(0, 0)] == [_place(record) for record in queue.take(1)]
+    queue.begin({0: list(ahead)})
+    queue.add([_record(0, 0, "first"), _record(0, ahead.stop, "passing")], 0)
+    queue.take(1)
+    assert [] == queue.take(1), "the first one is under way"
+
+
+_SUBSCRIBERS = st.sampled_from("abc")
+_TOPIC = st.lists(st.lists(_SUBSCRIBERS, max_size=12), min_size=1, max_size=3)
+"""By partition, whose commands it holds."""
+_STEPS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 6), st.booleans()), max_size=20)
+"""How many records of each partition are read, how many are then carried out, and whether the gateway dies."""
+
+
+@given(_TOPIC, _STEPS)
+def test_each_command_once_and_in_its_subscribers_order(
+    topic: list[list[str]], steps: list[tuple[int, int, bool]]
+) -> None:
+    """However reading, turns and deaths fall: nothing is carried out twice, nothing is left out."""
+    everything = [[_record(p, n, name) for n, name in enumerate(names)] for p, names in enumerate(topic)]
+    done: list[Record] = []
+    noted = CommandsRead()
+    queue, read = CommandQueue(), [0] * len(topic)
+    for some, most, dies in [*steps, (99, 99, False), (99, 99, False)]:
+        for number, records in enumerate(everything):
+            queue.add(records[read[number] : read[number] + some], 0)
+            read[number] = min(read[number] + some, len(records))
+        unit = queue.take(most)
+        if dies:  # before the commit
+            noted = CommandsRead.unpack(noted.pack())
+            queue.begin(noted.ahead)
+            read = [noted.offsets.get(number, 0) for number in range(len(topic))]
+        elif unit:
+            done += unit
+            noted = noted.then(queue.finish(unit))
+    assert sorted(map(_place, done)) == [_place(record) for records in everything for record in records]
+    for name in "abc":
+        for number in range(len(topic)):
+            own = [record.offset for record in done if (record.key, record.partition) == (name.encode(), number)]
+            assert all(earlier < later for earlier, later in pairwise(own))
+    assert noted.ahead == {}
+
+
+def test_who_is_alone_is_told_by_time() -> None:
+    """Subscribers are together from the first that follows another one, and for some seconds."""
+    queue = CommandQueue()
+    queue.add([_record(0, 0, "a"), _record(0, 1, "a")], 100.0)
+    assert not queue.together(100.0)
+    queue.add([_record(0, 2, "b")], 101.0)
+    assert queue.together(110.0)
+    queue.add([_record(0, 3, "b")], 112.0)
+    assert not queue.together(112.0)
+
+
+def test_a_unit_takes_what_fits_its_time() -> None:
+    """Dear commands make units short at once; they grow again by full units only."""
+    size = UnitSize(5_000)
+    size.note(500, 0.7)
+    assert 35 == size.commands
+    size.note(3, 0.001)
+    assert 35 == size.commands
+    for _ in range(10):
+        size.note(size.commands, size.commands * 1e-5)
+    assert 5_000 == size.commands
