@@ -156,6 +156,10 @@ class Lab:
     def matches(self, created: Any, source: Source) -> list[Result]:
         """Return all matches of a CQ for what was published so far, each once, without those of the fence's events."""
         source.fence()
+        return self.settled_matches(created, source)
+
+    def settled_matches(self, created: Any, source: Source) -> list[Result]:
+        """Return the same where nothing was published since the last fence."""
         self.results.drain()
         found = [one for one in self.results.of(created["destination"]) if one.kind == "cq.match"]
         return [one for one in found if Position(*one.source[1:]) not in source.fences]

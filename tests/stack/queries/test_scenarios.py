@@ -19,6 +19,8 @@ class Run:
         self._lab = lab
         self._streams: dict[str, Source] = {}
         self._queries: dict[str, tuple[Any, Source]] = {}
+        self._unsettled: set[Source] = set()
+        """Streams with events of which it is not known yet that they are evaluated."""
 
     def perform(self, step: Step) -> None:
         """Carry out one step."""
@@ -39,7 +41,9 @@ class Run:
         self._lab.drop(name, self._owner(step))
 
     def act_publish(self, step: Step) -> None:
-        self._streams[step.options["stream"]].publish_values(*[line.encode() for line in step.body])
+        source = self._streams[step.options["stream"]]
+        source.publish_values(*[line.encode() for line in step.body])
+        self._unsettled.add(source)
 
     def expect_matches(self, step: Step) -> None:
         assert [json.loads(line) for line in step.body] == self._rows(step)
@@ -77,7 +81,11 @@ class Run:
         assert code == f"code:{reply.code}", reply.fields
 
     def _rows(self, step: Step) -> list[dict[str, Any]]:
-        return [one.row for one in self._lab.matches(*self._queries[step.options["query"]])]
+        created, source = self._queries[step.options["query"]]
+        if source in self._unsettled:
+            source.fence()
+            self._unsettled.remove(source)
+        return [one.row for one in self._lab.settled_matches(created, source)]
 
     def _part(self, query: str, part: str) -> object:
         created = self._queries[query][0]

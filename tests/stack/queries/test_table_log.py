@@ -47,7 +47,7 @@ def test_records_between_offsets(ground: Ground, log: TableLog) -> None:
     """Each once, in each partition's order, none beyond the ends; partitions that are not asked for are left out."""
     topic = ground.settings.prefix + "profiles"
     ground.make_topic(topic, 3)
-    producer = _producer(ground)
+    producer = _producer(ground, enable_idempotence="true")  # without it a retry may swap records
     for number in range(30_000):
         producer.produce(topic, str(number).encode(), b"k", partition=number % 3)
     producer.flush()
