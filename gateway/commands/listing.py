@@ -21,6 +21,7 @@ from gateway.state.working_copy import WorkingCopy
 from grouping.compiler.access_path import AccessPath
 from grouping.model.catalog import Catalog
 from grouping.model.group import GroupPlan
+from grouping.model.ids import GroupId, StreamId
 from grouping.model.query import Show
 from grouping.statements.tokens import NAME_LENGTH
 
@@ -44,7 +45,7 @@ def show(
     upkeep: TableUpkeep,
     next_tick: NextTick,
     index: Callable[[GroupPlan], AccessPath],
-    quarantined: Callable[[str, str], dict[str, str] | None],
+    quarantined: Callable[[StreamId, GroupId], dict[str, str] | None],
 ) -> dict[str, object]:
     """Return one page of what SHOW asks for; `next` is the name to go on AFTER."""
     match statement.what:
@@ -62,8 +63,9 @@ def show(
             groups = {name: stream_id for stream_id in live.dependencies for name in live.groups(stream_id)}
 
             def item(name: str) -> dict[str, object]:
-                told = _group(working, upkeep, groups[name], name, index)
-                return told | {"quarantined": quarantined(groups[name], name)}
+                stream_id, group_id = groups[GroupId(name)], GroupId(name)
+                told = _group(working, upkeep, stream_id, group_id, index)
+                return told | {"quarantined": quarantined(stream_id, group_id)}
 
             return _listed(statement, "groups", groups, item)
         case "cqs":
@@ -150,7 +152,11 @@ def _cq(working: WorkingCopy, key: CqKey, next_tick: NextTick) -> dict[str, obje
 
 
 def _group(
-    working: WorkingCopy, upkeep: TableUpkeep, stream_id: str, group_id: str, index: Callable[[GroupPlan], AccessPath]
+    working: WorkingCopy,
+    upkeep: TableUpkeep,
+    stream_id: StreamId,
+    group_id: GroupId,
+    index: Callable[[GroupPlan], AccessPath],
 ) -> dict[str, object]:
     plan = working.plan(stream_id, group_id)
     return {

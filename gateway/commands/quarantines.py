@@ -6,6 +6,7 @@ from gateway.metrics import EVALUATOR_DEAD_LETTERS, QUARANTINED
 from gateway.model.dependencies import DependencyKind
 from gateway.model.records import instant
 from gateway.state.working_copy import WorkingCopy
+from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.settings import Settings
 from grouping.store.quarantine import Quarantine, QuarantineStore, group_of, parts_of, share_of
 
@@ -20,7 +21,7 @@ class Quarantines:
     def __init__(self, settings: Settings, working: WorkingCopy) -> None:
         self._store = QuarantineStore(settings)
         self._working = working
-        self._known: dict[str, dict[str, Quarantine]] = {}
+        self._known: dict[StreamId, dict[str, Quarantine]] = {}
 
     def look(self, now_ms: int) -> None:
         """Read what the evaluator told, forget what is over, and count.
@@ -41,28 +42,28 @@ class Quarantines:
         for code, count in self._store.dead_letters().items():
             EVALUATOR_DEAD_LETTERS.labels(code).set(count)
 
-    def _lives(self, stream_id: str, share: str) -> bool:
+    def _lives(self, stream_id: StreamId, share: str) -> bool:
         """Tell whether CQs use what a share is."""
         group_id, select_id = parts_of(share)
         selects = self._working.inventory.users(stream_id, DependencyKind.SELECT)
         return group_id in self._working.inventory.groups(stream_id) and (select_id is None or select_id in selects)
 
-    def _gone(self, stream_id: str, dropped: list[str]) -> list[str]:
+    def _gone(self, stream_id: StreamId, dropped: list[str]) -> list[str]:
         """Return those of which no batch under way has the group any more: until then workers must know of them."""
         kept = self._working.kept_plans(stream_id, list(map(group_of, dropped)))
         return [share for share in dropped if group_of(share) not in kept]
 
-    def of_stream(self, stream_id: str) -> dict[str, Shown]:
+    def of_stream(self, stream_id: StreamId) -> dict[str, Shown]:
         """Return a stream's quarantined shares."""
         return {share: _shown(state) for share, state in self._known.get(stream_id, {}).items()}
 
-    def of_cq(self, stream_id: str, group_id: str, select_id: str) -> Shown | None:
+    def of_cq(self, stream_id: StreamId, group_id: GroupId, select_id: SelectId) -> Shown | None:
         """Return why a CQ is not evaluated, None when it is."""
         known = self._known.get(stream_id, {})
         state = known.get(group_id) or known.get(share_of(group_id, select_id))
         return None if state is None else _shown(state)
 
-    def of_group(self, stream_id: str, group_id: str) -> Shown | None:
+    def of_group(self, stream_id: StreamId, group_id: GroupId) -> Shown | None:
         """Return why a group, or a SELECT list of it, is not evaluated, None when all of it is."""
         known = self._known.get(stream_id, {})
         states = (state for share, state in sorted(known.items()) if group_of(share) == group_id)

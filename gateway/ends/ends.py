@@ -24,6 +24,7 @@ from gateway.state.working_copy import WorkingCopy
 from gateway.timers.watermark import covers
 from gateway.topics.positions import dedicated_topic, topic_of
 from gateway.topics.result_topics import ResultTopics
+from grouping.model.ids import StreamId
 from grouping.settings import Settings
 
 __all__ = ["Ends", "end_record", "leave_records"]
@@ -110,8 +111,8 @@ class Ends:
 
     def _due(self, notices: Iterable[EndNotice], epoch: int) -> Iterator[EndNotice]:
         """Yield those to whose destinations nothing is written any more that is theirs."""
-        pins: dict[str, tuple[int, int] | None] = {}
-        committed: dict[str, Mapping[str, int] | None] = {}
+        pins: dict[StreamId, tuple[int, int] | None] = {}
+        committed: dict[StreamId, Mapping[str, int] | None] = {}
         for notice in notices:
             stream_id = notice.destination.stream_id
             if notice.members and not self._lives(notice):
@@ -143,7 +144,7 @@ class Ends:
         membership = self._working.unit.membership(notice.destination.destination_id)
         return membership is not None and not membership.outlives(notice.ended_ms)
 
-    def _committed(self, stream_id: str) -> Mapping[str, int] | None:
+    def _committed(self, stream_id: StreamId) -> Mapping[str, int] | None:
         """Return by source partition how far a stream is evaluated; None for one that is gone, and holds up nothing."""
         stream = self._working.inventory.streams.get(stream_id)
         if stream is None:

@@ -7,6 +7,7 @@ from gateway.registry.registry import Registry
 from gateway.state.work import Change
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.timers import Timers
+from grouping.model.ids import StreamId
 
 __all__ = ["Lifetimes"]
 
@@ -39,7 +40,7 @@ class Lifetimes:
         self.busy = bool(changes) and len(due) == _CHUNK
         return changes
 
-    def _evaluated(self) -> dict[str, int]:
+    def _evaluated(self) -> dict[StreamId, int]:
         """Return by stream the time up to which the evaluator has evaluated everything that was published.
 
         A stream whose topic has got partitions counts as not evaluated at all until the probes know these too.

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from grouping.model.group import GroupPlan, SelectList
+from grouping.model.ids import StreamId
 from grouping.statements.cq_text import TextTemplate
 from grouping.store.keys import RedisKeys
 
@@ -133,7 +134,7 @@ class DependencyCounts:
     __hash__ = None  # type: ignore[assignment]
 
 
-def definition_hash(keys: RedisKeys, stream_id: str, kind: DependencyKind) -> str | None:
+def definition_hash(keys: RedisKeys, stream_id: StreamId, kind: DependencyKind) -> str | None:
     """Return the hash in which Redis has definitions of a kind; None for kinds that are counted only."""
     match kind:
         case DependencyKind.GROUP:

@@ -6,6 +6,7 @@ import msgspec
 
 from gateway.model.records import Destination, TimedNote
 from grouping.model.group import SelectList
+from grouping.model.ids import DestinationId
 
 __all__ = ["EndNotice", "end_key"]
 
@@ -51,6 +52,6 @@ class EndNotice(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{name}/leave/{self.members[0]}" if self.members else end_key(name, self.ended_ms)
 
 
-def end_key(destination_id: str, ended_ms: int) -> str:
+def end_key(destination_id: DestinationId, ended_ms: int) -> str:
     """Return the key of the notice of an end."""
     return f"{destination_id}/{ended_ms}"

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import cast
 
 from gateway.model.departures import Departures
 from gateway.model.dependencies import DependencyCounts, DependencyKind
 from gateway.model.names import Names
 from grouping.model.catalog import Stream
+from grouping.model.ids import DestinationId, GroupId, StreamId
 from grouping.model.table import Table
 from grouping.model.view import View
 
@@ -22,7 +24,7 @@ class Inventory:
     """What the gateway keeps in memory of Redis."""
 
     def __init__(self) -> None:
-        self.ending: dict[str, int] = {}
+        self.ending: dict[DestinationId, int] = {}
         """By destination: when the last of its incarnations ended whose `cq.end` is still to be written."""
         self.epoch = 0
         """The confirmed epoch of the tables."""
@@ -30,45 +32,45 @@ class Inventory:
 
     def clear(self) -> None:
         """Forget what lives."""
-        self.streams: dict[str, Stream] = {}
+        self.streams: dict[StreamId, Stream] = {}
         """Live streams by id."""
         self.tables: dict[str, Table] = {}
         """Live tables by id."""
         self.views: dict[str, View] = {}
         """Live views by folded name."""
-        self.versions: dict[str, int] = {}
+        self.versions: dict[StreamId, int] = {}
         """Current version of each stream's constant tables."""
-        self.dependencies: dict[str, DependencyCounts] = {}
+        self.dependencies: dict[StreamId, DependencyCounts] = {}
         """By stream: how many CQs need its groups, SELECT lists, templates, views and, virtual ones, topics."""
-        self.live_cqs: Counter[str] = Counter()
+        self.live_cqs: Counter[StreamId] = Counter()
         """By stream: how many CQs live."""
-        self.dedicated: set[str] = set()
+        self.dedicated: set[DestinationId] = set()
         """Live dedicated destinations."""
-        self.leaving: dict[str, Departures] = {}
+        self.leaving: dict[DestinationId, Departures] = {}
         """What members that left have yet to get, by destination."""
-        self.vacant: Counter[str] = Counter()
+        self.vacant: Counter[StreamId] = Counter()
         """By stream: how many of these have no members, and keep their numbers."""
-        self.next_numbers: dict[str, int] = {}
+        self.next_numbers: dict[StreamId, int] = {}
         """By stream: the first number that no destination ever had."""
-        self.free_numbers: dict[str, list[int]] = {}
+        self.free_numbers: dict[StreamId, list[int]] = {}
         """By stream: numbers of destinations that are gone."""
         self.listed: dict[str, Names] = {}
         """Names of the subscribers that asked for them lately, kept up to date."""
 
-    def groups(self, stream_id: str) -> Mapping[str, int]:
+    def groups(self, stream_id: StreamId) -> Mapping[GroupId, int]:
         """Return the live groups of a stream, each with how many CQs it has."""
-        return self.users(stream_id, DependencyKind.GROUP)
+        return cast(Mapping[GroupId, int], self.users(stream_id, DependencyKind.GROUP))
 
-    def virtual_groups(self, stream_id: str) -> Mapping[str, int]:
+    def virtual_groups(self, stream_id: StreamId) -> Mapping[GroupId, int]:
         """Return those of them that have virtual CQs, each with how many of these."""
-        return self.users(stream_id, DependencyKind.TOPIC)
+        return cast(Mapping[GroupId, int], self.users(stream_id, DependencyKind.TOPIC))
 
-    def users(self, stream_id: str, kind: DependencyKind) -> Mapping[str, int]:
+    def users(self, stream_id: StreamId, kind: DependencyKind) -> Mapping[str, int]:
         """Return how many CQs need each dependency of a kind, by its id; none where the stream is gone."""
         counts = self.dependencies.get(stream_id)
         return {} if counts is None else counts[kind]
 
-    def remove_stream(self, stream_id: str) -> None:
+    def remove_stream(self, stream_id: StreamId) -> None:
         """Forget a stream."""
         self.streams.pop(stream_id, None)
         self.versions.pop(stream_id, None)

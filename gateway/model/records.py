@@ -17,7 +17,7 @@ from grouping.model.group import (
     parse_constants,
     pending_id,
 )
-from grouping.model.ids import GroupId, SelectId, StreamId
+from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
 from grouping.model.query import ChangeBased, CronBased, DigestClause, PackedDigest, TimerBased, Trigger
 from grouping.statements.cq_text import CqText
 from grouping.values.times import instant
@@ -124,7 +124,7 @@ def on_pane(at_ms: int, pane: Pane) -> int:
 class Destination(msgspec.Struct, frozen=True, array_like=True):
     """Where the results of equal CQs go, and all that its id stands for. Never changes."""
 
-    destination_id: str
+    destination_id: DestinationId
     stream_id: StreamId
     group_id: GroupId
     select_id: SelectId
@@ -180,7 +180,7 @@ def _store_of(destination: Destination) -> Destination:
         constants, pane = canonical_constants(stored), pane_of(destination.trigger)
     name = pending_id(destination.group_id, constants, destination.select_id, pane)
     return Destination(
-        name,
+        DestinationId(name),
         destination.stream_id,
         destination.group_id,
         destination.select_id,
@@ -196,7 +196,7 @@ class Cq(msgspec.Struct, frozen=True, array_like=True):
 
     name: str
     text: CqText
-    destination_id: str
+    destination_id: DestinationId
     created_ms: int
     offset: int | tuple[int, ...]
     """Where its reader begins (a list over partitions for a virtual destination)."""
@@ -252,7 +252,7 @@ class TimedNote(msgspec.Struct, array_like=True, frozen=True):
     """EXPIRE of the last CQ that was not paused, while paused ones share the destination; 0 when there was none."""
 
 
-def incarnation_of(destination_id: str, note: TimedNote) -> str:
+def incarnation_of(destination_id: DestinationId, note: TimedNote) -> str:
     """Return the name of one incarnation of a destination.
 
     One that was taken up again has cursors of its own, for the last digest of the one before may still be to come.

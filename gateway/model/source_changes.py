@@ -9,6 +9,7 @@ import msgspec
 from gateway.model.dependencies import DependencyCounts, DependencyKind
 from gateway.model.inventory import Inventory
 from grouping.model.catalog import Stream
+from grouping.model.ids import StreamId
 from grouping.model.table import Table
 from grouping.model.view import View
 from grouping.store.keys import FieldHash
@@ -30,7 +31,7 @@ class SourceChanges:
         """
         self._inventory = inventory
         self._set_field = set_field
-        self.streams: dict[str, bool] = {}
+        self.streams: dict[StreamId, bool] = {}
         """By id: whether a stream was added or replaced; False when it was removed."""
 
     def add_stream(self, stream: Stream) -> None:
@@ -45,7 +46,7 @@ class SourceChanges:
         self._inventory.streams[stream.stream_id] = stream
         self.streams[stream.stream_id] = True
 
-    def remove_stream(self, stream_id: str) -> None:
+    def remove_stream(self, stream_id: StreamId) -> None:
         """Let a stream go, that no CQ uses."""
         self._inventory.remove_stream(stream_id)
         self.streams[stream_id] = False

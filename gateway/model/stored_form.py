@@ -17,7 +17,7 @@ from gateway.model.membership import ALWAYS, Membership
 from gateway.model.records import Cq, Destination, TimedNote, TriggerSpec
 from gateway.model.unit import CqKey
 from grouping.model.group import NO_PANE, Pane
-from grouping.model.ids import GroupId, SelectId, StreamId
+from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
 from grouping.model.query import PackedDigest
 from grouping.statements.cq_text import WHOLE, CqText, TextTemplate
 from grouping.store.constant_table import MODES
@@ -58,9 +58,9 @@ class StoredCq(msgspec.Struct, array_like=True, frozen=True):
     views: tuple[str, ...] = ()
 
     @property
-    def destination_id(self) -> str:
+    def destination_id(self) -> DestinationId:
         """Where its results go."""
-        return f"d_{self.destination.hex()}"
+        return DestinationId(f"d_{self.destination.hex()}")
 
 
 class _StoredMembership(msgspec.Struct, array_like=True, frozen=True):
@@ -90,7 +90,7 @@ decode_cq = msgspec.msgpack.Decoder(StoredCq).decode
 _decode_membership = msgspec.msgpack.Decoder(_StoredMembership).decode
 
 
-def raw_id(destination_id: str) -> bytes:
+def raw_id(destination_id: DestinationId) -> bytes:
     """Return the field of a destination (or store of matches) in its hash."""
     return bytes.fromhex(destination_id[2:])
 
@@ -143,7 +143,7 @@ def template_id(raw: bytes) -> str:
     return f"t_{raw.hex()}"
 
 
-def unpack_cq(folded: str, stored: StoredCq, template: TextTemplate, home: str) -> Cq:
+def unpack_cq(folded: str, stored: StoredCq, template: TextTemplate, home: DestinationId) -> Cq:
     """Return the CQ of a value that was decoded, with the template and the id of the destination that it names."""
     name, literals = stored.name or folded, stored.literals
     if template is not WHOLE and not literals[0]:
@@ -186,7 +186,7 @@ def pack_membership(membership: Membership) -> bytes:
 _USUAL: tuple[object, ...] = ({}, 0, TriggerSpec(), ("all", (), 0, False), "", TimedNote())
 
 
-def unpack_membership(destination_id: str, body: bytes) -> Membership:
+def unpack_membership(destination_id: DestinationId, body: bytes) -> Membership:
     """Return the destination of a value."""
     stored = _decode_membership(body)
     destination = Destination(

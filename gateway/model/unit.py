@@ -19,6 +19,7 @@ from gateway.model.source_changes import SourceChanges
 from gateway.model.table_entries import TableEntries, table_entries
 from grouping.digests.cursor import Window
 from grouping.model.group import GroupPlan, SelectList
+from grouping.model.ids import DestinationId, StreamId
 from grouping.store.keys import FieldHash
 
 __all__ = ["CqKey", "Unit"]
@@ -48,40 +49,40 @@ class Unit:
         self.changed_cqs: set[CqKey] = set()
         self.timed: dict[CqKey, bool] = {}
         """CQs that begin or cease to be timer-based ones, which SHOW TIMERS lists."""
-        self.memberships: dict[str, Membership | None] = {}
-        self.touched: dict[str, tuple[Destination, list[Window]]] = {}
-        self.touched_timed: list[str] = []
+        self.memberships: dict[DestinationId, Membership | None] = {}
+        self.touched: dict[DestinationId, tuple[Destination, list[Window]]] = {}
+        self.touched_timed: list[DestinationId] = []
         """Those of them that are timer-based."""
         self.fields: dict[tuple[FieldHash, str], bytes | None] = {}
         self.sources = SourceChanges(inventory, self.set_field)
-        self.new_definitions: dict[tuple[str, Dependency], Definition] = {}
-        self.changed_dependencies: set[tuple[str, Dependency]] = set()
-        self.entries_before: dict[str, TableEntries] = {}
+        self.new_definitions: dict[tuple[StreamId, Dependency], Definition] = {}
+        self.changed_dependencies: set[tuple[StreamId, Dependency]] = set()
+        self.entries_before: dict[DestinationId, TableEntries] = {}
         """What it had of each of them before the unit."""
-        self.taken_numbers: list[tuple[str, int]] = []
-        self.cleared_numbers: list[tuple[str, int]] = []
+        self.taken_numbers: list[tuple[StreamId, int]] = []
+        self.cleared_numbers: list[tuple[StreamId, int]] = []
         """Where matches were counted of destinations that this unit ends, with their streams."""
-        self.freed_numbers: list[tuple[str, int]] = []
+        self.freed_numbers: list[tuple[StreamId, int]] = []
         """Those of them that may be given anew."""
-        self.ended_notes: dict[str, TimedNote] = {}
+        self.ended_notes: dict[DestinationId, TimedNote] = {}
         """What destinations have seen that this unit ends."""
-        self.owed: dict[str, int] = {}
+        self.owed: dict[DestinationId, int] = {}
         """EXPIRE of CQs that leave paused ones only, by destination."""
-        self.bumped: set[str] = set()
+        self.bumped: set[StreamId] = set()
         """Streams whose tables have another version, whether or not they have changed."""
-        self.new_readers: set[str] = set()
-        self.joined: list[tuple[str, str]] = []
+        self.new_readers: set[DestinationId] = set()
+        self.joined: list[tuple[DestinationId, DestinationId]] = []
         """Stores of matches, each with a timer-based destination that begins to read it."""
-        self.asked: dict[str, Destination] = {}
+        self.asked: dict[DestinationId, Destination] = {}
         """Destinations that commands ask for, by id, as each is to be where there is none yet."""
-        self.left: dict[CqKey | str, int] = {}
+        self.left: dict[CqKey | DestinationId, int] = {}
         """When CQs left a destination, and when destinations ended, by id: who comes after comes later."""
 
     def cq(self, key: CqKey) -> Cq | None:
         """Return a CQ; it must have been loaded."""
         return self.cqs[key]
 
-    def membership(self, destination_id: str) -> Membership | None:
+    def membership(self, destination_id: DestinationId) -> Membership | None:
         """Return a destination with its members; it must have been loaded."""
         return self.memberships[destination_id]
 
@@ -157,7 +158,7 @@ class Unit:
         self._set(key, None)
         return ended
 
-    def owe(self, destination_id: str, expire_ms: int) -> None:
+    def owe(self, destination_id: DestinationId, expire_ms: int) -> None:
         """Have a destination send what is pending once more, should the CQ that expires leave paused ones only."""
         self.owed[destination_id] = expire_ms
 
@@ -186,19 +187,19 @@ class Unit:
         changed = self.entries(name) != self.entries_before[name]
         return self.inventory.versions.get(stream_id, 0) + changed
 
-    def awaited(self, destination_id: str) -> tuple[int, ...]:
+    def awaited(self, destination_id: DestinationId) -> tuple[int, ...]:
         """Return by source partition up to where events are to be evaluated before a destination has ended."""
         leaving = self.inventory.leaving.get(destination_id)
         return () if leaving is None else leaving.departures[-1].until
 
-    def _keep_leaving(self, name: str, leaving: Departures | None) -> None:
+    def _keep_leaving(self, name: DestinationId, leaving: Departures | None) -> None:
         if leaving is None:
             self.inventory.leaving.pop(name, None)
         else:
             self.inventory.leaving[name] = leaving
         self.set_field("leaving", name, None if leaving is None else msgspec.msgpack.encode(leaving))
 
-    def _free(self, stream_id: str, number: int) -> None:
+    def _free(self, stream_id: StreamId, number: int) -> None:
         self.cleared_numbers.append((stream_id, number))
         self.freed_numbers.append((stream_id, number))
 
@@ -256,11 +257,11 @@ class Unit:
             self.entries_before[name] = self.entries(name)
         return membership
 
-    def entries(self, name: str) -> TableEntries:
+    def entries(self, name: DestinationId) -> TableEntries:
         """Return what the constant table is to have of a destination; it must have been loaded."""
         return table_entries(self.memberships[name], self.inventory.leaving.get(name))
 
-    def _take_number(self, stream_id: str) -> int:
+    def _take_number(self, stream_id: StreamId) -> int:
         if free := self.inventory.free_numbers.get(stream_id):
             self.taken_numbers.append((stream_id, free[-1]))
             return free.pop()
@@ -272,7 +273,7 @@ class Unit:
         """Write (or with None remove) a field of a plain hash with the unit."""
         self.fields[name, field] = value
 
-    def set_timed(self, name: str, note: TimedNote) -> None:
+    def set_timed(self, name: DestinationId, note: TimedNote) -> None:
         """Give a destination back what the catalog says that it has seen; it must have been loaded."""
         membership = self.memberships[name]
         if membership is not None and membership.timed != note:
@@ -284,7 +285,7 @@ class Unit:
         changed = [key for key in self.changed_cqs if key.subscriber == subscriber]
         return sum((self.cqs[key] is not None) - (key in self.stored_cqs) for key in changed)
 
-    def unused_definitions(self) -> list[tuple[str, str]]:
+    def unused_definitions(self) -> list[tuple[StreamId, str]]:
         """Return the plans and SELECT lists, with their streams, that this unit leaves without a CQ."""
         recorded = (DependencyKind.GROUP, DependencyKind.SELECT)
         return [

@@ -8,15 +8,16 @@ from gateway.model.records import Destination, TimedNote, feed_of
 from gateway.model.table_entries import rows_of
 from gateway.model.unit import Unit
 from grouping.digests.cursor import VisibilityInterval
+from grouping.model.ids import DestinationId, StreamId
 from grouping.store.constant_table import Entry, Segment
 
 __all__ = ["ended_note", "ended_version", "note_visibility", "segments"]
 
 
-def segments(unit: Unit) -> dict[str, Segment]:
+def segments(unit: Unit) -> dict[StreamId, Segment]:
     """Return what the unit changes in the constant tables, by stream."""
-    removed: dict[str, list[str]] = {}
-    added: dict[str, list[Entry]] = {}
+    removed: dict[StreamId, list[DestinationId]] = {}
+    added: dict[StreamId, list[Entry]] = {}
     for name, (destination, _) in unit.touched.items():
         if destination.trigger.timed:
             continue
@@ -45,7 +46,7 @@ def ended_note(unit: Unit, destination: Destination) -> TimedNote:
     return msgspec.structs.replace(note, visibility=(*note.visibility, last))
 
 
-def note_visibility(unit: Unit, now_ms: int) -> dict[str, TimedNote | None]:
+def note_visibility(unit: Unit, now_ms: int) -> dict[DestinationId, TimedNote | None]:
     """Bring what timer-based destinations see up to the unit's version, and return what changed (None: ended).
 
     A stored match is shared by all ticks that read it; which of them saw it follows from the version that met the
@@ -55,7 +56,7 @@ def note_visibility(unit: Unit, now_ms: int) -> dict[str, TimedNote | None]:
         unit: All that it changes is done.
         now_ms: The present, epoch milliseconds.
     """
-    changed: dict[str, TimedNote | None] = {}
+    changed: dict[DestinationId, TimedNote | None] = {}
     for name in unit.touched_timed:
         destination, before = unit.touched[name]
         membership = unit.memberships[name]

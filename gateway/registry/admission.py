@@ -21,6 +21,7 @@ from grouping.compiler.stream_statistics import PartitionStatistics, StreamStati
 from grouping.model.errors import InputError
 from grouping.model.expression import Call, Expression, Slot, walk
 from grouping.model.group import CompiledQuery, ConstantRow, GroupPlan
+from grouping.model.ids import GroupId, StreamId
 from grouping.settings import Settings
 from grouping.values.like_pattern import like_prefix
 
@@ -44,14 +45,14 @@ class Admission:
     def __init__(self, settings: Settings, working: WorkingCopy) -> None:
         self._limits = settings.limits
         self._working = working
-        self._known: dict[str, tuple[int, StreamStatistics]] = {}
-        self._admitted: dict[tuple[str, str], Expectations] = {}
+        self._known: dict[StreamId, tuple[int, StreamStatistics]] = {}
+        self._admitted: dict[tuple[StreamId, GroupId], Expectations] = {}
         self._groups: dict[str, _Group] = {}
         """What the statistics say of groups, as long as they are used."""
         self._shapes: dict[str, _Shape] = {}
         self._memory = TableMemory(settings, working)
 
-    def statistics(self, stream_id: str, now_ms: int) -> StreamStatistics:
+    def statistics(self, stream_id: StreamId, now_ms: int) -> StreamStatistics:
         """Return what workers saw of a stream lately."""
         known = self._known.get(stream_id)
         if known is None or not 0 <= now_ms - known[0] < _FRESH_MS:

@@ -17,7 +17,7 @@ from gateway.state.working_copy import WorkingCopy
 from gateway.topics.positions import Positions, dedicated_topic
 from grouping.model.errors import InputError
 from grouping.model.group import CompiledQuery, DestinationIds, canonical_constants
-from grouping.model.ids import GroupId, SelectId, StreamId
+from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
 from grouping.model.query import CreateCq, DigestClause, PackedDigest
 from grouping.model.wording import are
 from grouping.settings import Settings
@@ -45,7 +45,7 @@ class DestinationFamily(msgspec.Struct, frozen=True):
 class DestinationRequest(msgspec.Struct, frozen=True):
     """A destination that is asked for: all that its id stands for."""
 
-    destination_id: str
+    destination_id: DestinationId
     family: DestinationFamily
     constants: str
 
@@ -92,7 +92,7 @@ class Placement:
             self._ids[family] = ids
         return DestinationRequest(ids.of(constants), family, constants)
 
-    def place(self, asked: Iterable[DestinationRequest]) -> dict[str, Destination]:
+    def place(self, asked: Iterable[DestinationRequest]) -> dict[DestinationId, Destination]:
         """Return by id the destinations that are asked for, as they are to be where there is none yet."""
         wanted = {each.destination_id: each for each in asked}
         partitions = partitions_of([name.encode() for name in wanted], self._shared_partitions) if wanted else ()
@@ -120,11 +120,11 @@ class Placement:
         """Return for how many dedicated destinations new topics may be made."""
         return self._topics.room(len(self._working.inventory.dedicated))
 
-    def _may_dedicate(self, name: str, asked: bool) -> bool:
+    def _may_dedicate(self, name: DestinationId, asked: bool) -> bool:
         live = len(self._working.inventory.dedicated)
         return self._topics.may_dedicate(dedicated_topic(self._settings, name), live, asked)
 
-    def _mode(self, name: str, word: str) -> str:
+    def _mode(self, name: DestinationId, word: str) -> str:
         """Return the mode of a new destination: the word's, or dedicated while there is room, then shared."""
         if word:
             return word

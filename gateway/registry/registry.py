@@ -28,6 +28,7 @@ from gateway.topics.positions import Positions
 from grouping.digests.cursor import visibility_since
 from grouping.model.errors import InputError, near_name
 from grouping.model.group import CompiledQuery, GroupPlan, SelectList
+from grouping.model.ids import DestinationId, StreamId
 from grouping.model.query import AlterCq, CreateCq
 from grouping.model.wording import are, counted
 from grouping.settings import Settings
@@ -64,7 +65,13 @@ class Registry:
         self._positions.prepare(names[: self.placing.room()], wanted.keys() & working.inventory.dedicated)
 
     def create(
-        self, key: CqKey, text: CqText, statement: CreateCq, query: CompiledQuery, destination_id: str, now_ms: int
+        self,
+        key: CqKey,
+        text: CqText,
+        statement: CreateCq,
+        query: CompiledQuery,
+        destination_id: DestinationId,
+        now_ms: int,
     ) -> Change:
         """Create or replace a CQ.
 
@@ -116,7 +123,7 @@ class Registry:
             cq = msgspec.structs.replace(cq, views=query.views)
         return self._put(key, cq, destination, now_ms, query)
 
-    def _destination(self, destination_id: str) -> Destination:
+    def _destination(self, destination_id: DestinationId) -> Destination:
         """Return a destination that is loaded: as it is, or a new one if there may be one more."""
         unit = self._working.unit
         membership = unit.membership(destination_id)
@@ -180,7 +187,7 @@ class Registry:
         until = self._positions.source_ends(destination.stream_id) if lasting else ()
         return self._remove(key, cq, destination, at_ms, "dropped", until)
 
-    def expire(self, keys: Iterable[CqKey], evaluated: Mapping[str, int]) -> list[Change]:
+    def expire(self, keys: Iterable[CqKey], evaluated: Mapping[StreamId, int]) -> list[Change]:
         """Remove CQs whose EXPIRE has come, and return what each removal brings.
 
         Args:
@@ -283,7 +290,7 @@ class Registry:
                 hint="Create the CQ anew without VIRTUAL.",
             )
 
-    def shorten(self, needed: Mapping[str, tuple[int, int]]) -> Change:
+    def shorten(self, needed: Mapping[DestinationId, tuple[int, int]]) -> Change:
         """Forget what timer-based destinations saw before the epochs and versions of the tables that still matter."""
         self._working.load_memberships(needed)
         records = []

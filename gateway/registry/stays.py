@@ -12,6 +12,7 @@ from gateway.model.records import Cq, Destination
 from gateway.model.unit import CqKey
 from gateway.model.unit_outcome import ended_note, ended_version
 from gateway.state.working_copy import WorkingCopy
+from grouping.model.ids import DestinationId
 
 __all__ = ["Stays"]
 
@@ -22,7 +23,7 @@ class Stays:
     def __init__(self, working: WorkingCopy) -> None:
         self._working = working
 
-    def moment(self, key: CqKey, destination_id: str, now_ms: int) -> int:
+    def moment(self, key: CqKey, destination_id: DestinationId, now_ms: int) -> int:
         """Return when a command acts that lets a CQ stay in a destination, epoch milliseconds.
 
         Args:

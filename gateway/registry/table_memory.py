@@ -12,6 +12,7 @@ from gateway.registry.expectations import Expectations
 from gateway.state.working_copy import WorkingCopy
 from grouping.compiler.stream_statistics import StreamStatistics
 from grouping.model.errors import InputError
+from grouping.model.ids import StreamId
 from grouping.settings import Settings
 
 __all__ = ["TableMemory"]
@@ -42,7 +43,7 @@ class TableMemory:
         self._figure = 0.0
         """Bytes of all streams together."""
 
-    def observe(self, stream_id: str, known: StreamStatistics) -> None:
+    def observe(self, stream_id: StreamId, known: StreamStatistics) -> None:
         """Take what workers told of a stream; streams that are gone count no more."""
         stream = self._of(stream_id)
         if known.table_bytes is not None:
@@ -75,7 +76,7 @@ class TableMemory:
         if (stream := self._streams.get(destination.stream_id)) is not None:
             stream.admitted.remove()
 
-    def _of(self, stream_id: str) -> _Stream:
+    def _of(self, stream_id: StreamId) -> _Stream:
         stream = self._streams.get(stream_id)
         if stream is None:
             stream = self._streams[stream_id] = _Stream(_ROW_BYTES * self._working.inventory.live_cqs[stream_id])

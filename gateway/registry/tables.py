@@ -20,6 +20,7 @@ from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Catalog
 from grouping.model.errors import InputError
 from grouping.model.group import GroupPlan
+from grouping.model.ids import GroupId, StreamId
 from grouping.model.query import CreateTable, DropTable
 from grouping.model.table import Table
 from grouping.settings import Settings
@@ -133,7 +134,7 @@ def joining_cqs(working: WorkingCopy, table_id: str) -> int:
     )
 
 
-def _joined(working: WorkingCopy, stream_id: str, group_id: str) -> Iterable[str]:
+def _joined(working: WorkingCopy, stream_id: StreamId, group_id: GroupId) -> Iterable[str]:
     computation = working.plan(stream_id, group_id).computation
     return () if computation is None else [join.table_id for join in computation.joins]
 

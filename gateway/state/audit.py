@@ -11,6 +11,7 @@ from typing import Any
 
 from gateway.model.dependencies import DependencyKind, definition_hash
 from gateway.state.working_copy import WorkingCopy
+from grouping.model.ids import StreamId
 from grouping.store.connection import StoreLost, mapped
 
 __all__ = ["Audit"]
@@ -28,7 +29,7 @@ class Audit:
         """Begin with the first ones."""
         self._working = working
         self._connection = working.connection
-        self._streams: list[str] = []
+        self._streams: list[StreamId] = []
         self._cursor = 0
 
     def step(self) -> None:
@@ -50,7 +51,7 @@ class Audit:
             return False
         return True
 
-    def _check(self, stream_ids: list[str]) -> None:
+    def _check(self, stream_ids: list[StreamId]) -> None:
         working, keys = self._working, self._connection.keys
         numbered = sum(working.inventory.next_numbers.values()) - sum(map(len, working.inventory.free_numbers.values()))
         numbered -= sum(working.inventory.vacant.values())

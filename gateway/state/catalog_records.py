@@ -10,6 +10,7 @@ from gateway.model.unit import CqKey
 from gateway.state.work import CatalogChange
 from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList
+from grouping.model.ids import DestinationId, StreamId
 from grouping.model.table import Table
 from grouping.model.view import View
 from grouping.store.record_keys import CatalogKey
@@ -53,12 +54,12 @@ def view_record(view: View, *, gone: bool = False) -> CatalogChange:
     return CatalogKey.view(view.name.casefold()), None if gone else _encode(view)
 
 
-def definition_record(stream_id: str, name: str, definition: GroupPlan | SelectList | None) -> CatalogChange:
+def definition_record(stream_id: StreamId, name: str, definition: GroupPlan | SelectList | None) -> CatalogChange:
     """Return the record of a plan or a SELECT list; the tombstone where no CQ uses it any more."""
     return CatalogKey.part(stream_id, name), None if definition is None else _encode(definition)
 
 
-def timed_record(destination_id: str, note: TimedNote | None) -> CatalogChange:
+def timed_record(destination_id: DestinationId, note: TimedNote | None) -> CatalogChange:
     """Return the record of what a timer-based destination has seen; the tombstone where it has ended."""
     return CatalogKey.timed(destination_id), None if note is None else _encode(note)
 

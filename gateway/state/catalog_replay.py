@@ -16,6 +16,7 @@ from gateway.state.commit_mark import CatalogUnreadable, CommitMark
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList
+from grouping.model.ids import DestinationId, StreamId
 from grouping.model.table import Table
 from grouping.model.view import View
 from grouping.store.record_keys import CatalogKey
@@ -32,7 +33,7 @@ class CatalogReplay:
     def __init__(self, working: WorkingCopy) -> None:
         self._working = working
         self._definitions: dict[str, GroupPlan | SelectList] = {}
-        self._timed: dict[str, TimedNote] = {}
+        self._timed: dict[DestinationId, TimedNote] = {}
         self.mark: CommitMark | None = None
         """Of the last commit that was met."""
         self.following = 0
@@ -79,7 +80,7 @@ class CatalogReplay:
         working, name = self._working, key.text
         match key.kind:
             case "stream" if value is None and name in working.inventory.streams:
-                working.unit.sources.remove_stream(name)
+                working.unit.sources.remove_stream(StreamId(name))
                 return True
             case "stream" if value is not None:
                 return self._apply_stream(msgspec.json.decode(value, type=Stream))
@@ -95,9 +96,9 @@ class CatalogReplay:
             case "secret":
                 working.unit.set_field("secrets", name, value)
             case "timed" if value is None:
-                self._timed.pop(name, None)
+                self._timed.pop(DestinationId(name), None)
             case "timed" if value is not None:
-                self._timed[name] = msgspec.json.decode(value, type=TimedNote)
+                self._timed[DestinationId(name)] = msgspec.json.decode(value, type=TimedNote)
         return False
 
     def _apply_table(self, table_id: str, value: bytes | None) -> bool:

@@ -12,6 +12,7 @@ import msgspec
 
 from gateway.state.connection import Connection
 from grouping.model.group import GroupPlan, SelectList
+from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.statements.cq_text import TextTemplate
 from grouping.store.connection import StoreLost, mapped
 
@@ -28,23 +29,23 @@ class Definitions:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._known: dict[tuple[str, str], GroupPlan | SelectList | TextTemplate] = {}
+        self._known: dict[tuple[StreamId, str], GroupPlan | SelectList | TextTemplate] = {}
 
-    def plan(self, stream_id: str, group_id: str) -> GroupPlan:
+    def plan(self, stream_id: StreamId, group_id: GroupId) -> GroupPlan:
         """Return the plan of a live group."""
         (plan,) = self._read(stream_id, self._connection.keys.groups(stream_id), [group_id], GroupPlan).values()
         return plan
 
-    def select(self, stream_id: str, select_id: str) -> SelectList:
+    def select(self, stream_id: StreamId, select_id: SelectId) -> SelectList:
         """Return a SELECT list that is in use."""
         (select,) = self._read(stream_id, self._connection.keys.selects(stream_id), [select_id], SelectList).values()
         return select
 
-    def templates(self, stream_id: str, names: Iterable[str]) -> dict[str, TextTemplate]:
+    def templates(self, stream_id: StreamId, names: Iterable[str]) -> dict[str, TextTemplate]:
         """Return templates that are in use, by their ids."""
         return self._read(stream_id, self._connection.keys.texts(stream_id), names, TextTemplate)
 
-    def kept_plans(self, stream_id: str, group_ids: Sequence[str]) -> set[str]:
+    def kept_plans(self, stream_id: StreamId, group_ids: Sequence[GroupId]) -> set[GroupId]:
         """Return which of those groups' plans Redis has, a while after their last CQs too."""
         if not group_ids:
             return set()
@@ -53,7 +54,7 @@ class Definitions:
         return {group_id for group_id, plan in zip(group_ids, plans, strict=True) if plan is not None}
 
     def _read(
-        self, stream_id: str, shelf: str, names: Iterable[str], form: type[_Definition]
+        self, stream_id: StreamId, shelf: str, names: Iterable[str], form: type[_Definition]
     ) -> dict[str, _Definition]:
         found: dict[str, _Definition] = {}
         new = []
@@ -70,7 +71,7 @@ class Definitions:
                 found[name] = self._keep(stream_id, name, body, form)
         return found
 
-    def _keep(self, stream_id: str, name: str, body: bytes | None, form: type[_Definition]) -> _Definition:
+    def _keep(self, stream_id: StreamId, name: str, body: bytes | None, form: type[_Definition]) -> _Definition:
         if body is None:
             raise StoreLost("redis has lost what CQs have in common", detail=f'It is "{name}" of "{stream_id}".')
         definition: _Definition = msgspec.json.decode(body, type=form)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from gateway.state.connection import Connection
 from grouping.model.catalog import Stream
+from grouping.model.ids import StreamId
 from grouping.store.connection import mapped
 from grouping.store.notes import CommittedNote, TableVersion
 
@@ -18,7 +19,7 @@ class EvaluatorNotes:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def committed(self, stream_ids: Collection[str]) -> dict[str, CommittedNote]:
+    def committed(self, stream_ids: Collection[StreamId]) -> dict[StreamId, CommittedNote]:
         """Return the notes of the last committed batches, by stream, where there are any; Redis is asked once."""
         if not stream_ids:
             return {}
@@ -33,13 +34,13 @@ class EvaluatorNotes:
         notes, none = self.committed([stream.stream_id for stream in streams]), CommittedNote()
         return [stream.evaluated(notes.get(stream.stream_id, none).offsets) for stream in streams]
 
-    def oldest_pin(self, stream_id: str) -> TableVersion | None:
+    def oldest_pin(self, stream_id: StreamId) -> TableVersion | None:
         """Return the oldest version that a micro-batch under way is pinned to, None when none is under way."""
         with mapped():
             pins = self._connection.redis.hvals(self._connection.keys.pins(stream_id))
         return min(map(TableVersion.unpack, pins), default=None)
 
-    def statistics(self, stream_id: str) -> list[bytes]:
+    def statistics(self, stream_id: StreamId) -> list[bytes]:
         """Return what workers told of the partitions of a stream, as they wrote it."""
         with mapped():
             return list(self._connection.redis.hvals(self._connection.keys.statistics(stream_id)))

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from gateway.state.working_copy import WorkingCopy
+from grouping.model.ids import StreamId
 from grouping.store.connection import mapped
 from grouping.store.match_tally import MatchTally
 
@@ -29,11 +30,11 @@ class MatchCounts:
     def __init__(self, working: WorkingCopy) -> None:
         self._working = working
         self._connection = working.connection
-        self._counts: dict[str, np.ndarray] = {}
-        self._last_ms: dict[str, np.ndarray] = {}
-        self._changed: dict[str, set[int]] = {}
+        self._counts: dict[StreamId, np.ndarray] = {}
+        self._last_ms: dict[StreamId, np.ndarray] = {}
+        self._changed: dict[StreamId, set[int]] = {}
         """By stream: the blocks that are to be saved."""
-        self._saved: dict[str, int] = {}
+        self._saved: dict[StreamId, int] = {}
         """By stream: the block that was saved last."""
 
     def open(self) -> None:
@@ -49,7 +50,7 @@ class MatchCounts:
                 self._grow(stream_id, end)
                 self._counts[stream_id][begin:end], self._last_ms[stream_id][begin:end] = counts, last_ms
 
-    def _key(self, stream_id: str) -> str:
+    def _key(self, stream_id: StreamId) -> str:
         return self._connection.keys.match_totals(stream_id)
 
     def save(self, *, all_of_it: bool = False) -> None:
@@ -75,7 +76,7 @@ class MatchCounts:
         for stream_id in list(self._working.inventory.streams):
             self._drain(stream_id)
 
-    def of(self, stream_id: str, number: int) -> tuple[int, int | None]:
+    def of(self, stream_id: StreamId, number: int) -> tuple[int, int | None]:
         """Return a destination's matches and the time of the last one, epoch milliseconds."""
         self._drain(stream_id)
         counts = self._counts.get(stream_id)
@@ -83,7 +84,7 @@ class MatchCounts:
             return 0, None
         return int(counts[number]), int(self._last_ms[stream_id][number])
 
-    def forget(self, freed: Iterable[tuple[str, int]]) -> None:
+    def forget(self, freed: Iterable[tuple[StreamId, int]]) -> None:
         """Let numbers, each of a stream, start from nothing when they are given anew."""
         for stream_id, number in freed:
             counts = self._counts.get(stream_id)
@@ -91,7 +92,7 @@ class MatchCounts:
                 counts[number] = 0
                 self._note(stream_id, {number // _BLOCK})
 
-    def _drain(self, stream_id: str) -> None:
+    def _drain(self, stream_id: StreamId) -> None:
         with mapped():
             bodies = self._connection.redis.lpop(self._connection.keys.matches(stream_id), _AT_ONCE) or []
         for body in bodies:
@@ -102,10 +103,10 @@ class MatchCounts:
             last[numbers] = np.maximum(last[numbers], last_ms)
             self._note(stream_id, np.flatnonzero(np.bincount(numbers // _BLOCK)).tolist())
 
-    def _note(self, stream_id: str, blocks: Iterable[int]) -> None:
+    def _note(self, stream_id: StreamId, blocks: Iterable[int]) -> None:
         self._changed.setdefault(stream_id, set()).update(blocks)
 
-    def _grow(self, stream_id: str, size: int) -> None:
+    def _grow(self, stream_id: StreamId, size: int) -> None:
         old = self._counts.get(stream_id)
         have = 0 if old is None else len(old)
         if size <= have:

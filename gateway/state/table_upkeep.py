@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from gateway.model.dependencies import Dependency
 from gateway.state.working_copy import WorkingCopy
+from grouping.model.ids import StreamId
 from grouping.settings import Settings
 from grouping.store.connection import StoreLost, connect, mapped
 from grouping.store.constant_table import net
@@ -38,7 +39,7 @@ _MANY = 256
 class _Merge(NamedTuple):
     """Neighbouring segments of a stream that are being merged."""
 
-    stream_id: str
+    stream_id: StreamId
     fields: list[bytes]
     """Of the segments and of all of their pieces."""
     stale: Event
@@ -93,17 +94,17 @@ class TableUpkeep:
                     self._merge = self._begin(stream_id, segments, loaded, version)
             self._remove_unused(stream_id, floor)
 
-    def _loaded(self, stream_id: str) -> int:
+    def _loaded(self, stream_id: StreamId) -> int:
         """Return the version that workers have, while no batch is under way."""
         version = self._working.inventory.versions[stream_id]
         note = self._working.evaluator.committed([stream_id]).get(stream_id)
         last = None if note is None else note.table
         return version if last is None else min(version, last.version)
 
-    def _log(self, stream_id: str) -> SegmentLog:
+    def _log(self, stream_id: StreamId) -> SegmentLog:
         return SegmentLog(self._redis, self._connection.keys.segments(stream_id))
 
-    def _segments(self, stream_id: str) -> dict[Span, list[bytes]]:
+    def _segments(self, stream_id: StreamId) -> dict[Span, list[bytes]]:
         """Return the fields of a stream's segments, and sweep what merges left that did not come to their end."""
         with mapped():
             fields = self._log(stream_id).fields()
@@ -117,7 +118,7 @@ class TableUpkeep:
                 pipeline.hdel(self._connection.keys.segments(stream_id), *left)
         return whole
 
-    def _begin(self, stream_id: str, segments: dict[Span, list[bytes]], since: int, until: int) -> _Merge | None:
+    def _begin(self, stream_id: StreamId, segments: dict[Span, list[bytes]], since: int, until: int) -> _Merge | None:
         """Begin to merge a stream's segments between two versions, where there is anything to merge."""
         spans = [span for span in segments if since <= span.since and span.until <= until]
         if len(spans) < _FEW:
@@ -160,7 +161,7 @@ class TableUpkeep:
             pipeline.hdel(key, *merge.fields)
             pipeline.hset(key, field, body)
 
-    def _remove_unused(self, stream_id: str, floor: int) -> None:
+    def _remove_unused(self, stream_id: StreamId, floor: int) -> None:
         key = self._connection.keys.unused(stream_id)
         with mapped():
             doomed = [name.decode() for name in self._redis.zrangebyscore(key, 0, floor)]
@@ -175,7 +176,7 @@ class TableUpkeep:
                     pipeline.hdel(definitions, *gone)
                 pipeline.zrem(key, *gone)
 
-    def distinct_rows(self, stream_id: str) -> dict[str, int]:
+    def distinct_rows(self, stream_id: StreamId) -> dict[str, int]:
         """Return how many distinct rows of constants each group of a stream has."""
         version = self._working.inventory.versions[stream_id]
         known = self._distinct.get(stream_id)
@@ -183,7 +184,7 @@ class TableUpkeep:
             known = self._distinct[stream_id] = (version, self._count_rows(stream_id))
         return known[1]
 
-    def _count_rows(self, stream_id: str) -> dict[str, int]:
+    def _count_rows(self, stream_id: StreamId) -> dict[str, int]:
         log, alike = self._log(stream_id), defaultdict[tuple[str, tuple[str, ...]], list[pa.Table]](list)
         with mapped():
             for piece in net(map(log.pieces, reversed(log.spans())), oldest=True):

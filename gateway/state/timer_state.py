@@ -16,6 +16,7 @@ from gateway.model.records import incarnation_of
 from gateway.model.stored_form import raw_id, unpack_membership
 from gateway.state.working_copy import WorkingCopy
 from grouping.digests.cursor import Cursor
+from grouping.model.ids import DestinationId, StreamId
 from grouping.store.connection import mapped
 
 __all__ = ["WatermarkNote", "TimerState"]
@@ -42,7 +43,7 @@ class TimerState:
         self._connection = working.connection
         self._redis = self._connection.redis
 
-    def memberships(self, names: Sequence[str]) -> list[Membership | None]:
+    def memberships(self, names: Sequence[DestinationId]) -> list[Membership | None]:
         """Return destinations with their members, None for those that are gone."""
         if not names:
             return []
@@ -77,12 +78,12 @@ class TimerState:
             for incarnation, cursor in cursors.items():
                 pipeline.hsetnx(self._connection.keys.cursors, incarnation, _encode(cursor))
 
-    def readers(self, stores: Sequence[bytes]) -> list[list[str]]:
+    def readers(self, stores: Sequence[bytes]) -> list[list[DestinationId]]:
         """Return the destinations that read each of those stores."""
         with mapped():
             pipeline = self._redis.pipeline(transaction=False)
             for store in stores:
-                pipeline.smembers(self._connection.keys.readers(f"p_{store.hex()}"))
+                pipeline.smembers(self._connection.keys.readers(_store_id(store)))
             answers = pipeline.execute() if stores else []
         return [[name.decode() for name in names] for names in answers]
 
@@ -91,12 +92,12 @@ class TimerState:
         with mapped():
             pipeline = self._redis.pipeline(transaction=False)
             for store in stores:
-                pipeline.scard(self._connection.keys.readers(f"p_{store.hex()}"))
+                pipeline.scard(self._connection.keys.readers(_store_id(store)))
             return list(pipeline.execute()) if stores else []
 
     # -- the event list ------------------------------------------------------------------------------------------------
 
-    def due(self, stream_id: str, until_ms: int, most: int, start: int = 0) -> list[tuple[str, int]]:
+    def due(self, stream_id: StreamId, until_ms: int, most: int, start: int = 0) -> list[tuple[DestinationId, int]]:
         """Return destinations that fire up to an instant, with their ticks (0: look at it), earliest first."""
         with mapped():
             found = self._redis.zrangebyscore(
@@ -104,24 +105,24 @@ class TimerState:
             )
         return [(name.decode(), int(score)) for name, score in found]
 
-    def due_count(self, stream_id: str, until_ms: int) -> int:
+    def due_count(self, stream_id: StreamId, until_ms: int) -> int:
         """Return how many destinations have a tick up to an instant; those to be looked at don't count."""
         with mapped():
             return int(self._redis.zcount(self._connection.keys.timers(stream_id), 1, until_ms))
 
-    def armed(self, stream_id: str, name: str) -> int | None:
+    def armed(self, stream_id: StreamId, name: DestinationId) -> int | None:
         """Return the tick that a destination is armed for (0: look at it), None when it is for none."""
         with mapped():
             score = self._redis.zscore(self._connection.keys.timers(stream_id), name)
         return None if score is None else int(score)
 
-    def arm(self, stream_id: str, ticks: Mapping[str, int]) -> None:
+    def arm(self, stream_id: StreamId, ticks: Mapping[DestinationId, int]) -> None:
         """Have destinations fire at those ticks, unless they do earlier."""
         for chunk in _chunks(ticks):
             with self._connection.writing() as pipeline:
                 pipeline.zadd(self._connection.keys.timers(stream_id), chunk, lt=True)
 
-    def look_after(self, stream_id: str, at_ms: int) -> None:
+    def look_after(self, stream_id: StreamId, at_ms: int) -> None:
         """Have all destinations looked at that are armed for ticks later than an instant."""
         key = self._connection.keys.timers(stream_id)
         while names := self._armed_later(key, at_ms):
@@ -133,7 +134,11 @@ class TimerState:
             return list(self._redis.zrangebyscore(key, f"({at_ms}", "+inf", start=0, num=_CHUNK))
 
     def settle(
-        self, stream_id: str, ticks: Mapping[str, int], idle: Iterable[str], cursors: Mapping[str, Cursor]
+        self,
+        stream_id: StreamId,
+        ticks: Mapping[DestinationId, int],
+        idle: Iterable[DestinationId],
+        cursors: Mapping[str, Cursor],
     ) -> None:
         """Note that destinations were served: their next ticks, or none, and by incarnation the cursors that moved."""
         key, gone = self._connection.keys.timers(stream_id), list(idle)
@@ -154,7 +159,7 @@ class TimerState:
             return int(self._redis.get(self._connection.keys.ticks_read) or 0)
 
     def restore(
-        self, cursors: Mapping[str, Cursor | None], watermarks: Mapping[str, WatermarkNote | None], read: int
+        self, cursors: Mapping[str, Cursor | None], watermarks: Mapping[StreamId, WatermarkNote | None], read: int
     ) -> None:
         """Take over what `cq.ticks` has up to an offset."""
         for chunk in _chunks(cursors):
@@ -175,13 +180,13 @@ class TimerState:
         with self._connection.writing() as pipeline:
             pipeline.set(self._connection.keys.ticks_read, read)
 
-    def watermark(self, stream_id: str) -> WatermarkNote | None:
+    def watermark(self, stream_id: StreamId) -> WatermarkNote | None:
         """Return up to when the ticks of a stream have fired."""
         with mapped():
             body = self._redis.hget(self._connection.keys.watermarks, stream_id)
         return None if body is None else msgspec.msgpack.decode(body, type=WatermarkNote)
 
-    def note_watermark(self, stream_id: str, note: WatermarkNote) -> None:
+    def note_watermark(self, stream_id: StreamId, note: WatermarkNote) -> None:
         """Note up to when the ticks of a stream have fired."""
         with self._connection.writing() as pipeline:
             pipeline.hset(self._connection.keys.watermarks, stream_id, _encode(note))
@@ -190,8 +195,13 @@ class TimerState:
 _NEW = Cursor()
 _CHUNK = 5000
 _Any = TypeVar("_Any")
+_Name = TypeVar("_Name", bound=str)
 
 
-def _chunks(mapping: Mapping[str, _Any]) -> Iterable[dict[str, _Any]]:
+def _store_id(raw: bytes) -> DestinationId:
+    return DestinationId(f"p_{raw.hex()}")
+
+
+def _chunks(mapping: Mapping[_Name, _Any]) -> Iterable[dict[_Name, _Any]]:
     items = list(mapping.items())
     return (dict(items[first : first + _CHUNK]) for first in range(0, len(items), _CHUNK))

@@ -12,6 +12,7 @@ from gateway.model.records import feed_of
 from gateway.model.stored_form import pack_cq, pack_key, pack_membership, raw_id
 from gateway.model.unit import Unit
 from gateway.model.unit_outcome import segments
+from grouping.model.ids import DestinationId, StreamId
 from grouping.store.keys import FieldHash, RedisKeys
 from grouping.store.segment_log import Span, segment_fields
 
@@ -108,12 +109,12 @@ def _write_memberships(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
             pipeline.srem(keys.dedicated, *ended)
     if new := [name for name, membership in memberships.items() if membership.destination.mode == "dedicated"]:
         pipeline.sadd(keys.dedicated, *new)
-    taken: dict[str, list[int]] = {}
+    taken: dict[StreamId, list[int]] = {}
     for stream_id, number in unit.taken_numbers:
         taken.setdefault(stream_id, []).append(number)
     for stream_id, some in taken.items():
         pipeline.srem(keys.free(stream_id), *some)
-    freed: dict[str, list[int]] = {}
+    freed: dict[StreamId, list[int]] = {}
     for stream_id, number in unit.freed_numbers:
         freed.setdefault(stream_id, []).append(number)
     for stream_id, some in freed.items():
@@ -128,9 +129,9 @@ def _write_memberships(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
 
 def _write_timed(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
     """Keep who reads which store of matches, and have the timers look at those whose visibility changed."""
-    looks: dict[str, dict[str, int]] = {}
-    gone: dict[str, list[str]] = {}
-    unread: set[str] = set()
+    looks: dict[StreamId, dict[DestinationId, int]] = {}
+    gone: dict[StreamId, list[DestinationId]] = {}
+    unread: set[DestinationId] = set()
     for name in unit.touched_timed:
         destination, before = unit.touched[name]
         membership, store = unit.memberships[name], feed_of(destination).destination_id

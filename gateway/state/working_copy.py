@@ -26,6 +26,7 @@ from gateway.state.evaluator_notes import EvaluatorNotes
 from gateway.state.unit_writing import write_unit
 from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList
+from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
 from grouping.model.table import Table
 from grouping.model.view import View
 from grouping.settings import Settings
@@ -68,10 +69,10 @@ class WorkingCopy:
         """What lives, the changes of the unit included."""
         self.unit = Unit(self.inventory)
         """The unit of work under way; another object after each commit."""
-        self.joined: list[tuple[str, str]] = []
+        self.joined: list[tuple[DestinationId, DestinationId]] = []
         """Stores of matches and timer-based destinations that began to read them, for the timers to take up."""
         self._definitions = Definitions(self.connection)
-        self._known_gone: set[str] = set()
+        self._known_gone: set[DestinationId] = set()
         self.secret = b""
         """What the tokens of members are keyed with; recovery sees to it that there is one."""
 
@@ -105,7 +106,7 @@ class WorkingCopy:
                 inventory.free_numbers[name] = list(map(int, redis.smembers(keys.free(name))))
         self.begin()
 
-    def _count_vacant(self) -> Counter[str]:
+    def _count_vacant(self) -> Counter[StreamId]:
         streams = {name: each.destination.stream_id for name, each in self.inventory.leaving.items()}
         raw_ids = list(map(raw_id, streams))
         found = self.connection.redis.hmget(self._keys.destinations, raw_ids) if streams else ()
@@ -155,10 +156,10 @@ class WorkingCopy:
         self._unpack(found, homes)
         self.unit.asked.update((destination.destination_id, destination) for destination in destinations)
 
-    def _unpack(self, found: Mapping[CqKey, StoredCq], homes: Sequence[str]) -> None:
+    def _unpack(self, found: Mapping[CqKey, StoredCq], homes: Sequence[DestinationId]) -> None:
         """Take in CQs whose destinations are loaded, with the stores of matches that these read."""
-        stores: list[str] = []
-        texts: dict[str, set[bytes]] = defaultdict(set)
+        stores: list[DestinationId] = []
+        texts: dict[StreamId, set[bytes]] = defaultdict(set)
         for home, stored in zip(homes, found.values(), strict=True):
             membership = self.unit.memberships[home]
             if membership is None:
@@ -177,7 +178,7 @@ class WorkingCopy:
             self.unit.cqs[key] = unpack_cq(key.name, stored, templates[stored.template], home)
         self.unit.stored_cqs.update(found)
 
-    def load_memberships(self, names: Iterable[str]) -> None:
+    def load_memberships(self, names: Iterable[DestinationId]) -> None:
         """Read those destinations into the unit."""
         new = [name for name in dict.fromkeys(names) if name not in self.unit.memberships]
         if self._known_gone:
@@ -196,16 +197,16 @@ class WorkingCopy:
             found = self.connection.redis.zrangebyscore(self._keys.expiries, "-inf", until_ms, start=start, num=most)
         return [unpack_key(member) for member in found]
 
-    def kept_plans(self, stream_id: str, group_ids: Sequence[str]) -> set[str]:
+    def kept_plans(self, stream_id: StreamId, group_ids: Sequence[GroupId]) -> set[GroupId]:
         """Return which of those groups' plans Redis has: it keeps them while a batch under way may ask for them."""
         return self._definitions.kept_plans(stream_id, group_ids)
 
-    def plan(self, stream_id: str, group_id: str) -> GroupPlan:
+    def plan(self, stream_id: StreamId, group_id: GroupId) -> GroupPlan:
         """Return the plan of a live group."""
         new = self.unit.new_definitions.get((stream_id, Dependency(DependencyKind.GROUP, group_id)))
         return new if isinstance(new, GroupPlan) else self._definitions.plan(stream_id, group_id)
 
-    def select(self, stream_id: str, select_id: str) -> SelectList:
+    def select(self, stream_id: StreamId, select_id: SelectId) -> SelectList:
         """Return a SELECT list that is in use."""
         new = self.unit.new_definitions.get((stream_id, Dependency(DependencyKind.SELECT, select_id)))
         return new if isinstance(new, SelectList) else self._definitions.select(stream_id, select_id)

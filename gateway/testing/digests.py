@@ -24,6 +24,7 @@ from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
 from grouping.model.errors import InputError
 from grouping.model.group import canonical_constants
+from grouping.model.ids import DestinationId
 from grouping.model.query import DigestClause
 from grouping.statements.cq_text import CqText
 
@@ -131,7 +132,7 @@ class _Destination:
 def _membership(asked: CheckedQuery, clause: DigestClause) -> Membership:
     plan, publish = asked.query.plan, asked.statement.publish
     destination = Destination(
-        "d_" + "0" * 24,
+        DestinationId("d_" + "0" * 24),
         plan.stream_id,
         plan.group_id,
         asked.query.select.select_id,

@@ -27,6 +27,7 @@ from grouping.digests.cursor import Cursor
 from grouping.digests.jobs import DigestJobs, Job
 from grouping.digests.orders import Answer, DigestOutcome, Order, carry_out, ordered_parts
 from grouping.digests.pending_log import PendingLog
+from grouping.model.ids import StreamId
 from grouping.settings import Settings
 from grouping.store.lease import Lease
 
@@ -65,7 +66,7 @@ class BigTicks:
         self._jobs = DigestJobs(settings)
         self._begin(None)
 
-    def _begin(self, stream_id: str | None) -> None:
+    def _begin(self, stream_id: StreamId | None) -> None:
         self.stream_id = stream_id
         """The stream of which a tick is under way, None when there is none."""
         self._ordering_still = False
@@ -88,7 +89,7 @@ class BigTicks:
             if job is not None and job.first <= self._orders.open[0] and self._orders.open[-1] < job.end:
                 self._job = job
 
-    def take(self, stream_id: str, due_ms: int) -> bool:
+    def take(self, stream_id: StreamId, due_ms: int) -> bool:
         """Take over what is due of a stream, if that is enough for a Spark job and somebody is there to run it."""
         if not self._from or self.stream_id is not None or self._state.due_count(stream_id, due_ms) < self._from:
             return False
@@ -123,7 +124,7 @@ class BigTicks:
             self._orders.write(order)
         if order is None or len(self._orders.open) >= _MOST:
             self._ordering_still = False
-            self._ordering.begin("", 0)
+            self._ordering.begin(StreamId(""), 0)
             leader = self._jobs.leader()
             if leader is None or not self._orders.open:
                 self._answers = {}

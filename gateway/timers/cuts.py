@@ -5,10 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from grouping.digests.cursor import Offsets
+from grouping.model.ids import DestinationId, StreamId
 
 __all__ = ["Cut", "Named"]
 
-Named = tuple[str, int, int]
+Named = tuple[DestinationId, int, int]
 """Destination, tick, and where the digest's time begins."""
 
 
@@ -18,7 +19,7 @@ class Cut(msgspec.Struct, array_like=True, frozen=True):
     A digest holds the matches that were evaluated by the cut, of times before the tick, that no earlier tick held.
     """
 
-    stream_id: str
+    stream_id: StreamId
     covered: Offsets
     """By source partition: matches of lower offsets are in."""
     digests: tuple[Named, ...]

@@ -24,6 +24,7 @@ from grouping.digests.digest import Digest, Frame, column_type, digest_parts
 from grouping.digests.orders import DigestOutcome
 from grouping.digests.rows import Rows
 from grouping.model.group import SelectList
+from grouping.model.ids import StreamId
 from grouping.settings import Settings
 from grouping.store.record_keys import TickKey
 
@@ -69,7 +70,7 @@ def digest_records(
         yield OutgoingRecord(topic, name.encode(), body, headers, destination.partition)
 
 
-def source_of(working: WorkingCopy, stream_id: str) -> str:
+def source_of(working: WorkingCopy, stream_id: StreamId) -> str:
     """Return what digests of a stream name as their source: its name, as long as there is one."""
     stream = working.inventory.streams.get(stream_id)
     return stream.name if stream is not None else stream_id
@@ -102,7 +103,9 @@ class Delivery:
             select = self._working.select(destination.stream_id, destination.select_id)
         return Digest.of(clause, column_type(clause, select), matches, from_ms)
 
-    def cut(self, stream_id: str, covered: dict[str, int], named: Sequence[Named], fired_ms: int) -> tuple[str, Cut]:
+    def cut(
+        self, stream_id: StreamId, covered: dict[str, int], named: Sequence[Named], fired_ms: int
+    ) -> tuple[str, Cut]:
         """Put a cut on Kafka and return it with its name."""
         self._number += 1
         name = f"{fired_ms}-{self._number}"
@@ -164,7 +167,7 @@ class Delivery:
                 some, size = [], 0
         self._commits.write_records([*some, *last()])
 
-    def note_watermark(self, notes: Mapping[str, WatermarkNote]) -> None:
+    def note_watermark(self, notes: Mapping[StreamId, WatermarkNote]) -> None:
         """Put on Kafka up to when the ticks of streams have fired."""
         if notes:
             records = [self._record(TickKey.watermark(name), _encode(note)) for name, note in notes.items()]

@@ -21,6 +21,7 @@ from gateway.topics.positions import topic_of
 from grouping.digests.cursor import Cursor
 from grouping.digests.digest import column_type
 from grouping.digests.orders import Answer, DigestOrder, Order, lying
+from grouping.model.ids import DestinationId, StreamId
 from grouping.settings import Settings
 
 __all__ = ["OrderDesk"]
@@ -51,9 +52,9 @@ class OrderDesk:
         self._retention = retention
         self._firing = firing
         self._clock = clock
-        self.begin("", 0)
+        self.begin(StreamId(""), 0)
 
-    def begin(self, stream_id: str, due_ms: int) -> None:
+    def begin(self, stream_id: StreamId, due_ms: int) -> None:
         """Order from now on what of a stream is due up to an instant.
 
         It stays on the event list until it is `carried_out`, so that nothing is lost to whatever dies meanwhile.
@@ -116,9 +117,9 @@ class OrderDesk:
             answer: What came of the order.
             cursors: By incarnation of a destination.
         """
-        idle: list[str] = []
-        ticks: dict[str, int] = {}
-        done: list[tuple[str, Membership]] = []
+        idle: list[DestinationId] = []
+        ticks: dict[DestinationId, int] = {}
+        done: list[tuple[DestinationId, Membership]] = []
         names = [each.destination_id for each in answer.digests]
         for each, membership in zip(answer.digests, self._state.memberships(names), strict=True):
             name = each.destination_id

@@ -26,6 +26,7 @@ from grouping.digests.digest import Digest
 from grouping.digests.gather import DigestMatches, DigestQuestion, gather
 from grouping.digests.rows import RowsUnavailable
 from grouping.model.group import SelectList
+from grouping.model.ids import DestinationId, StreamId
 
 __all__ = ["CHUNK", "TickRun", "DueDestination"]
 
@@ -42,7 +43,7 @@ _AGAIN_MS = 10_000
 class DueDestination(NamedTuple):
     """A destination whose time has come."""
 
-    name: str
+    name: DestinationId
     membership: Membership
     incarnation: str
     cursor: Cursor
@@ -74,10 +75,10 @@ class TickRun:
         """Destinations whose last digests found no room: when they are tried again."""
         self.fired: list[int] = []
         """The ticks of the digests of the last call."""
-        self.shortened: dict[str, tuple[int, int]] = {}
+        self.shortened: dict[DestinationId, tuple[int, int]] = {}
         """Destinations that need less of their history than they have: from which epoch and version of the tables."""
 
-    def fire(self, stream_id: str, due_ms: int) -> bool:
+    def fire(self, stream_id: StreamId, due_ms: int) -> bool:
         """Serve some destinations whose ticks are settled, or that are to be looked at; False when there are none."""
         due = self._state.due(stream_id, due_ms, CHUNK)
         if not due:
@@ -85,15 +86,15 @@ class TickRun:
         self.serve(stream_id, *self.choose(stream_id, due))
         return True
 
-    def serve(self, stream_id: str, served: Sequence[DueDestination], idle: list[str]) -> None:
+    def serve(self, stream_id: StreamId, served: Sequence[DueDestination], idle: list[DestinationId]) -> None:
         """Send the digests of some destinations, and arm these anew."""
         watermark = self._probes.watermark(stream_id)
         covered, runs = dict(watermark.covered), watermark.runs
         ready: list[DueDigest] = []
         left: list[Named] = []
         cursors: dict[str, Cursor] = {}
-        ticks: dict[str, int] = {}
-        done: list[tuple[str, Membership]] = []
+        ticks: dict[DestinationId, int] = {}
+        done: list[tuple[DestinationId, Membership]] = []
         size = 0
         for each, answer in zip(served, gather(self._intake.log, self._questions(served, covered)), strict=True):
             membership, tick, cursor = each.membership, each.tick, each.cursor
@@ -157,11 +158,13 @@ class TickRun:
         self._delivery.deliver(key, cut, ready, rest)
         self._cuts.keep(key, rest, self._clock())
 
-    def choose(self, stream_id: str, due: Sequence[tuple[str, int]]) -> tuple[list[DueDestination], list[str]]:
+    def choose(
+        self, stream_id: StreamId, due: Sequence[tuple[DestinationId, int]]
+    ) -> tuple[list[DueDestination], list[DestinationId]]:
         """Return those of the due that are served now, and those that are not to be armed any more."""
         missed, runs = self._probes.missed(stream_id), self._probes.runs(stream_id)
-        idle: list[str] = []
-        armed: list[tuple[str, Membership, int]] = []
+        idle: list[DestinationId] = []
+        armed: list[tuple[DestinationId, Membership, int]] = []
         for (name, armed_ms), membership in zip(due, self._state.memberships([name for name, _ in due]), strict=True):
             owed = name in self._retention.owed or name in self._cuts.waiting
             if membership is None or owed or not may_fire(membership, armed_ms):
@@ -195,7 +198,7 @@ class TickRun:
         """Return a destination's cursor after a tick (or after a look that found nothing to send)."""
         return moved(each.cursor, tick, covered, self._intake.reached[each.membership.timed.partition], answer.held)
 
-    def shorten(self, name: str, membership: Membership, oldest: tuple[int, int] | None) -> None:
+    def shorten(self, name: DestinationId, membership: Membership, oldest: tuple[int, int] | None) -> None:
         """Note what of a long history no match that is still to come can refer to.
 
         Args:

@@ -22,7 +22,7 @@ from grouping.digests.cursor import Cursor
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.pending_matches import PendingMatches
-from grouping.model.ids import StreamId
+from grouping.model.ids import DestinationId, StreamId
 from grouping.settings import Settings
 
 __all__ = ["Intake"]
@@ -43,7 +43,7 @@ class Intake:
         topics: Topics,
         state: TimerState,
         checkpoints: Checkpoints,
-        fired_ms: Callable[[str], int],
+        fired_ms: Callable[[StreamId], int],
     ) -> None:
         """Begin with nothing; `recover` comes first.
 
@@ -158,7 +158,7 @@ class Intake:
             for store, (stored, earliest_ms) in stores.items()
             if stored.earliest_ms is None or earliest_ms < stored.earliest_ms
         ]
-        wanted: dict[str, int] = {}
+        wanted: dict[DestinationId, int] = {}
         for store, readers in zip(everyone, self._state.readers(everyone), strict=True):
             stored, earliest_ms = stores[store]
             stored.earliest_ms = earliest_ms
@@ -171,7 +171,7 @@ class Intake:
             _want(wanted, stored.idle, earliest_ms)
             stored.idle.clear()
         names = list(wanted)
-        ticks: dict[StreamId, dict[str, int]] = {}
+        ticks: dict[StreamId, dict[DestinationId, int]] = {}
         for name, membership in zip(names, self._state.memberships(names), strict=True):
             if membership is None:
                 continue
@@ -189,6 +189,6 @@ def _span(reader: LogReader, topic: str, partition: int, first: int, last: int) 
             yield record.offset, record.value
 
 
-def _want(wanted: dict[str, int], names: Iterable[str], earliest_ms: int) -> None:
+def _want(wanted: dict[DestinationId, int], names: Iterable[DestinationId], earliest_ms: int) -> None:
     for name in names:
         wanted[name] = min(earliest_ms, wanted.get(name, earliest_ms))

@@ -10,6 +10,7 @@ from gateway.kafka import LogReader, OutgoingRecord, Topics
 from gateway.state.commit import Commits
 from grouping.digests.orders import ANSWERS, ORDERS, Order
 from grouping.model.errors import InternalError
+from grouping.model.ids import StreamId
 from grouping.settings import Settings
 from grouping.store.record_keys import ORDER, order_of
 
@@ -31,7 +32,7 @@ class OrderLog:
         self.open: deque[int] = deque()
         """Offsets."""
 
-    def recover(self, closed: int) -> str | None:
+    def recover(self, closed: int) -> StreamId | None:
         """Find the orders that are not closed, and return the stream that they are of; None when there are none.
 
         Args:

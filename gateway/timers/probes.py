@@ -17,6 +17,7 @@ from gateway.state.working_copy import WorkingCopy
 from gateway.timers.schedule import MissedTicks, Run
 from gateway.timers.watermark import Watermark
 from grouping.model.catalog import Stream
+from grouping.model.ids import StreamId
 from grouping.settings import Settings
 from grouping.store.notes import CommittedNote
 
@@ -44,18 +45,18 @@ class Probes:
 
     def reset(self) -> None:
         """Begin anew, as after a crash."""
-        self._watermarks: dict[str, Watermark] = {}
-        self._missed: dict[str, MissedTicks] = {}
-        self._due: dict[str, int] = {}
-        self._candidate: tuple[dict[str, CommittedNote], dict[int, int]] | None = None
-        self._floors: dict[str, tuple[int, int]] = {}
+        self._watermarks: dict[StreamId, Watermark] = {}
+        self._missed: dict[StreamId, MissedTicks] = {}
+        self._due: dict[StreamId, int] = {}
+        self._candidate: tuple[dict[StreamId, CommittedNote], dict[int, int]] | None = None
+        self._floors: dict[StreamId, tuple[int, int]] = {}
         self._probed_ms = 0
         self._partitions: dict[str, int] = {}
         """By stream: how many the last probe looked at."""
         self.completed = 0
         """How often all that was committed has been taken in, since the probes began."""
 
-    def watermark(self, stream_id: str) -> Watermark:
+    def watermark(self, stream_id: StreamId) -> Watermark:
         """Return a stream's watermark."""
         found = self._watermarks.get(stream_id)
         if found is None:
@@ -67,7 +68,7 @@ class Probes:
                 found.run_ms, found.runs = at_ms if note.run_ms is None else note.run_ms, note.runs
         return found
 
-    def missed(self, stream_id: str) -> MissedTicks | None:
+    def missed(self, stream_id: StreamId) -> MissedTicks | None:
         """Return the time in which nobody was there to fire a stream's ticks, while it is being caught up with."""
         return self._missed.get(stream_id)
 
@@ -120,7 +121,7 @@ class Probes:
                 watermark.probe(now_ms, found, certain=certain)
         self._probed_ms = now_ms
 
-    def _note_absence(self, stream_id: str, watermark: Watermark, now_ms: int) -> None:
+    def _note_absence(self, stream_id: StreamId, watermark: Watermark, now_ms: int) -> None:
         """Ticks that came due while nobody looked are missed ones."""
         since_ms = self._probed_ms or watermark.fired_ms
         if now_ms > since_ms and (not self._probed_ms or now_ms > since_ms + _ABSENT_MS):
@@ -129,7 +130,7 @@ class Probes:
             if before is None:
                 watermark.run_ms = now_ms
 
-    def _turn_back(self, stream_id: str, watermark: Watermark, now_ms: int) -> None:
+    def _turn_back(self, stream_id: StreamId, watermark: Watermark, now_ms: int) -> None:
         """Have ticks fire by a clock that was turned back; none of those whose digests are out by the one before."""
         log.warning(
             "the clock was turned back", extra={"stream": stream_id, "milliseconds": watermark.fired_ms - now_ms}
@@ -147,12 +148,12 @@ class Probes:
             watermark.doubt()
         self._partitions[stream.stream_id] = count
 
-    def runs(self, stream_id: str) -> tuple[Run, ...]:
+    def runs(self, stream_id: StreamId) -> tuple[Run, ...]:
         """Return the times ahead in which ticks have fired by a clock that was turned back since."""
         known = self._watermarks.get(stream_id)
         return () if known is None else known.runs
 
-    def floor(self, stream_id: str) -> tuple[int, int] | None:
+    def floor(self, stream_id: StreamId) -> tuple[int, int] | None:
         """Return an epoch and version of a stream's tables that all matches met which are not taken in yet.
 
         Batches are pinned to versions that only grow, so it is that of the last one known to be taken in; None when
@@ -160,7 +161,7 @@ class Probes:
         """
         return self._floors.get(stream_id)
 
-    def due(self, stream_id: str, now_ms: int) -> int:
+    def due(self, stream_id: StreamId, now_ms: int) -> int:
         """Return up to when a stream's ticks may fire; it stays so until that is settled."""
         watermark = self.watermark(stream_id)
         due_ms = self._due.get(stream_id, 0)
@@ -170,7 +171,7 @@ class Probes:
                 LATE_TICKS.inc()
         return due_ms
 
-    def settle(self, stream_id: str, at_ms: int) -> None:
+    def settle(self, stream_id: StreamId, at_ms: int) -> None:
         """Note that all ticks of a stream up to an instant have fired."""
         self.watermark(stream_id).settle(at_ms)
         missed = self._missed.get(stream_id)
@@ -178,7 +179,7 @@ class Probes:
             del self._missed[stream_id]
         self._state.note_watermark(stream_id, self.note(stream_id))
 
-    def note(self, stream_id: str) -> WatermarkNote:
+    def note(self, stream_id: StreamId) -> WatermarkNote:
         """Return what is to be remembered of a stream."""
         watermark = self.watermark(stream_id)
         return WatermarkNote(watermark.fired_ms, watermark.covered, watermark.run_ms, watermark.runs)

@@ -12,6 +12,7 @@ from gateway.state.timer_state import TimerState
 from gateway.timers.intake import Intake
 from gateway.timers.pending_index import store_key
 from grouping.digests.cursor import Cursor
+from grouping.model.ids import DestinationId, StreamId
 from grouping.settings import Settings
 
 __all__ = ["Retention"]
@@ -33,7 +34,7 @@ class Retention:
         self.owed.clear()
         self._intake.held.clear()
 
-    def release(self, served: Iterable[tuple[str, Membership]], moved: Mapping[str, Cursor]) -> None:
+    def release(self, served: Iterable[tuple[DestinationId, Membership]], moved: Mapping[str, Cursor]) -> None:
         """Forget positions that all readers of a store have passed; once in a while for a store that has many.
 
         Args:
@@ -73,7 +74,7 @@ class Retention:
 
     # -- last digests --------------------------------------------------------------------------------------------------
 
-    def hold(self, destination_id: str, store: bytes) -> None:
+    def hold(self, destination_id: DestinationId, store: bytes) -> None:
         """Keep the stored matches of a destination that has a last digest to come."""
         self.owed[destination_id] += 1
         self._intake.held[store] += 1
@@ -94,7 +95,7 @@ class Retention:
             held[store] -= 1
             if held[store] <= 0:
                 del held[store]
-        looks: dict[str, dict[str, int]] = {}
+        looks: dict[StreamId, dict[DestinationId, int]] = {}
         for destination in living:
             looks.setdefault(destination.stream_id, {})[destination.destination_id] = 0
         for stream_id, names in looks.items():

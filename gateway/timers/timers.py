@@ -28,6 +28,7 @@ from gateway.timers.order_log import OrderLog
 from gateway.timers.probes import Probes
 from gateway.timers.retention import Retention
 from grouping.digests.cursor import Cursor
+from grouping.model.ids import DestinationId, StreamId
 from grouping.settings import Settings
 from grouping.store.record_keys import TickKey
 
@@ -99,7 +100,7 @@ class Timers:
         topic, reader = self._settings.topics.ticks, LogReader(self._settings)
         since = self._state.read_position()
         cursors: dict[str, Cursor | None] = {}
-        settled: dict[str, WatermarkNote | None] = {}
+        settled: dict[StreamId, WatermarkNote | None] = {}
         cuts: dict[str, Cut] = {}
         end, closed = since, 0
         try:
@@ -117,7 +118,8 @@ class Timers:
                     case "cursor" if offset >= since:
                         cursors[name] = None if body is None else msgspec.msgpack.decode(body, type=Cursor)
                     case "settled" if offset >= since:
-                        settled[name] = None if body is None else msgspec.msgpack.decode(body, type=WatermarkNote)
+                        note = None if body is None else msgspec.msgpack.decode(body, type=WatermarkNote)
+                        settled[StreamId(name)] = note
         finally:
             reader.close()
         self._cuts.recover(cuts)
@@ -148,7 +150,7 @@ class Timers:
             self._trimmed_ms = now_ms
             self.retention.trim()
 
-    def _advance(self, stream_id: str, now_ms: int) -> None:
+    def _advance(self, stream_id: StreamId, now_ms: int) -> None:
         """Fire what a stream's watermark allows; it moves on when nothing is left to fire."""
         due_ms = self._probes.due(stream_id, now_ms)
         if due_ms <= self._fired_ms(stream_id):
@@ -158,10 +160,10 @@ class Timers:
         else:
             self._probes.settle(stream_id, due_ms)
 
-    def _fired_ms(self, stream_id: str) -> int:
+    def _fired_ms(self, stream_id: StreamId) -> int:
         return self._probes.watermark(stream_id).fired_ms
 
-    def evaluated_ms(self, stream_id: str) -> int:
+    def evaluated_ms(self, stream_id: StreamId) -> int:
         """Return up to when everything published to a stream is evaluated and taken in here."""
         return self._probes.watermark(stream_id).evaluated_ms
 
@@ -170,7 +172,7 @@ class Timers:
         """How often all that was committed has been taken in: twice more than at a moment, and all up to then is."""
         return 0 if self._cuts.untried else self._probes.completed
 
-    def under_way(self, stream_id: str) -> bool:
+    def under_way(self, stream_id: StreamId) -> bool:
         """Tell whether digests of a stream's destinations may be written by somebody else: its ends wait for that."""
         return stream_id == self._big.stream_id
 
@@ -202,7 +204,7 @@ class Timers:
         """The ticks of the digests of the last step."""
         return self._firing.fired
 
-    def shortened(self) -> dict[str, tuple[int, int]]:
+    def shortened(self) -> dict[DestinationId, tuple[int, int]]:
         """Return, once each, destinations that need their history only from an epoch and version of the tables on."""
         found, self._firing.shortened = self._firing.shortened, {}
         return found

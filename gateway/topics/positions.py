@@ -8,12 +8,13 @@ from gateway.kafka import Topics
 from gateway.model.records import Destination
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.result_topics import ResultTopics
+from grouping.model.ids import DestinationId, StreamId
 from grouping.settings import Settings
 
 __all__ = ["Positions", "dedicated_topic", "topic_of"]
 
 
-def dedicated_topic(settings: Settings, destination_id: str) -> str:
+def dedicated_topic(settings: Settings, destination_id: DestinationId) -> str:
     """Return the name of a destination's own topic."""
     return settings.topics.own_results(destination_id)
 
@@ -59,7 +60,7 @@ class Positions:
         self._source_ends: dict[str, tuple[int, ...]] = {}
         self._used: set[str] = set()
 
-    def prepare(self, new: Iterable[str], existing: Iterable[str]) -> None:
+    def prepare(self, new: Iterable[DestinationId], existing: Iterable[DestinationId]) -> None:
         """Create the topics of new dedicated destinations, and ask for the ends of all, at once."""
         topics = self.result_topics
         wanted = [dedicated_topic(self._settings, name) for name in new]
@@ -95,7 +96,7 @@ class Positions:
         if form is not None and form.partitions < partitions:
             self._topics.grow(topic, partitions)
 
-    def _width(self, stream_id: str) -> int:
+    def _width(self, stream_id: StreamId) -> int:
         return len(self._working.inventory.streams[stream_id].start_offsets)
 
     def delete_unneeded(self) -> None:
@@ -116,7 +117,7 @@ class Positions:
             self._ends |= self._topics.ends([(topic, 0)])
         return self._ends[topic, 0]
 
-    def source_ends(self, stream_id: str) -> tuple[int, ...]:
+    def source_ends(self, stream_id: StreamId) -> tuple[int, ...]:
         """Return by partition where a stream's topic ends: what is published from now on lies there or above."""
         if stream_id not in self._source_ends:
             stream = self._working.inventory.streams[stream_id]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from array import array
 
+from grouping.model.ids import DestinationId
+
 __all__ = ["MatchPlaces"]
 
 _MOST_POSITIONS = 512
@@ -29,7 +31,7 @@ class MatchPlaces:
         """From here to the first of the positions every record may hold some."""
         self.earliest_ms = earliest_ms
         """Earliest time of a match that all readers are armed for; None while they are not."""
-        self.idle: set[str] = set()
+        self.idle: set[DestinationId] = set()
         """Readers that are to be armed again with the next match."""
         self.readers = 0
         """How many there are, or were at some time."""

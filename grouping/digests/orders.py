@@ -18,6 +18,7 @@ from grouping.digests.gather import BOUNDS, Bounds, DigestQuestion, gather
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.rows import Rows, RowsUnavailable
+from grouping.model.ids import DestinationId, StreamId
 from grouping.model.query import DigestClause, PackedDigest
 from grouping.model.sql_type import SqlType
 
@@ -73,7 +74,7 @@ def lying(stored: MatchPlaces | None, cursor: Cursor, most: int = _MANY) -> Stor
 class DigestOrder(msgspec.Struct, array_like=True, frozen=True):
     """One destination's digest."""
 
-    destination_id: str
+    destination_id: DestinationId
     born_ms: int
     """Which of its incarnations."""
     topic: str
@@ -100,7 +101,7 @@ class DigestOrder(msgspec.Struct, array_like=True, frozen=True):
 class Order(msgspec.Struct, array_like=True, frozen=True):
     """A record of the log: digests of one tick, or of some that are due together."""
 
-    stream_id: str
+    stream_id: StreamId
     source: str
     """The stream's name."""
     covered: Offsets
@@ -113,7 +114,7 @@ class Order(msgspec.Struct, array_like=True, frozen=True):
 class DigestOutcome(msgspec.Struct, array_like=True, frozen=True):
     """What the gateway has to know when a digest is out."""
 
-    destination_id: str
+    destination_id: DestinationId
     born_ms: int
     tick_ms: int
     reached: int
@@ -144,7 +145,7 @@ class DigestOutcome(msgspec.Struct, array_like=True, frozen=True):
 class Answer(msgspec.Struct, array_like=True, frozen=True):
     """A record of the log: what came of an order. Its key is the order's offset."""
 
-    stream_id: str
+    stream_id: StreamId
     fired_ms: int
     digests: tuple[DigestOutcome, ...]
 

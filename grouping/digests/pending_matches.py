@@ -13,6 +13,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from grouping.model.ids import StreamId
+
 __all__ = ["ID_BYTES", "PendingMatches", "pack_pending"]
 
 ID_BYTES = 12
@@ -22,7 +24,7 @@ ID_BYTES = 12
 class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True):
     """One record of `cq.pending`."""
 
-    stream_id: str
+    stream_id: StreamId
     epoch: int
     """With `version` the state of the constant tables that met the events."""
     version: int
@@ -87,7 +89,7 @@ _decode = msgspec.msgpack.Decoder(PendingMatches).decode
 
 
 def pack_pending(
-    stream_id: str,
+    stream_id: StreamId,
     table: tuple[int, int],
     ids: NDArray[np.uint8],
     events: tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]],

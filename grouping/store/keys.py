@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from grouping.model.ids import DestinationId, StreamId
 from grouping.settings import Settings
 
 __all__ = ["FieldHash", "RedisKeys", "Role"]
@@ -105,27 +106,27 @@ class RedisKeys:
         """Hash of stream ids to the versions of their tables, and `VERSIONS_MARK`. By the gateway, for both."""
         return f"{self.start}:version"
 
-    def segments(self, stream_id: str) -> str:
+    def segments(self, stream_id: StreamId) -> str:
         """Hash of versions to segments of a stream's tables (segment_log.py). By the gateway, for workers."""
         return f"{self.start}:segments:{stream_id}"
 
-    def groups(self, stream_id: str) -> str:
+    def groups(self, stream_id: StreamId) -> str:
         """Hash of group ids to `GroupPlan` as JSON. By the gateway, for both."""
         return f"{self.start}:groups:{stream_id}"
 
-    def selects(self, stream_id: str) -> str:
+    def selects(self, stream_id: StreamId) -> str:
         """Hash of SELECT lists' ids to `SelectList` as JSON. By the gateway, for both."""
         return f"{self.start}:selects:{stream_id}"
 
-    def texts(self, stream_id: str) -> str:
+    def texts(self, stream_id: StreamId) -> str:
         """Hash of templates' ids to `TextTemplate` as JSON. The gateway's own."""
         return f"{self.start}:texts:{stream_id}"
 
-    def parts(self, stream_id: str) -> str:
+    def parts(self, stream_id: StreamId) -> str:
         """Hash of the ids of all these to how many CQs use them. The gateway's own."""
         return f"{self.start}:parts:{stream_id}"
 
-    def unused(self, stream_id: str) -> str:
+    def unused(self, stream_id: StreamId) -> str:
         """Sorted set of those that no CQ uses, by the version from which on none does. The gateway's own."""
         return f"{self.start}:unused:{stream_id}"
 
@@ -141,7 +142,7 @@ class RedisKeys:
         """Hash of folded names to `View` as JSON. The gateway's own."""
         return f"{self.start}:views"
 
-    def table_pins(self, stream_id: str) -> str:
+    def table_pins(self, stream_id: StreamId) -> str:
         """Hash of micro-batches under way to the offsets of tables that they see, as JSON. By workers."""
         return f"{self.start}:table-pins:{stream_id}"
 
@@ -155,31 +156,31 @@ class RedisKeys:
 
     # -- what the evaluator tells --------------------------------------------------------------------------------------
 
-    def pins(self, stream_id: str) -> str:
+    def pins(self, stream_id: StreamId) -> str:
         """Hash of micro-batches under way to `TableVersion` as text. By workers; the gateway reads."""
         return f"{self.start}:pins:{stream_id}"
 
-    def committed(self, stream_id: str) -> str:
+    def committed(self, stream_id: StreamId) -> str:
         """`CommittedNote` (notes.py): how far events are evaluated. By the evaluator; the gateway reads."""
         return f"{self.start}:committed:{stream_id}"
 
-    def statistics(self, stream_id: str) -> str:
+    def statistics(self, stream_id: StreamId) -> str:
         """Hash of source partitions to `PartitionStatistics`. By workers; the gateway reads."""
         return f"{self.start}:statistics:{stream_id}"
 
-    def matches(self, stream_id: str) -> str:
+    def matches(self, stream_id: StreamId) -> str:
         """List of `MatchTally`, one for each task. By workers; the gateway takes them."""
         return f"{self.start}:matches:{stream_id}"
 
-    def quarantine(self, stream_id: str) -> str:
+    def quarantine(self, stream_id: StreamId) -> str:
         """Hash of shares to `Quarantine` (quarantine.py). By workers and the evaluator; the gateway reads."""
         return f"{self.start}:quarantine:{stream_id}"
 
-    def trial(self, stream_id: str) -> str:
+    def trial(self, stream_id: StreamId) -> str:
         """`Trial` (quarantine.py) of the batch that comes next. The evaluator's own."""
         return f"{self.start}:trial:{stream_id}"
 
-    def in_hand(self, stream_id: str) -> str:
+    def in_hand(self, stream_id: StreamId) -> str:
         """Hash of tasks to the shares that they have in hand, as JSON. By workers, for the evaluator."""
         return f"{self.start}:in-hand:{stream_id}"
 
@@ -231,11 +232,11 @@ class RedisKeys:
         """Hash of stream ids to the first number that no destination ever had."""
         return f"{self.start}:numbers"
 
-    def free(self, stream_id: str) -> str:
+    def free(self, stream_id: StreamId) -> str:
         """Set of the numbers of destinations that are gone."""
         return f"{self.start}:free:{stream_id}"
 
-    def match_totals(self, stream_id: str) -> str:
+    def match_totals(self, stream_id: StreamId) -> str:
         """Hash of blocks of numbers to matches by destination (gateway/state/match_counts.py)."""
         return f"{self.start}:match-totals:{stream_id}"
 
@@ -260,11 +261,11 @@ class RedisKeys:
 
     # -- timers, the gateway's own -------------------------------------------------------------------------------------
 
-    def timers(self, stream_id: str) -> str:
+    def timers(self, stream_id: StreamId) -> str:
         """Sorted set of timer-based destinations by their next ticks; 0: look at it."""
         return f"{self.start}:timers:{stream_id}"
 
-    def readers(self, store_id: str) -> str:
+    def readers(self, store_id: DestinationId) -> str:
         """Set of the timer-based destinations that read a store of matches."""
         return f"{self.start}:readers:{store_id}"
 
@@ -285,7 +286,7 @@ class RedisKeys:
 
     # -- all of a kind -------------------------------------------------------------------------------------------------
 
-    def of_stream(self, stream_id: str) -> tuple[str, ...]:
+    def of_stream(self, stream_id: StreamId) -> tuple[str, ...]:
         """Return the keys that go with their stream."""
         makers = (
             self.segments,
@@ -306,7 +307,7 @@ class RedisKeys:
         )
         return tuple(make(stream_id) for make in makers)
 
-    def definition_hashes(self, stream_id: str) -> tuple[str, ...]:
+    def definition_hashes(self, stream_id: StreamId) -> tuple[str, ...]:
         """Return the hashes of what many CQs of a stream have in common."""
         return self.groups(stream_id), self.selects(stream_id), self.texts(stream_id)
 

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
+from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.settings import Settings
 from grouping.store.connection import connect, mapped
 from grouping.store.keys import RedisKeys
@@ -28,14 +29,14 @@ _LONGEST_MS = 3_600_000
 """How long a share is left out at most, before it is tried again; and how long it is remembered after that."""
 
 
-def share_of(group_id: str, select_id: str) -> str:
+def share_of(group_id: GroupId, select_id: SelectId) -> str:
     """Return the share that is one SELECT list of a group."""
     return f"{group_id}/{select_id}"
 
 
-def group_of(share: str) -> str:
+def group_of(share: str) -> GroupId:
     """Return the group that a share is or belongs to."""
-    return share.partition("/")[0]
+    return GroupId(share.partition("/")[0])
 
 
 def parts_of(share: str) -> tuple[str, str | None]:
@@ -133,11 +134,11 @@ class QuarantineStore:
         self._keys = RedisKeys.of(settings)
         self._redis = connect(settings)
 
-    def quarantined(self, stream_id: str) -> dict[str, Quarantine]:
+    def quarantined(self, stream_id: StreamId) -> dict[str, Quarantine]:
         """Return by share what is known of a stream, what is over included."""
         return self.quarantined_in([stream_id])[stream_id]
 
-    def quarantined_in(self, stream_ids: Collection[str]) -> dict[str, dict[str, Quarantine]]:
+    def quarantined_in(self, stream_ids: Collection[StreamId]) -> dict[StreamId, dict[str, Quarantine]]:
         """Return by stream and share what is known, all at once."""
         with mapped():
             pipeline = self._redis.pipeline(transaction=False)
@@ -149,24 +150,24 @@ class QuarantineStore:
             for stream_id, bodies in zip(stream_ids, found, strict=True)
         }
 
-    def put(self, stream_id: str, shares: Mapping[str, Quarantine]) -> None:
+    def put(self, stream_id: StreamId, shares: Mapping[str, Quarantine]) -> None:
         """Note what is known of some shares now."""
         bodies = {share: msgspec.json.encode(state) for share, state in shares.items()}
         with mapped():
             self._redis.hset(self._keys.quarantine(stream_id), mapping=bodies)
 
-    def forget(self, stream_id: str, shares: Iterable[str]) -> None:
+    def forget(self, stream_id: StreamId, shares: Iterable[str]) -> None:
         """Drop what is known of some shares."""
         with mapped():
             self._redis.hdel(self._keys.quarantine(stream_id), *shares)
 
-    def trial(self, stream_id: str) -> Trial:
+    def trial(self, stream_id: StreamId) -> Trial:
         """Return what is known of the batch that comes next."""
         with mapped():
             body = self._redis.get(self._keys.trial(stream_id))
         return msgspec.json.decode(body, type=Trial) if body else Trial()
 
-    def set_trial(self, stream_id: str, trial: Trial) -> None:
+    def set_trial(self, stream_id: StreamId, trial: Trial) -> None:
         """Note what is known of the batch that comes next; what was in hand is told by that."""
         with mapped():
             pipeline = self._redis.pipeline(transaction=True)
@@ -174,22 +175,22 @@ class QuarantineStore:
             pipeline.delete(self._keys.in_hand(stream_id))
             pipeline.execute()
 
-    def end_trial(self, stream_id: str) -> None:
+    def end_trial(self, stream_id: StreamId) -> None:
         """Note that the batch is committed."""
         with mapped():
             self._redis.delete(self._keys.trial(stream_id), self._keys.in_hand(stream_id))
 
-    def batch_under_way(self, stream_id: str) -> bool:
+    def batch_under_way(self, stream_id: StreamId) -> bool:
         """Tell whether a batch was begun and not committed."""
         with mapped():
             return bool(self._redis.exists(self._keys.pins(stream_id)))
 
-    def hold(self, stream_id: str, task: int, shares: Iterable[str]) -> None:
+    def hold(self, stream_id: StreamId, task: int, shares: Iterable[str]) -> None:
         """Note the shares that a task of the batch has in hand now."""
         with mapped():
             self._redis.hset(self._keys.in_hand(stream_id), str(task), msgspec.json.encode(list(shares)))
 
-    def in_hand(self, stream_id: str) -> dict[int, list[str]]:
+    def in_hand(self, stream_id: StreamId) -> dict[int, list[str]]:
         """Return by task the shares that it had in hand last."""
         with mapped():
             bodies = self._redis.hgetall(self._keys.in_hand(stream_id))

@@ -34,6 +34,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from grouping.model.ids import DestinationId, StreamId
+
 __all__ = ["ORDER", "CatalogKey", "TickKey", "answer_key", "order_of", "place_key", "place_of"]
 
 ORDER: Final = b"order"
@@ -84,7 +86,7 @@ class CatalogKey(NamedTuple):
         return b"cq/" + _encode_cq((subscriber, folded))
 
     @staticmethod
-    def stream(stream_id: str) -> bytes:
+    def stream(stream_id: StreamId) -> bytes:
         """Return the key of a stream."""
         return b"stream/" + stream_id.encode()
 
@@ -99,12 +101,12 @@ class CatalogKey(NamedTuple):
         return b"view/" + folded.encode()
 
     @staticmethod
-    def part(stream_id: str, part_id: str) -> bytes:
+    def part(stream_id: StreamId, part_id: str) -> bytes:
         """Return the key of what many CQs of a stream have in common."""
         return f"part/{stream_id}/{part_id}".encode()
 
     @staticmethod
-    def timed(destination_id: str) -> bytes:
+    def timed(destination_id: DestinationId) -> bytes:
         """Return the key of what a timer-based destination has seen."""
         return b"timed/" + destination_id.encode()
 
@@ -154,7 +156,7 @@ class TickKey(NamedTuple):
         return b"cursor/" + incarnation.encode()
 
     @staticmethod
-    def watermark(stream_id: str) -> bytes:
+    def watermark(stream_id: StreamId) -> bytes:
         """Return the key of up to when the ticks of a stream have fired."""
         return b"settled/" + stream_id.encode()
 
