@@ -21,7 +21,7 @@ from gateway.state.working_copy import WorkingCopy
 from grouping.compiler.access_path import AccessPath
 from grouping.model.catalog import Catalog
 from grouping.model.group import GroupPlan
-from grouping.model.ids import GroupId, StreamId
+from grouping.model.ids import CqName, GroupId, StreamId, Subscriber
 from grouping.model.query import Show
 from grouping.statements.tokens import NAME_LENGTH
 
@@ -39,7 +39,7 @@ _T = TypeVar("_T")
 
 def show(
     statement: Show,
-    subscriber: str,
+    subscriber: Subscriber,
     working: WorkingCopy,
     catalog: Catalog,
     upkeep: TableUpkeep,
@@ -82,10 +82,10 @@ def _wanted(statement: Show, names_after: Callable[[str], Iterator[str]]) -> Ite
 
 
 def _cqs(
-    statement: Show, subscriber: str, working: WorkingCopy, names: Iterator[str], next_tick: NextTick
+    statement: Show, subscriber: Subscriber, working: WorkingCopy, names: Iterator[str], next_tick: NextTick
 ) -> dict[str, object]:
     limit = _limit(statement)
-    chosen = [CqKey(subscriber, name) for name in islice(names, limit + 1)]
+    chosen = [CqKey(subscriber, CqName(name)) for name in islice(names, limit + 1)]
     working.load(chosen)
     return page_of(statement.what, "cq", chosen, limit, lambda key: _cq(working, key, next_tick))
 

@@ -13,7 +13,7 @@ from gateway.model.departures import Departures
 from gateway.model.dependencies import DependencyCounts, DependencyKind
 from gateway.model.names import Names
 from grouping.model.catalog import Stream
-from grouping.model.ids import DestinationId, GroupId, StreamId
+from grouping.model.ids import DestinationId, GroupId, StreamId, Subscriber
 from grouping.model.table import Table
 from grouping.model.view import View
 
@@ -54,7 +54,7 @@ class Inventory:
         """By stream: the first number that no destination ever had."""
         self.free_numbers: dict[StreamId, list[int]] = {}
         """By stream: numbers of destinations that are gone."""
-        self.listed: dict[str, Names] = {}
+        self.listed: dict[Subscriber, Names] = {}
         """Names of the subscribers that asked for them lately, kept up to date."""
 
     def groups(self, stream_id: StreamId) -> Mapping[GroupId, int]:

@@ -19,7 +19,7 @@ from gateway.model.source_changes import SourceChanges
 from gateway.model.table_entries import TableEntries, table_entries
 from grouping.digests.cursor import Window
 from grouping.model.group import GroupPlan, SelectList
-from grouping.model.ids import DestinationId, StreamId
+from grouping.model.ids import CqName, DestinationId, StreamId, Subscriber
 from grouping.store.keys import FieldHash
 
 __all__ = ["CqKey", "Unit"]
@@ -28,14 +28,14 @@ __all__ = ["CqKey", "Unit"]
 class CqKey(NamedTuple):
     """A CQ's identity."""
 
-    subscriber: str
-    name: str
+    subscriber: Subscriber
+    name: CqName
     """Folded, since names are not case-sensitive."""
 
     @classmethod
     def of(cls, subscriber: str, name: str) -> CqKey:
         """Make the key of a name as it was written."""
-        return cls(subscriber, name.casefold())
+        return cls(Subscriber(subscriber), CqName(name.casefold()))
 
 
 class Unit:
@@ -45,7 +45,7 @@ class Unit:
         self.inventory = inventory
         self.cqs: dict[CqKey, Cq | None] = {}
         self.stored_cqs: set[CqKey] = set()
-        self.subscribed_counts: dict[str, int] = {}
+        self.subscribed_counts: dict[Subscriber, int] = {}
         self.changed_cqs: set[CqKey] = set()
         self.timed: dict[CqKey, bool] = {}
         """CQs that begin or cease to be timer-based ones, which SHOW TIMERS lists."""
@@ -280,7 +280,7 @@ class Unit:
             self._touch(membership.destination)
             membership.timed = note
 
-    def growth(self, subscriber: str) -> int:
+    def growth(self, subscriber: Subscriber) -> int:
         """Return how many CQs more a subscriber has by this unit."""
         changed = [key for key in self.changed_cqs if key.subscriber == subscriber]
         return sum((self.cqs[key] is not None) - (key in self.stored_cqs) for key in changed)

@@ -12,7 +12,7 @@ from gateway.model.records import feed_of
 from gateway.model.stored_form import pack_cq, pack_key, pack_membership, raw_id
 from gateway.model.unit import Unit
 from gateway.model.unit_outcome import segments
-from grouping.model.ids import DestinationId, StreamId
+from grouping.model.ids import DestinationId, StreamId, Subscriber
 from grouping.store.keys import FieldHash, RedisKeys
 from grouping.store.segment_log import Span, segment_fields
 
@@ -67,8 +67,8 @@ def _write_fields(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
 
 
 def _write_cqs(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
-    kept: dict[str, dict[str, bytes]] = {}
-    gone: dict[str, list[str]] = {}
+    kept: dict[Subscriber, dict[str, bytes]] = {}
+    gone: dict[Subscriber, list[str]] = {}
     expiries: dict[bytes, int] = {}
     over: list[bytes] = []
     change: Counter[str] = Counter()
@@ -158,8 +158,8 @@ def _write_timed(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
 
 def _write_listed(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
     """Keep the names of timer-based CQs: with one score for all, Redis has them in order."""
-    listed: dict[str, dict[str, int]] = {}
-    unlisted: dict[str, list[str]] = {}
+    listed: dict[Subscriber, dict[str, int]] = {}
+    unlisted: dict[Subscriber, list[str]] = {}
     for one, timed in unit.timed.items():
         if timed:
             listed.setdefault(one.subscriber, {})[one.name] = 0

@@ -26,7 +26,7 @@ from gateway.state.evaluator_notes import EvaluatorNotes
 from gateway.state.unit_writing import write_unit
 from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList
-from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
+from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId, Subscriber
 from grouping.model.table import Table
 from grouping.model.view import View
 from grouping.settings import Settings
@@ -136,7 +136,7 @@ class WorkingCopy:
 
     def load(self, cqs: Iterable[CqKey], destinations: Collection[Destination] = ()) -> None:
         """Read those CQs with their destinations, and those destinations, into the unit."""
-        by_subscriber: dict[str, list[CqKey]] = {}
+        by_subscriber: dict[Subscriber, list[CqKey]] = {}
         for key in dict.fromkeys(cqs):
             if key not in self.unit.cqs:
                 by_subscriber.setdefault(key.subscriber, []).append(key)
@@ -211,7 +211,7 @@ class WorkingCopy:
         new = self.unit.new_definitions.get((stream_id, Dependency(DependencyKind.SELECT, select_id)))
         return new if isinstance(new, SelectList) else self._definitions.select(stream_id, select_id)
 
-    def subscribed(self, subscriber: str) -> int:
+    def subscribed(self, subscriber: Subscriber) -> int:
         """Return how many CQs a subscriber has, changes of this unit included."""
         counts = self.unit.subscribed_counts
         if subscriber not in counts:
@@ -220,7 +220,7 @@ class WorkingCopy:
             counts[subscriber] = count + self.unit.growth(subscriber)
         return counts[subscriber]
 
-    def names(self, subscriber: str) -> Names:
+    def names(self, subscriber: Subscriber) -> Names:
         """Return the names of a subscriber's CQs, changes of this unit included."""
         listed = self.inventory.listed
         names = listed.pop(subscriber, None)
@@ -238,13 +238,13 @@ class WorkingCopy:
         listed[subscriber] = names
         return names
 
-    def timed_names(self, subscriber: str, after: str) -> Iterator[str]:
+    def timed_names(self, subscriber: Subscriber, after: str) -> Iterator[str]:
         """Yield the names behind one of a subscriber's timer-based CQs in order, changes of this unit included."""
         changed = {key.name: timed for key, timed in self.unit.timed.items() if key.subscriber == subscriber}
         stored = (name for name in self._stored_timed(subscriber, after) if name not in changed)
         yield from merge(stored, sorted(name for name, timed in changed.items() if timed and name > after))
 
-    def _stored_timed(self, subscriber: str, after: str) -> Iterator[str]:
+    def _stored_timed(self, subscriber: Subscriber, after: str) -> Iterator[str]:
         """Yield what Redis lists, in its order, some hundred being read at a time."""
         place = b"(" + after.encode("utf-8", "surrogatepass") if after else b"-"
         key = self._keys.timed(subscriber)

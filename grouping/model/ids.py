@@ -7,8 +7,12 @@ from __future__ import annotations
 
 from typing import NewType
 
-__all__ = ["DestinationId", "GroupId", "PendingId", "SelectId", "StreamId"]
+__all__ = ["CqName", "DestinationId", "GroupId", "PendingId", "SelectId", "StreamId", "Subscriber"]
 
+Subscriber = NewType("Subscriber", str)
+"""Who sends commands, as the command says."""
+CqName = NewType("CqName", str)
+"""Of a CQ among those of its subscriber, folded: names are not case-sensitive."""
 StreamId = NewType("StreamId", str)
 """Of one creation of a stream: one made anew under the same name has another."""
 GroupId = NewType("GroupId", str)

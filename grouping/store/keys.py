@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from grouping.model.ids import DestinationId, StreamId
+from grouping.model.ids import DestinationId, StreamId, Subscriber
 from grouping.settings import Settings
 
 __all__ = ["FieldHash", "RedisKeys", "Role"]
@@ -199,7 +199,7 @@ class RedisKeys:
 
     # -- CQs and destinations, the gateway's own -----------------------------------------------------------------------
 
-    def cqs(self, subscriber: str) -> str:
+    def cqs(self, subscriber: Subscriber) -> str:
         """Hash of folded names to CQs (gateway/model/stored_form.py)."""
         return f"{self.start}:cqs:{subscriber}"
 
@@ -213,7 +213,7 @@ class RedisKeys:
         """Sorted set of CQs with EXPIRE, by that time."""
         return f"{self.start}:expiries"
 
-    def timed(self, subscriber: str) -> str:
+    def timed(self, subscriber: Subscriber) -> str:
         """Sorted set of the names of timer-based CQs, all of one score."""
         return f"{self.start}:timed:{subscriber}"
 

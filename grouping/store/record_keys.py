@@ -34,7 +34,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from grouping.model.ids import DestinationId, StreamId
+from grouping.model.ids import CqName, DestinationId, StreamId, Subscriber
 
 __all__ = ["ORDER", "CatalogKey", "TickKey", "answer_key", "order_of", "place_key", "place_of"]
 
@@ -66,7 +66,7 @@ class CatalogKey(NamedTuple):
         """The rest, as text: of a stream, a timer-based destination, a batch of ends, a secret."""
         return self.name.decode()
 
-    def read_cq(self) -> tuple[str, str]:
+    def read_cq(self) -> tuple[Subscriber, CqName]:
         """Return the subscriber and the folded name of a CQ.
 
         Example:
@@ -193,4 +193,4 @@ def order_of(key: bytes) -> int:
 
 
 _encode_cq = msgspec.json.Encoder().encode
-_decode_cq = msgspec.json.Decoder(tuple[str, str]).decode
+_decode_cq = msgspec.json.Decoder(tuple[Subscriber, CqName]).decode
