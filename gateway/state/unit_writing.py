@@ -71,7 +71,7 @@ def _write_cqs(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
     gone: dict[Subscriber, list[str]] = {}
     expiries: dict[bytes, int] = {}
     over: list[bytes] = []
-    change: Counter[str] = Counter()
+    change: Counter[Subscriber] = Counter()
     for one in unit.changed_cqs:
         cq = unit.cqs[one]
         if cq is None:
