@@ -9,7 +9,7 @@ BIN := .venv/bin
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile
 
-setup: .venv/.packages .venv/.jars  ## make .venv (with .venv/bin/cq) and fetch the jars
+setup: .venv/.packages .venv/.jars .venv/.classes  ## make .venv (with .venv/bin/cq), fetch the jars, prepare Java
 
 .venv/.packages: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("cq needs Python 3.11 or newer: make setup PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
@@ -20,6 +20,10 @@ setup: .venv/.packages .venv/.jars  ## make .venv (with .venv/bin/cq) and fetch 
 
 .venv/.jars: .venv/.packages gateway/local/kafka.lock gateway/local/spark.lock
 	$(BIN)/python -m gateway.local.jars
+	@touch $@
+
+.venv/.classes: .venv/.jars spark_jobs/driver/class_archive.py
+	CQ_EVALUATOR_JARS="$$($(BIN)/python -m gateway.local.jars spark.lock)" $(BIN)/python -m spark_jobs.driver.class_archive 2> .venv/classes.log
 	@touch $@
 
 demo: setup  ## the whole thing on generated quotes, about two minutes

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_jobs.driver.session import shared_classes
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
@@ -19,7 +21,7 @@ def spark() -> Iterator[SparkSession]:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", "768m")
         # It runs for seconds: code that is compiled quickly is worth more than code that runs quickly.
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto")
+        .config("spark.driver.extraJavaOptions", f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {shared_classes()}")
         .config("spark.sql.session.timeZone", "UTC")
         # It makes TRUE of `1.5 > CAST(NULL AS INT)`, a fault of Spark's.
         .config(
