@@ -10,8 +10,18 @@ from sqlglot import exp
 
 from grouping.compiler.bound import Bound, Constant, Term, check_size, too_large
 from grouping.compiler.call import call, cast_type, function_name
-from grouping.compiler.constants import number, read_again, string
-from grouping.compiler.operands import apply, arithmetic, boolean, cases, cast, comparable, negative, text, unsupported
+from grouping.compiler.constants import number, string
+from grouping.compiler.operands import (
+    apply,
+    arithmetic,
+    boolean,
+    cases,
+    cast,
+    comparable,
+    negative,
+    positive,
+    unsupported,
+)
 from grouping.compiler.scope import Scope
 from grouping.compiler.select_text import FUNCTION_MARK, MAX_DEPTH
 from grouping.model.errors import InputError
@@ -38,7 +48,8 @@ _ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.IntDiv: "div",
     exp.Mod: "%",
 }
-_PREDICATES = (*_COMPARISONS, exp.Is, exp.In, exp.Between, exp.Like, exp.RegexpLike, exp.Not, exp.Connector)
+_PATTERNED: dict[type[exp.Expr], str] = {exp.Like: "like", exp.ILike: "ilike", exp.RegexpLike: "rlike"}
+_PREDICATES = (*_COMPARISONS, *_PATTERNED, exp.Is, exp.In, exp.Between, exp.Not, exp.Connector)
 _REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Subquery: ("a subquery", "A query is over one stream."),
     exp.Select: ("a subquery", "A query is over one stream."),
@@ -133,14 +144,13 @@ class Binder:
         return Constant(None, STRING)
 
     def _negative(self, node: exp.Expr) -> Bound:
-        inner, signs = node.this, 1
-        while isinstance(inner, exp.Paren | exp.Neg):
-            signs += isinstance(inner, exp.Neg)
-            inner = inner.this
+        inner = node.this
         if isinstance(inner, exp.Literal) and not inner.is_string:
-            sign = "-" if signs % 2 else ""
-            return number(sign + inner.this, inner.meta.get("start"))
-        return negative(self.bind(node.this))
+            return number("-" + inner.this, inner.meta.get("start"))
+        return negative(self.bind(inner))
+
+    def _positive(self, node: exp.Expr) -> Bound:
+        return positive(self.bind(node.this))
 
     def _connector(self, node: exp.Expr) -> Term:
         """Bind AND or OR; the chain is walked, not recursed into, for it may be of any length."""
@@ -192,31 +202,33 @@ class Binder:
             return Term("<=>", (boolean(operand, "what IS stands behind"), truth), BOOLEAN)
         raise unsupported("IS with anything but NULL, TRUE and FALSE", "It is no predicate of Spark's.")
 
-    def _like(self, node: exp.Expr, escape: tuple[Bound, ...] = ()) -> Term:
-        if isinstance(node.expression.unnest(), exp.Any | exp.All):
-            raise unsupported("LIKE ANY and LIKE ALL", "LIKE takes one pattern.", "Use OR or AND.")
-        pattern = text(self.bind(node.expression), "LIKE")
-        if isinstance(pattern, Constant) and pattern.reader:
-            pattern = read_again(pattern, "like")
-        term = Term("like", (text(self.bind(node.this), "LIKE"), pattern, *escape), BOOLEAN)
-        return Term("not", (term,), BOOLEAN) if node.args.get("negate") else term
+    def _like(self, node: exp.Expr, *escape: Bound) -> Bound:
+        """Bind LIKE, ILIKE or RLIKE, of one pattern or of ANY or ALL of several."""
+        name = _PATTERNED[type(node)]
+        texts, negated = self.bind(node.this), bool(node.args.get("negate"))
+        patterns = node.expression.unnest()
+        if not isinstance(patterns, exp.Any | exp.All):
+            return self._matched(name, texts, patterns, *escape, negated=negated)
+        if name == "rlike" or escape:
+            raise unsupported(f"{name.upper()} ANY and {name.upper()} ALL here", "It takes one pattern.")
+        listed = patterns.this.unnest()
+        each = listed.expressions if isinstance(listed, exp.Tuple) else [listed]
+        self._copied = check_size(texts, len(each), self._copied)
+        # NOT LIKE ANY asks for one that is not met, NOT LIKE ALL for none that is.
+        terms = tuple(self._matched(name, texts, pattern, negated=negated) for pattern in each)
+        if len(terms) == 1:
+            return terms[0]
+        return Term("or" if isinstance(patterns, exp.Any) else "and", terms, BOOLEAN)
 
-    def _rlike(self, node: exp.Expr) -> Bound:
-        if isinstance(node.expression.unnest(), exp.Any | exp.All):
-            raise unsupported("RLIKE ANY and RLIKE ALL", "RLIKE takes one pattern.", "Use OR or AND.")
-        term = apply("rlike", [self.bind(node.this), self.bind(node.expression)])
-        return Term("not", (term,), BOOLEAN) if node.args.get("negate") else term
+    def _matched(self, name: str, texts: Bound, pattern: exp.Expr, *escape: Bound, negated: bool) -> Bound:
+        term = apply(name, [texts, self.bind(pattern), *escape])
+        return Term("not", (term,), BOOLEAN) if negated else term
 
-    def _escape(self, node: exp.Expr) -> Term:
+    def _escape(self, node: exp.Expr) -> Bound:
         inner = node.this
-        if not isinstance(inner, exp.Like):
+        if not isinstance(inner, exp.Like | exp.ILike):
             raise unsupported("ESCAPE", "It belongs to LIKE.")
-        character = self.bind(node.expression)
-        if not (isinstance(character, Constant) and isinstance(character.value, str) and len(character.value) == 1):
-            raise InputError(
-                "ESCAPE is not one character", code="type-mismatch", detail="It takes a string of one character."
-            )
-        return self._like(inner, (Constant(character.value, STRING),))
+        return self._like(inner, self.bind(node.expression))
 
     def _concat(self, node: exp.Expr) -> Bound:
         parts: list[exp.Expr] = []
@@ -278,6 +290,7 @@ class Binder:
         exp.Boolean: _boolean,
         exp.Null: _null,
         exp.Neg: _negative,
+        exp.Sqrt: _positive,  # as `select_text` hands it over
         exp.And: _connector,
         exp.Or: _connector,
         exp.Not: _not,
@@ -285,7 +298,8 @@ class Binder:
         exp.In: _in,
         exp.Is: _is,
         exp.Like: _like,
-        exp.RegexpLike: _rlike,
+        exp.ILike: _like,
+        exp.RegexpLike: _like,
         exp.Escape: _escape,
         exp.DPipe: _concat,
         exp.Concat: _side_by_side,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from grouping.compiler.bound import Bound, Constant, Term
 from grouping.compiler.constants import coerce, column_text, read_again
 from grouping.functions.functions import CASTS, FUNCTIONS, common_type, result_type
@@ -12,7 +14,18 @@ from grouping.model.expression import Column
 from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, UNKNOWN, SqlType
 from grouping.model.wording import are, counted
 
-__all__ = ["apply", "arithmetic", "boolean", "cases", "cast", "comparable", "negative", "text", "unify", "unsupported"]
+__all__ = [
+    "apply",
+    "arithmetic",
+    "boolean",
+    "cases",
+    "cast",
+    "comparable",
+    "negative",
+    "positive",
+    "unify",
+    "unsupported",
+]
 
 
 _TURNED_DIGITS = 34
@@ -116,11 +129,6 @@ def boolean(operand: Bound, where: str) -> Bound:
     return operand
 
 
-def text(operand: Bound, what: str) -> Bound:
-    """Return an operand that must be STRING."""
-    return _fit(operand, "STRING", what)
-
-
 def arithmetic(op: str, left: Bound, right: Bound) -> Term:
     """Return an arithmetic operation; `op` is one of ``+ - * / div % pmod``."""
     operands = [left, right]
@@ -137,19 +145,38 @@ def arithmetic(op: str, left: Bound, right: Bound) -> Term:
             operands[i] = Constant(None, kinds[0] if kinds else INT)
         elif isinstance(operand, Constant) and wide:
             operands[i] = read_again(operand, "double") if operand.reader else operand
-        elif isinstance(operand, Constant) and decimal and operand.reader:
+        elif isinstance(operand, Constant) and decimal and operand.reader == "literal":
             operands[i] = read_again(operand, "precise")
     return Term(op, tuple(operands), result_type(op, [operand.type for operand in operands]))
 
 
 def negative(operand: Bound) -> Bound:
-    """Return the negation of a number that is no literal."""
+    """Return the negation of a number; that of a whole literal in parentheses is no literal to Spark."""
     if _null(operand):
         return Constant(None, INT)
-    if not operand.type.is_number:
-        _check_number(operand.type, '"-"')
+    operand = positive(operand, '"-"')
+    if isinstance(operand, Constant) and operand.reader in ("literal", "whole") and not operand.text.startswith("-"):
+        return read_again(msgspec.structs.replace(operand, text=f"-{operand.text}"), _NEGATED[operand.reader])
     _check_turned(operand, '"-"')
     return Term("neg", (operand,), operand.type)
+
+
+_NEGATED = {"literal": "literal", "whole": "negated"}
+
+
+def positive(operand: Bound, what: str = '"+"') -> Bound:
+    """Return a number as it is, but for a whole literal: it is typed as any INT or BIGINT then, as Spark does."""
+    if _null(operand):
+        return Constant(None, operand.type if operand.type.is_number else DOUBLE)
+    _check_number(operand.type, what)
+    return typed(operand)
+
+
+def typed(operand: Bound) -> Bound:
+    """Return a whole literal as a number of its type: beside a DECIMAL it counts as all of these, not by its digits."""
+    if isinstance(operand, Constant) and operand.reader == "literal" and operand.type in (INT, BIGINT):
+        return read_again(operand, "whole")
+    return operand
 
 
 def _check_turned(operand: Bound, what: str) -> None:
@@ -193,6 +220,8 @@ def apply(name: str, args: Sequence[Bound]) -> Bound:
         raise unsupported(f'"{name}" of a DECIMAL to a scale', "The result's type would depend on it.", "CAST it.")
     if name in ("concat", "coalesce") and len(fitted) == 1:
         return fitted[0]
+    if name == "ilike":
+        return _without_case(fitted)
     return Term(name, fitted, result_type(name, [argument.type for argument in fitted]))
 
 
@@ -206,9 +235,34 @@ def _null_if(args: Sequence[Bound]) -> tuple[Bound, ...]:
     return args[0], other
 
 
+def _without_case(args: tuple[Bound, ...]) -> Term:
+    """Return ILIKE as LIKE between small letters, which is how Spark has it."""
+    text, pattern, *escape = args
+    if isinstance(pattern, Constant):
+        small: Bound = read_again(pattern, "ilike") if pattern.reader else pattern
+    else:
+        small = Term("lower", (pattern,), STRING)
+    return Term("like", (Term("lower", (text,), STRING), small, *escape), BOOLEAN)
+
+
+def _escape(argument: Bound) -> Constant:
+    if isinstance(argument, Constant) and isinstance(argument.value, str) and len(argument.value) == 1:
+        return Constant(argument.value, STRING)
+    raise mismatch("ESCAPE is not one character", "It takes a string of one character.")
+
+
 _CONSTANT_PARAMS = {"SCALE": (INT, "literal"), "COUNT": (INT, "count"), "PATTERN": (STRING, "pattern")}
 """Of a parameter that takes a constant only: its type, and how it is read."""
-_NULL_PARAMS = {"NUMBER": INT, "WHOLE": INT, "DAY": DATE, "SCALE": INT, "COUNT": INT, "PATTERN": STRING}
+_NULL_PARAMS = {
+    "NUMBER": INT,
+    "WHOLE": INT,
+    "DAY": DATE,
+    "SCALE": INT,
+    "COUNT": INT,
+    "PATTERN": STRING,
+    "LIKE": STRING,
+    "ESCAPE": STRING,
+}
 
 
 _ACCEPTED = {"WHOLE": ("INT", "BIGINT"), "DAY": ("DATE", "TIMESTAMP")}
@@ -220,6 +274,11 @@ def _fit(argument: Bound, param: str, what: str) -> Bound:
     if _null(argument):
         typed = param in ("NUMBER", "WHOLE") and argument.type.is_number
         return argument if typed else Constant(None, _NULL_PARAMS.get(param) or SqlType.of(param))
+    if param == "LIKE":
+        pattern = _fit(argument, "STRING", what)
+        return read_again(pattern, "like") if isinstance(pattern, Constant) and pattern.reader else pattern
+    if param == "ESCAPE":
+        return _escape(argument)
     if param in _CONSTANT_PARAMS:
         wanted, reader = _CONSTANT_PARAMS[param]
         if not isinstance(argument, Constant):
@@ -249,7 +308,7 @@ def cast(operand: Bound, kind: SqlType) -> Bound:
     if _null(operand) and (operand.type != STRING or kind.name not in castable or kind in (DATE, TIMESTAMP)):
         return Constant(None, kind)
     if operand.type == kind:
-        return operand
+        return typed(operand)
     if kind.name not in castable:
         raise unsupported(f"CAST of {operand.type} to {kind}", "The result would not be exactly Spark's.")
     return Term("cast", (operand,), kind)

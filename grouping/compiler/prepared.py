@@ -82,7 +82,7 @@ class _Place(NamedTuple):
         return typed
 
 
-OF_STRINGS = frozenset(("string", "date", "timestamp", "pattern", "like"))
+OF_STRINGS = frozenset(("string", "date", "timestamp", "pattern", "like", "ilike"))
 """The readers of texts in quotes."""
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grouping.compiler.bound import Bound, Term
-from grouping.compiler.operands import arithmetic, boolean, cases, cast, comparable, negative
-from grouping.model.sql_type import BOOLEAN, DATE, STRING, TIMESTAMP
+from grouping.compiler.operands import arithmetic, boolean, cases, cast, comparable, negative, positive
+from grouping.model.sql_type import BOOLEAN, DATE, TIMESTAMP
 
 __all__ = ["rewritten"]
 
@@ -32,7 +32,7 @@ def rewritten(name: str, args: Sequence[Bound]) -> Bound:
         case "if":
             return cases([boolean(first, 'the condition of "if"')], args[1:])
         case "positive":
-            return negative(negative(first)) if first.type in (STRING, BOOLEAN, DATE, TIMESTAMP) else first
+            return positive(first)
         case "negative":
             return negative(first)
         case "isnull":

@@ -16,6 +16,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from grouping.compiler.bound import too_large
+from grouping.compiler.respelled_tokens import UNARY_PLUS, after_operand, renamed, respelled
 from grouping.model.errors import InputError
 from grouping.model.wording import are, counted
 
@@ -37,7 +38,10 @@ _KEYWORDS = frozenset(
 _QUANTIFIERS = frozenset(("any", "some"))
 """Aggregates too, but for where something is compared with all that stands in the parentheses."""
 
-_PREFIXES = frozenset((TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE))
+_CALLED_TOO = frozenset(("like", "ilike", "rlike", "regexp"))
+"""Operators that are functions where no operand stands before them."""
+
+_PREFIXES = frozenset((TokenType.NOT, TokenType.DASH, UNARY_PLUS, TokenType.TILDE))
 _PATTERNED = frozenset("like rlike ilike regexp".split())
 _COMPARED = frozenset(
     (TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE, TokenType.NULLSAFE_EQ)
@@ -63,7 +67,7 @@ def read_select(text: str) -> exp.Select:
         InputError: ``syntax-error``, or ``unsupported-query`` for set operations and what is nested too deep.
     """
     try:
-        tokens = _parted(_TOKENIZER.tokenize(text), text)
+        tokens = respelled(_parted(_TOKENIZER.tokenize(text), text))
         _check_brackets(tokens, text)
         _check_angles(tokens)
         _check_depth(tokens)
@@ -165,7 +169,7 @@ def _marked(tokens: list[Token]) -> list[Token]:
             and not (i and depth == 0 and _begins_from(tokens, i - 1))
             and not _has_within(tokens, i + 1, _WITHIN.get(token.text.lower()))
         ):
-            marked.append(_renamed(token, TokenType.VAR, FUNCTION_MARK + token.text))
+            marked.append(renamed(token, TokenType.VAR, FUNCTION_MARK + token.text))
         else:
             marked.append(token)
     return marked
@@ -178,6 +182,9 @@ def _is_keyword(tokens: Sequence[Token], place: int) -> bool:
         return before is not None and before.token_type is TokenType.R_PAREN
     if word in _QUANTIFIERS:
         return before is not None and (before.text.lower() in _PATTERNED or before.token_type in _COMPARED)
+    if word in _CALLED_TOO:
+        negated = before is not None and before.token_type is TokenType.NOT
+        return after_operand(tokens, place - negated)
     return word in _KEYWORDS
 
 
@@ -215,7 +222,7 @@ def _names_as_one(tokens: list[Token], text: str) -> list[Token]:
             last = _end_of_name(tokens, place, text)
             if last - place > 1:
                 name = text[tokens[place].start : tokens[last - 1].end + 1]
-                joined.append(_renamed(tokens[place], TokenType.IDENTIFIER, name))
+                joined.append(renamed(tokens[place], TokenType.IDENTIFIER, name))
                 place = last
     return joined
 
@@ -237,10 +244,6 @@ def _begins_from(tokens: Sequence[Token], place: int) -> bool:
 
 def _of_name(source: str) -> bool:
     return source in (".", "-") or source.replace(".", "_").replace("-", "_").isalnum() or source.isidentifier()
-
-
-def _renamed(token: Token, kind: TokenType, text: str) -> Token:
-    return Token(kind, text, token.line, token.col, token.start, token.end)
 
 
 def _syntax_error(error: ParseError) -> InputError:

@@ -9,8 +9,8 @@ __all__ = ["GROUPS", "function_table"]
 
 
 GROUPS = {
-    "Strings": """ascii bit_length concat concat_ws contains endswith instr left length locate lower lpad ltrim
-        octet_length repeat replace reverse right rlike rpad rtrim split_part startswith substring translate trim
+    "Strings": """ascii bit_length concat concat_ws contains endswith ilike instr left length like locate lower lpad
+        ltrim octet_length repeat replace reverse right rlike rpad rtrim split_part startswith substring translate trim
         upper""",
     "Numbers": """abs bround ceil exp floor isnan ln log log10 log2 mod negative pmod positive pow round sign sqrt
         try_add try_divide try_mod try_multiply try_subtract""",
@@ -27,6 +27,8 @@ _PARAMS = {
     "COUNT": "count",
     "DAY": "DATE or TIMESTAMP",
     "DOUBLE": "number",
+    "ESCAPE": "character",
+    "LIKE": "STRING",
     "NUMBER": "number",
     "PATTERN": "pattern",
     "SCALE": "scale",
@@ -36,13 +38,15 @@ _EXAMPLES = {
     "COMMON": "",
     "COUNT": "INT",
     "DAY": "DATE",
+    "ESCAPE": "STRING",
+    "LIKE": "STRING",
     "NUMBER": "",
     "PATTERN": "STRING",
     "SCALE": "INT",
     "WHOLE": "BIGINT",
 }
 _OPERATORS = (
-    "`= <> != < <= > >= <=>`, `IS [NOT] DISTINCT FROM`, `BETWEEN`, `IN`, `LIKE … ESCAPE`, `RLIKE`, `IS [NOT] NULL`, "
+    "`= <> != < <= > >= <=>`, `IS [NOT] DISTINCT FROM`, `BETWEEN`, `IN`, `[I]LIKE … ESCAPE`, `RLIKE`, `IS [NOT] NULL`, "
     "`IS [NOT] TRUE`, `AND OR NOT`, `+ - * / % div`, `||`, `CASE`, `CAST`"
 )
 _NOTES = (

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from grouping.model.decimal_types import WIDEST, decimal_result, exact_size
 from grouping.model.sql_type import BIGINT, DOUBLE, INT, UNKNOWN, SqlType, decimal
 
-__all__ = ["ALIASES", "CASTS", "FUNCTIONS", "REWRITTEN", "Function", "common_type", "result_type"]
+__all__ = ["ALIASES", "CASTS", "FUNCTIONS", "REDUCED", "REWRITTEN", "Function", "common_type", "result_type"]
 
 
 class Function(NamedTuple):
@@ -19,8 +19,8 @@ class Function(NamedTuple):
 
     params: tuple[str, ...]
     """Of each argument: the name of a type (``DOUBLE`` takes every number); ``WHOLE`` (INT, BIGINT); ``NUMBER`` (any);
-    ``DAY`` (DATE or TIMESTAMP); ``SCALE``, ``COUNT`` and ``PATTERN``, which are constants; or ``COMMON``: these
-    arguments have one type that they all widen to."""
+    ``DAY`` (DATE or TIMESTAMP); ``LIKE`` (a pattern); ``SCALE``, ``COUNT``, ``PATTERN`` and ``ESCAPE`` (a character),
+    which are constants; or ``COMMON``: these arguments have one type that they all widen to."""
     optional: int = 0
     """How many of the last parameters may be left out."""
     variadic: bool = False
@@ -53,6 +53,8 @@ FUNCTIONS: dict[str, Function] = {
     "startswith": Function(_STRINGS),
     "endswith": Function(_STRINGS),
     "contains": Function(_STRINGS),
+    "like": Function(("STRING", "LIKE", "ESCAPE"), 1),
+    "ilike": Function(("STRING", "LIKE", "ESCAPE"), 1),
     "rlike": Function(("STRING", "PATTERN")),
     "instr": Function(_STRINGS),
     "locate": Function(_STRINGS),
@@ -107,6 +109,9 @@ FUNCTIONS: dict[str, Function] = {
 """The functions by the name under which they are compiled; those of `REWRITTEN` are made of operators.
 
 ``trim`` and its like have the text first and the characters to trim second, whatever the spelling."""
+
+REDUCED = frozenset(("ilike",))
+"""Those that are compiled as calls of others."""
 
 ALIASES = {
     "ucase": "upper",

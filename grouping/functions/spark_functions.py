@@ -58,7 +58,7 @@ _OTHERS = frozenset(
     crc32 csc date date_format date_part datepart dayname days decimal decode degrees double e element_at elt encode
     expm1 extract factorial filter find_in_set flatten float forall format_number format_string from_csv from_json
     from_unixtime from_utc_timestamp from_xml get get_json_object getbit hash hex hll_sketch_estimate hll_union
-    hours hypot ilike initcap int is_valid_utf8 is_variant_null java_method json_array_length json_object_keys
+    hours hypot initcap int is_valid_utf8 is_variant_null java_method json_array_length json_object_keys
     levenshtein log1p make_dt_interval make_interval make_time make_timestamp make_timestamp_ltz make_timestamp_ntz
     make_valid_utf8 make_ym_interval map map_concat map_contains_key map_entries map_filter map_from_arrays
     map_from_entries map_keys map_values map_zip_with mask md5 monthname months months_between named_struct nanvl

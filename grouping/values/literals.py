@@ -121,6 +121,12 @@ def _precise(text: str) -> tuple[SqlType, ConstantValue]:
     return kind, value
 
 
+def _negated(text: str) -> tuple[SqlType, ConstantValue]:
+    """Read a number with a minus before its parentheses: of the type that it has without."""
+    kind, value = _literal(text.removeprefix("-"))
+    return kind, -value  # type: ignore[operator]  # it is a number
+
+
 def _count(text: str) -> tuple[SqlType, ConstantValue]:
     """Read how often something is repeated, or to which length it is padded."""
     kind, value = _literal(text)
@@ -150,15 +156,23 @@ def _like(text: str) -> tuple[SqlType, ConstantValue]:
     return STRING, text
 
 
+def _ilike(text: str) -> tuple[SqlType, ConstantValue]:
+    """Read a pattern of ILIKE, which Spark compares in small letters."""
+    return _like(text.lower())
+
+
 READERS: dict[str, Callable[[str], tuple[SqlType, ConstantValue]]] = {
     "exact": _exact,
     "decimal": exact_or_decimal,
     "double": _double,
     "literal": _literal,
+    "whole": _literal,
+    "negated": _negated,
     "precise": _precise,
     "count": _count,
     "pattern": _pattern,
     "like": _like,
+    "ilike": _ilike,
     "string": _string,
     "date": _date,
     "timestamp": _timestamp,

@@ -52,8 +52,8 @@ def _common(op: str, texts: list[str], kind: str, cast: str) -> str:
     match op:
         case "cast":
             return f"{cast}({texts[0]} AS {kind})"
-        case "like":
-            return f"({texts[0]} LIKE {texts[1]}{f' ESCAPE {texts[2]}' if len(texts) > 2 else ''})"
+        case "like" | "ilike":
+            return f"({texts[0]} {op} {texts[1]}{f' ESCAPE {texts[2]}' if len(texts) > 2 else ''})"
         case "in":
             return f"({texts[0]} IN ({', '.join(texts[1:])}))"
         case "between":

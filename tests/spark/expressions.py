@@ -241,7 +241,8 @@ GRAMMAR = {
         "and:bb or:bb and:bbb or:bbb not:b is_null:x is_null:s and:bb or:bb and:bbb or:bbb not:b is_null:x "
         "is_null:s and:bb or:bb and:bbb or:bbb not:b is_null:x is_null:s and:bb or:bb and:bbb or:bbb not:b "
         "is_null:x is_null:s and:bb or:bb and:bbb or:bbb not:b is_null:x is_null:s startswith:ss endswith:ss "
-        "contains:ss case:bbb coalesce:bb like:sw between:iII between:xxx between:ddd between:lxL in:iIII in:sSSS "
+        "contains:ss case:bbb coalesce:bb like:sw ilike:sw ilike:sw "
+        "between:iII between:xxx between:ddd between:lxL in:iIII in:sSSS "
         "in:xXX in:lLLL in:dDD in:sss in:iiI in:nII rlike:sp rlike:sp isnan:x isnull:s isnotnull:i equal_null:ss "
         "cast:v cast:v cast:i cast:x cast:n between:nnn "
     ),
