@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -62,5 +63,6 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         stack.up()
         yield stack
     finally:
+        gc.collect()  # connections that are left end with their owners, not with a broker that is gone
         if (stack.data / "endpoints.json").exists():
             stack.down()

@@ -57,23 +57,8 @@ class Desk:
         self.now_ms = now_ms
         self.settings = settings
         self.topics = topics = Topics(settings)
-        keep = {"retention.ms": "-1"}
-        large = {"max.message.bytes": str(LARGEST_RECORD)}
-        names = settings.topics
-        for name, partitions, config in (
-            (names.commands, 4, large),
-            (names.replies, 4, large),
-            (names.deadletters, 1, large),
-            (names.results, settings.results.partitions, result_config(settings)),
-            (names.catalog, 1, {"cleanup.policy": "compact", **keep}),
-            (names.pending, PENDING_PARTITIONS, keep),
-            (names.ticks, 1, {"cleanup.policy": "compact", **keep}),
-            (names.orders, 2, {**large, **keep}),
-            (names.positions, 1, {"cleanup.policy": "compact", **keep}),
-        ):
-            topics.create({name: partitions}, config)
         self._source = f"{settings.prefix}t"
-        topics.create({self._source: 2})
+        self._make_topics()
         self.working = WorkingCopy(settings)
         self.consumer = consumer = CommandConsumer(settings, settings.topics.commands, 4)
         self.commits = commits = Commits(settings, self.working, consumer)
@@ -113,11 +98,23 @@ class Desk:
         self._further: dict[str, int] = {}
         self._lock = threading.Lock()
         self._evaluator = connect(settings)
-        self.recover()
+        self._begin()
+
+    def _make_topics(self) -> None:
+        """Make all topics, those of one configuration at once, for each call takes a while."""
+        settings, names = self.settings, self.settings.topics
+        keep, large = {"retention.ms": "-1"}, {"max.message.bytes": str(LARGEST_RECORD)}
+        self.topics.create({names.commands: 4, names.replies: 4, names.deadletters: 1, self._source: 2}, large)
+        self.topics.create({names.results: settings.results.partitions}, result_config(settings))
+        self.topics.create({names.catalog: 1, names.ticks: 1, names.positions: 1}, {"cleanup.policy": "compact"} | keep)
+        self.topics.create({names.pending: PENDING_PARTITIONS, names.orders: 2}, large | keep)
 
     def recover(self) -> None:
         """Do what the gateway does when it starts, or meets another Redis."""
         self.epoch = self.recovery.run(self.now_ms)
+        self._begin()
+
+    def _begin(self) -> None:
         self._tell()
         self._statements.reload()
         self.timers.recover()
