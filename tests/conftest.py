@@ -14,11 +14,15 @@ from tests.stack.server import Stack
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
 
-_APART = "tests/stack/crash/"
-"""Tests that stop or disturb servers: run in parallel they have a stack of their own."""
+_CRASHES = "tests/stack/crash/"
+"""Tests that stop or disturb servers."""
 
-_COSTS = ("tests/spark/", "tests/stack/", _APART)
+_COSTS = ("tests/spark/", "tests/stack/", _CRASHES)
 """Later ones are dearer; what is in none of them is pure and comes first. Crashes come last: they disturb all else."""
+
+
+_SECOND = ("tests/stack/commands/", "tests/stack/destinations/", "tests/stack/sdk/", "tests/stack/state/", _CRASHES)
+"""Run in parallel these tests have a stack of their own: each of two processes is busy for about as long."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,10 +47,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _group(item: pytest.Item) -> str:
-    """Return which tests go to the same process when there are two, so that each server starts once."""
+    """Return which tests go to the same process when there are two, so that no server starts more often than needed."""
     if item.get_closest_marker("spark"):
         return "spark"
-    return "apart" if item.nodeid.startswith(_APART) else "stack"
+    return "second stack" if item.nodeid.startswith(_SECOND) else "first stack"
 
 
 @pytest.fixture(scope="session")

@@ -21,12 +21,12 @@ def test_each_match_is_in_the_digest_of_its_tick(lab: Lab) -> None:
     source = lab.stream(partitions=2)
     flow = Flow(lab, source)
     classes = {
-        name: _timed(lab, source, name, f"DO PUBLISH SHARED EVERY '{name[1:]} seconds'") for name in ("e1", "e2", "e5")
+        name: _timed(lab, source, name, f"DO PUBLISH SHARED EVERY '{name[1:]} seconds'") for name in ("e1", "e2", "e3")
     }
     change = _timed(lab, source, "change", "DO PUBLISH SHARED")
     assert len({made["group"] for made in [*classes.values(), change]}) == 1
-    assert [made["trigger"]["every"] for made in classes.values()] == ["PT1S", "PT2S", "PT5S"]
-    flow.run(6, "A", "B", "A")
+    assert [made["trigger"]["every"] for made in classes.values()] == ["PT1S", "PT2S", "PT3S"]
+    flow.run(4, "A", "B", "A")
     for name, made in classes.items():
         flow.await_all(made, "A")
         flow.check(made, "A", int(name[1:]) * 1000)
@@ -104,11 +104,11 @@ def test_times_ahead_on_a_busy_stream(lab: Lab) -> None:
     flow = Flow(lab, source)
     made = {
         seconds: _timed(lab, source, f"e{seconds}", f"DO PUBLISH SHARED EVERY '{seconds} seconds'")
-        for seconds in (1, 4, 10)
+        for seconds in (1, 3, 6)
     }
-    end = time.monotonic() + 11
+    end = time.monotonic() + 7
     while time.monotonic() < end:
-        for ahead_ms in (0, 700, 4300):
+        for ahead_ms in (0, 700, 3300):
             flow.publish("A", "A", time_ms=now_ms() + ahead_ms)
         lab.results.until(lambda: True, "")
         time.sleep(0.03)
@@ -121,7 +121,7 @@ def test_pause_keeps_what_was_pending(lab: Lab) -> None:
     """A paused CQ sends no digest; what was pending comes at the first tick after RESUME, what came meanwhile never."""
     source = lab.stream()
     other = _timed(lab, source, "other", "DO PUBLISH SHARED EVERY '1 second'")
-    made = _timed(lab, source, "paused", "DO PUBLISH SHARED EVERY '8 seconds'")
+    made = _timed(lab, source, "paused", "DO PUBLISH SHARED EVERY '6 seconds'")
     flow = Flow(lab, source)
     source.fence()
     _after_tick(lab, made)
@@ -138,7 +138,7 @@ def test_pause_keeps_what_was_pending(lab: Lab) -> None:
     resumed_ms = now_ms()
     flow.publish("A")
     lab.results.until(lambda: sorted(numbers(digests(lab, made))) == [0, 3], "what was pending")
-    assert all(tick_of(one) <= resumed_ms + 8000 for one in digests(lab, made) if one not in before)
+    assert all(tick_of(one) <= resumed_ms + 6000 for one in digests(lab, made) if one not in before)
 
 
 def _after_tick(lab: Lab, made: Any) -> None:
