@@ -27,7 +27,8 @@ _TOGETHER_SECONDS = 10.0
 """Subscribers send side by side when one follows another within this time."""
 _UNIT_SECONDS = 0.05
 """A unit of work aims at so long: a command that comes meanwhile waits for all of it."""
-_SMALLEST = 16
+_FIRST, _SMALLEST = 200, 16
+"""Commands of a unit before any is timed, and however dear they are."""
 
 
 class CommandQueue:
@@ -128,19 +129,20 @@ class UnitSize:
     """How many commands a unit of work takes, by how long the last ones took."""
 
     def __init__(self, most: int) -> None:
-        """Begin with the largest.
+        """Begin with a few.
 
         Args:
             most: Commands of one unit, however cheap they are.
         """
-        self._most = self.commands = most
+        self._most = most
+        self.commands = min(_FIRST, most)
 
     def note(self, commands: int, seconds: float) -> None:
         """Learn from a unit.
 
         Example:
             >>> size = UnitSize(5000)
-            >>> size.note(500, 0.5), size.commands
+            >>> size.note(200, 0.2), size.commands
             (None, 50)
             >>> size.note(50, 0.01), size.commands
             (None, 100)

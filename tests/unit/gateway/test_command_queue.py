@@ -117,7 +117,7 @@ def test_who_is_alone_is_told_by_time() -> None:
 def test_a_unit_takes_what_fits_its_time() -> None:
     """Dear commands make units short at once; they grow again by full units only."""
     size = UnitSize(5_000)
-    size.note(500, 0.7)
+    size.note(200, 0.28)
     assert 35 == size.commands
     size.note(3, 0.001)
     assert 35 == size.commands
