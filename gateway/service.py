@@ -189,7 +189,7 @@ class _Service:
         self._refreshed_ms = now_ms()
         self._metrics_url = ""
         self._streams: dict[str, dict[str, object]] = {}
-        """What is told of each stream, by name."""
+        """By name of the stream: its part of the status."""
 
     def run(self) -> None:
         """Serve until told to stop."""

@@ -8,7 +8,7 @@ from typing import TextIO
 __all__ = ["log_to"]
 
 ORDINARY = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-"""What every record has; anything else came as a field."""
+"""The attributes of every log record; any other came as a field."""
 
 
 class FieldFormatter(logging.Formatter):

@@ -59,7 +59,7 @@ class ResultSettings(BaseModel):
 
 
 class LimitSettings(BaseModel):
-    """What a CREATE may cost."""
+    """Limits of what a CREATE may cost."""
 
     cqs_per_subscriber: int = Field(2_000_000, description="live CQs of one subscriber")
     streams_per_subscriber: int = Field(500, description="live streams that one subscriber has created")
@@ -99,7 +99,7 @@ class EvaluatorSettings(BaseModel):
 
 
 class SupervisorSettings(BaseModel):
-    """What `cq up` does for its roles."""
+    """The supervisor of `cq up`."""
 
     hang_seconds: float = Field(60.0, description="a role that gives no sign of life for so long is started again")
 
@@ -158,5 +158,5 @@ class Settings(BaseSettings):
 
     @property
     def clients(self) -> ClientNames:
-        """What processes call themselves at Kafka, under the prefix."""
+        """The names of our processes at Kafka, under the prefix."""
         return ClientNames(self.prefix)

@@ -42,7 +42,7 @@ class AvroMismatch(ValueError):
         self.message = message
         """In lower case, names quoted."""
         self.detail = detail
-        """What is there instead, in full sentences."""
+        """The schema's own form, in full sentences."""
 
 
 def check_avro_columns(schema_text: str, columns: Iterable[tuple[str, object]]) -> None:

@@ -42,7 +42,7 @@ class _Fields(msgspec.Struct, frozen=True):
 
 
 class _Id(msgspec.Struct, frozen=True):
-    """What a reply to a command with other faults needs."""
+    """The fields that a reply needs to a command that is malformed otherwise."""
 
     command_id: Annotated[str, msgspec.Meta(min_length=1, max_length=_LONGEST)]
 

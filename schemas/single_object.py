@@ -47,7 +47,7 @@ class SingleObject:
         self._schema = schema
         crc = fingerprint(to_parsing_canonical_form(schema), "CRC-64-AVRO")
         self.header = MAGIC + bytes.fromhex(crc)
-        """What every encoded object begins with; fastavro gives the fingerprint in the wire's little-endian order."""
+        """The beginning of every encoded object; fastavro gives the fingerprint in the wire's little-endian order."""
 
     def encode(self, record: dict[str, Any]) -> bytes:
         """Return the record in single-object encoding."""

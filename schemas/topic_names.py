@@ -31,7 +31,7 @@ class TopicNames:
 
     @property
     def replies(self) -> str:
-        """What came of commands, by subscriber; the gateway writes, clients read."""
+        """Replies to commands, by subscriber; the gateway writes, clients read."""
         return f"{self.prefix}replies"
 
     @property
@@ -62,7 +62,7 @@ class TopicNames:
 
     @property
     def catalog(self) -> str:
-        """What lives, compacted: CQs, streams, plans, ends; the gateway writes, and reads it on start."""
+        """The catalog, compacted: CQs, streams, plans, ends; the gateway writes it, and reads it on start."""
         return f"{self.prefix}catalog"
 
     @property
@@ -97,7 +97,7 @@ class TopicNames:
 
 @dataclass(frozen=True, slots=True)
 class ClientNames:
-    """What a gateway's processes call themselves at Kafka: consumer groups, and a transactional id."""
+    """The names of a gateway's processes at Kafka: consumer groups, and a transactional id."""
 
     prefix: str
 

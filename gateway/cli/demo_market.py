@@ -1,4 +1,4 @@
-"""What `cq demo` plays with: a market of generated quotes, and the CQs of a few subscribers on it."""
+"""The market of `cq demo`: generated quotes, and the CQs of a few subscribers on them."""
 
 from __future__ import annotations
 

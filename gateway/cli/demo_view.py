@@ -1,4 +1,4 @@
-"""What `cq demo` shows: a live table in a terminal, lines of text elsewhere."""
+"""The view of `cq demo`: a live table in a terminal, lines of text elsewhere."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KEPT_MATCHES = 8
 
 @dataclass
 class Tally:
-    """What has happened so far; written by the publishing and reading threads, read by the one that shows it."""
+    """Counts of the demo so far; the publishing and reading threads write them, the showing one reads them."""
 
     subscribers: int
     cqs: int

@@ -11,7 +11,7 @@ __all__ = ["unknown_variables"]
 
 _PREFIX = "CQ_"
 _OWN = frozenset(("CQ_DRIVER_PID", "CQ_STATUS_FILE", "CQ_SUPERVISED"))
-"""What our processes tell one another."""
+"""The variables that our processes set for one another."""
 
 
 def unknown_variables(names: Iterable[str]) -> str | None:

@@ -54,7 +54,7 @@ class DestinationResult(msgspec.Struct, frozen=True):
 
 
 class CqResult(msgspec.Struct, frozen=True):
-    """What an accepted CREATE CQ answers."""
+    """The result of an accepted CREATE CQ."""
 
     cq: str
     group: str

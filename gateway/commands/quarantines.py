@@ -1,4 +1,4 @@
-"""What the evaluator leaves out of a stream's queries, as statements, `cq status` and metrics show it."""
+"""Quarantines of groups and SELECT lists, as statements, `cq status` and metrics show them."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ __all__ = ["CommandRates"]
 _SECONDS = 10
 """A subscriber that was silent for so long may send as many seconds' commands at once."""
 _KNOWN = 100_000
-"""So many buckets are kept; beyond that all are full again, for memory counts more."""
+"""The buckets that are kept; with more all are full again, for memory counts more."""
 
 
 class CommandRates:

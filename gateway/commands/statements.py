@@ -80,7 +80,7 @@ class PreparedCommand(msgspec.Struct, frozen=True):
     key: CqKey
     """The CQ that it is about; of a statement about none, without a name."""
     create: Create | None = None
-    """What a CREATE CQ has besides."""
+    """The further fields of a CREATE CQ."""
 
     @property
     def changes_sources(self) -> bool:
@@ -100,13 +100,13 @@ _NONE = Change()
 
 
 class Answer(NamedTuple):
-    """What came of a statement."""
+    """The outcome of a statement."""
 
     result: Result | CqResult
     at_ms: int
     """When it was carried out, epoch milliseconds: later than the present where it had to follow something."""
     change: Change = _NONE
-    """What it brings, to be written with its unit of work."""
+    """The change that it makes, to be written with its unit of work."""
 
 
 class Statements:

@@ -21,7 +21,7 @@ _UNIT_BYTES = 1 << 20
 
 
 class LastDigests:
-    """What timers have to do with ends of destinations."""
+    """The timers' part in the ends of destinations."""
 
     def __init__(self, settings: Settings, working: WorkingCopy, timers: Timers, commits: Commits) -> None:
         self._settings = settings

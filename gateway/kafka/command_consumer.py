@@ -18,7 +18,7 @@ _SOME = 5
 _GAP_SECONDS = 0.02
 """Commands come one after another when so many have come within this time."""
 _MANY = 1000
-"""So many are worth a commit of their own."""
+"""The number of commands that are worth a commit of their own."""
 _NONE: Mapping[int, int] = MappingProxyType({})
 
 
@@ -44,7 +44,7 @@ class CommandConsumer:
             )
         )
         self.membership = self._consumer.consumer_group_metadata()
-        """What a transaction needs in order to commit offsets for this consumer; asking the driver takes 45 ms."""
+        """The consumer's group metadata, by which a transaction commits offsets; asking the driver takes 45 ms."""
 
     def rewind(self, noted: Mapping[int, int] = _NONE) -> dict[int, int]:
         """Go back to the first command that was not carried out, and return where that is, by partition.

@@ -1,4 +1,4 @@
-"""What all clients of the driver share: their options, what its errors mean here, and when to try again."""
+"""The driver: options of all its clients, its errors as ours, and when a call is tried again."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NOT_YET = (
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.UNKNOWN_TOPIC_OR_PART,
 )
-"""What a broker answers about a topic that was made a moment ago."""
+"""The answers of a broker about a topic that was made a moment ago."""
 
 
 class KafkaUnavailable(OperationalError):

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 _NO_LEADERS = KafkaError._NOENT  # noqa: SLF001  # the driver's own code, which has a name with an underscore
 _OTHER_EPOCH = (KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH)
-"""What a broker answers that was restarted since the driver looked up the leaders, which it does not do again."""
+"""The answers of a broker that was restarted since the driver looked up the leaders; the driver does not look again."""
 _FORBIDDEN = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
 _REFUSALS: dict[int | None, str] = {
     **dict.fromkeys((KafkaError.TOPIC_EXCEPTION, KafkaError.INVALID_CONFIG, *_FORBIDDEN), "not-allowed"),
@@ -39,14 +39,14 @@ _REFUSALS: dict[int | None, str] = {
     KafkaError.THROTTLING_QUOTA_EXCEEDED: "quota-exceeded",
     KafkaError.INVALID_REPLICATION_FACTOR: "unavailable",
 }
-"""What Kafka answers about a topic that it will not have, and which code of docs/commands.md says so."""
+"""Kafka's errors for a topic that it refuses to make, with our codes of docs/commands.md."""
 _KEPT = (
     KafkaError.POLICY_VIOLATION,
     KafkaError.TOPIC_DELETION_DISABLED,
     KafkaError.INVALID_REQUEST,
     *_FORBIDDEN,
 )
-"""What Kafka answers about a topic that it will not delete."""
+"""Kafka's errors for a topic that it refuses to delete."""
 
 
 class TopicRefused(OperationalError):
@@ -62,7 +62,7 @@ class TopicRefused(OperationalError):
 
 
 class TopicForm(NamedTuple):
-    """What Kafka tells of a topic."""
+    """A topic's id, partitions and replicas."""
 
     topic_id: str
     """Kafka's own id: a topic that is deleted and made again has another one."""

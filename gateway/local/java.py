@@ -17,7 +17,7 @@ from grouping.model.errors import OperationalError
 __all__ = ["SUPPORTED", "Java", "find_java"]
 
 SUPPORTED = (17, 21)
-"""What Spark 4.0's own options allow."""
+"""The Java versions that Spark 4.0 supports."""
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ class Java:
     """A Java runtime."""
 
     home: Path
-    """What JAVA_HOME is to be for it."""
+    """The JAVA_HOME of this runtime."""
 
     version: int
     """The feature release: 17, 21."""

@@ -46,7 +46,7 @@ PROPERTIES = {
     "num.network.threads": "2",
     "num.io.threads": "4",
 }
-"""What differs from Kafka's defaults, addresses aside."""
+"""The options that differ from Kafka's defaults, addresses aside."""
 
 LOGGING = """status = error
 appender.out.type = Console

@@ -1,4 +1,4 @@
-"""What `cq up` runs: which servers are given and which are embedded, on which ports, and the roles' environment."""
+"""The launch of `cq up`: which servers are given and which are embedded, on which ports, and the roles' environment."""
 
 from __future__ import annotations
 

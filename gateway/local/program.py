@@ -1,4 +1,4 @@
-"""What the supervisor starts: a command, where it runs, and how to see that it is ready."""
+"""A program that the supervisor starts: a command, where it runs, and how to see that it is ready."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Program:
     """Where it runs."""
 
     log: Path
-    """What it prints is added here."""
+    """Its output is appended here."""
 
     ready: Callable[[int], bool]
     """Whether it can be used; given the size that the log had when it was started. Never blocks for long."""

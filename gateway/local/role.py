@@ -43,7 +43,7 @@ TRIES = 3
 
 
 class Role:
-    """A role's life. Driven by calls of `step`; the clock is the caller's, in seconds, monotonic."""
+    """One role, started, watched and restarted by calls of `step`; the clock is the caller's, in seconds, monotonic."""
 
     def __init__(
         self, program: Program, environment: Mapping[str, str], clock: Callable[[], float], hang_seconds: float

@@ -34,7 +34,7 @@ class RunFolder:
 
     @property
     def state(self) -> Path:
-        """What the supervisor knows of its roles."""
+        """The file with the state of the roles, written by the supervisor."""
         return self.data / "run" / "supervisor.json"
 
     def status(self, role: str) -> Path:

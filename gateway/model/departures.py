@@ -1,4 +1,4 @@
-"""What CQs that were dropped have yet to get: their last events, those published before the DROP, are not evaluated.
+"""Departures: CQs that were dropped while events from before their DROP are not evaluated yet.
 
 The constant table keeps an entry for them, bounded by the offsets that the source partitions had. It stays whatever
 becomes of the destination meanwhile, be it taken up again, paused, or ended at once.

@@ -1,4 +1,4 @@
-"""What many CQs have in common, kept once for each stream as long as one of them lives.
+"""Dependencies of CQs: definitions that many CQs share, kept once for each stream as long as one CQ needs them.
 
 A dependency is what a CQ needs and others may share: it is counted as long as a CQ needs it. Memory and code know a
 dependency by its kind and its id. In Redis and on `cq.catalog` stands its name, and this module alone tells the kind

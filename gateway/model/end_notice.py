@@ -47,7 +47,7 @@ class EndNotice(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def key(self) -> str:
-        """What it is known by: an incarnation of a destination ends later than that before; a member leaves once."""
+        """Its key: incarnations of a destination end at different times, and a member leaves once."""
         name = self.destination.destination_id
         return f"{name}/leave/{self.members[0]}" if self.members else end_key(name, self.ended_ms)
 

@@ -1,4 +1,4 @@
-"""What lives, in memory from one unit of work to the next: streams, destinations by number, uses of plans.
+"""The inventory: streams, tables, views, numbers of destinations and uses of plans, from one unit of work to the next.
 
 The unit under way changes it as it goes; a unit that fails has all of it read again.
 """
@@ -21,7 +21,7 @@ __all__ = ["Inventory"]
 
 
 class Inventory:
-    """What the gateway keeps in memory of Redis."""
+    """The part of the working copy that the gateway holds in memory."""
 
     def __init__(self) -> None:
         self.ending: dict[DestinationId, int] = {}
@@ -31,7 +31,7 @@ class Inventory:
         self.clear()
 
     def clear(self) -> None:
-        """Forget what lives."""
+        """Forget everything but the ends and the epoch."""
         self.streams: dict[StreamId, Stream] = {}
         """Live streams by id."""
         self.tables: dict[str, Table] = {}
@@ -47,7 +47,7 @@ class Inventory:
         self.dedicated: set[DestinationId] = set()
         """Live dedicated destinations."""
         self.leaving: dict[DestinationId, Departures] = {}
-        """What members that left have yet to get, by destination."""
+        """By destination: members that left it and have events to come."""
         self.vacant: Counter[StreamId] = Counter()
         """By stream: how many of these have no members, and keep their numbers."""
         self.next_numbers: dict[StreamId, int] = {}

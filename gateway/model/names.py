@@ -9,7 +9,7 @@ from heapq import merge
 __all__ = ["Names"]
 
 _FEW = 5_000
-"""So many changes are kept beside the sorted names before they are merged in."""
+"""The number of changes that are kept beside the sorted names before they are merged in."""
 
 
 class Names:

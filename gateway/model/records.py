@@ -1,4 +1,4 @@
-"""What the gateway remembers of a CQ and of a destination: the records of `cq.catalog` and of Redis."""
+"""CQs and destinations as the gateway remembers them: the records of `cq.catalog` and of Redis."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ class CatalogCq(msgspec.Struct, frozen=True):
 
 
 class TimedNote(msgspec.Struct, array_like=True, frozen=True):
-    """What a timer-based destination has seen and when it began, key `timed/<destination>` on `cq.catalog`."""
+    """When a timer-based destination began and which matches it may see, key `timed/<destination>` on `cq.catalog`."""
 
     visibility: tuple[VisibilityInterval, ...] = ()
     """Oldest first. A stored match is the destination's if it saw its time at the version that met the event."""

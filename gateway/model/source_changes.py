@@ -26,7 +26,7 @@ class SourceChanges:
         """Begin without changes.
 
         Args:
-            inventory: What lives; each change is made there at once.
+            inventory: The live sources; each change is made there at once.
             set_field: Writes, or with None removes, a field of a plain hash with the unit.
         """
         self._inventory = inventory

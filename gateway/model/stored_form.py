@@ -67,7 +67,7 @@ class _StoredMembership(msgspec.Struct, array_like=True, frozen=True):
     """A destination's value; the fields from `windows` on only where one of them is set."""
 
     ids: bytes
-    """Those of stream, group and SELECT list in a row, see `_joined`."""
+    """The ids of stream, group and SELECT list in a row, see `_joined`."""
     constants: str
     mode: int
     """Its place in `MODES`."""

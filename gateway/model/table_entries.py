@@ -1,4 +1,4 @@
-"""What the constant table is to have of a destination: the windows of its members, and of those who have left."""
+"""The entries of a destination in the constant table: the windows of its members, and of members that have left."""
 
 from __future__ import annotations
 

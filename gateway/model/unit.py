@@ -51,23 +51,24 @@ class Unit:
         """CQs that begin or cease to be timer-based ones, which SHOW TIMERS lists."""
         self.memberships: dict[DestinationId, Membership | None] = {}
         self.touched: dict[DestinationId, tuple[Destination, list[Window]]] = {}
+        """By destination whose members change: the destination, and the windows that it saw before the unit."""
         self.touched_timed: list[DestinationId] = []
-        """Those of them that are timer-based."""
+        """The timer-based ones of `touched`."""
         self.fields: dict[tuple[FieldHash, str], bytes | None] = {}
         self.sources = SourceChanges(inventory, self.set_field)
         self.new_definitions: dict[tuple[StreamId, Dependency], Definition] = {}
         self.changed_dependencies: set[tuple[StreamId, Dependency]] = set()
         self.entries_before: dict[DestinationId, TableEntries] = {}
-        """What it had of each of them before the unit."""
+        """By destination: the rows that the constant table had before the unit."""
         self.taken_numbers: list[tuple[StreamId, int]] = []
         self.cleared_numbers: list[tuple[StreamId, int]] = []
         """Where matches were counted of destinations that this unit ends, with their streams."""
         self.freed_numbers: list[tuple[StreamId, int]] = []
-        """Those of them that may be given anew."""
+        """The numbers of `cleared_numbers` that may be given anew."""
         self.ended_notes: dict[DestinationId, TimedNote] = {}
-        """What destinations have seen that this unit ends."""
+        """By destination that this unit ends: the visibility that it had."""
         self.owed: dict[DestinationId, int] = {}
-        """EXPIRE of CQs that leave paused ones only, by destination."""
+        """By destination: EXPIRE of a CQ that leaves only paused ones behind."""
         self.bumped: set[StreamId] = set()
         """Streams whose tables have another version, whether or not they have changed."""
         self.new_readers: set[DestinationId] = set()

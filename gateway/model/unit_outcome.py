@@ -1,4 +1,4 @@
-"""What follows from a unit as a whole: segments of the constant tables, and what timer-based destinations see."""
+"""Consequences of a whole unit: segments of the constant tables, and visibility of timer-based destinations."""
 
 from __future__ import annotations
 

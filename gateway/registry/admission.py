@@ -48,7 +48,7 @@ class Admission:
         self._known: dict[StreamId, tuple[int, StreamStatistics]] = {}
         self._admitted: dict[tuple[StreamId, GroupId], Expectations] = {}
         self._groups: dict[str, _Group] = {}
-        """What the statistics say of groups, as long as they are used."""
+        """Estimates for groups by the present statistics."""
         self._shapes: dict[str, _Shape] = {}
         self._memory = TableMemory(settings, working)
 
@@ -169,14 +169,14 @@ class Admission:
 
 
 class _Shape(NamedTuple):
-    """What a group's predicate says of it."""
+    """Facts about a group that follow from its predicate."""
 
     path: AccessPath
     """The index that it is given at first."""
     nodes: int
     """Operators, columns and constants of the predicate."""
     residual_nodes: int
-    """Those of the conjuncts that are checked on what the index leaves."""
+    """The conjuncts that are checked on the candidates of the index."""
 
     @classmethod
     def of(cls, conjuncts: Sequence[Expression]) -> _Shape:
@@ -185,12 +185,12 @@ class _Shape(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """What statistics say of a group."""
+    """Estimates for a group by the statistics of its stream."""
 
     known: StreamStatistics
     shape: _Shape
     rows: int
-    """That the index had."""
+    """Rows that the index had when its candidates were counted."""
     candidates: float
     """Rows that its index leaves, per event."""
     observed: float

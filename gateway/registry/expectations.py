@@ -1,4 +1,4 @@
-"""What was expected of the destinations that were admitted since workers last told what they see."""
+"""Expected matches of the destinations that were admitted since workers last told their statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The life of a CQ: created, replaced, altered, paused, dropped.
+"""The registry: CQs are created, replaced, altered, paused and dropped.
 
 Every change is checked first and carried out in the working copy's unit afterwards, so that a refused command leaves
 nothing behind. Each method returns what it brings beside that as a `Change`: the records for `cq.catalog`, and notices
@@ -37,11 +37,11 @@ from grouping.statements.cq_text import CqText
 __all__ = ["Registry"]
 
 _PAUSES = 99
-"""So many earlier pauses of a virtual CQ are remembered: readers that lag further behind see what they hid."""
+"""The earlier pauses of a virtual CQ that are remembered; readers that lag further behind see what older pauses hid."""
 
 
 _NEAR = 1_000
-"""So many names before and behind a misspelt one are compared with it."""
+"""The names before, and behind, a misspelt one that are compared with it."""
 
 
 class Registry:
@@ -52,7 +52,7 @@ class Registry:
         self._working = working
         self._positions = positions
         self.admission = Admission(settings, working)
-        """What the streams' statistics say; refuses what would cost too much."""
+        """Refuses CQs that would cost too much by the statistics of their stream."""
         self.placing = Placement(settings, working, positions)
         self.stays = Stays(working)
 

@@ -1,4 +1,4 @@
-"""What streams, tables and views have in common: names, ids, columns, limits, and refusals while they are in use."""
+"""Sources (streams, tables and views): their names, ids, columns, limits, and refusals while they are in use."""
 
 from __future__ import annotations
 

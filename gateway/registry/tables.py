@@ -29,7 +29,7 @@ __all__ = ["check_digests", "create_table", "describe_table", "drop_table", "exa
 
 _LAG = "min.compaction.lag.ms"
 _KEPT = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-"""What a topic is made with: all of it stays, for a compacted one takes no record without a key."""
+"""The configuration of a topic made for a table: all records stay, for a compacted topic takes none without a key."""
 
 
 def create_table(

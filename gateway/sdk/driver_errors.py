@@ -1,4 +1,4 @@
-"""What librdkafka says, as the SDK's errors: the one place that knows its codes."""
+"""Errors of librdkafka as the SDK's errors: the one place that knows its codes."""
 # ruff: noqa: SLF001  librdkafka's own codes begin with an underscore; they are public
 
 from __future__ import annotations

@@ -56,9 +56,9 @@ class GatewayError(Exception):
         super().__init__(message)
         self.message = message
         self.detail = detail
-        """What is there instead, in full sentences."""
+        """The state that the command met, in full sentences."""
         self.hint = hint
-        """What to do, in full sentences."""
+        """Advice, in full sentences."""
 
 
 class CommandRejected(GatewayError):
@@ -89,11 +89,11 @@ class BadQuery(CommandRejected):
 
 
 class NotFound(CommandRejected):
-    """It names a CQ or a stream that is not there, or is another subscriber's."""
+    """The command names a CQ or a stream that does not exist, or is another subscriber's."""
 
 
 class Conflict(CommandRejected):
-    """It collides with what is there: a name in use, a stream with CQs, another form of a topic."""
+    """The command collides with something that exists: a name in use, a stream with CQs, another form of a topic."""
 
 
 class BadTime(CommandRejected):
@@ -101,11 +101,11 @@ class BadTime(CommandRejected):
 
 
 class NotAllowed(CommandRejected):
-    """It is well formed, but not allowed to this subscriber, or passes a quota."""
+    """The command is well formed, but not allowed to this subscriber, or passes a quota."""
 
 
 class Unavailable(CommandRejected):
-    """The gateway could not carry it out just now and changed nothing."""
+    """The gateway could not carry the command out just now and changed nothing."""
 
 
 class SomeRejected(GatewayError):

@@ -1,4 +1,4 @@
-"""What the clients can ask of the gateway, written once for the sync and the asyncio one.
+"""Operations of the clients on the gateway, written once for the sync and the asyncio one.
 
 An operation is a generator: it yields the text of a statement, is sent the accepted reply, and returns its result.
 Each client drives it in its own way of waiting; a rejection ends the operation.

@@ -19,7 +19,7 @@ Item = str | tuple[str, str]
 """A statement, or a CQ's name and its SELECT."""
 
 Outcome = Reply | CommandRejected
-"""What became of one command of many."""
+"""The outcome of one command of many."""
 
 Progress = Callable[[int], None]
 """Told now and then how many commands have been answered."""
@@ -33,7 +33,7 @@ _KEPT = 1000
 
 @dataclass(slots=True)
 class Tally:
-    """What became of any number of commands."""
+    """The outcomes of any number of commands, counted."""
 
     accepted: int = 0
     rejected: int = 0

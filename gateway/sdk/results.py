@@ -35,7 +35,7 @@ class Destination(msgspec.Struct, frozen=True):
     offset: int | list[int] = 0
     """Where a reader begins; by partition for a virtual destination."""
     member: str | None = None
-    """What the CQ is called here: its reader ends with the `cq.leave` of that name. Gateways of before tell none."""
+    """The CQ's token here: its reader ends with the `cq.leave` of that token. Earlier gateways tell none."""
     since: datetime | None = None
     """When the CQ came here, where that is not when it was created."""
     filter: str | None = None

@@ -1,4 +1,4 @@
-"""What a sync and an asyncio client hold alike: the connections and the defaults."""
+"""The session of a sync or an asyncio client: the connections and the defaults."""
 
 from __future__ import annotations
 

@@ -17,9 +17,9 @@ from grouping.store.connection import StoreLost, mapped
 __all__ = ["Audit"]
 
 _STREAMS = 20
-"""So many streams are looked at in one step."""
+"""The streams that are looked at in one step."""
 _SUBSCRIBERS = 100
-"""So many subscribers, about."""
+"""The subscribers that are looked at in one step, about."""
 
 
 class Audit:

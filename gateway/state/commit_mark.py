@@ -23,7 +23,7 @@ class CatalogUnreadable(OperationalError):
 
 
 class CommitMark(msgspec.Struct, frozen=True):
-    """What a commit says of itself."""
+    """The mark of one commit."""
 
     epoch: int
     """Of the tables that it fell on: each incarnation of Redis has one of its own."""

@@ -1,4 +1,4 @@
-"""Plans, SELECT lists and templates of texts, which many CQs have in common, as they are read from Redis.
+"""Definitions, read from Redis: plans, SELECT lists and templates of texts, which many CQs share.
 
 Each is kept once for its stream, as long as a CQ uses it, and never changes: what was read is kept in memory.
 """
@@ -21,7 +21,7 @@ __all__ = ["Definitions"]
 _Definition = TypeVar("_Definition", GroupPlan, SelectList, TextTemplate)
 
 _KNOWN = 10_000
-"""So many are kept in memory."""
+"""The definitions that are kept in memory."""
 
 
 class Definitions:

@@ -32,9 +32,9 @@ class EndNotices:
     def __init__(self, working: WorkingCopy) -> None:
         self._working = working
         self.open: dict[str, EndNotice] = {}
-        """Those whose records are still to be written; those that were looked at longest ago come first."""
+        """Notices whose records are still to be written; the one that was looked at longest ago comes first."""
         self.lingering: dict[str, EndNotice] = {}
-        """Those whose `cq.end` is out, so that only the topic is left to delete."""
+        """Notices whose `cq.end` is written, so that only the topic is left to delete."""
         self._batches: dict[str, set[str]] = {}
         self._batch_of: dict[str, str] = {}
         self._changed: set[str] = set()

@@ -1,4 +1,4 @@
-"""What the evaluator notes in Redis for the gateway: how far it is, which tables it uses, what its workers saw."""
+"""The evaluator's notes in Redis for the gateway: how far it is, which tables it uses, its workers' statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a unit of work goes to Kafka, as Redis keeps it until it is there; and how far Redis itself is."""
+"""The journal: the records of a unit of work for Kafka, in Redis until Kafka has them; and how far Redis itself is."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FORMAT = 4
 
 
 class Journal(msgspec.Struct, array_like=True):
-    """What of one unit goes to Kafka."""
+    """The records of one unit that go to Kafka."""
 
     number: int
     offsets: dict[int, int]
@@ -45,7 +45,7 @@ class Journal(msgspec.Struct, array_like=True):
 
 
 class Position(msgspec.Struct, frozen=True):
-    """What Redis notes of how far it has `cq.catalog`."""
+    """Redis' note of how far it has `cq.catalog`."""
 
     next: int
     """The offset of the first record that it lacks."""

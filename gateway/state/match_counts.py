@@ -21,7 +21,7 @@ __all__ = ["MatchCounts"]
 _BLOCK = 1 << 16
 """Numbers that are saved together: a megabyte, which holds up neither the gateway nor Redis."""
 _AT_ONCE = 200
-"""So many values of workers are taken in at once, each of a megabyte at most."""
+"""The values of workers that are taken in at once, each of a megabyte at most."""
 
 
 class MatchCounts:

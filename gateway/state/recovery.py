@@ -135,7 +135,7 @@ class Recovery:
             found = list(islice(reader.since(catalog, {0: position.next}), _FEW + 1))
         mark = last_mark(found)
         if mark is not None and mark.epoch > epoch:
-            log.warning("redis is of an earlier life", extra={"epoch": epoch, "last": mark.epoch})
+            log.warning("redis is of an earlier epoch", extra={"epoch": epoch, "last": mark.epoch})
             return None
         if len(found) > _FEW or (found and now_ms > position.at_ms + _TOMBSTONES_MS):
             log.warning("redis is of another time", extra={"records": len(found), "since_ms": position.at_ms})

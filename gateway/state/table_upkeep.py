@@ -30,10 +30,10 @@ from grouping.store.segment_log import SegmentLog, SegmentLost, Span, chain, seg
 __all__ = ["TableUpkeep", "oldest_to_merge"]
 
 _FEW = 8
-"""So many segments may stand in a stream's log as they came."""
+"""The segments that may stand in a stream's log as they came."""
 
 _MANY = 256
-"""So many versions may lie between what workers have loaded and the newest, before these are merged as well."""
+"""The versions that may lie between the workers' version and the newest before their segments are merged as well."""
 
 
 class _Merge(NamedTuple):
@@ -45,7 +45,7 @@ class _Merge(NamedTuple):
     stale: Event
     """Set when the tables are not those any more that it began with."""
     own: Future[tuple[str, bytes]]
-    """What is left to write: the merged segment's own field."""
+    """The write that is left: the merged segment's own field."""
 
 
 class TableUpkeep:

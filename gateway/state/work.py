@@ -1,4 +1,4 @@
-"""What a unit of work brings beside its changes in memory, as values: who acts returns them, `Commits` writes them."""
+"""The outcome of a unit of work beside its changes in memory: who acts returns a `Change`, `Commits` writes all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CatalogChange = tuple[bytes, bytes | None]
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What one act brings: that of a command, or one of those that time asks for."""
+    """The outcome of one act: of a command, an end, or a change that a time asks for."""
 
     cq: Cq | None = None
     """The CQ that a command was about; of a DROP, the CQ as it was."""

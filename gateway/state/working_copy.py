@@ -42,16 +42,16 @@ _decode_leaving = msgspec.msgpack.Decoder(Departures).decode
 
 
 _LISTED_NAMES = 2_000_000
-"""So many names are kept in memory, of the subscribers that asked for theirs last."""
+"""The names that are kept in memory, of the subscribers that asked for theirs last."""
 _AT_ONCE = 500
-"""So many names of timer-based CQs are read at once."""
+"""The names of timer-based CQs that are read at once."""
 _WIPED_AT_ONCE = 1000
 _KNOWN_GONE = 50_000
-"""So many destinations that are gone are known without asking, since their ends ask for them soon."""
+"""The destinations that are known to be gone without asking Redis, since their ends ask for them soon."""
 
 
 class WorkingCopy:
-    """What Redis has of CQs, destinations and streams: read into a unit of work, and written from it."""
+    """CQs, destinations and streams in Redis: they are read into a unit of work, and written from it."""
 
     def __init__(self, settings: Settings, lease: Lease | None = None) -> None:
         """Begin with nothing; `open` comes first.
@@ -64,9 +64,9 @@ class WorkingCopy:
         """To Redis; for the room `state` alone."""
         self._keys = self.connection.keys
         self.evaluator = EvaluatorNotes(self.connection)
-        """What the evaluator tells."""
+        """The evaluator's notes."""
         self.inventory = Inventory()
-        """What lives, the changes of the unit included."""
+        """The live streams, tables, views and counts, the changes of the unit included."""
         self.unit = Unit(self.inventory)
         """The unit of work under way; another object after each commit."""
         self.joined: list[tuple[DestinationId, DestinationId]] = []
@@ -74,7 +74,7 @@ class WorkingCopy:
         self._definitions = Definitions(self.connection)
         self._known_gone: set[DestinationId] = set()
         self.secret = b""
-        """What the tokens of members are keyed with; recovery sees to it that there is one."""
+        """The key of the members' tokens; recovery makes one where there is none."""
 
     def begin(self) -> None:
         """Start a unit of work, forgetting what was loaded for the one before."""

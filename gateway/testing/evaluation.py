@@ -1,4 +1,4 @@
-"""What a continuous query makes of each of some rows, and why."""
+"""The evaluation of a continuous query over given rows, with reasons."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedRow:
-    """What became of one row."""
+    """The outcome of one row."""
 
     matches: bool
     """Whether the query's readers get it."""
     result: dict[str, Any] | None
-    """What they get: the JSON value, decoded. None without a match, and of one that is too large for a record."""
+    """The result's JSON value, decoded. None without a match, and for a match that is too large for a record."""
     why: str | None
     """Why there is no result: the conjuncts of WHERE that are FALSE or NULL, with the constants as the query spells
     them, or what is wrong with the record. None where there is a result."""
     dead_letter: str | None = None
     """The code with which the record, or its result, becomes a dead letter; None where it does not."""
     conjuncts: Truths = field(default_factory=dict)
-    """What each conjunct of WHERE is for the row: TRUE, FALSE or (None) NULL. Empty where it was not evaluated."""
+    """The value of each conjunct of WHERE for the row: TRUE, FALSE or (None) NULL. Empty where none was evaluated."""
     id: str = ""
     """``<stream>/<partition>/<offset>``: the result's `ce_id`."""
 

@@ -67,7 +67,7 @@ class Stream:
 
     @property
     def name(self) -> str:
-        """What FROM calls it."""
+        """Its name in FROM."""
         return self.declared.name
 
     def __repr__(self) -> str:

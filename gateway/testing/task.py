@@ -49,10 +49,10 @@ class Letter:
 
 @dataclass(frozen=True, slots=True)
 class TaskOutput:
-    """What a task made of some records."""
+    """The output of a task for some records."""
 
     events: Events
-    """Those that could be decoded."""
+    """The records that could be decoded."""
     snapshot: Snapshot
     """The tables that they met."""
     values: dict[Place, bytes] = field(default_factory=dict)

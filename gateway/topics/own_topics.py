@@ -29,7 +29,7 @@ class _TopicForm(NamedTuple):
 
     partitions: int
     config: Mapping[str, str]
-    """What it is made with."""
+    """The configuration that it is made with."""
     fixed: bool = True
     """Whether it must have just so many partitions; else a topic that is there may have any number."""
     free: frozenset[str] = frozenset({"segment.bytes", "min.cleanable.dirty.ratio"})

@@ -1,4 +1,4 @@
-"""What happens to source topics under their streams: partitions are added, a topic is deleted and made again.
+"""The watch over source topics: partitions are added, a topic is deleted and made again.
 
 Kafka's id of a topic tells a new one of the same name, whose offsets begin anew. Its events get positions above those
 of all before (`Stream.base`), so ids of results, cursors and cuts are never met twice. What the old topic still held

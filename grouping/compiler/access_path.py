@@ -45,7 +45,7 @@ class AccessPath(msgspec.Struct, frozen=True):
     filters: tuple[int, ...] = ()
     """Conjuncts without constants: they select events before any lookup."""
     residual: tuple[int, ...] = ()
-    """What is left, checked on candidate pairs."""
+    """The rest of the predicate, checked on candidate pairs."""
     union_of: int | None = None
     """``union``: the OR conjunct."""
     branches: tuple[AccessPath, ...] = ()

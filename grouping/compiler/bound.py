@@ -1,4 +1,4 @@
-"""Bound trees: what the stages between plan and signature pass on.
+"""Bound trees, which the stages between plan and signature pass on.
 
 Unlike an `Expression` they hold constants in place, each with the text that it was read from, so that the fast path
 can read other constants into the same places.
@@ -34,7 +34,7 @@ class Constant(msgspec.Struct, frozen=True):
     position: int | None = None
     """Where the literal begins in the SELECT's text; None when no other literal may take its place."""
     members: tuple[Constant, ...] = ()
-    """What a set was made of."""
+    """The constants that a set was made of."""
 
 
 class Term(msgspec.Struct, frozen=True):

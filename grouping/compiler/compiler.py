@@ -93,7 +93,7 @@ STAGES = (
     # What is left, as text, is the signature.
     Stage("render", _rendered, rendered_text),
 )
-"""What happens to a query, in order."""
+"""The stages of the compiler, in order."""
 
 
 def compile_draft(select: str, catalog: Catalog) -> Draft:

@@ -28,7 +28,7 @@ class Draft(NamedTuple):
     items: tuple[BoundItem, ...] = ()
     """The SELECT list; `normalize` brings it into the one form too."""
     computation: Computation | None = None
-    """What joins tables with the stream; None for a stream alone."""
+    """The joins of tables with the stream; None for a stream alone."""
     reads: frozenset[str] = frozenset()
     """The views that the query names, and those that these read."""
     groups: BoundGroups | None = None
@@ -45,7 +45,7 @@ class Draft(NamedTuple):
     """Those of HAVING; their slots follow those of WHERE."""
     row: ConstantRow = ConstantRow((), ())
     constants: tuple[Constant, ...] = ()
-    """What the row was made from, by slot."""
+    """The constants that the row was made from, by slot."""
     select: tuple[SelectItem, ...] = ()
     """The SELECT list, whose constants stay in place."""
     signature: str = ""

@@ -1,4 +1,4 @@
-"""What a query was compiled to, for people and for programs."""
+"""EXPLAIN: the compiled form of a query, for people and for programs."""
 
 from __future__ import annotations
 

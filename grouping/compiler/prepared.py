@@ -34,7 +34,7 @@ from grouping.values.literals import READERS
 __all__ = ["OF_STRINGS", "Preparer"]
 
 _OPAQUE = re.compile(r"""["`\[{$#]|--|/\*""")
-"""What may hide a quote from the scan for literals: such a text is never a template."""
+"""Marks that may hide a quote from the scan for literals: a text with one is never a template."""
 _COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"))
 _SHAPES = 10_000
 _VARIANTS = 100
@@ -87,7 +87,7 @@ OF_STRINGS = frozenset(("string", "date", "timestamp", "pattern", "like", "ilike
 
 
 class _Variant(NamedTuple):
-    """What depends on the literals that are no constants of the predicate: clauses and SELECT list."""
+    """The clauses and the SELECT list, which depend on literals that are no constants of the predicate."""
 
     command: CreateCq
     select: SelectList

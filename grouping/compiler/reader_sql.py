@@ -135,7 +135,7 @@ def _same(sides: Sequence[str]) -> str:
 
 
 _STANDARD = {"case": _case, "<=>": _same}
-"""What standard SQL writes otherwise than a signature does."""
+"""The operators that standard SQL writes otherwise than a signature does."""
 
 
 def _quoted(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What stands after FROM: the columns that a query may name, the tables that are joined, and what views ask for."""
+"""The scope of a SELECT: the columns that it may name, the tables that it joins, and the conditions of its views."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Scope", "Source", "stream_source"]
 
 
 class Source(NamedTuple):
-    """One thing that FROM or JOIN names, with what its columns stand for."""
+    """A source that FROM or JOIN names, with the bound trees of its columns."""
 
     name: str
     """Its alias, or its own name."""
@@ -24,7 +24,7 @@ class Source(NamedTuple):
     fields: Mapping[str, tuple[str, Bound]]
     """The record's own fields, which `*` leaves out."""
     kind: str = "Stream"
-    """What it is, in messages."""
+    """Its kind in messages: Stream, Table, View or Subquery."""
     merged: frozenset[str] = frozenset()
     """Columns that USING has made one with those of a source before it."""
 
@@ -40,9 +40,9 @@ class Scope(NamedTuple):
     """The stream that its events come from; None over a table alone, which a join will read."""
     sources: tuple[Source, ...]
     computation: Computation | None = None
-    """What joins tables with the stream; None for a stream alone."""
+    """The joins of tables with the stream; None for a stream alone."""
     where: tuple[Bound, ...] = ()
-    """What views and subqueries ask for, and ON beyond what joins."""
+    """The conditions of views and subqueries, and those of ON that join nothing."""
 
     def resolve(self, qualifier: str, name: str) -> tuple[str, Bound]:
         """Return a column's name as its source shows it, and what the column stands for.

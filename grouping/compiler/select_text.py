@@ -23,7 +23,7 @@ from grouping.model.wording import are, counted
 __all__ = ["FUNCTION_MARK", "MAX_DEPTH", "read_select"]
 
 FUNCTION_MARK = "cq_"
-"""What the names of functions begin with in the tree."""
+"""The mark before the names of functions in the tree."""
 
 MAX_DEPTH = 100
 """Levels of nesting at most; chains of AND and OR of any length are one level."""

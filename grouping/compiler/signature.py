@@ -22,7 +22,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _WORDS = frozenset("and or not in is null like rlike between case when then else end cast as div true false".split())
 _BETWEEN_SIDES = frozenset(("=", "<>", "<=>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "div", "in"))
 INFIX = _BETWEEN_SIDES | {"and", "or", "not", "like", "rlike", "is_null"}
-"""What goes into parentheses within other operators."""
+"""The operators that are put in parentheses within others."""
 
 Key = tuple[int, str, str, tuple[Any, ...]]
 """Of a part, what it is ordered by: rank, first column, text with ``:c`` for every constant, and the constants."""

@@ -1,4 +1,4 @@
-"""What workers saw of a stream lately: samples of its columns, and what each group cost; and estimates from these.
+"""Statistics of a stream by its workers: samples of its columns, the cost of each group; and estimates from these.
 
 Figures for people, for the choice of an index and for admission. No result depends on them: values are rounded to
 doubles, strings are cut, and each conjunct is taken to be independent of the others.
@@ -54,7 +54,7 @@ class ColumnSample(msgspec.Struct, frozen=True, array_like=True):
 
     nulls: int
     values: list[Rounded]
-    """Those that are not NULL, in order."""
+    """The sampled values that are not NULL, in order."""
 
     @property
     def size(self) -> int:
@@ -68,7 +68,7 @@ class ColumnSample(msgspec.Struct, frozen=True, array_like=True):
 
 
 class GroupLoad(msgspec.Struct, frozen=True, array_like=True):
-    """What a group cost lately."""
+    """The cost of a group lately."""
 
     path: AccessPath
     """The index in use."""
@@ -88,7 +88,7 @@ class GroupLoad(msgspec.Struct, frozen=True, array_like=True):
 
 
 class PartitionStatistics(msgspec.Struct, frozen=True, array_like=True):
-    """What the tasks of one source partition saw lately."""
+    """The observations of the tasks of one source partition lately."""
 
     at_ms: int
     """When this was written."""

@@ -54,12 +54,12 @@ class Stream(msgspec.Struct, frozen=True):
 
     @property
     def source_id(self) -> str:
-        """What its checkpoint belongs to: one topic of the stream's."""
+        """The id of its checkpoint, which belongs to one topic of the stream."""
         return self.stream_id if self.generation == 1 else f"{self.stream_id}.{self.generation}"
 
     @property
     def base(self) -> int:
-        """What is added to an offset of the topic to make it a position."""
+        """The number that is added to an offset of the topic to make it a position."""
         return (self.generation - 1) * _GENERATION
 
     def positions(self, offsets: Mapping[str, int]) -> dict[str, int]:

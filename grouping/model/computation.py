@@ -1,4 +1,4 @@
-"""Computations: what is made of several sources once, for all queries over it, whatever their constants."""
+"""Computations: joins of a stream with tables, made once for all queries over them, whatever their constants."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class JoinKey(msgspec.Struct, frozen=True):
     """One equality of ON."""
 
     left: Expression
-    """Over the columns of what stands left of the table."""
+    """Over the columns of the sources left of the table."""
     column: str
     """The table's column, spelt as declared."""
     type_text: str = msgspec.field(name="type")
@@ -29,16 +29,16 @@ class JoinKey(msgspec.Struct, frozen=True):
 
 
 class Join(msgspec.Struct, frozen=True):
-    """One table that is joined with what stands left of it."""
+    """One table, joined with the sources left of it."""
 
     table_id: str
     prefix: str
-    """What stands before the dot in the names that the table's columns have within the computation."""
+    """The qualifier of the table's columns within the computation."""
     keys: tuple[JoinKey, ...]
     outer: bool = False
-    """LEFT: a row that meets none meets one of NULLs."""
+    """LEFT JOIN: a row without a row in the table is joined with NULLs."""
     rest: tuple[Expression, ...] = ()
-    """What ON asks for besides, over the columns of both sides, without constants of queries."""
+    """The further conditions of ON, over the columns of both sides, without constants of queries."""
     single: bool = True
     """Whether the keys are the whole primary key: a row meets one row at most."""
 

@@ -45,9 +45,9 @@ class ContinuousQueryError(Exception):
         super().__init__(message)
         self.message = message
         self.detail = detail
-        """What is there instead, in full sentences."""
+        """The state that the input met, in full sentences."""
         self.hint = hint
-        """What to do, in full sentences."""
+        """Advice, in full sentences."""
 
 
 class InputError(ContinuousQueryError):

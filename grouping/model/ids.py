@@ -1,4 +1,4 @@
-"""What names a thing, each of a type of its own: so that the checker tells a group's id from a stream's.
+"""Ids, each of a type of its own, so that the type checker tells a group's id from a stream's.
 
 At run time all of them are texts, stored and sent as such. `grouping.model.group` makes the ids that are hashes.
 """

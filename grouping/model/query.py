@@ -68,7 +68,7 @@ Trigger = ChangeBased | TimerBased | CronBased
 
 @dataclass(frozen=True, slots=True)
 class DigestClause:
-    """What a timer-based CQ sends at its tick."""
+    """The digest clause: the rows that a timer-based CQ sends at its tick."""
 
     kind: Literal["all", "latest", "count", "top"] = "all"
     columns: tuple[str, ...] = ()

@@ -25,13 +25,13 @@ __all__ = ["Clauses", "begins_clause", "read_clauses", "read_settings"]
 
 _MOST_ROWS = 2**31 - 1
 _MOST_TICKS = 1440
-"""That one digest counts."""
+"""The matches that one digest counts at most."""
 _CLAUSES = "DO PUBLISH, START, EVERY or EXPIRE"
 
 
 @dataclass(slots=True)
 class Clauses:
-    """What the clauses say; None for one that is not there."""
+    """The clauses of a statement; None for each that is absent."""
 
     publish: Publish | None = None
     trigger: TimerBased | CronBased | None = None

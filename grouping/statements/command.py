@@ -203,7 +203,7 @@ _STATEMENTS: dict[tuple[str, ...], Callable[[Tokens], Statement]] = {
 }
 """Each statement's first words, and what reads the rest."""
 _WORDS = (2, 4, 1)
-"""So many first words a statement has."""
+"""The number of first words that tell a statement."""
 
 
 def _unknown_statement(tokens: Tokens) -> InputError:

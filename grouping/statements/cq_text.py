@@ -34,11 +34,11 @@ _NO_NAMES = frozenset(("AS", "FROM", "SELECT", "WHERE", "WITH"))
 _LONGEST = 4096
 """Characters of a text that is cut at most."""
 _KINDS = 4
-"""So many kinds of texts are expected to come in turns."""
+"""The kinds of texts that are expected to come in turns."""
 
 
 class TextTemplate(msgspec.Struct, frozen=True):
-    """What texts of one kind have in common."""
+    """The pieces that texts of one kind share."""
 
     template_id: str
     """Empty for that of texts that are not cut."""

@@ -1,4 +1,4 @@
-"""What CREATE STREAM and CREATE TABLE have in common: columns with their types, and the options after WITH."""
+"""Declarations of streams and tables: columns with their types, and the options after WITH."""
 
 from __future__ import annotations
 

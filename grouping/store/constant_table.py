@@ -29,7 +29,7 @@ MODES = ("shared", "dedicated", "virtual", "pending")
 
 
 class Block(NamedTuple):
-    """What all entries of one Arrow batch have in common."""
+    """The fields that all entries of one Arrow batch share."""
 
     group_id: GroupId
     type_texts: tuple[str, ...]
@@ -160,7 +160,7 @@ class _StoredSegment(msgspec.Struct, array_like=True):
 _decode = msgspec.msgpack.Decoder(_StoredSegment).decode
 
 _BLOCK_BYTES = 1_000
-"""What Arrow writes about a block, besides its rows."""
+"""The bytes that Arrow writes about a block, besides its rows."""
 _NO_IDS = pa.nulls(0, pa.binary(12))  # `pa.array` would import pandas: a third of the gateway's time to start
 
 

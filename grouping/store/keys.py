@@ -1,4 +1,4 @@
-"""Every key of Redis: its name is made here alone, and said is what lies there, who writes and who reads.
+"""Every key of Redis: this module alone makes the names, and says for each key its content, its writer and its readers.
 
 *Gateway* and *evaluator* are the two programs; workers are the evaluator's. Forms that both know are in `notes.py` and
 `constant_table.py`, the gateway's own in `gateway/state` and `gateway/timers`. All but the leases and what the
@@ -32,7 +32,7 @@ class RedisKeys:
     """
 
     start: str
-    """What all begin with, without the colon."""
+    """The beginning of all keys, without the colon."""
 
     @classmethod
     def of(cls, settings: Settings) -> RedisKeys:
@@ -313,7 +313,7 @@ class RedisKeys:
 
     @property
     def kept_by_wipe(self) -> tuple[bytes, ...]:
-        """What the keys begin with that stay when all is filled anew: leases, and the evaluator's own notes."""
+        """The beginnings of keys that stay when Redis is filled anew: leases, and the evaluator's own notes."""
         return tuple(
             f"{self.start}:{name}".encode()
             for name in ("lease", "pins", "table-pins", "table-letters", "committed", "evaluator")

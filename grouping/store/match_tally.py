@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 __all__ = ["MatchTally"]
 
 _AT_ONCE = 1 << 16
-"""So many numbers are written as one value: half a megabyte, with a time for each a megabyte."""
+"""The numbers that are written as one value: half a megabyte, with a time for each a megabyte."""
 
 
 class MatchTally(NamedTuple):

@@ -1,4 +1,4 @@
-"""What gateway and evaluator note for each other in Redis: one type for each note, beside the key where it lies.
+"""Notes of gateway and evaluator for each other in Redis: one type for each note, beside its key.
 
 A field that is added has a default, so that a note of an earlier version is read; an earlier version passes over it.
 """
@@ -62,7 +62,7 @@ class CommittedNote(msgspec.Struct, frozen=True):
 
     @property
     def table(self) -> TableVersion | None:
-        """What the batch was pinned to."""
+        """The version that the batch was pinned to."""
         return None if self.pinned is msgspec.UNSET else TableVersion.unpack(self.pinned)
 
     @classmethod

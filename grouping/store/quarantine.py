@@ -1,4 +1,4 @@
-"""What of a stream is not evaluated, and why: told by the evaluator, shown by the gateway (`spark_jobs/README.md`).
+"""Quarantine: the parts of a stream's queries that are left out, and why. The evaluator writes, the gateway shows it.
 
 A *share* is what can be left out by itself: a group (``g_…``), or one SELECT list of a group (``g_…/s_…``), for a group
 may have very many CQs, and what one of them publishes is no fault of the others. All of this is lost with Redis: what
@@ -90,7 +90,7 @@ class Quarantine(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Trial(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is known of a batch at which workers died; a stream has one until the batch is committed."""
+    """The trial of a batch at which workers died; a stream has one until the batch is committed."""
 
     deaths: int = 0
     suspects: tuple[str, ...] = ()

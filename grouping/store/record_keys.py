@@ -46,7 +46,7 @@ class CatalogKey(NamedTuple):
     """The key of a record of `cq.catalog`."""
 
     kind: str
-    """What stands first; a kind that is not known is of a later version."""
+    """The first word of the key; an unknown kind is of a later version."""
     name: bytes
     """The rest."""
 
@@ -130,7 +130,7 @@ class TickKey(NamedTuple):
     """The key of a record of `cq.ticks`."""
 
     kind: str
-    """What stands first; a kind that is not known is of a later version."""
+    """The first word of the key; an unknown kind is of a later version."""
     name: str
     """The rest: of a cut, its name; of a cursor, the incarnation; of a watermark, the stream."""
 

@@ -1,4 +1,4 @@
-"""What a LIKE pattern is made of, and what every text that it matches begins with."""
+"""LIKE patterns: their pieces, and the prefix of every text that one matches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["is_too_large", "like_parts", "like_prefix"]
 
 _MOST_BYTES = 100_000
 _MOST_WILDCARDS = 5_000
-"""What Rust's engine compiles to much less than the 10 MB at which it stops."""
+"""The length up to which Rust's engine compiles a pattern to much less than the 10 MB at which it stops."""
 
 
 def like_parts(pattern: str, escape: str = "\\") -> list[str] | None:

@@ -25,7 +25,7 @@ _SEED = secrets.randbits(64)
 
 
 class EventSource(Protocol):
-    """What matching needs of a batch of decoded events."""
+    """The interface of a batch of decoded events that matching needs."""
 
     @property
     def count(self) -> int:

@@ -1,4 +1,4 @@
-"""What a worker catches while it evaluates: whatever is raised is a fault of ours, which must stop nobody else."""
+"""Faults that a worker catches while it evaluates: anything raised is a fault of ours, which must stop nobody else."""
 
 from __future__ import annotations
 

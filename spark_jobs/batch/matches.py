@@ -1,4 +1,4 @@
-"""What the look-up hands to the split: (event, entry) pairs as columns."""
+"""Matches, from the look-up to the split: (event, entry) pairs as columns."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ OUTPUT = pa.schema(
         "headers": pa.binary(),  # `headers.packed_headers`
     }
 )
-"""What the evaluator's tasks write."""
+"""The columns that the evaluator's tasks write."""
 
 MAX_RECORD_BYTES = 1_000_000
 """Largest key and value of a record: Kafka's default of 1 MiB a record batch, less ample room for headers and framing.
@@ -33,7 +33,7 @@ The limit is ours and not the broker's, which would refuse the record's neighbou
 _CODE = b"code"
 
 _DETAIL_CHARACTERS = 1_000
-"""What of a detail is kept: it may quote the value, which may have a megabyte."""
+"""The characters of a detail that are kept: it may quote the value, which may have a megabyte."""
 
 
 def dead_letters(

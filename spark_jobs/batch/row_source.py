@@ -1,4 +1,4 @@
-"""What results are made of: the events of a batch, or the rows of a computation over them."""
+"""The rows that results are made of: the events of a batch, or the rows of a computation over them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Spark's checkpoint of a query says about how far it is; only for checkpoints in a local folder."""
+"""How far a query is, by Spark's checkpoint; only for checkpoints in a local folder."""
 
 from __future__ import annotations
 

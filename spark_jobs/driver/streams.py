@@ -29,7 +29,7 @@ _FIRST_BACKOFF_SECONDS = 1.0
 _LONGEST_BACKOFF_SECONDS = 30.0
 _COMPARE_EVERY_SECONDS = 1.0
 _PROMPT_DEATHS = 10
-"""So often a stream whose worker died is started again at once: each death tells more about what is at fault."""
+"""How often a stream whose worker died is started again at once: each death tells more about the share at fault."""
 _STEADY_SECONDS = 10.0
 """How long a query must run until its stream is taken for sound again, unless it commits a batch."""
 

@@ -1,4 +1,4 @@
-"""What the driver learns from the deaths of workers: which share of a stream's queries is at fault (README.md)."""
+"""Trials: from the deaths of workers the driver learns which share of a stream's queries is at fault (README.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task knows of shares of the queries (`grouping.store.quarantine`) that did harm before."""
+"""Caution of a task towards shares of the queries (`grouping.store.quarantine`) that did harm before."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ NO_CAUTION = Caution()
 
 
 class Harm:
-    """What shares of one stream's queries did, as a worker knows it and tells it."""
+    """The harm that shares of one stream's queries did, as a worker knows and tells it."""
 
     def __init__(self, stream_id: StreamId, store: QuarantineStore, clock_ms: Callable[[], int]) -> None:
         """Begin with what the store knows.

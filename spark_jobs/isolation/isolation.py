@@ -197,7 +197,7 @@ class _Lookup:
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """What is written of matches: SELECT lists of groups, encoded."""
+    """The output for matches: SELECT lists of groups, encoded."""
 
     events: RowSource
     found: Matches

@@ -19,7 +19,7 @@ _TIMEOUT_SECONDS = 10.0
 
 
 class SourceForm(NamedTuple):
-    """What Kafka tells of a source topic."""
+    """A source topic's id and partitions."""
 
     topic_id: str
     """Kafka's own id: a topic that is deleted and made again has another one."""

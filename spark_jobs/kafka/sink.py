@@ -1,4 +1,4 @@
-"""What tasks make to Kafka: the tasks write it themselves, and Spark is told nothing but that they are done."""
+"""The sink: tasks write their records to Kafka themselves, and Spark is told nothing but that they are done."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ __all__ = ["StoredMatches"]
 
 _POLL_SECONDS = 1.0
 _PATIENCE = 60
-"""So many polls without a record that must be there."""
+"""The polls in a row that may give no record although one must be there."""
 
 
 class StoredMatches:

@@ -19,7 +19,7 @@ __all__ = ["TableLog"]
 
 _POLL_SECONDS = 1.0
 _PATIENCE = 60
-"""So many polls without a record that must be there."""
+"""The polls in a row that may give no record although one must be there."""
 _AT_ONCE = 10_000
 """Records of a batch."""
 _END_OF_PARTITION: int = KafkaError._PARTITION_EOF  # noqa: SLF001  # librdkafka's codes of its own all begin so

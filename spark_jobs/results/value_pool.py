@@ -20,7 +20,7 @@ __all__ = ["ValuePool", "value_pools"]
 _BLOCK_ROWS = 1024
 """Events encoded in one call."""
 _BLOCK_BYTES = 32 << 20
-"""What they take while they are encoded, unless a single event takes more; JSON escapes may make it sixfold."""
+"""Bytes of values while they are encoded, unless a single event has more; JSON escapes may make it sixfold."""
 _POOL_BYTES = 32 << 20
 
 

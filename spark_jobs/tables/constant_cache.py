@@ -31,7 +31,7 @@ class Version(Protocol):
 
     @property
     def epoch(self) -> int:
-        """Which life of Redis; versions of different epochs have nothing to do with each other."""
+        """The epoch of Redis; versions of different epochs are not comparable."""
 
     @property
     def version(self) -> int:
@@ -78,7 +78,7 @@ class Snapshot:
     shared_indexes: tuple[SharedIndex, ...] = ()
     """The parts that have no index of their own; those of one are over the same computation."""
     computations: tuple[Computation, ...] = ()
-    """Those that some of the groups are over."""
+    """The computations that some of the groups are over."""
 
     @property
     def rows(self) -> int:

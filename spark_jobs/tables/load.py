@@ -1,4 +1,4 @@
-"""What each group of a stream costs a worker lately: for EXPLAIN, for admission, and for the choice of an index."""
+"""The load of each group of a stream on a worker lately: for EXPLAIN, for admission, and for the choice of an index."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REMEMBERED = 2_000
 
 @dataclass(slots=True)
 class Load:
-    """What one table of a group cost: sums over events, of which older ones count less and less."""
+    """The load of one table of a group: sums over events, of which older ones count less and less."""
 
     path: AccessPath
     rows: int = 0

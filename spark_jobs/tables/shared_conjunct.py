@@ -33,7 +33,7 @@ class Member(Protocol):
 
 @dataclass(slots=True)
 class Tally:
-    """What checking a conjunct took so far, and how often it held."""
+    """The cost of checking a conjunct so far, and how often it held."""
 
     seconds: float = 0.0
     checked: int = 0

@@ -49,7 +49,7 @@ class SharedIndex:
         """Which rows count."""
         self._codes, self._index = _indexed(key, members, self._starts[:-1])
         self.conjuncts = list(shared_conjuncts(members, self._starts[:-1], tallies))
-        """What is to be checked."""
+        """The conjuncts that are checked on its candidates."""
         self.ends = _ends(members)
         """By member and source partition, from which offset on events count no more; None when all count."""
         self.settle({id(member) for member in members})

@@ -20,7 +20,7 @@ _RATIO = 8
 
 
 _Rows = tuple[str, Key]
-"""What is looked up: rows of a computation, "" for events, by some columns."""
+"""The key of a shared index: a computation, "" for events, and the columns that are looked up."""
 
 
 class SharedIndexes:

@@ -1,4 +1,4 @@
-"""What all rows of a constant table have in common: the group's plan, and how it is looked up and checked."""
+"""The shape of a constant table: the group's plan, and how it is looked up and checked."""
 
 from __future__ import annotations
 

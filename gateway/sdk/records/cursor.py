@@ -41,7 +41,7 @@ def place_of(query: ContinuousQuery) -> Place:
 
 
 class _Position(msgspec.Struct, array_like=True):
-    """What moves of a place."""
+    """The moving part of a place."""
 
     next: dict[int, int]
     marks: dict[int, int]
