@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from gateway.model.records import Destination, TimedNote
-from grouping.model.group import SelectList
+from grouping.model.group import GroupPlan, SelectList
 from grouping.model.ids import DestinationId
 
 __all__ = ["EndNotice", "end_key"]
@@ -33,6 +33,8 @@ class EndNotice(msgspec.Struct, frozen=True, omit_defaults=True):
     """For a last digest that needs the columns' types: the stream's own may be gone by then."""
     until: tuple[int, ...] = ()
     """By source partition, the offset up to which events still count; none once they are evaluated."""
+    plan: GroupPlan | None = None
+    """Of a query over groups, whose last digest needs it."""
     members: tuple[str, ...] = ()
     """The tokens of members that left it to others; none where it ended."""
     after_ms: int = 0

@@ -39,8 +39,6 @@ def check_groups(plan: GroupPlan, trigger: Trigger, clause: DigestClause | None)
             "Leave it out, or choose among the groups by DIGEST TOP n BY.",
         )
 
-    raise _refusal("aggregates", "They are compiled, and not carried out yet.", "Count what the digests hold.")
-
 
 def _refusal(what: str, detail: str, hint: str) -> InputError:
     return InputError(f"{what} is not supported", code="unsupported-query", detail=detail, hint=hint)

@@ -57,9 +57,11 @@ class Stays:
         working.unit.left[key] = working.unit.left[destination.destination_id] = at_ms
         version, source = ended_version(working.unit, destination), working.inventory.streams[stream_id].name
         if destination.trigger.timed:
-            timed, ranked = ended_note(working.unit, destination), destination.clause.kind == "top"
+            timed, grouped = ended_note(working.unit, destination), destination.slots is not None
+            ranked = grouped or destination.clause.kind == "top"
             select = working.select(stream_id, destination.select_id) if ranked else None
-            return EndNotice(destination, at_ms, reason, version, source, timed=timed, select=select)
+            plan = working.plan(stream_id, destination.group_id) if grouped else None
+            return EndNotice(destination, at_ms, reason, version, source, timed=timed, select=select, plan=plan)
         # Those who left before may have something to come, and `cq.end` is the last of all.
         until = until or working.unit.awaited(destination.destination_id)
         return EndNotice(destination, at_ms, reason, version, source, until=until)

@@ -16,6 +16,7 @@ from gateway.testing.query import ACCEPTED_AT, CheckedQuery, checked
 from gateway.testing.records import PlacedRecord, Row, placed
 from gateway.testing.stream import Stream
 from gateway.testing.task import evaluated
+from gateway.timers.group_digests import GroupRequest, group_digests
 from gateway.timers.schedule import digest_from, following_tick, last_instant
 from grouping.digests.cursor import Cursor, moved
 from grouping.digests.digest import Digest, Frame, column_type, parts_of
@@ -88,7 +89,7 @@ class _Destination:
     """A destination that has one query, and its matches in a log of one partition."""
 
     def __init__(self, asked: CheckedQuery, records: Sequence[PlacedRecord], pending: Sequence[bytes]) -> None:
-        self._select = asked.query.select
+        self._plan, self._select = asked.query.plan, asked.query.select
         self._clause = asked.statement.publish.digest or DigestClause()
         self._membership = _membership(asked, self._clause)
         self._covered = {str(record.partition): record.offset + 1 for record in records}
@@ -109,6 +110,8 @@ class _Destination:
             matches = self._matches(tick_ms)
             if matches.rows or self._clause.even_if_empty:
                 yield self._digest(tick_ms, matches)
+            elif matches.counted:
+                self._cursor = self._moved(tick_ms, matches)
             at_ms, tick_ms = tick_ms, following_tick(membership, tick_ms, matches.left_ms, tick_ms)
         if (last_ms := last_instant(membership)) is not None and (matches := self._matches(last_ms)).rows:
             yield self._digest(last_ms, matches)
@@ -117,13 +120,24 @@ class _Destination:
         """Return what a tick's digest is made of, and what is left for later ones."""
         visibility = ((*VERSION, self._membership.seen),)
         question = DigestQuestion(_STORE_KEY, self._places, self._cursor, visibility, tick_ms, self._covered)
-        [matches] = gather(self._log, [question])
+        if self._plan.kept is None:
+            [matches] = gather(self._log, [question])
+        else:
+            from_ms = 0 if tick_ms is None else digest_from(self._membership, tick_ms, None, self._cursor.tick_ms)
+            request = GroupRequest(self._membership.destination, question, from_ms, self._plan, self._select)
+            [matches] = group_digests(self._log, [request])
         return matches
+
+    def _moved(self, tick_ms: int, matches: DigestMatches) -> Cursor:
+        over_ms = self._membership.destination.trigger.over_ms
+        return moved(self._cursor, tick_ms, self._covered, len(self._pending), matches.held, over_ms=over_ms)
 
     def _digest(self, tick_ms: int, matches: DigestMatches) -> dict[str, Any]:
         from_ms = digest_from(self._membership, tick_ms, None, self._cursor.tick_ms)
-        self._cursor = moved(self._cursor, tick_ms, self._covered, len(self._pending), matches.held)
+        self._cursor = self._moved(tick_ms, matches)
         digest = Digest.of(self._clause, column_type(self._clause, self._select), matches.rows, from_ms)
+        if matches.counted is not None:
+            digest = digest._replace(matches=matches.counted)
         parts = [_decode(part) for part in parts_of(digest.rows, digest.matches, Frame(tick_ms, from_ms, tick_ms))]
         shown = {name: parts[0][name] for name in ("fired_at", "from", "to", "count")}
         return shown | {"rows": [row for part in parts for row in part["rows"]]}
@@ -141,6 +155,7 @@ def _membership(asked: CheckedQuery, clause: DigestClause) -> Membership:
         0,
         asked.trigger,
         (clause.kind, clause.columns, clause.rows, clause.even_if_empty),
+        slots=None if plan.kept is None else plan.kept.slots,
     )
     from_ms = asked.accepted_ms if asked.start_ms is None else asked.start_ms
     note = TimedNote(born_ms=asked.accepted_ms, from_ms=from_ms)

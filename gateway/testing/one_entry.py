@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from gateway.model.records import pane_of
 from gateway.testing.query import CheckedQuery
-from grouping.model.group import GroupPlan, SelectList
+from grouping.model.group import NO_PANE, ConstantRow, GroupPlan, SelectList
 from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.store.constant_table import Block, Entry, Segment
 from grouping.store.notes import TableVersion
@@ -41,7 +42,9 @@ def snapshot_of(checked: CheckedQuery, destination: str, mode: str) -> Snapshot:
         destination: The id under which its matches go.
         mode: Where to (`grouping.store.constant_table.MODES`).
     """
-    query = checked.query
-    block = Block(query.plan.group_id, query.row.type_texts, query.select.select_id, mode)
-    entry = Entry(block, destination, query.row, 0, 0, checked.start_ms, checked.expire_ms)
+    query, row, pane = checked.query, checked.query.row, NO_PANE
+    if (kept := query.plan.kept) is not None:
+        row, pane = ConstantRow(row.types[: kept.slots], row.values[: kept.slots]), pane_of(checked.trigger)
+    block = Block(query.plan.group_id, row.type_texts, query.select.select_id, mode, pane=pane)
+    entry = Entry(block, destination, row, 0, 0, checked.start_ms, checked.expire_ms)
     return ConstantTables(query.plan.stream_id).at(VERSION, _OneEntry(checked, entry))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from gateway.commands.digest_columns import with_digest_columns
-from gateway.model.records import TriggerSpec, millis
+from gateway.model.records import TriggerSpec, millis, on_pane, pane_of
 from gateway.registry.group_queries import accepted_trigger, check_groups
 from gateway.registry.start_expire import check_ticks, check_window, expiry
 from gateway.testing.stream import Stream
@@ -71,6 +71,8 @@ def checked(text: str, stream: Stream, accepted_at: datetime) -> CheckedQuery:
         trigger = accepted_trigger(statement.trigger, accepted_ms, grouped=query.plan.kept is not None)
     else:
         trigger = TriggerSpec.of(statement.trigger, start_ms)
+    if query.plan.kept is not None:
+        start_ms, expire_ms = (None if at is None else on_pane(at, pane_of(trigger)) for at in (start_ms, expire_ms))
     check_ticks(trigger, start_ms, accepted_ms)
     return CheckedQuery(statement, draft, query, trigger, accepted_ms, start_ms, expire_ms)
 

@@ -19,6 +19,7 @@ from spark_jobs.batch.headers import unpacked_headers
 from spark_jobs.batch.matches import Matches
 from spark_jobs.batch.output import dead_letter_code
 from spark_jobs.decode.decode import decode
+from spark_jobs.groups.counting import GroupCounting
 from spark_jobs.isolation.caution import NO_CAUTION
 from spark_jobs.isolation.isolation import Isolation
 from spark_jobs.isolation.not_evaluated import NotEvaluatedLetters
@@ -76,7 +77,12 @@ def evaluated(
     """
     snapshot = snapshot_of(checked, destination, mode)
     for first in range(0, len(records), _AT_ONCE):
-        yield _task(stream, snapshot, source_batch(records[first : first + _AT_ONCE]))
+        some = records[first : first + _AT_ONCE]
+        # A task has the records of one partition; what single matches become does not depend on it.
+        partitions = {record.partition for record in some} if checked.query.plan.kept is not None else {None}
+        for partition in partitions:
+            own = some if partition is None else [record for record in some if record.partition == partition]
+            yield _task(stream, snapshot, source_batch(own))
 
 
 def _task(stream: Stream, snapshot: Snapshot, batch: pa.RecordBatch) -> TaskOutput:
@@ -87,15 +93,20 @@ def _task(stream: Stream, snapshot: Snapshot, batch: pa.RecordBatch) -> TaskOutp
         _take(output, letters)
     if events.count:
         not_evaluated = NotEvaluatedLetters(declared, _SETTINGS)
-        write = partial(_records, stream)
-        for rows in Isolation(snapshot, write, not_evaluated, NO_CAUTION, set(), Loads(), VALUE_BYTES).records(events):
+        counting = GroupCounting(evaluate_expression)
+        counting.extend(int(events.partitions[0]), int(events.offsets[0]), int(events.offsets[-1]))
+        write = partial(_records, stream, counting)
+        isolation = Isolation(snapshot, write, not_evaluated, NO_CAUTION, set(), Loads(), VALUE_BYTES)
+        for rows in (*isolation.records(events), *counting.count(not_evaluated)):
             _take(output, rows)
+        output.pending.extend(body for _, body in counting.records(declared.stream_id, VERSION))
     return output
 
 
-def _records(stream: Stream, events: Events, found: Matches) -> Iterator[pa.RecordBatch]:
+def _records(stream: Stream, counting: GroupCounting, events: Events, found: Matches) -> Iterator[pa.RecordBatch]:
     yield from split(events, found, stream.declared, _SETTINGS, evaluate_expression)
     yield from pending_records(events, found, stream.declared, VERSION, _SETTINGS, evaluate_expression)
+    counting.take(events, found)
 
 
 def _take(output: TaskOutput, rows: pa.RecordBatch) -> None:

@@ -151,6 +151,11 @@ class Delivery:
         LATE_MATCHES.inc(sum(each.late for each in sent))
         REPEATED_MATCHES.inc(sum(each.repeats for each in answered))
 
+    def move(self, cursors: Mapping[str, Cursor]) -> None:
+        """Put on Kafka how far destinations have been served of whose groups a tick left none."""
+        if cursors:
+            self._write((self.cursor(incarnation, cursor) for incarnation, cursor in cursors.items()), list)
+
     def cursor(self, incarnation: str, cursor: Cursor) -> OutgoingRecord:
         """Return the record of a cursor."""
         return self._record(TickKey.cursor(incarnation), _encode(cursor))

@@ -13,8 +13,10 @@ from gateway.model.end_notice import EndNotice
 from gateway.model.membership import Membership
 from gateway.model.records import Destination, incarnation_of
 from gateway.state.timer_state import TimerState
+from gateway.state.working_copy import WorkingCopy
 from gateway.timers.cuts import Cut, Named
 from gateway.timers.deliver import Delivery, DueDigest
+from gateway.timers.group_digests import GroupRequest, group_digests
 from gateway.timers.intake import Intake
 from gateway.timers.open_cuts import OpenCuts
 from gateway.timers.pending_index import store_key
@@ -56,6 +58,7 @@ class TickRun:
 
     def __init__(
         self,
+        working: WorkingCopy,
         state: TimerState,
         intake: Intake,
         probes: Probes,
@@ -64,6 +67,7 @@ class TickRun:
         cuts: OpenCuts,
         clock: Callable[[], int],
     ) -> None:
+        self._working = working
         self._state = state
         self._intake = intake
         self._probes = probes
@@ -96,7 +100,8 @@ class TickRun:
         ticks: dict[DestinationId, int] = {}
         done: list[tuple[DestinationId, Membership]] = []
         size = 0
-        for each, answer in zip(served, gather(self._intake.log, self._questions(served, covered)), strict=True):
+        quiet: dict[str, Cursor] = {}
+        for each, answer in zip(served, self._answers(served, covered), strict=True):
             membership, tick, cursor = each.membership, each.tick, each.cursor
             if tick is not None and (answer.failure or answer.rows or membership.destination.clause.even_if_empty):
                 since_ms = self._begins(each, tick)
@@ -107,6 +112,8 @@ class TickRun:
                     continue
                 cursor = self._moved(each, tick, covered, answer)
                 ready.append(DueDigest(membership.destination, digest, tick, since_ms, each.incarnation, cursor))
+            elif tick is not None and answer.counted:
+                cursor = quiet[each.incarnation] = self._moved(each, tick, covered, answer)
             else:
                 cursor = self._moved(each, None, covered, answer)
             if cursor != each.cursor:
@@ -127,11 +134,29 @@ class TickRun:
             named = [*(one.named for one in ready), *left]
             key, cut = self._delivery.cut(stream_id, covered, named, self._clock())
             self._deliver(key, cut, ready, left)
+        self._delivery.move(quiet)
         if ready:
             self.fired += [one.tick_ms for one in ready]
             TICK_SECONDS.observe((self._clock() - min(self.fired)) / 1000)
         self._state.settle(stream_id, ticks, idle, cursors)
         self._retention.release(done, cursors)
+
+    def _last_answers(self, notices: Sequence[EndNotice], questions: Sequence[DigestQuestion]) -> list[DigestMatches]:
+        """Return what the last digests of destinations are made of."""
+        requests = []
+        for notice, question in zip(notices, questions, strict=True):
+            destination = notice.destination
+            if notice.plan is None or notice.select is None:
+                continue
+            membership, runs = Membership(destination, 0, timed=notice.timed), self._probes.runs(destination.stream_id)
+            since_ms = digest_from(membership, notice.ended_ms, None, last_tick(membership, question.cursor, runs))
+            if destination.trigger.over_ms:
+                question = question._replace(before_ms=notice.ended_ms)  # noqa: PLW2901 - its window ends there
+            requests.append(GroupRequest(destination, question, since_ms, notice.plan, notice.select))
+        of_groups = iter(group_digests(self._intake.log, requests) if requests else ())
+        single = [question for notice, question in zip(notices, questions, strict=True) if notice.plan is None]
+        matches = gather(self._intake.log, single)
+        return [next(matches if notice.plan is None else of_groups) for notice in notices]
 
     def _begins(self, each: DueDestination, tick: int) -> int:
         """Return where the digest of a tick begins."""
@@ -146,7 +171,8 @@ class TickRun:
         try:
             if answer.failure:
                 raise RowsUnavailable("the rows of a digest cannot be kept", detail=answer.failure)
-            return self._delivery.digest(destination, answer.rows, since_ms, select)
+            digest = self._delivery.digest(destination, answer.rows, since_ms, select)
+            return digest if answer.counted is None else digest._replace(matches=answer.counted, late=answer.late)
         except RowsUnavailable as error:
             told = {"destination": destination.destination_id, "reason": error.detail}
             log.error("a digest finds no room, it is tried again", extra=told)
@@ -188,6 +214,30 @@ class TickRun:
             served.append(DueDestination(name, membership, incarnation, cursor, tick))
         return served, idle
 
+    def _answers(self, served: Sequence[DueDestination], covered: Offsets) -> Iterator[DigestMatches]:
+        """Yield what destinations are to get, in their order."""
+        grouped = [each for each in served if each.membership.destination.slots is not None]
+        if not grouped:
+            yield from gather(self._intake.log, self._questions(served, covered))
+            return
+        requests = [
+            self._group_request(each, question)
+            for each, question in zip(grouped, self._questions(grouped, covered), strict=True)
+        ]
+        of_groups = dict(zip((each.name for each in grouped), group_digests(self._intake.log, requests), strict=True))
+        single = [each for each in served if each.name not in of_groups]
+        matches = gather(self._intake.log, self._questions(single, covered))
+        for each in served:
+            yield of_groups[each.name] if each.name in of_groups else next(matches)
+
+    def _group_request(self, each: DueDestination, question: DigestQuestion) -> GroupRequest:
+        destination, working = each.membership.destination, self._working
+        from_ms = 0 if each.tick is None else self._begins(each, each.tick)
+        plan = working.plan(destination.stream_id, destination.group_id)
+        return GroupRequest(
+            destination, question, from_ms, plan, working.select(destination.stream_id, destination.select_id)
+        )
+
     def _questions(self, served: Iterable[DueDestination], covered: Offsets) -> Iterator[DigestQuestion]:
         for each in served:
             store = store_key(each.membership.timed.store)
@@ -196,7 +246,9 @@ class TickRun:
 
     def _moved(self, each: DueDestination, tick: int | None, covered: Offsets, answer: DigestMatches) -> Cursor:
         """Return a destination's cursor after a tick (or after a look that found nothing to send)."""
-        return moved(each.cursor, tick, covered, self._intake.reached[each.membership.timed.partition], answer.held)
+        reached = self._intake.reached[each.membership.timed.partition]
+        over_ms = each.membership.destination.trigger.over_ms
+        return moved(each.cursor, tick, covered, reached, answer.held, over_ms=over_ms)
 
     def shorten(self, name: DestinationId, membership: Membership, oldest: tuple[int, int] | None) -> None:
         """Note what of a long history no match that is still to come can refer to.
@@ -226,7 +278,7 @@ class TickRun:
             for (each, since_ms), cursor in zip(known, cursors, strict=True)
             if cursor.tick_ms != each.tick  # of its digests none comes twice, and while it is open no other
         ]
-        answers = gather(self._intake.log, self._questions([each for each, _ in left], cut.covered))
+        answers = self._answers([each for each, _ in left], cut.covered)
         ready: list[DueDigest] = []
         again: list[Named] = []
         for (each, since_ms), answer in zip(left, answers, strict=True):
@@ -261,7 +313,7 @@ class TickRun:
             DigestQuestion(store, index.get(store), cursor, notice.timed.visibility, _EVERYTHING, None)
             for notice, store, cursor in zip(asked, stores, cursors, strict=True)
         ]
-        answers = gather(self._intake.log, questions)
+        answers = self._last_answers(asked, questions)
         for notice, incarnation, wanted, answer in zip(asked, incarnations, questions, answers, strict=True):
             destination = notice.destination
             membership = Membership(destination, 0, timed=notice.timed)

@@ -98,6 +98,8 @@ def digest_from(membership: Membership, tick_ms: int, missed: MissedTicks | None
     """
     trigger, note = membership.destination.trigger, membership.timed
     before: int | None
+    if trigger.over_ms:
+        return tick_ms - trigger.over_ms
     if missed is not None and missed.since_ms < tick_ms <= missed.until_ms:
         before = previous_tick(trigger, missed.since_ms + 1)
         before = last_ms if before is None else max(before, last_ms)

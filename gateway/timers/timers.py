@@ -69,7 +69,7 @@ class Timers:
         self.retention = Retention(settings, topics, self._state, self._intake)
         self._cuts = OpenCuts()
         self._firing = TickRun(
-            self._state, self._intake, self._probes, self._delivery, self.retention, self._cuts, clock
+            working, self._state, self._intake, self._probes, self._delivery, self.retention, self._cuts, clock
         )
         ordering = OrderDesk(
             settings, working, self._state, self._intake, self._probes, self.retention, self._firing, clock

@@ -12,6 +12,7 @@ from grouping.compiler.compiler import stage_texts
 from grouping.compiler.signature import render_part
 from grouping.compiler.stream_statistics import StreamStatistics
 from grouping.model.catalog import Catalog, Stream
+from grouping.model.expression import Column
 from grouping.model.group import CompiledQuery, ConstantRow, ConstantValue
 
 __all__ = ["explain", "explain_stages", "shown_constants"]
@@ -53,6 +54,13 @@ def explain(query: CompiledQuery, stream: Stream, statistics: StreamStatistics |
             "cost_per_event_us": _shown_figure(load.per_event(load.micros)),
         },
     }
+    if (kept := query.plan.kept) is not None and (groups := query.select.grouping) is not None:
+        plan["groups"] = {
+            "keys": [render_part(key.column) for key in groups.keys],
+            "aggregates": [render_part(Column(aggregate.name, "")) for aggregate in groups.aggregates],
+            "having": [render_part(conjunct) for conjunct in kept.having],
+            "stored_by": shown_constants(ConstantRow((), query.row.values[: kept.slots])),
+        }
     return {"plan": plan, "text": _text(plan)}
 
 
@@ -98,6 +106,15 @@ def _shown(value: ConstantValue) -> Any:
     return format(value, "f") if isinstance(value, Decimal) else value
 
 
+def _group_lines(groups: dict[str, Any], number: int) -> list[str]:
+    """Return the steps of matches that wait as groups."""
+    by = f" by {', '.join(groups['keys'])}" if groups["keys"] else ""
+    lines = [f"  {number}. counted{by}: {', '.join(groups['aggregates']) or 'nothing'}; what counts alike waits as one"]
+    if groups["having"]:
+        lines.append(f"  {number + 1}. at the tick the groups where {' AND '.join(groups['having'])}")
+    return lines
+
+
 def _text(plan: dict[str, Any]) -> str:
     lines = [plan["signature"], f"  group {plan['group']}, constants {plan['constants']}"]
     if plan["filters"]:
@@ -106,6 +123,8 @@ def _text(plan: dict[str, Any]) -> str:
     lines.append(f"  {len(lines) - 1}. {plan['index']}{looked_up}")
     if plan["residual"]:
         lines.append(f"  {len(lines) - 1}. of the candidates those where {' AND '.join(plan['residual'])}")
+    if "groups" in plan:
+        lines += _group_lines(plan["groups"], len(lines) - 1)
     lines.append(f"  {len(lines) - 1}. {', '.join(plan['select'])} to the destinations")
     expected, observed = plan["expected"], plan["observed"]
     if expected["matches_per_event"] is not None:

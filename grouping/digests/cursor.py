@@ -8,6 +8,7 @@ import msgspec
 
 __all__ = [
     "MOST_HELD",
+    "DigestCoverage",
     "Cursor",
     "Offsets",
     "VisibilityInterval",
@@ -15,6 +16,7 @@ __all__ = [
     "highest",
     "moved",
     "visibility_since",
+    "window_base",
     "windows_at",
 ]
 
@@ -54,6 +56,8 @@ class Cursor(msgspec.Struct, array_like=True, frozen=True):
     held: tuple[int, ...] = ()
     """Earlier records with matches that are still to come; a cursor of an earlier version has them in any order."""
     earlier: tuple[DigestCoverage, ...] = ()
+    window: tuple[DigestCoverage, ...] = ()
+    """With OVER LAST what the digests held that a window still to come begins behind, and those since; oldest first."""
 
     def passed(self, partition: int, offset: int, time_ms: int) -> bool:
         """Tell whether a match was in an earlier digest."""
@@ -70,6 +74,7 @@ def moved(
     reached: int,
     held: Collection[int],
     most_held: int = MOST_HELD,
+    over_ms: int = 0,
 ) -> Cursor:
     """Return a cursor after a tick.
 
@@ -80,17 +85,33 @@ def moved(
         reached: Up to where the partition of the log was taken in.
         held: Records before that with matches that are still to come.
         most_held: Of these are named by the cursor, at most.
+        over_ms: The length of OVER LAST; 0 where there is none.
 
     Example:
         >>> moved(Cursor(next=3), 20, {"0": 7}, 9, (4,))
-        Cursor(tick_ms=20, covered={'0': 7}, next=9, held=(4,), earlier=())
+        Cursor(tick_ms=20, covered={'0': 7}, next=9, held=(4,), earlier=(), window=())
     """
     passed, named = max(cursor.next, reached), tuple(sorted(held))
     if len(named) > most_held:
         passed, named = named[0], ()
     if tick is not None:
-        return Cursor(tick, highest(covered, cursor.covered), passed, named, _ahead(cursor, tick))
+        reached_by = highest(covered, cursor.covered)
+        window = _windows(cursor, DigestCoverage(tick, reached_by), over_ms) if over_ms else ()
+        return Cursor(tick, reached_by, passed, named, _ahead(cursor, tick), window)
     return msgspec.structs.replace(cursor, next=passed, held=named) if held else cursor
+
+
+def window_base(cursor: Cursor, tick_ms: int, over_ms: int) -> DigestCoverage | None:
+    """Return what the last digest held before the window of a tick begins, None where all lies within it."""
+    begun = [one for one in cursor.window if one.tick_ms <= tick_ms - over_ms]
+    return begun[-1] if begun else None
+
+
+def _windows(cursor: Cursor, latest: DigestCoverage, over_ms: int) -> tuple[DigestCoverage, ...]:
+    """Return the coverages that windows of later ticks may begin behind."""
+    known = tuple(one for one in cursor.window if one.tick_ms < latest.tick_ms)
+    base = window_base(cursor, latest.tick_ms + 1, over_ms)
+    return (*(one for one in known if base is None or one.tick_ms >= base.tick_ms), latest)
 
 
 def _ahead(cursor: Cursor, tick: int) -> tuple[DigestCoverage, ...]:

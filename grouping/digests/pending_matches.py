@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -15,13 +16,44 @@ from numpy.typing import NDArray
 
 from grouping.model.ids import StreamId
 
-__all__ = ["ID_BYTES", "PendingMatches", "pack_pending"]
+__all__ = ["ID_BYTES", "PendingGroups", "PendingMatches", "pack_groups", "pack_pending"]
 
 ID_BYTES = 12
 """Of a pending id without its prefix."""
 
 
-class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True):
+class PendingGroups(NamedTuple):
+    """Items that are partial groups: matches of a store with one key in one pane, out of one range of offsets.
+
+    All matches of a range that a store ever has are written in one order, whoever writes them again.
+    """
+
+    partitions: NDArray[np.int32]
+    """The source partition."""
+    first: NDArray[np.int64]
+    """The first offset of the range; it grows within a store and partition."""
+    last: NDArray[np.int64]
+    """The last one."""
+    ordinals: NDArray[np.int32]
+    """Grows within a store and range."""
+    times: NDArray[np.int64]
+    """Where the pane begins, epoch milliseconds."""
+    rows: NDArray[np.int32]
+    """The place in the table of states."""
+
+    def between(self, begin: int, end: int) -> PendingGroups:
+        """Return some of the items, those of one store for instance."""
+        return PendingGroups(
+            self.partitions[begin:end],
+            self.first[begin:end],
+            self.last[begin:end],
+            self.ordinals[begin:end],
+            self.times[begin:end],
+            self.rows[begin:end],
+        )
+
+
+class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, omit_defaults=True):
     """One record of `cq.pending`."""
 
     stream_id: StreamId
@@ -41,7 +73,11 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True):
     rows: bytes
     """By item (int32): its place in `values`."""
     values: list[bytes]
-    """Rows as JSON objects."""
+    """Rows as JSON objects; of groups the one table of their states, as Arrow's stream of it."""
+    ends_at: bytes = b""
+    """From here on of groups, each of which is of a range of offsets. By item (int64): the last offset."""
+    ordinals: bytes = b""
+    """By item (int32): its place among the items of its store and range."""
 
     @classmethod
     def decode(cls, body: bytes) -> PendingMatches:
@@ -61,6 +97,18 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True):
     def time_of(self) -> NDArray[np.int64]:
         """By item: the source record's time."""
         return np.frombuffer(self.times, np.int64)
+
+    @cached_property
+    def groups(self) -> PendingGroups:
+        """The items of groups, as columns."""
+        return PendingGroups(
+            np.frombuffer(self.partitions, np.int32),
+            np.frombuffer(self.offsets, np.int64),
+            np.frombuffer(self.ends_at, np.int64),
+            np.frombuffer(self.ordinals, np.int32),
+            self.time_of,
+            np.frombuffer(self.rows, np.int32),
+        )
 
     @cached_property
     def _columns(self) -> tuple[memoryview, ...]:
@@ -86,6 +134,37 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True):
 
 
 _decode = msgspec.msgpack.Decoder(PendingMatches).decode
+
+
+def pack_groups(
+    stream_id: StreamId, table: tuple[int, int], ids: NDArray[np.uint8], groups: PendingGroups, states: bytes
+) -> bytes:
+    """Return a record's value.
+
+    Args:
+        stream_id: Of the source.
+        table: Epoch and version of the constant tables.
+        ids: By item the 12 bytes of its store, as a matrix; those of one store are neighbours.
+        groups: The items.
+        states: The table of their states.
+    """
+    names = np.ascontiguousarray(ids).view(f"V{ID_BYTES}").ravel()
+    last = np.flatnonzero(np.append(names[1:] != names[:-1], True))
+    return msgspec.msgpack.encode(
+        PendingMatches(
+            stream_id,
+            *table,
+            names[last].tobytes(),
+            (last + 1).astype(np.int32).tobytes(),
+            groups.partitions.astype(np.int32).tobytes(),
+            groups.first.astype(np.int64).tobytes(),
+            groups.times.astype(np.int64).tobytes(),
+            groups.rows.astype(np.int32).tobytes(),
+            [states],
+            groups.last.astype(np.int64).tobytes(),
+            groups.ordinals.astype(np.int32).tobytes(),
+        )
+    )
 
 
 def pack_pending(

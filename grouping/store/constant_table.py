@@ -22,7 +22,7 @@ from grouping.model.ids import GroupId, SelectId
 from grouping.model.sql_type import SqlType
 from grouping.store.arrow_types import ARROW_TYPES
 
-__all__ = ["MODES", "Block", "Entry", "Segment", "cut", "net", "storage_type"]
+__all__ = ["MODES", "Block", "Entry", "Segment", "constants_array", "cut", "net", "storage_type"]
 
 MODES = ("shared", "dedicated", "virtual", "pending")
 """Where matches of an entry go; `pending` is the store of matches that wait for a tick."""
@@ -79,6 +79,12 @@ def _stored(kind: SqlType, value: object) -> object:
     if kind.is_set:
         return [_stored(kind.member, item) for item in value]  # type: ignore[attr-defined]  # a SET's value is a tuple
     return value if kind in ARROW_TYPES else str(value)
+
+
+def constants_array(kind: SqlType, values: Sequence[object]) -> pa.Array:
+    """Return constants of one slot as the evaluator has them: strings once each."""
+    array = pa.array(values if kind in ARROW_TYPES else [_stored(kind, value) for value in values], storage_type(kind))
+    return array.dictionary_encode() if pa.types.is_string(array.type) else array
 
 
 def _to_batch(block: Block, entries: Sequence[Entry]) -> pa.RecordBatch:

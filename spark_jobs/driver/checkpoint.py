@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Position", "checkpoints", "is_whole", "last_commit", "remove"]
+__all__ = ["Position", "begun_anew", "checkpoints", "is_whole", "last_commit", "note_anew", "remove"]
+
+_ANEW = "anew.json"
+"""Beside Spark's own folders, and gone with them."""
 
 
 class Position(NamedTuple):
@@ -57,6 +61,24 @@ def _is_readable(log: Path) -> bool:
     except (OSError, ValueError, IndexError):
         return False
     return True
+
+
+def note_anew(location: str, ends: Mapping[str, int]) -> None:
+    """Note with a new checkpoint up to where events may have been evaluated before it, by source partition."""
+    if "://" not in location:
+        Path(location).mkdir(parents=True, exist_ok=True)
+        written = Path(location) / f"{_ANEW}.new"
+        written.write_text(json.dumps(ends), "utf-8")
+        written.replace(Path(location) / _ANEW)
+
+
+def begun_anew(location: str) -> dict[str, int]:
+    """Return what `note_anew` noted; nothing for a checkpoint that an earlier version made, or of no local folder."""
+    noted = Path(location) / _ANEW
+    if "://" in location or not noted.is_file():
+        return {}
+    ends: dict[str, int] = json.loads(noted.read_text("utf-8"))
+    return ends
 
 
 def checkpoints(folder: str) -> list[str]:

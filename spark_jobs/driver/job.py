@@ -101,7 +101,7 @@ def _run(settings: Settings, token: str, status: StatusFile) -> None:
         settings,
         TableStore(settings),
         broker,
-        lambda stream, cautious: Evaluation.of(stream, settings, cautious=cautious),
+        lambda stream, cautious, anew: Evaluation.of(stream, settings, cautious=cautious, anew=anew),
         Trials(QuarantineStore(settings), lambda: time.time_ns() // 1_000_000),
         time.monotonic,
     )

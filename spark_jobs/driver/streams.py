@@ -14,7 +14,7 @@ from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
 from grouping.store.table_store import TableStore
-from spark_jobs.driver.checkpoint import Position, checkpoints, is_whole, last_commit, remove
+from spark_jobs.driver.checkpoint import Position, begun_anew, checkpoints, is_whole, last_commit, note_anew, remove
 from spark_jobs.driver.progress import Progress
 from spark_jobs.driver.trials import Trials
 from spark_jobs.kafka.broker import Broker
@@ -33,8 +33,9 @@ _PROMPT_DEATHS = 10
 _STEADY_SECONDS = 10.0
 """How long a query must run until its stream is taken for sound again, unless it commits a batch."""
 
-Evaluate = Callable[[Stream, bool], Produce]
-"""Gives the function that a stream's tasks run; and whether they must be cautious."""
+Evaluate = Callable[[Stream, bool, dict[str, int]], Produce]
+"""Gives the function that a stream's tasks run: whether they must be cautious, and up to where by partition events may
+have been evaluated before the checkpoint was begun."""
 
 
 @dataclass(slots=True)
@@ -207,8 +208,9 @@ class Streams:
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", stream.stream_id)
         try:
             going_on = msgspec.structs.replace(stream, start_offsets=stream.positions(position.offsets))
+            evaluate = self._evaluate(stream, cautious, begun_anew(location))
             source = read_stream(self._spark, going_on, form.partitions, self._settings)
-            running.query = write_stream(source, self._evaluate(stream, cautious), stream.source_id, self._settings)
+            running.query = write_stream(source, evaluate, stream.source_id, self._settings)
         except Exception as exc:  # pyspark's and py4j's have no common base
             raise OperationalError("a query did not start", detail=str(exc).splitlines()[0]) from exc
         running.progress, running.batch_at_start = progress, progress.batch
@@ -231,6 +233,8 @@ class Streams:
         else:
             remove(location)
             self._store.unpin(stream.stream_id, None)
+            ends = self._broker.ends(stream.topic)
+            note_anew(location, stream.positions({str(partition): end for partition, end in ends.items()}))
         begin = stream.evaluated(self._store.committed_positions(stream.stream_id))
         offsets = {partition: place - stream.base for partition, place in begin.items() if place >= stream.base}
         return Position(-1, offsets)

@@ -24,7 +24,7 @@ from spark_jobs.batch.row_source import RowSource
 from spark_jobs.results.encode import EvaluateExpression
 from spark_jobs.results.value_pool import ValuePool, value_pools
 
-__all__ = ["pending_records"]
+__all__ = ["pending_output", "pending_records"]
 
 _PENDING = MODES.index("pending")
 _RECORD_BYTES = 400_000
@@ -57,7 +57,8 @@ def pending_records(
     Yields:
         Batches of `spark_jobs.batch.output.OUTPUT`; dead letters (``result-too-large``) among them.
     """
-    found = np.flatnonzero(matches.mode == _PENDING)
+    single = np.array([select.grouping is None for select in matches.selects], np.bool_)
+    found = np.flatnonzero((matches.mode == _PENDING) & single[matches.select])
     if not found.size:
         return
     raw = np.frombuffer(matches.destination.buffers()[1], np.uint8).reshape(-1, ID_BYTES)[matches.destination.offset :]
@@ -82,10 +83,10 @@ def pending_records(
             )
             packed.append((partition, body))
             if len(packed) == _BATCH_RECORDS:
-                yield _output(packed, settings)
+                yield pending_output(packed, settings)
                 packed = []
         if packed:
-            yield _output(packed, settings)
+            yield pending_output(packed, settings)
 
 
 def _chunks(
@@ -112,7 +113,8 @@ def _chunks(
             start = stop
 
 
-def _output(packed: list[tuple[int, bytes]], settings: Settings) -> pa.RecordBatch:
+def pending_output(packed: list[tuple[int, bytes]], settings: Settings) -> pa.RecordBatch:
+    """Return records of `cq.pending`, given with their partitions, as rows of `spark_jobs.batch.output.OUTPUT`."""
     count = len(packed)
     return pa.record_batch(
         [

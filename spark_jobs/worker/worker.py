@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
@@ -24,6 +24,8 @@ from spark_jobs.batch.matches import Matches
 from spark_jobs.batch.output import dead_letter_code
 from spark_jobs.batch.row_source import RowSource
 from spark_jobs.decode.decode import decode
+from spark_jobs.groups.counting import GroupCounting
+from spark_jobs.index import Ints
 from spark_jobs.isolation.caution import NO_CAUTION
 from spark_jobs.isolation.hang_guard import guarded
 from spark_jobs.isolation.isolation import Isolation
@@ -32,7 +34,7 @@ from spark_jobs.joins.join import join
 from spark_jobs.joins.joined_events import JoinedEvents
 from spark_jobs.match.matched_pairs import NO_NUMBER
 from spark_jobs.match.residual import evaluate_expression
-from spark_jobs.results.pending import pending_records
+from spark_jobs.results.pending import pending_output, pending_records
 from spark_jobs.results.split import split
 from spark_jobs.worker import digest_task
 from spark_jobs.worker.process import WAIT_SECONDS, BatchTables, WorkerProcess
@@ -57,11 +59,16 @@ class Evaluation:
     """The `Settings`, pickled, since JSON would mask its secrets."""
     cautious: bool = False
     """Whether shares of the stream's queries did harm before: only then do tasks ask which."""
+    anew: tuple[tuple[int, int], ...] = ()
+    """By source partition, up to where events may have been evaluated before the checkpoint was begun."""
 
     @classmethod
-    def of(cls, stream: Stream, settings: Settings, *, cautious: bool = False) -> Evaluation:
+    def of(
+        cls, stream: Stream, settings: Settings, *, cautious: bool = False, anew: Mapping[str, int] | None = None
+    ) -> Evaluation:
         """Return the evaluation of a stream."""
-        return cls(msgspec.json.encode(stream), pickle.dumps(settings), cautious)
+        until = tuple((int(partition), end) for partition, end in (anew or {}).items())
+        return cls(msgspec.json.encode(stream), pickle.dumps(settings), cautious, until)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Evaluate a task's records; yields rows of `spark_jobs.batch.output.OUTPUT`."""
@@ -75,10 +82,11 @@ class Evaluation:
                 continue
             if task is None:
                 tables = PROCESS.tables(stream.stream_id, batch_id, settings)
-                task = _Task(stream, settings, tables, watch, self.cautious)
+                task = _Task(stream, settings, tables, watch, self.cautious, dict(self.anew))
                 yield from task.letters()
             yield from task.records(batch)
         if task is not None:
+            yield from task.groups()
             task.end()
         PROCESS.end()
 
@@ -93,6 +101,7 @@ class _Task:
         tables: BatchTables,
         watch: StreamWatch,
         cautious: bool,
+        singly_until: Mapping[int, int],
     ) -> None:
         self._stream = stream
         self._settings = settings
@@ -104,6 +113,7 @@ class _Task:
         caution = watch.harm.caution(_task_number(), WAIT_SECONDS) if cautious else NO_CAUTION
         value_bytes = settings.evaluator.value_bytes
         self._evaluate = partial(evaluate_expression, value_bytes=value_bytes)
+        self._counting = GroupCounting(self._evaluate, singly_until)
         self._isolation = Isolation(
             self._snapshot,
             self._write,
@@ -124,8 +134,20 @@ class _Task:
         if dead_letters is not None:
             yield dead_letters
         if events.count:
+            offsets = events.offsets
+            self._counting.extend(int(events.partitions[0]), int(offsets[0]), int(offsets[-1]))
             yield from self._isolation.records(events)
+            yield from self._counting.count(self._not_counted)
             self._watch.last = events
+
+    def _not_counted(self, events: RowSource, rows: Ints, share: str, reason: str) -> Iterator[pa.RecordBatch]:
+        self._watch.harm.failed.add(share)
+        yield from self._not_evaluated(events, rows, share, reason)
+
+    def groups(self) -> Iterator[pa.RecordBatch]:
+        """Yield what was counted of queries over groups: one range of offsets, whoever replays the task."""
+        for partition, body in self._counting.records(self._stream.stream_id, self._version):
+            yield pending_output([(partition, body)], self._settings)
 
     def _joined(self, events: Events, computation: Computation, value_bytes: int) -> JoinedEvents:
         return join(events, computation, self._views, value_bytes)
@@ -147,6 +169,7 @@ class _Task:
         yield from split(events, found, stream, settings, self._evaluate)
         yield from pending_records(events, found, stream, self._version, settings, self._evaluate)
         self._matches.add(found.number, events.time_ms)
+        self._counting.take(events, found)
 
     def end(self) -> None:
         """Tell what was seen, and what could not be evaluated."""

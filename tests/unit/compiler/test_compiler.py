@@ -136,3 +136,21 @@ def test_functions_of_texts_may_be_nested_where_texts_stay_short() -> None:
         cased = f"upper(lower({cased}))"
     for value in (cleaned, cased, "repeat(concat(repeat(symbol, 2), 'a'), 2)", "lpad(repeat(symbol, 1000), 1000)"):
         assert compile_select(f"SELECT {value} AS v FROM quotes WHERE {value} = 'a'", catalog())
+
+
+def test_explain_shows_groups() -> None:
+    """EXPLAIN names what is counted by what, which constants decide where, and what is decided at the tick."""
+    select = "SELECT name, sum(volume) AS s FROM quotes WHERE symbol = 'INTC' GROUP BY name HAVING count(*) > 10"
+    query = compile_select(select, catalog())
+    told = explain(query, QUOTES)
+    assert told["plan"]["groups"] == {
+        "keys": ["name"],
+        "aggregates": ["count(*)", "sum(volume)"],
+        "having": ["count(*) > :c1"],
+        "stored_by": ["INTC"],
+    }
+    assert told["text"].splitlines()[3:] == [
+        "  2. counted by name: count(*), sum(volume); what counts alike waits as one",
+        "  3. at the tick the groups where count(*) > :c1",
+        "  4. name, s to the destinations",
+    ]

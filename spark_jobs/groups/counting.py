@@ -1,0 +1,216 @@
+"""A task's matches of queries over groups: counted batch by batch, and written as partial groups at its end.
+
+A task has one range of offsets of one source partition, and whoever replays it has the same. So all that it counted of
+a store stands for that range: a reader of the log knows the repeats of a replay by where ranges begin.
+
+A query that begins anew without its checkpoint cuts other batches than before. So what may have been evaluated by then
+is written by single offsets, which are known again one by one: ranges overlap none that were cut otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from grouping.digests.pending_matches import ID_BYTES, PendingGroups, pack_groups
+from grouping.model.expression import Expression
+from grouping.model.group import SelectList
+from grouping.model.grouping import Aggregate
+from grouping.model.ids import StreamId
+from grouping.store.constant_table import MODES
+from grouping.store.notes import TableVersion
+from grouping.store.quarantine import share_of
+from spark_jobs.batch.faults import FAULTS
+from spark_jobs.batch.matches import Matches
+from spark_jobs.batch.row_source import RowSource
+from spark_jobs.groups.partials import Partials
+from spark_jobs.index import Ints
+from spark_jobs.results.encode import EvaluateExpression
+
+__all__ = ["GroupCounting"]
+
+_PENDING = MODES.index("pending")
+_BY = ("store", "pane", "at")
+_RANGE = np.iinfo(np.int64).max
+"""Stands for the offset of what is counted together."""
+_RECORD_ROWS = 16_000
+_RECORD_BYTES = 400_000
+
+ShareFault = Callable[[RowSource, Ints, str, str], Iterator[pa.RecordBatch]]
+"""Makes what stands for the events of a share that failed: of which batch, which events, the share, and why."""
+Shelf = tuple[str, tuple[int, int]]
+"""A SELECT list in a pane."""
+
+
+@dataclass(slots=True)
+class _Met:
+    """Matches of one share, of events in one batch."""
+
+    events: RowSource
+    select: SelectList
+    event: list[NDArray[np.int32]] = field(default_factory=list)
+    store: list[NDArray[np.int32]] = field(default_factory=list)
+    latest: int = -1
+    again: bool = False
+    """Whether some came again, since others of the batch had failed."""
+
+
+@dataclass(slots=True)
+class _Counted:
+    """What was counted of one SELECT list."""
+
+    partials: Partials
+    tables: list[pl.DataFrame] = field(default_factory=list)
+
+
+class GroupCounting:
+    """Counts a task's matches."""
+
+    def __init__(self, evaluate: EvaluateExpression, singly_until: Mapping[int, int] | None = None) -> None:
+        """Begin a task.
+
+        Args:
+            evaluate: Computes keys and arguments.
+            singly_until: By source partition: what lies before was perhaps evaluated in other batches, and is written
+                by single offsets.
+        """
+        self._evaluate = evaluate
+        self._singly_until = singly_until or {}
+        self._met: dict[str, _Met] = {}
+        self._counted: dict[Shelf, _Counted] = {}
+        self._stores: dict[int, tuple[bytes, int]] = {}
+        """By number: the bytes of the store's id, and the partition of the log that it is in."""
+        self._range: tuple[int, int, int] | None = None
+
+    def take(self, events: RowSource, matches: Matches) -> None:
+        """Take in those matches that are to be counted; they may come again before `count`."""
+        grouped = np.array([select.grouping is not None for select in matches.selects], np.bool_)
+        if not grouped.any():
+            return
+        found = np.flatnonzero((matches.mode == _PENDING) & grouped[matches.select])
+        if not found.size:
+            return
+        self._name_stores(matches, found)
+        codes = (matches.group[found].astype(np.int64) << 32) | matches.select[found]
+        for code in np.unique(codes).tolist():
+            select = matches.selects[code & 0xFFFFFFFF]
+            chosen = found[codes == code]
+            share = f"{share_of(matches.groups[code >> 32], select.select_id)} {select.pane}"
+            met = self._met.setdefault(share, _Met(events, select))
+            event = matches.event[chosen]
+            met.again |= int(event.min()) <= met.latest
+            met.latest = max(met.latest, int(event.max()))
+            met.event.append(event)
+            met.store.append(matches.number[chosen])
+
+    def _name_stores(self, matches: Matches, found: Ints) -> None:
+        numbers, first = np.unique(matches.number[found], return_index=True)
+        raw = matches.destination.buffers()[1]
+        ids = np.frombuffer(raw, np.uint8).reshape(-1, ID_BYTES)[matches.destination.offset :]
+        for number, place in zip(numbers.tolist(), found[first].tolist(), strict=True):
+            if number not in self._stores:
+                self._stores[number] = (ids[place].tobytes(), int(matches.partition[place]))
+
+    def count(self, failed: ShareFault) -> Iterator[pa.RecordBatch]:
+        """Count what was taken in of one batch; yields what stands for shares that fail."""
+        taken, self._met = self._met, {}
+        for share, met in taken.items():
+            event, store = np.concatenate(met.event), np.concatenate(met.store)
+            if met.again:
+                _, first = np.unique((event.astype(np.int64) << 32) | store, return_index=True)
+                event, store = event[first], store[first]
+            try:
+                self._count(met, event, store)
+            except FAULTS as fault:
+                reason, events = f"it failed with {type(fault).__name__}", met.events
+                yield from failed(events, np.unique(event).astype(np.int64), share.partition(" ")[0], reason)
+
+    def _count(self, met: _Met, event: NDArray[np.int32], store: NDArray[np.int32]) -> None:
+        events, select, grouping = met.events, met.select, met.select.grouping
+        assert grouping is not None, "it was taken in for that"
+        rows, which = np.unique(event, return_inverse=True)
+        seen: dict[Expression, pl.Series] = {}
+
+        def values(expression: Expression) -> pl.Series:
+            if expression not in seen:
+                seen[expression] = pl.Series(self._evaluate(expression, events, rows)).gather(which)
+            return seen[expression]
+
+        def arguments(aggregate: Aggregate) -> tuple[list[pl.Series], NDArray[np.bool_] | None]:
+            wanted = aggregate.condition
+            counted = None if wanted is None else values(wanted).fill_null(False).to_numpy()
+            return [values(argument) for argument in aggregate.args], counted
+
+        width, phase = select.pane
+        times = events.time_ms[event]
+        offsets = events.offsets[event]
+        single = offsets < self._singly_until.get(int(events.partitions[0]), 0)
+        by = {
+            "store": pl.Series(store),
+            "pane": pl.Series(times - (times - phase) % width),
+            "at": pl.Series(np.where(single, offsets, _RANGE)),
+        }
+        shelf = self._counted.setdefault((select.select_id, select.pane), _Counted(Partials(grouping)))
+        keys = [values(key.expression) for key in grouping.keys]
+        args = [arguments(aggregate) for aggregate in grouping.aggregates]
+        shelf.tables.append(shelf.partials.counted(by, keys, args, offsets))
+
+    def extend(self, partition: int, first: int, last: int) -> None:
+        """Note that the task has read events of these offsets."""
+        known = self._range or (partition, first, last)
+        self._range = (partition, min(first, known[1]), max(last, known[2]))
+
+    def records(self, stream_id: StreamId, version: TableVersion) -> Iterator[tuple[int, bytes]]:
+        """Yield records of `cq.pending` with their partitions: the partial groups of the task."""
+        for _, counted in sorted(self._counted.items()):
+            if self._range is None or not counted.tables:
+                continue
+            whole = pl.concat(counted.tables, how="vertical_relaxed")
+            if len(counted.tables) > 1:
+                whole = counted.partials.merged(whole, _BY)
+            yield from self._records(whole, counted.partials, stream_id, version)
+
+    def _records(
+        self, table: pl.DataFrame, partials: Partials, stream_id: StreamId, version: TableVersion
+    ) -> Iterator[tuple[int, bytes]]:
+        assert self._range is not None, "something was read"
+        partition, first, last = self._range
+        first = max(first, self._singly_until.get(partition, 0))
+        names = {number: self._stores[number] for number in table["store"].unique().to_list()}
+        order = pl.DataFrame(
+            {
+                "store": pl.Series(list(names), dtype=pl.Int32),
+                "place": pl.Series([place for _, place in names.values()], dtype=pl.Int32),
+                "id": pl.Series([name for name, _ in names.values()], dtype=pl.Binary),
+            }
+        )
+        # In one order, whatever the numbers of the stores are: it tells what a replay writes again.
+        table = table.join(order, on="store").sort("place", "id", "at", "pane", *partials.keys)
+        table = table.with_columns(pl.int_range(pl.len(), dtype=pl.Int32).over("id", "at").alias("ordinal"))
+        for (place,), own in table.group_by("place", maintain_order=True):
+            for piece in _pieces(own):
+                count, at = piece.height, piece["at"].to_numpy()
+                groups = PendingGroups(
+                    np.full(count, partition, np.int32),
+                    np.where(at == _RANGE, first, at),
+                    np.where(at == _RANGE, last, at),
+                    piece["ordinal"].to_numpy(),
+                    piece["pane"].to_numpy(),
+                    np.arange(count, dtype=np.int32),
+                )
+                ids = np.frombuffer(b"".join(piece["id"].to_list()), np.uint8).reshape(-1, ID_BYTES)
+                states = piece.drop("store", "place", "id", "pane", "at", "ordinal").rechunk().write_ipc_stream(None)
+                yield int(place), pack_groups(stream_id, version, ids, groups, states.getvalue())
+
+
+def _pieces(table: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Yield a table in pieces that fit a record each."""
+    rows = table.height
+    step = max(1, min(_RECORD_ROWS, _RECORD_BYTES * rows // max(int(table.estimated_size()), 1)))
+    for begin in range(0, rows, step):
+        yield table.slice(begin, step)

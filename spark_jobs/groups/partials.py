@@ -1,0 +1,95 @@
+"""Partial groups: matches counted by what tells them apart and by the keys of their groups, as a table of states.
+
+A table has a row for each group; `n` is how many matches it has, `k0`, `k1`, … are the keys, and `a0.…`, `a1.…` the
+states of the aggregates. Columns before these (`by`) say of whose store, and when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from grouping.model.grouping import Grouping
+from spark_jobs.expressions.types import polars_type
+from spark_jobs.groups.states import AggregateState, state_of
+
+__all__ = ["Partials"]
+
+_COUNT = "n"
+_ALL = "all"
+
+
+class Partials:
+    """Makes and merges the partial groups of one grouping."""
+
+    def __init__(self, grouping: Grouping) -> None:
+        self._grouping = grouping
+        self._states: list[tuple[str, AggregateState]] = [
+            (f"a{number}.", state_of(aggregate)) for number, aggregate in enumerate(grouping.aggregates)
+        ]
+        self.keys = [f"k{number}" for number in range(len(grouping.keys))]
+        """The names of the keys' columns."""
+
+    def counted(
+        self,
+        by: Mapping[str, pl.Series],
+        keys: Sequence[pl.Series],
+        args: Sequence[tuple[Sequence[pl.Series], NDArray[np.bool_] | None]],
+        offsets: NDArray[np.int64],
+    ) -> pl.DataFrame:
+        """Return the groups of some matches.
+
+        Args:
+            by: Columns by which they are told apart besides their keys.
+            keys: By key, the values.
+            args: By aggregate, the values of its arguments, and which matches FILTER lets through.
+            offsets: Of their events.
+        """
+        columns = [series.alias(name) for name, series in by.items()]
+        columns += [_plain(values).alias(name) for name, values in zip(self.keys, keys, strict=True)]
+        columns.append(pl.Series(_COUNT, np.ones(len(offsets), np.int64)))
+        for (stem, state), (values, wanted) in zip(self._states, args, strict=True):
+            lifted = state.lift(values, wanted, offsets)
+            columns += [series.alias(f"{stem}{name}") for name, series in lifted.items()]
+        states = [each for stem, state in self._states for each in state.begin(stem)]
+        return _grouped(pl.DataFrame(columns), [*by, *self.keys], states)
+
+    def merged(self, parts: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+        """Return parts of groups put together, whatever `by` does not tell apart any more."""
+        states = [each for stem, state in self._states for each in state.merge(stem)]
+        return _grouped(parts, [*by, *self.keys], states)
+
+    def values(self, groups: pl.DataFrame) -> dict[str, pl.Series]:
+        """Return the columns of groups by their names in the query."""
+        found = {key.name: groups[name] for key, name in zip(self._grouping.keys, self.keys, strict=True)}
+        for aggregate, (stem, state) in zip(self._grouping.aggregates, self._states, strict=True):
+            found[aggregate.name] = state.value(stem, groups)
+        return found
+
+    def no_groups(self) -> dict[str, pl.Series]:
+        """Return the columns where there is no group."""
+        found = {key.name: pl.Series([], dtype=polars_type(key.column.type)) for key in self._grouping.keys}
+        return found | {name: values.clear() for name, values in self.empty().items()}
+
+    def empty(self) -> dict[str, pl.Series]:
+        """Return the columns of the one group that there is without any match."""
+        found = {}
+        for aggregate in self._grouping.aggregates:
+            value = 0 if aggregate.function in ("count", "approx_count_distinct") else None
+            found[aggregate.name] = pl.Series([value], dtype=polars_type(aggregate.type))
+        return found
+
+
+def _plain(values: pl.Series) -> pl.Series:
+    """Return keys of which equal ones look the same: there are two zeros."""
+    return values + 0.0 if values.dtype.is_float() else values
+
+
+def _grouped(frame: pl.DataFrame, by: Sequence[str], states: Sequence[pl.Expr]) -> pl.DataFrame:
+    if not by:
+        frame, by = frame.with_columns(pl.lit(0).alias(_ALL)), [_ALL]
+        return frame.group_by(by).agg(pl.col(_COUNT).sum(), *states).drop(_ALL)
+    return frame.group_by(by, maintain_order=True).agg(pl.col(_COUNT).sum(), *states)

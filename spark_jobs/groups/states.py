@@ -1,0 +1,321 @@
+"""What is kept of an aggregate: columns that matches are lifted to, how they are merged, and the value in the end.
+
+Merging is associative, so matches may be counted in whatever pieces they come. Acero's grouped aggregations
+(`pyarrow.TableGroupBy`) give values and no states: no sum that tells its overflow, no moments, no set of distinct
+values, nothing to merge again. Polars groups by the same hashing and takes the merge as an expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from grouping.model.decimal_types import WIDEST
+from grouping.model.grouping import Aggregate
+from grouping.model.sql_type import SqlType
+
+__all__ = ["AggregateState", "state_of"]
+
+_MASK = 0xFFFF_FFFF
+_HALF = 32
+_LIMBS = 4
+"""Of 32 bits each, that an unscaled DECIMAL has: sums of them are exact for two billion matches."""
+_EXACT = Context(prec=120, rounding=ROUND_HALF_UP)
+_QUOTIENT_DIGITS = WIDEST + 1
+"""Digits after the point to which Spark divides before it rounds to the type."""
+
+Counted = NDArray[np.bool_] | None
+"""Which matches FILTER lets through; None for all."""
+
+
+class AggregateState:
+    """The state of one aggregate. `stem` begins the names of its columns."""
+
+    def lift(self, args: Sequence[pl.Series], counted: Counted, offsets: NDArray[np.int64]) -> dict[str, pl.Series]:
+        """Return the state's columns of single matches.
+
+        Args:
+            args: The aggregate's arguments, by match.
+            counted: Which matches FILTER lets through.
+            offsets: Of the matches' events, which tell what came first.
+        """
+        raise NotImplementedError
+
+    def begin(self, stem: str) -> list[pl.Expr]:
+        """Return the columns of a group out of those of its matches; the same as `merge` where nothing else is said."""
+        return self.merge(stem)
+
+    def merge(self, stem: str) -> list[pl.Expr]:
+        """Return the columns of a group out of those of its parts, in the order of the log."""
+        raise NotImplementedError
+
+    def value(self, stem: str, frame: pl.DataFrame) -> pl.Series:
+        """Return the aggregate of each group, in its SQL type."""
+        raise NotImplementedError
+
+
+def _masked(values: pl.Series, counted: Counted) -> pl.Series:
+    return values if counted is None else values.set(pl.Series(~counted), None)
+
+
+def _sums(stem: str, names: Sequence[str]) -> list[pl.Expr]:
+    return [pl.col(f"{stem}{name}").sum() for name in names]
+
+
+class _Count(AggregateState):
+    def lift(self, args: Sequence[pl.Series], counted: Counted, offsets: NDArray[np.int64]) -> dict[str, pl.Series]:
+        counts = np.ones(len(offsets), np.bool_) if counted is None else counted.copy()
+        for argument in args:
+            if argument.null_count():
+                counts &= argument.is_not_null().to_numpy()
+        return {"n": pl.Series(counts.astype(np.int64))}
+
+    def merge(self, stem: str) -> list[pl.Expr]:
+        return _sums(stem, "n")
+
+    def value(self, stem: str, frame: pl.DataFrame) -> pl.Series:
+        return frame[f"{stem}n"]
+
+
+class _Distinct(AggregateState):
+    """The distinct values themselves, each as a text: exact, at the cost of keeping them."""
+
+    def lift(self, args: Sequence[pl.Series], counted: Counted, offsets: NDArray[np.int64]) -> dict[str, pl.Series]:
+        texts = [_text(argument) for argument in args]
+        if len(texts) == 1:
+            return {"d": _masked(texts[0], counted)}
+        frame = pl.DataFrame([text.alias(str(number)) for number, text in enumerate(texts)])
+        parts = [
+            part for name in frame.columns for part in (pl.col(name).str.len_bytes().cast(pl.String), pl.col(name))
+        ]
+        joined = frame.select(pl.concat_str(parts, separator=":").alias("d"))["d"]  # lengths tell where each ends
+        return {"d": _masked(joined, counted)}
+
+    def begin(self, stem: str) -> list[pl.Expr]:
+        return [pl.col(f"{stem}d").drop_nulls().unique(maintain_order=True)]
+
+    def merge(self, stem: str) -> list[pl.Expr]:
+        return [pl.col(f"{stem}d").explode().drop_nulls().unique(maintain_order=True)]
+
+    def value(self, stem: str, frame: pl.DataFrame) -> pl.Series:
+        return frame[f"{stem}d"].list.len().cast(pl.Int64)
+
+
+def _text(values: pl.Series) -> pl.Series:
+    """Return values as texts that are equal exactly when they are."""
+    if values.dtype.is_float():
+        values = (values + 0.0).fill_nan(float("nan"))  # there are two zeros
+    if isinstance(values.dtype, pl.Datetime):
+        values = values.cast(pl.Int64)
+    return values.bin.encode("hex") if values.dtype == pl.Binary else values.cast(pl.String)
+
+
+class _WholeSum(AggregateState):
+    """The halves of the numbers, summed apart: their sum is exact, and tells when BIGINT cannot hold it."""
+
+    def lift(self, args: Sequence[pl.Series], counted: Counted, offsets: NDArray[np.int64]) -> dict[str, pl.Series]:
+        present, filled = _filled(args[0], counted)
+        numbers = filled.cast(pl.Int64).to_numpy()
+        low, high = numbers & _MASK, numbers >> _HALF
+        return {"n": pl.Series(present.astype(np.int64)), "h": pl.Series(high), "l": pl.Series(low)}
+
+    def merge(self, stem: str) -> list[pl.Expr]:
+        return _sums(stem, "nhl")
+
+    def value(self, stem: str, frame: pl.DataFrame) -> pl.Series:
+        count, high, low = (frame[f"{stem}{name}"].to_numpy() for name in "nhl")
+        high = high + (low >> _HALF)
+        fits = (high >= -(1 << (_HALF - 1))) & (high < 1 << (_HALF - 1)) & (count > 0)
+        return pl.Series((high << _HALF) | (low & _MASK)).set(pl.Series(~fits), None)
+
+
+def _filled(values: pl.Series, counted: Counted) -> tuple[NDArray[np.bool_], pl.Series]:
+    """Return which values count, and all of them with 0 for those that don't."""
+    present = values.is_not_null().to_numpy()
+    if counted is not None:
+        present = present & counted
+    return present, values.set(pl.Series(~present), 0) if not present.all() else values
+
+
+class _DecimalSum(AggregateState):
+    """The limbs of the unscaled numbers, summed apart."""
+
+    def __init__(self, aggregate: Aggregate, *, mean: bool) -> None:
+        self._argument: SqlType = aggregate.args[0].type  # type: ignore[union-attr]  # there is no slot
+        self._type = aggregate.type
+        self._mean = mean
+
+    def lift(self, args: Sequence[pl.Series], counted: Counted, offsets: NDArray[np.int64]) -> dict[str, pl.Series]:
+        present = args[0].is_not_null().to_numpy()
+        if counted is not None:
+            present = present & counted
+        array = args[0].to_arrow()
+        halves = np.frombuffer(array.buffers()[1], np.int64)[2 * array.offset : 2 * (array.offset + len(array))]
+        low, high = halves[0::2], halves[1::2]
+        limbs = (low & _MASK, (low >> _HALF) & _MASK, high & _MASK, high >> _HALF)
+        columns = {str(number): pl.Series(np.where(present, limb, 0)) for number, limb in enumerate(limbs)}
+        return {"n": pl.Series(present.astype(np.int64)), **columns}
+
+    def merge(self, stem: str) -> list[pl.Expr]:
+        return _sums(stem, "n0123")
+
+    def value(self, stem: str, frame: pl.DataFrame) -> pl.Series:
+        columns = [frame[f"{stem}{name}"].to_list() for name in "n0123"]
+        values = [self._value(*row) for row in zip(*columns, strict=True)]
+        return pl.Series(values, dtype=pl.Decimal(self._type.precision, self._type.scale))
+
+    def _value(self, count: int, *limbs: int) -> Decimal | None:
+        if not count:
+            return None
+        unscaled = sum(limb << (_HALF * number) for number, limb in enumerate(limbs))
+        digits = min(self._argument.precision + 10, WIDEST)
+        if abs(unscaled) >= 10**digits:
+            return None
+        total = Decimal(unscaled).scaleb(-self._argument.scale, _EXACT)
+        if not self._mean:
+            return total
+        quotient = _EXACT.quantize(_EXACT.divide(total, Decimal(count)), Decimal(1).scaleb(-_QUOTIENT_DIGITS))
+        rounded = _EXACT.quantize(quotient, Decimal(1).scaleb(-self._type.scale))
+        return rounded if abs(rounded) < Decimal(10) ** (self._type.precision - self._type.scale) else None
+
+
+class _DoubleSum(AggregateState):
+    def __init__(self, *, mean: bool) -> None:
+        self._mean = mean
+
+    def lift(self, args: Sequence[pl.Series], counted: Counted, offsets: NDArray[np.int64]) -> dict[str, pl.Series]:
+        present, filled = _filled(args[0], counted)
+        return {"n": pl.Series(present.astype(np.int64)), "s": filled.cast(pl.Float64)}
+
+    def merge(self, stem: str) -> list[pl.Expr]:
+        return _sums(stem, "ns")
+
+    def value(self, stem: str, frame: pl.DataFrame) -> pl.Series:
+        count, total = frame[f"{stem}n"], frame[f"{stem}s"]
+        return (total / count if self._mean else total).set(count == 0, None)
+
+
+class _Extreme(AggregateState):
+    """The least or the greatest value; NaN is greater than all numbers."""
+
+    def __init__(self, *, greatest: bool) -> None:
+        self._greatest = greatest
+
+    def lift(self, args: Sequence[pl.Series], counted: Counted, offsets: NDArray[np.int64]) -> dict[str, pl.Series]:
+        return {"v": _masked(args[0], counted)}
+
+    def merge(self, stem: str) -> list[pl.Expr]:
+        return [_ordered(pl.col(f"{stem}v"), pl.col(f"{stem}v"), self._greatest)]
+
+    def value(self, stem: str, frame: pl.DataFrame) -> pl.Series:
+        return frame[f"{stem}v"]
+
+
+def _ordered(values: pl.Expr, by: pl.Expr, greatest: bool) -> pl.Expr:
+    """Return the value beside the first of the least or greatest ones that are there."""
+    there = by.is_not_null()
+    return values.filter(there).sort_by(by.filter(there), descending=greatest, maintain_order=True).first()
+
+
+class _Number(_Extreme):
+    """The least or the greatest of what has one order in Polars too."""
+
+    def merge(self, stem: str) -> list[pl.Expr]:
+        column = pl.col(f"{stem}v")
+        return [column.max() if self._greatest else column.min()]
+
+
+class _ExtremeBy(AggregateState):
+    """A value beside the least or the greatest of another column; of equal ones that which came first."""
+
+    def __init__(self, *, greatest: bool) -> None:
+        self._greatest = greatest
+
+    def lift(self, args: Sequence[pl.Series], counted: Counted, offsets: NDArray[np.int64]) -> dict[str, pl.Series]:
+        return {"v": args[0], "o": _masked(args[1], counted)}
+
+    def merge(self, stem: str) -> list[pl.Expr]:
+        by = pl.col(f"{stem}o")
+        return [_ordered(pl.col(f"{stem}{name}"), by, self._greatest) for name in "vo"]
+
+    def value(self, stem: str, frame: pl.DataFrame) -> pl.Series:
+        return frame[f"{stem}v"]
+
+
+class _Arrival(AggregateState):
+    """The value that came first, or last, within a source partition."""
+
+    def __init__(self, *, last: bool) -> None:
+        self._last = last
+
+    def lift(self, args: Sequence[pl.Series], counted: Counted, offsets: NDArray[np.int64]) -> dict[str, pl.Series]:
+        return {"v": args[0], "o": _masked(pl.Series(offsets), counted)}
+
+    def merge(self, stem: str) -> list[pl.Expr]:
+        by = pl.col(f"{stem}o")
+        return [_ordered(pl.col(f"{stem}{name}"), by, self._last) for name in "vo"]
+
+    def value(self, stem: str, frame: pl.DataFrame) -> pl.Series:
+        return frame[f"{stem}v"]
+
+
+class _Moments(AggregateState):
+    """Count, mean and the sum of squared distances from it (Chan, Golub and LeVeque 1979), as Spark keeps them."""
+
+    def __init__(self, *, sample: bool, root: bool) -> None:
+        self._sample = sample
+        self._root = root
+
+    def lift(self, args: Sequence[pl.Series], counted: Counted, offsets: NDArray[np.int64]) -> dict[str, pl.Series]:
+        present, filled = _filled(args[0], counted)
+        count = present.astype(np.int64)
+        return {"n": pl.Series(count), "m": filled.cast(pl.Float64), "q": pl.Series(np.zeros(count.size))}
+
+    def merge(self, stem: str) -> list[pl.Expr]:
+        count, mean, squares = (pl.col(f"{stem}{name}") for name in "nmq")
+        total = count.sum()
+        joint = pl.when(total > 0).then((count * mean).sum() / total).otherwise(0.0)
+        return [total, joint.alias(f"{stem}m"), (squares + count * (mean - joint) ** 2).sum().alias(f"{stem}q")]
+
+    def value(self, stem: str, frame: pl.DataFrame) -> pl.Series:
+        count, squares = frame[f"{stem}n"], frame[f"{stem}q"]
+        degrees = count - int(self._sample)
+        variance = (squares / degrees).set(degrees <= 0, None)
+        return variance.sqrt() if self._root else variance
+
+
+def state_of(aggregate: Aggregate) -> AggregateState:
+    """Return the state that is kept of an aggregate."""
+    if aggregate.function == "approx_count_distinct" or aggregate.distinct:
+        return _Distinct()
+    if aggregate.function in ("sum", "avg"):
+        return _sum(aggregate, mean=aggregate.function == "avg")
+    if aggregate.function in ("min", "max"):
+        kind: SqlType = aggregate.args[0].type  # type: ignore[union-attr]  # there is no slot
+        return (_Extreme if kind.name in ("DOUBLE", "FLOAT") else _Number)(greatest=aggregate.function == "max")
+    return _OTHERS[aggregate.function]()
+
+
+def _sum(aggregate: Aggregate, *, mean: bool) -> AggregateState:
+    if aggregate.type.is_decimal:
+        return _DecimalSum(aggregate, mean=mean)
+    return _DoubleSum(mean=mean) if mean or aggregate.type.name == "DOUBLE" else _WholeSum()
+
+
+_OTHERS: dict[str, Callable[[], AggregateState]] = {
+    "count": _Count,
+    "min_by": lambda: _ExtremeBy(greatest=False),
+    "max_by": lambda: _ExtremeBy(greatest=True),
+    "first": lambda: _Arrival(last=False),
+    "last": lambda: _Arrival(last=True),
+    "stddev_pop": lambda: _Moments(sample=False, root=True),
+    "stddev_samp": lambda: _Moments(sample=True, root=True),
+    "var_pop": lambda: _Moments(sample=False, root=False),
+    "var_samp": lambda: _Moments(sample=True, root=False),
+    "bool_and": lambda: _Number(greatest=False),
+    "bool_or": lambda: _Number(greatest=True),
+}

@@ -1,0 +1,101 @@
+"""Queries over groups on real servers: every match is counted once, in the digest that holds it as a row."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from gateway.model.records import instant
+from tests.stack.digests.ticks import Flow, digests, now_ms, tick_of
+from tests.stack.lab import Lab
+from tests.stack.server import Stack
+
+
+def _started(lab: Lab, source: Any, start_ms: int) -> dict[str, Any]:
+    """Create a CQ that sends its matches, and others that count them, all with the same ticks."""
+    clauses = f"START '{instant(start_ms)}' EVERY '1 second' DO PUBLISH SHARED"
+
+    def create(cq: str, what: str, having: str = "", more: str = "") -> Any:
+        select = f'SELECT {what} FROM "{source.name}" WHERE qty >= 0{having}'
+        return lab.create(cq, select, clauses=clauses + more)
+
+    sums = "symbol, count(*) AS n, sum(qty) AS total"
+    by_symbol = " GROUP BY symbol"
+    return {
+        "rows": create("rows", "symbol, qty"),
+        "sums": create("sums", sums, by_symbol),
+        "many": create("many", sums, f"{by_symbol} HAVING count(*) > 12"),
+        "more": create("more", sums, f"{by_symbol} HAVING count(*) > 18"),
+        "none": create("none", sums, f"{by_symbol} HAVING count(*) > 9999"),
+        "all": create("all", "count(*) AS n, max(symbol) AS last", " AND qty < 0", " EVEN IF EMPTY"),
+    }
+
+
+def _by_tick(lab: Lab, created: Any) -> dict[int, dict[str, Any]]:
+    return {tick_of(one): one.row for one in digests(lab, created)}
+
+
+def _grouped(digest: dict[str, Any], least: int = 0) -> list[dict[str, Any]]:
+    """Return the groups of a digest of rows."""
+    counts, totals = Counter[str](), Counter[str]()
+    for row in digest["rows"]:
+        counts[row["symbol"]] += 1
+        totals[row["symbol"]] += row["qty"]
+    return [
+        {"symbol": each, "n": counts[each], "total": totals[each]} for each in sorted(counts) if counts[each] > least
+    ]
+
+
+def _counted(lab: Lab, created: Any) -> int:
+    return sum(one["count"] for one in _by_tick(lab, created).values())
+
+
+def test_groups_are_those_of_the_matches(lab: Lab, stack: Stack) -> None:
+    """A digest of groups holds what the digest of the same tick holds as rows, also when the evaluator is killed."""
+    source = lab.stream(partitions=2)
+    start_ms = now_ms() - 250
+    made = _started(lab, source, start_ms)
+    assert len({each["group"] for each in made.values()}) == 4
+    assert made["many"]["group"] == made["more"]["group"] == made["none"]["group"]
+    flow = Flow(lab, source)
+    flow.run(4, "A", "B", "A", pause=0.05)
+    pid = stack.kill("evaluator")
+    flow.run(1, "A", "B", "A")
+    stack.await_restart("evaluator", pid)
+    flow.run(3, "A", "B", "A", pause=0.05)
+    sent = len(flow.sent)
+    lab.results.until(lambda: _counted(lab, made["rows"]) == sent == _counted(lab, made["sums"]), "all counted", 120)
+    rows, found = _by_tick(lab, made["rows"]), {name: _by_tick(lab, one) for name, one in made.items()}
+    assert rows.keys() == found["sums"].keys()
+    for tick, digest in rows.items():
+        assert _grouped(digest) == found["sums"][tick]["rows"], tick
+        assert digest["count"] == found["sums"][tick]["count"]
+        assert _grouped(digest, 12) == found["many"].get(tick, {"rows": []})["rows"]
+        assert _grouped(digest, 18) == found["more"].get(tick, {"rows": []})["rows"]
+    assert any(found["many"].values())
+    assert not found["none"]
+    assert {(one["count"], str(one["rows"])) for one in found["all"].values()} == {(0, "[{'n': 0, 'last': None}]")}
+
+
+def test_windows_of_ticks(lab: Lab) -> None:
+    """OVER LAST counts the matches of a tick and of those before it; when the last of them is out it sends nothing."""
+    source = lab.stream()
+    clauses = f"START '{instant(now_ms())}' EVERY '1 second' OVER LAST '3 seconds' DO PUBLISH SHARED"
+    created = lab.where(source, "wide", "", columns="count(*) AS n, max(qty) AS most", clauses=clauses)
+    assert created["trigger"]["over_last"] == "PT3S"
+    flow = Flow(lab, source)
+    source.fence()
+    flow.publish("A", "A")
+    lab.results.until(lambda: bool(digests(lab, created)), "the first digest")
+    flow.publish("A")
+    lab.results.until(lambda: any(one["rows"][0]["most"] == 2 for one in _by_tick(lab, created).values()), "the third")
+    flow.publish("B", time_ms=now_ms() + 6000)  # its window begins when that of the others is over
+
+    def over() -> bool:
+        return any(one["rows"][0] == {"n": 1, "most": 3} for one in _by_tick(lab, created).values())
+
+    lab.results.until(over, "the last one alone")
+    counts = [one["rows"][0]["n"] for _, one in sorted(_by_tick(lab, created).items())]
+    assert counts[0] in (2, 3) and counts[-1] == 1
+    assert all(one["rows"][0]["n"] == one["count"] for one in _by_tick(lab, created).values())
+    assert len([count for count in counts if count > 1]) in (3, 4, 5)

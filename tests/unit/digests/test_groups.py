@@ -1,0 +1,230 @@
+"""Groups of digests against DuckDB, each query alone: whatever the batches, replays, disorder and ticks are."""
+
+from __future__ import annotations
+
+import json
+import random
+from array import array
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import duckdb
+import pytest
+
+from gateway.model.records import Destination, TriggerSpec, feed_of
+from gateway.testing import Record, Stream
+from gateway.testing.one_entry import VERSION, snapshot_of
+from gateway.testing.query import CheckedQuery, checked
+from gateway.testing.records import PlacedRecord, placed, source_batch
+from gateway.timers.group_digests import GroupRequest, group_digests
+from grouping.digests.cursor import Cursor, moved
+from grouping.digests.gather import DigestMatches, DigestQuestion
+from grouping.digests.match_places import MatchPlaces
+from grouping.digests.pending_log import PendingLog
+from grouping.model.group import canonical_constants
+from grouping.settings import Settings
+from spark_jobs.decode.decode import decode
+from spark_jobs.groups.counting import GroupCounting
+from spark_jobs.match.evaluate import matches
+from spark_jobs.match.residual import evaluate_expression
+
+_AT = datetime(2026, 1, 1, tzinfo=UTC)
+_START_MS = round(_AT.timestamp() * 1000)
+_STREAM = Stream("t (k STRING, f BOOLEAN, i INT, n BIGINT, d DOUBLE, a DECIMAL(10,2))")
+_ENGINE = duckdb.connect()
+_STORE = "p_" + "0" * 24
+
+_QUERIES = [
+    ("SELECT k, count(*) AS c, count(i) AS ci, sum(n) AS s, avg(d) AS m FROM t GROUP BY k", "k"),
+    ("SELECT count(*) AS c, min(d) AS lo, max(k) AS hi, sum(a) AS s FROM t WHERE i > 3", ""),
+    ("SELECT k, f, max(i) - min(i) AS wide FROM t WHERE n IS NOT NULL GROUP BY f, k HAVING count(*) > 2", "k, f"),
+    ("SELECT upper(k) || '!' AS u, sum(i) FILTER (WHERE f AND d > 0) AS s FROM t GROUP BY upper(k)", "u"),
+    ("SELECT k, count(DISTINCT i) AS di, count(DISTINCT i, f) AS df FROM t GROUP BY k HAVING sum(n) > 50", "k"),
+    ("SELECT k, stddev_samp(d) AS s, var_pop(d) AS v, stddev_pop(i) AS p FROM t GROUP BY k", "k"),
+    ("SELECT k, bool_and(f) AS e, bool_or(f) AS o FROM t GROUP BY k HAVING bool_or(f) OR count(*) < 4", "k"),
+    ("SELECT i % 3 AS r, sum(a) AS s, avg(i) AS m FROM t GROUP BY i % 3 HAVING avg(i) IN (4, 5, 6) OR sum(a) < 9", "r"),
+    ("SELECT k FROM t GROUP BY k HAVING max(d) BETWEEN 0 AND 3 AND NOT (min(k) = 'b')", "k"),
+]
+
+
+def _events(chance: random.Random, count: int) -> list[dict[str, Any]]:
+    def maybe(value: Any) -> Any:
+        return None if chance.random() < 0.15 else value
+
+    return [
+        {
+            "k": maybe(chance.choice("abB")),
+            "f": maybe(chance.random() < 0.5),
+            "i": maybe(chance.randrange(10)),
+            "n": maybe(chance.randrange(-5, 40)),
+            "d": maybe(round(chance.uniform(-2, 5), 3)),
+            "a": maybe(f"{chance.uniform(-9, 9):.2f}"),
+        }
+        for _ in range(count)
+    ]
+
+
+class _Log:
+    """`cq.pending`, as batches and their replays write it: by partition the offsets after each batch."""
+
+    def __init__(self, chance: random.Random, asked: CheckedQuery, records: Sequence[PlacedRecord]) -> None:
+        self._asked = asked
+        self._snapshot = snapshot_of(asked, _STORE, "pending")
+        self._chance = chance
+        self._parts = {number: [one for one in records if one.partition == number] for number in (0, 1)}
+        self.bodies: list[bytes] = []
+        self.commits: list[dict[str, int]] = [{}]
+        """By batch, what is committed after it."""
+        self.ends: list[int] = [0]
+        """By batch, the end of the log then."""
+        half = {number: len(part) // 2 for number, part in self._parts.items()}
+        reached = self._life({0: 0, 1: 0}, half, {})
+        # The checkpoint is lost: the next one begins at some commit, and cuts its batches otherwise.
+        begin = chance.choice(self.commits)
+        begun = {number: begin.get(str(number), 0) for number in (0, 1)}
+        self._life(begun, {number: len(part) for number, part in self._parts.items()}, reached)
+
+    def _life(self, begin: dict[int, int], until: dict[int, int], singly_until: dict[int, int]) -> dict[int, int]:
+        """Evaluate in batches, of which some are replayed; return what was read."""
+        chance, reached = self._chance, dict(begin)
+        while any(reached[number] < end for number, end in until.items()):
+            cuts = {number: min(at + chance.randrange(8), until[number]) for number, at in reached.items()}
+            written = [
+                self._task(self._parts[number][reached[number] : cuts[number]], singly_until) for number in (0, 1)
+            ]
+            if chance.random() < 0.4:  # a task dies somewhere, and the batch is replayed
+                died = written[chance.randrange(2)]
+                self.bodies += died[: chance.randrange(len(died) + 1)]
+            for bodies in written:
+                self.bodies += bodies
+            reached = cuts
+            before = self.commits[-1]
+            self.commits.append({str(number): max(at, before.get(str(number), 0)) for number, at in reached.items()})
+            self.ends.append(len(self.bodies))
+        return reached
+
+    def _task(self, records: Sequence[PlacedRecord], singly_until: dict[int, int]) -> list[bytes]:
+        if not records:
+            return []
+        events, letters = decode(source_batch(records), _STREAM.declared, Settings.model_construct())
+        assert letters is None
+        counting = GroupCounting(evaluate_expression, singly_until)
+        counting.extend(records[0].partition, records[0].offset, records[-1].offset)
+        for found in matches(self._snapshot, events):
+            counting.take(events, found)
+        assert not list(counting.count(lambda *_: iter(())))
+        return [body for _, body in counting.records(_STREAM.declared.stream_id, VERSION)]
+
+
+def _destination(asked: CheckedQuery, over_ms: int) -> Destination:
+    plan, trigger = asked.query.plan, asked.trigger
+    assert plan.kept is not None
+    return Destination(
+        "d_" + "0" * 24,
+        plan.stream_id,
+        plan.group_id,
+        asked.query.select.select_id,
+        canonical_constants(asked.query.row),
+        "shared",
+        0,
+        TriggerSpec(trigger.every_ms, trigger.phase_ms, over_ms=over_ms),
+        slots=plan.kept.slots,
+    )
+
+
+def _digest(asked: CheckedQuery, log: _Log, home: Destination, cursor: Cursor, tick: tuple[int, int]) -> DigestMatches:
+    """Return what a tick makes of the log as it is after some batch."""
+    tick_ms, batch = tick
+    end = log.ends[batch]
+
+    def read(_partition: int, first: int, last: int) -> Any:
+        return iter([(offset, log.bodies[offset]) for offset in range(first, min(last + 1, end))])
+
+    places = MatchPlaces(0, array("q", range(end))) if end else None
+    question = DigestQuestion(bytes(12), places, cursor, ((*VERSION, [(None, None)]),), tick_ms, log.commits[batch])
+    [found] = group_digests(PendingLog(read), [GroupRequest(home, question, 0, asked.query.plan, asked.query.select)])
+    return found
+
+
+_COLUMNS = "k VARCHAR, f BOOLEAN, i INT, n BIGINT, d DOUBLE, a DECIMAL(10,2)"
+
+
+def _expected(select: str, order: str, events: Sequence[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    rows = ", ".join("(" + ", ".join(map(_literal, each.values())) + ")" for each in events)
+    empty = f"({', '.join(['NULL'] * 6)})"
+    columns = ", ".join(
+        f"c{at}::{each.split()[1]} AS {each.split()[0]}" for at, each in enumerate(_COLUMNS.split(", "))
+    )
+    names = ", ".join(f"c{at}" for at in range(6))
+    table = f"SELECT {columns} FROM (VALUES {rows or empty}) AS v({names}){'' if rows else ' WHERE FALSE'}"
+    text = select.replace("count(DISTINCT i, f)", "count(DISTINCT i * 2 + f::INT)")  # NULL where either is
+    return _ENGINE.execute(f"WITH t AS ({table}) {text}").fetchall()
+
+
+def _literal(value: Any) -> str:
+    return "NULL" if value is None else repr(value)
+
+
+def _same(rows: list[dict[str, Any]], expected: list[tuple[Any, ...]]) -> None:
+    def plain(value: Any) -> Any:
+        if value is None or (isinstance(value, bool | str) and not _number(value)):
+            return value
+        return round(float(value), 8) + 0.0
+
+    ours, theirs = ([tuple(map(plain, row)) for row in some] for some in ((row.values() for row in rows), expected))
+    assert sorted(ours, key=repr) == sorted(theirs, key=repr)
+
+
+def _number(text: Any) -> bool:
+    return isinstance(text, str) and text.lstrip("-").replace(".", "", 1).isdigit()
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("select", "order"), _QUERIES, ids=range(len(_QUERIES)))
+def test_each_digest_is_the_query_over_its_matches(select: str, order: str, seed: int) -> None:
+    """A digest is what DuckDB makes of the matches that came for its tick; with OVER LAST of the ticks before, too."""
+    chance = random.Random(f"{seed} {select}")
+    events = _events(chance, 60)
+    times = [
+        _AT + timedelta(milliseconds=max(0, 900 * at + chance.randrange(-4000, 1500))) for at in range(len(events))
+    ]
+    partitions = [chance.randrange(2) for _ in events]
+    counts = [0, 0]
+    rows = []
+    for event, time, partition in zip(events, times, partitions, strict=True):
+        rows.append(Record(event, time=time, partition=partition, offset=counts[partition]))
+        counts[partition] += 1
+    asked = checked(f"{select} EVERY '5 seconds'", _STREAM, _AT)
+    records = placed(rows, _STREAM, _AT)
+    log = _Log(chance, asked, records)
+    over = chance.choice([0, 0, 3])
+    home = _destination(asked, over * 5000)
+    assert feed_of(home).pane == (1000, 0)
+
+    batches = sorted(chance.sample(range(len(log.commits)), min(7, len(log.commits) - 1))) + [len(log.commits) - 1]
+    ticks = [(_START_MS + 5000 * number * 2, batch) for number, batch in enumerate(batches, 1)]
+    ticks.append((_START_MS + 5_000_000, len(log.commits) - 1))
+    cursor, left = Cursor(), list(zip(records, events, strict=True))
+    by_tick: list[tuple[int, list[dict[str, Any]]]] = []
+    for tick_ms, batch in ticks:
+        covered = log.commits[batch]
+        now = [
+            pair
+            for pair in left
+            if pair[0].time.timestamp() * 1000 < tick_ms and pair[0].offset < covered.get(str(pair[0].partition), 0)
+        ]
+        left = [pair for pair in left if pair not in now]
+        by_tick.append((tick_ms, [event for _, event in now]))
+        found = _digest(asked, log, home, cursor, (tick_ms, batch))
+        counted = by_tick[-1][1]
+        if over:
+            counted = [event for at_ms, some in by_tick if at_ms > tick_ms - over * 5000 for event in some]
+        got = [json.loads(row.body) for row in found.rows]
+        if found.counted:
+            _same(got, _expected(select, order, counted))
+            cursor = moved(cursor, tick_ms, covered, log.ends[batch], found.held, over_ms=over * 5000)
+        else:
+            assert not got
+            assert not order or not _expected(select, order, counted)
+    assert not left
