@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from grouping.model.grouping import Grouping
 from spark_jobs.expressions.types import polars_type
-from spark_jobs.groups.states import AggregateState, state_of
+from spark_jobs.groups.states import AggregateState, one_zero, state_of
 
 __all__ = ["Partials"]
 
@@ -49,7 +49,10 @@ class Partials:
             offsets: Of their events.
         """
         columns = [series.alias(name) for name, series in by.items()]
-        columns += [_plain(values).alias(name) for name, values in zip(self.keys, keys, strict=True)]
+        columns += [
+            (one_zero(values) if values.dtype.is_float() else values).alias(name)
+            for name, values in zip(self.keys, keys, strict=True)
+        ]
         columns.append(pl.Series(_COUNT, np.ones(len(offsets), np.int64)))
         for (stem, state), (values, wanted) in zip(self._states, args, strict=True):
             lifted = state.lift(values, wanted, offsets)
@@ -81,11 +84,6 @@ class Partials:
             value = 0 if aggregate.function in ("count", "approx_count_distinct") else None
             found[aggregate.name] = pl.Series([value], dtype=polars_type(aggregate.type))
         return found
-
-
-def _plain(values: pl.Series) -> pl.Series:
-    """Return keys of which equal ones look the same: there are two zeros."""
-    return values + 0.0 if values.dtype.is_float() else values
 
 
 def _grouped(frame: pl.DataFrame, by: Sequence[str], states: Sequence[pl.Expr]) -> pl.DataFrame:

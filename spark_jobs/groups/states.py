@@ -18,7 +18,7 @@ from grouping.model.decimal_types import WIDEST
 from grouping.model.grouping import Aggregate
 from grouping.model.sql_type import SqlType
 
-__all__ = ["AggregateState", "state_of"]
+__all__ = ["AggregateState", "one_zero", "state_of"]
 
 _MASK = 0xFFFF_FFFF
 _HALF = 32
@@ -105,10 +105,15 @@ class _Distinct(AggregateState):
         return frame[f"{stem}d"].list.len().cast(pl.Int64)
 
 
+def one_zero(values: pl.Series) -> pl.Series:
+    """Return values of which equal ones look the same: there are two zeros of DOUBLE."""
+    return values.set(values == 0.0, 0.0) if values.dtype.is_float() else values  # Polars takes x + 0.0 for x
+
+
 def _text(values: pl.Series) -> pl.Series:
     """Return values as texts that are equal exactly when they are."""
     if values.dtype.is_float():
-        values = (values + 0.0).fill_nan(float("nan"))  # there are two zeros
+        values = one_zero(values).fill_nan(float("nan"))  # of NaN, too, there are several
     if isinstance(values.dtype, pl.Datetime):
         values = values.cast(pl.Int64)
     return values.bin.encode("hex") if values.dtype == pl.Binary else values.cast(pl.String)

@@ -1,0 +1,144 @@
+"""States of aggregates: whatever the matches are cut into they merge to the same values, and these are Spark's."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grouping.compiler.compiler import compile_select
+from grouping.model.catalog import Catalog, Stream, StreamColumn
+from grouping.model.sql_type import SqlType
+from spark_jobs.expressions.types import polars_type
+from spark_jobs.groups.partials import Partials
+
+_COLUMNS = {
+    "f": "BOOLEAN",
+    "i": "INT",
+    "n": "BIGINT",
+    "d": "DOUBLE",
+    "a": "DECIMAL(38,2)",
+    "b": "DECIMAL(10,2)",
+    "s": "STRING",
+}
+_STREAM = Stream(
+    "s_1", "t", tuple(StreamColumn(name, kind) for name, kind in _COLUMNS.items()), "t", "json", {"0": 0}, ""
+)
+_ALL = (
+    "count(*)", "count(n, d)", "count(DISTINCT s)", "count(DISTINCT d, f)", "approx_count_distinct(a)", "sum(n)",
+    "sum(i)", "sum(d)", "sum(a)", "sum(b)", "avg(n)", "avg(d)", "avg(b)", "min(d)", "max(d)", "min(s)", "max(b)",
+    "max(f)", "min_by(s, n)", "max_by(n, d)", "first(s)", "last(s)", "first(n, TRUE)", "stddev(d)", "stddev_pop(i)",
+    "variance(n)", "var_pop(b)", "bool_and(f)", "bool_or(f)", "sum(n) FILTER (WHERE f)", "max(s) FILTER (WHERE i > 2)",
+)  # fmt: skip
+
+Row = dict[str, Any]
+
+
+@lru_cache
+def _partials(*aggregates: str) -> tuple[Partials, Any]:
+    named = ", ".join(f"{text} AS c{number}" for number, text in enumerate(aggregates))
+    grouping = compile_select(f"SELECT {named} FROM t", Catalog([_STREAM])).select.grouping
+    assert grouping is not None
+    return Partials(grouping), grouping
+
+
+def _counted(partials: Partials, grouping: Any, rows: list[Row], first: int = 0) -> pl.DataFrame:
+    """Return the partial group of some rows; a condition is one of two, which Python decides here."""
+    columns = {
+        name: pl.Series([row.get(name) for row in rows], dtype=polars_type(SqlType.of(_COLUMNS[name])), strict=False)
+        for name in _COLUMNS
+    }
+    args = []
+    for aggregate in grouping.aggregates:
+        wanted = None
+        if aggregate.condition is not None:
+            wanted = np.array([_holds(aggregate.name, row) for row in rows], np.bool_)
+        args.append(([columns[argument.name] for argument in aggregate.args], wanted))
+    offsets = np.arange(first, first + len(rows))
+    return partials.counted({"store": pl.Series(np.zeros(len(rows), np.int32))}, [], args, offsets)
+
+
+def _holds(name: str, row: Row) -> bool:
+    if "IS NULL" in name:
+        return row.get("n") is not None
+    return bool(row.get("f")) if "f = TRUE" in name else (row.get("i") or 0) > 2
+
+
+def _values(*aggregates: str, rows: list[Row], cuts: tuple[int, ...] = ()) -> list[Any]:
+    partials, grouping = _partials(*aggregates)
+    bounds = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
+    parts = [
+        _counted(partials, grouping, rows[begin:end], begin)
+        for begin, end in zip(bounds, bounds[1:], strict=False)
+        if begin < end
+    ]
+    found = partials.values(partials.merged(pl.concat(parts), []))
+    order = list(dict.fromkeys(aggregate.name for aggregate in grouping.aggregates))
+    return [found[name][0] for name in order]
+
+
+_ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "f": st.none() | st.booleans(),
+            "i": st.none() | st.integers(-4, 4),
+            "n": st.none() | st.integers(-(2**63), 2**63 - 1),
+            "d": st.none() | st.floats(-10, 10) | st.just(float("nan")) | st.just(-0.0),
+            "a": st.none() | st.decimals(-(10**35), 10**35, places=2),
+            "b": st.none() | st.decimals(-99, 99, places=2),
+            "s": st.none() | st.sampled_from(["", "a", "é", "𝄞", "b"]),
+        }
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(max_examples=40)
+@given(_ROWS, st.tuples(st.integers(0, 12), st.integers(0, 12), st.integers(0, 12)))
+def test_any_cutting_gives_the_same(rows: list[Row], cuts: tuple[int, ...]) -> None:
+    """Parts of the matches merge to what all of them together are, sums of DOUBLE within rounding."""
+    whole, cut = _values(*_ALL, rows=rows), _values(*_ALL, rows=rows, cuts=cuts)
+    for name, one, other in zip(_ALL, whole, cut, strict=True):
+        if isinstance(one, float):
+            assert other == pytest.approx(one, rel=1e-9, abs=1e-9, nan_ok=True), name
+        else:
+            assert one == other, name
+
+
+def test_sums_that_overflow_are_null() -> None:
+    """A sum is NULL when the whole of it does not fit its type, and exact when only a part of it does not."""
+    most = 2**63 - 1
+    rows = [{"n": most, "a": Decimal("9" * 36)}, {"n": 1, "a": Decimal(1)}, {"n": -1, "a": Decimal(-1)}]
+    assert _values("sum(n)", "sum(a)", rows=rows) == [most, Decimal("9" * 36)]
+    assert _values("sum(n)", "sum(a)", rows=rows[:2]) == [None, None]
+    assert _values("sum(n)", rows=[{"n": -most}, {"n": -1}]) == [-most - 1]
+
+
+def test_means_of_decimals_are_rounded_as_spark_does() -> None:
+    """The mean of DECIMAL(p,s) is DECIMAL(p+4,s+4), rounded half up; that of an overflow is NULL."""
+    rows = [{"b": Decimal("0.01")}, {"b": Decimal("0.02")}, {"b": Decimal("0.02")}]
+    assert _values("avg(b)", rows=rows) == [Decimal("0.016667")]
+    assert _values("avg(a)", rows=[{"a": Decimal("9" * 36)}, {"a": Decimal("9" * 36)}]) == [None]
+
+
+def test_nothing_to_count() -> None:
+    """Without a value all are NULL but counts; one value has no deviation among samples."""
+    names = ("count(n)", "sum(n)", "avg(d)", "min(s)", "stddev(d)", "bool_or(f)", "count(DISTINCT s)", "max_by(s, n)")
+    assert _values(*names, rows=[{}]) == [0, None, None, None, None, None, 0, None]
+    assert _values("stddev(d)", "var_pop(d)", rows=[{"d": 3.0}]) == [None, 0.0]
+
+
+def test_nan_is_the_greatest() -> None:
+    """NaN is greater than all numbers; the two zeros are one value."""
+    rows = [{"d": float("nan")}, {"d": 1.0}, {"d": 0.0}, {"d": -0.0}]
+    greatest, least, distinct = _values("max(d)", "min(d)", "count(DISTINCT d)", rows=rows)
+    assert np.isnan(greatest)
+    assert (least, distinct) == (0.0, 3)
+    assert _values("min(d)", rows=[{"d": float("nan")}])[0] != 0.0
