@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from gateway.model.records import Cq, Destination, TriggerSpec, instant
 from gateway.topics.positions import topic_of
-from grouping.compiler.explain import shown_constants
+from grouping.access.explain import shown_constants
 from grouping.compiler.reader_sql import filter_sql, select_sql
 from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList

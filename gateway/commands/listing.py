@@ -18,7 +18,7 @@ from gateway.registry.tables import describe_table
 from gateway.registry.views import describe_view
 from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.working_copy import WorkingCopy
-from grouping.compiler.access_path import AccessPath
+from grouping.access.access_path import AccessPath
 from grouping.model.catalog import Catalog
 from grouping.model.group import GroupPlan
 from grouping.model.ids import CqName, GroupId, StreamId, Subscriber

@@ -27,8 +27,8 @@ from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.work import Change
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.positions import Positions
+from grouping.access.explain import explain, explain_stages
 from grouping.compiler.compiler import compile_select
-from grouping.compiler.explain import explain, explain_stages
 from grouping.compiler.prepared import Preparer
 from grouping.compiler.reader_sql import check_virtual
 from grouping.model.catalog import Catalog

@@ -16,8 +16,8 @@ from gateway.model.records import Destination
 from gateway.registry.expectations import Expectations
 from gateway.registry.table_memory import TableMemory
 from gateway.state.working_copy import WorkingCopy
-from grouping.compiler.access_path import AccessPath, choose_index
-from grouping.compiler.stream_statistics import PartitionStatistics, StreamStatistics
+from grouping.access.access_path import AccessPath, choose_index
+from grouping.access.stream_statistics import PartitionStatistics, StreamStatistics
 from grouping.model.errors import InputError
 from grouping.model.expression import Call, Expression, Slot, walk
 from grouping.model.group import CompiledQuery, ConstantRow, GroupPlan

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from gateway.model.records import Destination
 from gateway.registry.expectations import Expectations
 from gateway.state.working_copy import WorkingCopy
-from grouping.compiler.stream_statistics import StreamStatistics
+from grouping.access.stream_statistics import StreamStatistics
 from grouping.model.errors import InputError
 from grouping.model.ids import StreamId
 from grouping.settings import Settings

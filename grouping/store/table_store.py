@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
-from grouping.compiler.stream_statistics import PartitionStatistics
+from grouping.access.stream_statistics import PartitionStatistics
 from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList
 from grouping.model.ids import GroupId, SelectId, StreamId

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from grouping.compiler.access_path import AccessPath
+from grouping.access.access_path import AccessPath
 from grouping.model.errors import InternalError
 from grouping.model.expression import Call, Column, Expression, Slot
 from grouping.model.sql_type import SqlType

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from grouping.compiler.access_path import AccessPath, branches_of
+from grouping.access.access_path import AccessPath, branches_of
 from grouping.model.expression import Expression
 from grouping.model.sql_type import SqlType
 from spark_jobs.batch.event_column import EventColumns

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from grouping.compiler.access_path import AccessPath, access_paths, choose_index
+from grouping.access.access_path import AccessPath, access_paths, choose_index
 from grouping.model.sql_type import SqlType
 from spark_jobs.batch.event_column import EventColumns, EventSource
 from spark_jobs.index.union_lookup import lookup_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from grouping.compiler.access_path import AccessPath
-from grouping.compiler.stream_statistics import GroupLoad
+from grouping.access.access_path import AccessPath
+from grouping.access.stream_statistics import GroupLoad
 from grouping.model.sql_type import SqlType
 from spark_jobs.tables.table_shape import TableShape
 

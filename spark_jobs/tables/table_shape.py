@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from grouping.compiler.access_path import AccessPath, choose_index
+from grouping.access.access_path import AccessPath, choose_index
 from grouping.model.expression import Expression
 from grouping.model.group import GroupPlan
 from grouping.model.sql_type import SqlType

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from grouping.compiler.stream_statistics import ColumnSample, PartitionStatistics, Rounded, rounded
+from grouping.access.stream_statistics import ColumnSample, PartitionStatistics, Rounded, rounded
 from grouping.model.catalog import Stream
 from grouping.store.notes import TableVersion
 from spark_jobs.batch.events import Events

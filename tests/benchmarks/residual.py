@@ -6,7 +6,7 @@ import argparse
 import statistics
 from pathlib import Path
 
-from grouping.compiler.access_path import choose_index
+from grouping.access.access_path import choose_index
 from tests.benchmarks import market
 from tests.benchmarks.in_process import Worker
 from tests.benchmarks.report import Report

@@ -11,8 +11,8 @@ from gateway.model.records import Cq, Destination
 from gateway.model.unit import CqKey
 from gateway.registry.admission import Admission
 from gateway.state.working_copy import WorkingCopy
-from grouping.compiler.access_path import choose_index
-from grouping.compiler.stream_statistics import ColumnSample, GroupLoad, PartitionStatistics
+from grouping.access.access_path import choose_index
+from grouping.access.stream_statistics import ColumnSample, GroupLoad, PartitionStatistics
 from grouping.model.catalog import Stream
 from grouping.model.errors import InputError
 from grouping.model.expression import Call, Column, Expression, Slot

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grouping.compiler.access_path import access_paths, choose_index
+from grouping.access.access_path import access_paths, choose_index
 from grouping.model.expression import Call, Expression
 from spark_jobs.match.evaluate import match
 from tests.unit.matching.matching import (

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from grouping.access.explain import explain, explain_stages
 from grouping.compiler.compiler import STAGES, compile_select, stage_texts
-from grouping.compiler.explain import explain, explain_stages
 from grouping.functions.functions import FUNCTIONS, result_type
 from grouping.model.errors import InputError
 from grouping.model.sql_type import INT

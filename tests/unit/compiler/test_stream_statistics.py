@@ -9,8 +9,8 @@ from decimal import Decimal
 import msgspec
 import pytest
 
-from grouping.compiler.access_path import choose_index
-from grouping.compiler.stream_statistics import ColumnSample, GroupLoad, PartitionStatistics, StreamStatistics, rounded
+from grouping.access.access_path import choose_index
+from grouping.access.stream_statistics import ColumnSample, GroupLoad, PartitionStatistics, StreamStatistics, rounded
 from grouping.model.expression import Call, Column, Expression
 from grouping.model.group import ConstantRow
 from grouping.model.sql_type import BIGINT, DOUBLE, STRING, UNKNOWN

@@ -11,7 +11,7 @@ from hashlib import blake2b
 import numpy as np
 import pyarrow as pa
 
-from grouping.compiler.access_path import AccessPath
+from grouping.access.access_path import AccessPath
 from grouping.model.expression import Call, Column, Expression, Slot
 from grouping.model.group import ConstantRow, GroupPlan, SelectItem, SelectList
 from grouping.model.sql_type import SqlType

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from grouping.compiler.access_path import access_paths
+from grouping.access.access_path import access_paths
 from grouping.model.group import GroupPlan
 from spark_jobs.batch.event_column import EventColumns
 from spark_jobs.match.evaluate import matches

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from grouping.compiler.access_path import access_paths, choose_index
+from grouping.access.access_path import access_paths, choose_index
 from grouping.model.expression import Call, Expression
 from grouping.values.like_pattern import like_parts, like_prefix
 from spark_jobs.batch.event_column import EventColumns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from grouping.compiler.stream_statistics import PartitionStatistics, StreamStatistics
+from grouping.access.stream_statistics import PartitionStatistics, StreamStatistics
 from grouping.store.notes import TableVersion
 from spark_jobs.batch.events import Events
 from spark_jobs.decode.decode import decode

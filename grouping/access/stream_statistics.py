@@ -16,7 +16,7 @@ from math import inf, prod
 
 import msgspec
 
-from grouping.compiler.access_path import AccessPath
+from grouping.access.access_path import AccessPath
 from grouping.model.expression import Call, Column, Expression, Slot
 from grouping.model.group import ConstantRow
 from grouping.model.ids import GroupId

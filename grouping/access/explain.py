@@ -7,10 +7,10 @@ from decimal import Decimal
 from textwrap import indent
 from typing import Any
 
-from grouping.compiler.access_path import AccessPath, choose_index
+from grouping.access.access_path import AccessPath, choose_index
+from grouping.access.stream_statistics import StreamStatistics
 from grouping.compiler.compiler import stage_texts
 from grouping.compiler.signature import render_part
-from grouping.compiler.stream_statistics import StreamStatistics
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.expression import Column
 from grouping.model.group import CompiledQuery, ConstantRow, ConstantValue
