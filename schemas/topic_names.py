@@ -86,6 +86,11 @@ class TopicNames:
         return f"{self.prefix}orders"
 
     @property
+    def pins(self) -> str:
+        """Offsets of tables that micro-batches see, compacted; workers write and read."""
+        return f"{self.prefix}pins"
+
+    @property
     def warm_up(self) -> str:
         """Some events that the evaluator gives itself when it starts."""
         return f"{self.prefix}warm-up"

@@ -42,6 +42,7 @@ def _wanted(settings: Settings) -> dict[str, _TopicForm]:
     compact = {"cleanup.policy": "compact", **keep}
     often = {"segment.bytes": str(64 << 20), "min.cleanable.dirty.ratio": "0.2"}  # both are read whole on start
     remembered = {"retention.ms": str(round(settings.commands.remember_days * 86_400_000)), **large}
+    tiny = {"segment.bytes": str(4 << 20), "min.cleanable.dirty.ratio": "0.2"}  # each worker reads it whole
     retention = frozenset({"retention.ms"})
     names = settings.topics
     return {
@@ -54,6 +55,7 @@ def _wanted(settings: Settings) -> dict[str, _TopicForm]:
         names.ticks: _TopicForm(1, compact | often),
         names.orders: _TopicForm(2, keep),
         names.positions: _TopicForm(1, compact | often),
+        names.pins: _TopicForm(1, compact | tiny),
     }
 
 

@@ -9,7 +9,10 @@ from typing import NamedTuple
 
 import msgspec
 
-__all__ = ["CommittedNote", "EpochNote", "TableVersion"]
+__all__ = ["CommittedNote", "EpochNote", "TablePins", "TableVersion"]
+
+TablePins = dict[str, dict[int, int]]
+"""By table and partition of its topic, the offset behind the last change that a micro-batch sees."""
 
 
 class TableVersion(NamedTuple):

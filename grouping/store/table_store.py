@@ -8,7 +8,7 @@ confirms an *epoch* of the tables for the run of the server that it filled; an e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -23,10 +23,10 @@ from grouping.store.connection import StoreUnavailable, connect, mapped
 from grouping.store.constant_table import Segment, net
 from grouping.store.keys import RedisKeys
 from grouping.store.match_tally import MatchTally
-from grouping.store.notes import CommittedNote, EpochNote, TableVersion
+from grouping.store.notes import CommittedNote, EpochNote, TablePins, TableVersion
 from grouping.store.segment_log import SegmentLog, Span, chain
 
-__all__ = ["VERSIONS_MARK", "TablePins", "TableStore"]
+__all__ = ["VERSIONS_MARK", "TableStore"]
 
 # KEYS: epoch, version, pins, streams. ARGV: stream, batch, run id of the server. Nil: the tables are not confirmed, or
 # what says which version they are of is lost. A stream that was dropped has tables without rows.
@@ -46,9 +46,6 @@ redis.call('HSET', KEYS[3], ARGV[2], pinned)
 return pinned
 """
 
-
-TablePins = dict[str, dict[int, int]]
-"""By table and partition of its topic, the offset behind the last change that is seen."""
 _encode_pins = msgspec.json.Encoder().encode
 _decode_pins = msgspec.json.Decoder(TablePins).decode
 _WRITER_MS = 30_000
@@ -141,23 +138,16 @@ class TableStore:
             raise StoreUnavailable("the tables are not complete", detail=f'Redis has lost "{missing[0]}".')
         return found
 
-    def pin_tables(self, stream_id: StreamId, batch: int, ends: Callable[[], TablePins]) -> TablePins:
-        """Return the offsets of tables that this micro-batch sees; the first task to ask decides.
-
-        Args:
-            stream_id: The stream of the batch.
-            batch: Its number.
-            ends: Asks how far the topics of its tables go now.
-        """
-        key = self._keys.table_pins(stream_id)
+    def table_pins(self, stream_id: StreamId, batch: int) -> TablePins:
+        """Return the offsets of tables that a micro-batch sees, as far as they were kept."""
         with mapped():
-            body = self._redis.hget(key, str(batch))
-        if body is None:
-            mine = _encode_pins(ends())
-            with mapped():
-                self._redis.hsetnx(key, str(batch), mine)
-                body = self._redis.hget(key, str(batch)) or mine
-        return _decode_pins(body)
+            body = self._redis.hget(self._keys.table_pins(stream_id), str(batch))
+        return {} if body is None else _decode_pins(body)
+
+    def keep_table_pins(self, stream_id: StreamId, batch: int, pins: TablePins) -> None:
+        """Keep the offsets that a micro-batch sees until it is committed; Kafka has them already."""
+        with mapped():
+            self._redis.hset(self._keys.table_pins(stream_id), str(batch), _encode_pins(pins))
 
     def letters_of(self, table_id: str) -> dict[int, int]:
         """Return by partition up to which offset dead letters of a table's records are written."""

@@ -254,10 +254,15 @@ class Streams:
     def _sweep(self, live: Iterable[str]) -> None:
         """Remove the checkpoints of streams that were dropped, and of topics that went, while no evaluator ran."""
         for source_id in set(checkpoints(checkpoint_location("", self._settings))).difference(live):
-            remove(checkpoint_location(source_id, self._settings))
+            self._forget(source_id)
 
     def _drop(self, running: _StreamQuery) -> None:
         if running.query is not None:
             running.query.stop()
-        remove(checkpoint_location(running.stream.source_id, self._settings))
+        self._forget(running.stream.source_id)
         log.info("stream stopped", extra={"stream": running.stream.name, "stream_id": running.stream.stream_id})
+
+    def _forget(self, source_id: str) -> None:
+        """Remove what is kept for replays; the checkpoint last, by which the next evaluator finds what is left."""
+        self._broker.write(self._settings.topics.pins, source_id.encode())
+        remove(checkpoint_location(source_id, self._settings))

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
 
 from grouping.model.computation import Computation
-from grouping.model.errors import OperationalError
 from grouping.model.ids import StreamId
 from grouping.model.table import Table
 from grouping.settings import Settings
-from grouping.store.table_store import TablePins, TableStore
+from grouping.store.notes import TablePins
+from grouping.store.table_store import TableStore
+from spark_jobs.kafka.pin_log import MicroBatch, PinLog
 from spark_jobs.kafka.table_log import TableLog
 from spark_jobs.replica.replica import Pin, Replica
 from spark_jobs.replica.table_view import TableView
@@ -30,6 +31,7 @@ class JoinedTables:
         self,
         settings: Settings,
         open_log: Callable[[Settings], TableLog] = TableLog,
+        open_pins: Callable[[Settings, TableLog], PinLog] = PinLog,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Begin without any.
@@ -37,16 +39,18 @@ class JoinedTables:
         Args:
             settings: Of the evaluator.
             open_log: Gives what reads the topics of tables.
+            open_pins: Gives what knows the pins of batches.
             clock: Seconds, for `forget_idle`.
         """
         self._settings = settings
         self._open_log = open_log
+        self._open_pins = open_pins
         self._clock = clock
         self._tables: dict[str, _JoinedTable] = {}
         """By id."""
 
     def views(
-        self, stream_id: StreamId, batch: int, computations: Iterable[Computation], store: TableStore
+        self, stream_id: StreamId, batch: MicroBatch, computations: Iterable[Computation], store: TableStore
     ) -> dict[str, TableView]:
         """Return by id the tables that some computations join, as they were when the batch was first evaluated.
 
@@ -58,7 +62,7 @@ class JoinedTables:
         if not ids:
             return {}
         tables = store.tables(ids)
-        pins = store.pin_tables(stream_id, batch, lambda: self._ends(tables))
+        pins = self._pinned(stream_id, batch, tables, store)
         return {each: self._table(tables[each]).at(pins[each], stream_id, self._clock()) for each in ids}
 
     @property
@@ -76,19 +80,24 @@ class JoinedTables:
         before = self._clock() - seconds
         self._tables = {table_id: table for table_id, table in self._tables.items() if table.used_since(before)}
 
-    def _ends(self, tables: dict[str, Table]) -> TablePins:
-        """Return how far the topics of tables go now: what was acknowledged before lies before."""
-        ends = self._log.ends({table.topic for table in tables.values()})
-        if missing := [table for table in tables.values() if table.topic not in ends]:
-            raise OperationalError(
-                f'table "{missing[0].name}" cannot be read', detail=f'Its topic is "{missing[0].topic}".'
-            )
-        return {table_id: dict(ends[table.topic]) for table_id, table in tables.items()}
+    def _pinned(
+        self, stream_id: StreamId, batch: MicroBatch, tables: Mapping[str, Table], store: TableStore
+    ) -> TablePins:
+        """Return the offsets that a batch sees: Redis has what a task of it asked for, and Kafka what Redis lost."""
+        pins = store.table_pins(stream_id, batch.number)
+        if not tables.keys() <= pins.keys():
+            pins = self._pins.pins(batch, {table_id: table.topic for table_id, table in tables.items()})
+            store.keep_table_pins(stream_id, batch.number, pins)
+        return pins
 
     @cached_property
     def _log(self) -> TableLog:
         """Made in the process that uses it, when a table is first joined."""
         return self._open_log(self._settings)
+
+    @cached_property
+    def _pins(self) -> PinLog:
+        return self._open_pins(self._settings, self._log)
 
     def _table(self, table: Table) -> _JoinedTable:
         joined = self._tables.get(table.table_id)

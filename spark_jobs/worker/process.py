@@ -17,6 +17,7 @@ from grouping.store.match_tally import MatchTally
 from grouping.store.notes import TableVersion
 from grouping.store.table_store import TableStore
 from spark_jobs.batch.faults import FAULTS
+from spark_jobs.kafka.pin_log import MicroBatch
 from spark_jobs.replica.table_view import TableView
 from spark_jobs.tables.constant_cache import ConstantTables, Snapshot
 from spark_jobs.worker.garbage import GarbagePolicy
@@ -80,17 +81,17 @@ class WorkerProcess:
         """End a task."""
         self._garbage.task_done()
 
-    def tables(self, stream_id: StreamId, batch_id: int, settings: Settings) -> BatchTables:
+    def tables(self, stream_id: StreamId, batch: MicroBatch, settings: Settings) -> BatchTables:
         """Return the tables that a micro-batch sees; waits as long as none are confirmed, never goes on without."""
         waits = 0
         while True:
             try:
                 store = self._store(settings)
-                version = store.pin(stream_id, batch_id)
+                version = store.pin(stream_id, batch.number)
                 snapshot = self._tables.setdefault(stream_id, ConstantTables(stream_id)).at(version, store)
                 views: dict[str, TableView] = {}
                 if snapshot.computations:
-                    views = self._joined(settings).views(stream_id, batch_id, snapshot.computations, store)
+                    views = self._joined(settings).views(stream_id, batch, snapshot.computations, store)
                 return BatchTables(version, snapshot, views)
             except OperationalError as error:
                 if waits % 50 == 0:

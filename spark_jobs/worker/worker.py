@@ -32,6 +32,7 @@ from spark_jobs.isolation.isolation import Isolation
 from spark_jobs.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.joins.join import join
 from spark_jobs.joins.joined_events import JoinedEvents
+from spark_jobs.kafka.pin_log import MicroBatch
 from spark_jobs.match.matched_pairs import NO_NUMBER
 from spark_jobs.match.residual import evaluate_expression
 from spark_jobs.results.pending import pending_output, pending_records
@@ -42,8 +43,9 @@ from spark_jobs.worker.watch import StreamWatch
 
 __all__ = ["PROCESS", "Evaluation"]
 
+_QUERY_ID = "sql.streaming.queryId"
 _BATCH_ID = "streaming.sql.batchId"
-"""Spark's own name for the local property that holds the id of the micro-batch."""
+"""Spark's own names for the local properties that tell the query, which lies in its checkpoint, and the micro-batch."""
 
 PROCESS = WorkerProcess()
 """The one global of a worker: Spark calls a function, which must find what the process has."""
@@ -73,7 +75,7 @@ class Evaluation:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Evaluate a task's records; yields rows of `spark_jobs.batch.output.OUTPUT`."""
         stream, settings = _unpacked(self.stream, self.settings)
-        batch_id = _batch_id()
+        micro_batch = _micro_batch(stream)
         watch = PROCESS.begin(stream, settings)
         digest_task.MEMORY.forget_idle(time.monotonic())
         task: _Task | None = None
@@ -81,7 +83,7 @@ class Evaluation:
             if not batch.num_rows:
                 continue
             if task is None:
-                tables = PROCESS.tables(stream.stream_id, batch_id, settings)
+                tables = PROCESS.tables(stream.stream_id, micro_batch, settings)
                 task = _Task(stream, settings, tables, watch, self.cautious, dict(self.anew))
                 yield from task.letters()
             yield from task.records(batch)
@@ -186,12 +188,13 @@ def _unpacked(stream: bytes, settings: bytes) -> tuple[Stream, Settings]:
     return msgspec.json.decode(stream, type=Stream), pickle.loads(settings)
 
 
-def _batch_id() -> int:
+def _micro_batch(stream: Stream) -> MicroBatch:
     context = TaskContext.get()
-    batch_id = context.getLocalProperty(_BATCH_ID) if context is not None else None
-    if batch_id is None:
+    query_id = context.getLocalProperty(_QUERY_ID) if context is not None else None
+    number = context.getLocalProperty(_BATCH_ID) if context is not None else None
+    if query_id is None or number is None:
         raise InternalError("evaluated outside of a micro-batch")
-    return int(batch_id)
+    return MicroBatch(stream.source_id, query_id, int(number))
 
 
 def _task_number() -> int:

@@ -9,33 +9,10 @@ from tests.kafka_client import wait_until
 from tests.kafka_tail import Result, dead_letters
 from tests.queries import Event
 from tests.stack.lab import Lab, Source
+from tests.stack.lab_table import LabTable
 
 _COMPANIES = "symbol STRING PRIMARY KEY, industry STRING, staff INT"
 _OWNERS = "owner STRING, symbol STRING, shares INT, PRIMARY KEY (owner, symbol)"
-
-
-class _Table:
-    """A table on a topic of its own, gone with the test's owner."""
-
-    def __init__(self, lab: Lab, columns: str, *, partitions: int = 1, form: str = "json") -> None:
-        self._lab = lab
-        self.name = f"table_{lab.token}_{len(lab.client.topics())}"
-        self.topic = f"{self.name}-topic"
-        options = f"topic = '{self.topic}', format = '{form}', partitions = {partitions}"
-        ddl = f"CREATE TABLE {self.name} ({columns}) WITH ({options})"
-        self.created: dict[str, Any] = lab.client.result(ddl, lab.subscriber("owner"))
-
-    def put(self, *rows: dict[str, Any]) -> None:
-        """Publish rows, and return when Kafka has them."""
-        self.write(*((None, json.dumps(row).encode()) for row in rows))
-
-    def write(self, *records: tuple[str | None, bytes | None]) -> None:
-        """Publish records as they are."""
-        self._lab.client.publish_all(self.topic, [(value, key, 0, 0) for key, value in records])
-
-    def drop(self) -> None:
-        """Drop it, which must be accepted."""
-        self._lab.client.result(f"DROP TABLE {self.name}", self._lab.subscriber("owner"))
 
 
 def _publish(source: Source, *rows: dict[str, Any]) -> None:
@@ -48,7 +25,7 @@ def _rows(found: list[Result]) -> list[dict[str, Any]]:
 
 def test_an_event_meets_the_row_that_there_is(lab: Lab) -> None:
     """Rows are set, changed and removed; each event meets what was acknowledged before it was published."""
-    source, table = lab.stream(), _Table(lab, _COMPANIES)
+    source, table = lab.stream(), LabTable(lab, _COMPANIES)
     table.put({"symbol": "INTC", "industry": "Chips", "staff": 10}, {"symbol": "SAP", "industry": "Software"})
     join = f"{source.name} q JOIN {table.name} c ON q.symbol = c.symbol"
     inner = lab.create("inner", f"SELECT q.symbol, qty, c.industry FROM {join} WHERE c.industry = 'Software'")
@@ -77,7 +54,7 @@ def test_an_event_meets_the_row_that_there_is(lab: Lab) -> None:
 
 def test_several_rows_of_one_event_have_numbers(lab: Lab) -> None:
     """An equality with a part of the key meets several rows, told apart by their number in the order of their keys."""
-    source, table = lab.stream(), _Table(lab, _OWNERS)
+    source, table = lab.stream(), LabTable(lab, _OWNERS)
     table.put(*({"owner": owner, "symbol": "INTC", "shares": 5} for owner in ("rose", "abe", "kim")))
     made = lab.create(
         "many", f"SELECT o.owner FROM {source.name} q JOIN {table.name} o ON q.symbol = o.symbol WHERE shares > 1"
@@ -93,7 +70,7 @@ def test_several_rows_of_one_event_have_numbers(lab: Lab) -> None:
 
 def test_digests_over_a_join(lab: Lab) -> None:
     """A whole key gives a digest its rows; where an event may give several rows EVERY is refused, by ALTER too."""
-    source, table, owners = lab.stream(), _Table(lab, _COMPANIES), _Table(lab, _OWNERS)
+    source, table, owners = lab.stream(), LabTable(lab, _COMPANIES), LabTable(lab, _OWNERS)
     table.put({"symbol": "INTC", "industry": "Chips"})
     join = f"{source.name} q JOIN {table.name} c ON q.symbol = c.symbol"
     made = lab.create("digest", f"SELECT qty, c.industry FROM {join}", clauses="EVERY '1 second'")
@@ -110,7 +87,7 @@ def test_digests_over_a_join(lab: Lab) -> None:
 
 def test_a_table_in_use_stays(lab: Lab) -> None:
     """DROP TABLE and DROP VIEW are refused while something reads them; names are those of streams too."""
-    source, table, owner = lab.stream(), _Table(lab, _COMPANIES), lab.subscriber("owner")
+    source, table, owner = lab.stream(), LabTable(lab, _COMPANIES), lab.subscriber("owner")
     view = f"view_{lab.token}"
     select = f"SELECT q.symbol, c.industry FROM {source.name} q JOIN {table.name} c USING (symbol)"
     assert lab.client.result(f"CREATE VIEW {view} AS {select}", owner)["reads"] == sorted([source.name, table.name])
@@ -142,7 +119,7 @@ def test_a_table_in_use_stays(lab: Lab) -> None:
 
 def test_a_bad_record_of_a_table_is_a_dead_letter(lab: Lab) -> None:
     """It changes no row, is told at least once, and events go on."""
-    source, table, letters = lab.stream(), _Table(lab, _COMPANIES), lab.dead_letter_tail()
+    source, table, letters = lab.stream(), LabTable(lab, _COMPANIES), lab.dead_letter_tail()
     table.put({"symbol": "INTC", "industry": "Chips"})
     table.write((None, b"no json"), (None, b'{"industry": "x"}'), (None, None))
     made = lab.create("joined", f"SELECT q.symbol, industry FROM {source.name} q JOIN {table.name} c USING (symbol)")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from grouping.model.computation import Computation, Join, JoinKey
 from grouping.model.expression import Column
 from grouping.model.table import Table
-from grouping.store.table_store import TablePins
+from grouping.store.notes import TablePins
+from spark_jobs.kafka.pin_log import MicroBatch
 from spark_jobs.worker.joined_tables import JoinedTables
 from tests.unit.replica.table_records import SETTINGS, MemoryLog, table
 
@@ -32,33 +33,58 @@ class _Store:
     """Tables and pins of `grouping.store.table_store.TableStore`, in memory."""
 
     def __init__(self) -> None:
-        self._pins: dict[tuple[str, int], TablePins] = {}
+        self.pins: dict[int, TablePins] = {}
 
     def tables(self, ids: Sequence[str]) -> dict[str, Table]:
         return dict.fromkeys(ids, _TABLE)
 
-    def pin_tables(self, stream_id: str, batch: int, ends: Callable[[], TablePins]) -> TablePins:
-        return self._pins.setdefault((stream_id, batch), ends())
+    def table_pins(self, _stream_id: str, batch: int) -> TablePins:
+        return self.pins.get(batch, {})
+
+    def keep_table_pins(self, _stream_id: str, batch: int, pins: TablePins) -> None:
+        self.pins[batch] = pins
 
 
-def _joined(log: _Log, now: list[float]) -> tuple[JoinedTables, Callable[[str, int], int]]:
-    """Return the tables, and how many rows a stream's batch sees."""
-    tables, store = JoinedTables(SETTINGS, lambda _: log, lambda: now[0]), _Store()  # type: ignore[arg-type, return-value]
-    return tables, lambda stream_id, batch: tables.views(stream_id, batch, [_JOIN], store)["t_1"].count  # type: ignore[arg-type]
+class _Pins:
+    """The pins of `spark_jobs.kafka.pin_log.PinLog`, in memory."""
+
+    def __init__(self, log: _Log) -> None:
+        self._log = log
+        self._known: dict[MicroBatch, TablePins] = {}
+
+    def pins(self, batch: MicroBatch, topics: Mapping[str, str]) -> TablePins:
+        now = {table_id: self._log.ends([topic])[topic] for table_id, topic in topics.items()}
+        return self._known.setdefault(batch, now)
+
+
+class _Worker:
+    """Joined tables over a log, a clock that is set, and a Redis that can be wiped."""
+
+    def __init__(self, log: _Log) -> None:
+        self.now = 0.0
+        pins = _Pins(log)
+        self.tables = JoinedTables(SETTINGS, lambda _: log, lambda *_: pins, lambda: self.now)  # type: ignore[arg-type, return-value]
+        self.store = _Store()
+
+    def count(self, stream_id: str, batch: int) -> int:
+        """Return how many rows a stream's batch sees."""
+        views = self.tables.views(stream_id, MicroBatch(stream_id, "q", batch), [_JOIN], self.store)  # type: ignore[arg-type]
+        return views["t_1"].count
 
 
 def test_a_table_that_no_stream_joins_any_more_goes() -> None:
     """After the time that is asked for, and not while any stream joins it; joined again, it is read again."""
-    log, now = _Log([{}]), [0.0]
-    tables, count = _joined(log, now)
+    log = _Log([{}])
+    worker = _Worker(log)
+    count, tables = worker.count, worker.tables
     log.put(3, 1)
     assert (3, 3) == (count("s_1", 0), count("s_2", 0))
-    now[0] = 6
+    worker.now = 6
     assert count("s_2", 1) == 3
-    now[0] = 11
+    worker.now = 11
     tables.forget_idle(10)
     assert tables.nbytes and len(log.reads) == 1
-    now[0] = 17
+    worker.now = 17
     tables.forget_idle(10)
     assert not tables.nbytes
     assert (3, 2) == (count("s_1", 1), len(log.reads))
@@ -66,8 +92,9 @@ def test_a_table_that_no_stream_joins_any_more_goes() -> None:
 
 def test_rows_that_no_batch_under_way_sees_go() -> None:
     """A stream's next batch tells that those before it are committed; another one's are waited for."""
-    log, now = _Log([{}]), [0.0]
-    tables, count = _joined(log, now)
+    log = _Log([{}])
+    worker = _Worker(log)
+    count, tables = worker.count, worker.tables
     log.put(300, 0)
     assert (300, 300) == (count("slow", 0), count("s_1", 0))
     for batch in range(1, 9):
@@ -80,3 +107,16 @@ def test_rows_that_no_batch_under_way_sees_go() -> None:
         assert (300, 300) == (count("s_1", batch), count("slow", batch))
     assert tables.nbytes < held / 4
     assert log.reads.count({}) == 1, "one replica is loaded, from the topic's beginning"
+
+
+def test_a_replay_sees_the_same_rows_when_redis_is_lost() -> None:
+    """What Redis has lost the log of pins knows; it is asked again only where something is missing."""
+    log = _Log([{}])
+    worker = _Worker(log)
+    log.put(3, 1)
+    assert worker.count("s_1", 7) == 3
+    log.put(5, 2)
+    assert worker.count("s_1", 7) == 3
+    worker.store.pins.clear()
+    assert worker.count("s_1", 7) == 3
+    assert worker.count("s_1", 8) == 5

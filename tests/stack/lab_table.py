@@ -1,0 +1,34 @@
+"""Tables of a test on the stack."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.stack.lab import Lab
+
+__all__ = ["LabTable"]
+
+
+class LabTable:
+    """A table on a topic of its own. It goes with the stack, unless a test drops it."""
+
+    def __init__(self, lab: Lab, columns: str, *, partitions: int = 1, form: str = "json") -> None:
+        self._lab = lab
+        self.name = f"table_{lab.token}_{len(lab.client.topics())}"
+        self.topic = f"{self.name}-topic"
+        options = f"topic = '{self.topic}', format = '{form}', partitions = {partitions}"
+        ddl = f"CREATE TABLE {self.name} ({columns}) WITH ({options})"
+        self.created: dict[str, Any] = lab.client.result(ddl, lab.subscriber("owner"))
+
+    def put(self, *rows: dict[str, Any]) -> None:
+        """Publish rows, and return when Kafka has them."""
+        self.write(*((None, json.dumps(row).encode()) for row in rows))
+
+    def write(self, *records: tuple[str | None, bytes | None]) -> None:
+        """Publish records as they are."""
+        self._lab.client.publish_all(self.topic, [(value, key, 0, 0) for key, value in records])
+
+    def drop(self) -> None:
+        """Drop it, which must be accepted."""
+        self._lab.client.result(f"DROP TABLE {self.name}", self._lab.subscriber("owner"))

@@ -1,0 +1,93 @@
+"""Pins of tables on a real broker: tasks of one micro-batch, and its replay, agree on what they see."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from grouping.store.notes import TablePins
+from spark_jobs.kafka.pin_log import MicroBatch, PinLog
+from spark_jobs.kafka.table_log import TableLog
+from tests.ground import Ground
+from tests.kafka_client import RawClient
+
+_BATCH = MicroBatch("s_1", "q", 7)
+
+
+class _Topics:
+    """The topics of pins and of two tables."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self.tables = {name: f"{ground.settings.prefix}{name}" for name in ("t_1", "t_2")}
+        for topic in (ground.settings.topics.pins, *self.tables.values()):
+            ground.make_topic(topic, 1, cleanup_policy="compact")
+        self._client = RawClient(ground.settings.kafka.bootstrap, ground.settings.prefix)
+        self._logs: list[TableLog] = []
+
+    def change(self, table: str) -> None:
+        """Publish a change of a table."""
+        self._client.publish_all(self.tables[table], [(b"{}", "k", 0, 0)])
+
+    def worker(self) -> PinLog:
+        """Return the pins as a worker that has just begun knows them."""
+        self._logs.append(TableLog(self._ground.settings))
+        return PinLog(self._ground.settings, self._logs[-1])
+
+    def close(self) -> None:
+        self._client.close()
+        for log in self._logs:
+            log.close()
+
+
+@pytest.fixture
+def topics(ground: Ground) -> Iterator[_Topics]:
+    topics = _Topics(ground)
+    yield topics
+    topics.close()
+
+
+def test_a_replay_sees_what_the_batch_saw(topics: _Topics) -> None:
+    """Other workers find it on Kafka, whatever changed since; the next batch, and another checkpoint's, see more."""
+    first, one = topics.worker(), {"t_1": topics.tables["t_1"]}
+    topics.change("t_1")
+    assert {"t_1": {0: 1}} == first.pins(_BATCH, one)
+    topics.change("t_1")
+    assert {"t_1": {0: 1}} == first.pins(_BATCH, one) == topics.worker().pins(_BATCH, one)
+    assert {"t_1": {0: 2}} == topics.worker().pins(_BATCH._replace(query_id="q2"), one)
+    assert {"t_1": {0: 2}} == first.pins(_BATCH._replace(number=8), one)
+
+
+def test_a_table_that_is_joined_when_a_batch_is_replayed(topics: _Topics) -> None:
+    """Its offset is added to those that the batch had; they stay."""
+    first = topics.worker()
+    assert {"t_1": {0: 0}} == first.pins(_BATCH, {"t_1": topics.tables["t_1"]})
+    topics.change("t_1")
+    topics.change("t_2")
+    both = {"t_1": {0: 0}, "t_2": {0: 1}}
+    assert both == topics.worker().pins(_BATCH, topics.tables)
+    topics.change("t_2")
+    assert both == first.pins(_BATCH, topics.tables)
+
+
+def test_tasks_that_ask_at_once_agree(topics: _Topics) -> None:
+    """Whatever each of them saw of a table that changes, all of them go by one pin, batch after batch."""
+    workers = [topics.worker() for _ in range(3)]
+    found: list[list[TablePins]] = [[] for _ in workers]
+
+    def ask(number: int) -> None:
+        for batch in range(20):
+            topics_now = workers[number].pins(_BATCH._replace(source_id=f"s_{batch}"), topics.tables)
+            found[number].append(topics_now)
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(len(workers))]
+    for thread in threads:
+        thread.start()
+    for _ in range(50):
+        topics.change("t_1")
+    for thread in threads:
+        thread.join()
+    assert found[0] == found[1] == found[2]
+    assert len({str(each) for each in found[0]}) > 1, "the table changed meanwhile"
