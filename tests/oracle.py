@@ -80,7 +80,7 @@ def row_of(query: Query, value: bytes) -> Row:
     """Return a result's value as a `Row`, each field read as docs/results.md writes its type.
 
     Raises:
-        AssertionError: A field has another JSON type than the contract's for its column.
+        AssertionError: A field has another JSON type than docs/results.md gives its column.
     """
     pairs: list[tuple[str, object]] = json.loads(value.decode(), object_pairs_hook=list)
     kinds = {item.name: item.type for item in query.items}

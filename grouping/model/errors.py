@@ -60,7 +60,7 @@ class InputError(ContinuousQueryError):
 
     def __init__(self, message: str, *, code: str, detail: str | None = None, hint: str | None = None) -> None:
         if code not in CODES:
-            raise InternalError(f'code "{code}" is not one of the contract\'s')
+            raise InternalError(f'code "{code}" is not in CODES')
         super().__init__(message, detail=detail, hint=hint)
         self.code = code
 

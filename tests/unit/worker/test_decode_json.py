@@ -178,7 +178,7 @@ def test_hostile_record_is_one_dead_letter(value):
 
 @pytest.mark.parametrize(("value", "column", "expected"), GOOD, ids=lambda value: repr(value)[:50])
 def test_value_is_read_exactly(value, column, expected):
-    """What the contract allows is read, and read exactly, whatever stands in fields that are no columns."""
+    """All that docs/statements.md allows is read exactly, whatever stands in fields that are no columns."""
     events, dead = decode(batch([value]), TYPED, SETTINGS)
 
     assert dead is None

@@ -167,7 +167,7 @@ def test_virtual_is_once_for_event_and_group():
     ],
 )
 def test_value(record, names, expected):
-    """Values are JSON in the order of the SELECT list, each type in the contract's form."""
+    """Values are JSON in the order of the SELECT list, each type in the form of docs/results.md."""
     assert expected == only_value(record, select(*names))
 
 
