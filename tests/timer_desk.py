@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import tenacity
 from confluent_kafka import Message, Producer
+from numpy.typing import NDArray
 
 from gateway.commands.commands import Commands
 from gateway.commands.statements import Statements
@@ -36,7 +37,8 @@ from grouping.digests.cursor import VisibilityInterval
 from grouping.digests.pending_matches import pack_pending
 from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.errors import OperationalError
-from grouping.model.group import DestinationIds, canonical_constants
+from grouping.model.group import ConstantValue, DestinationIds, canonical_constants
+from grouping.model.ids import StreamId
 from grouping.model.query import ChangeBased, DigestClause
 from grouping.settings import Settings
 from grouping.statements.cq_text import CqText
@@ -51,6 +53,11 @@ _RECORD_ITEMS = 4000
 
 class Desk:
     """Timers, ends and lifetimes wired as in the gateway, on one stream `t` with the column `k`."""
+
+    columns = (StreamColumn("k", "BIGINT"),)
+    """Of the stream."""
+    select = "SELECT k FROM t WHERE k = 0"
+    """The query of all CQs, which differ in its constants."""
 
     def __init__(self, settings: Settings, now_ms: int) -> None:
         """Begin with empty servers at that time."""
@@ -82,11 +89,10 @@ class Desk:
             stop=tenacity.stop_after_delay(60),
         )
         self.epoch = retrying(self.recovery.run, now_ms)  # a broker that has just begun has no coordinators yet
-        columns = (StreamColumn("k", "BIGINT"),)
-        self._stream = Stream("s_bench", "t", columns, self._source, "json", {"0": 0, "1": 0}, "")
+        self._stream = Stream("s_bench", "t", self.columns, self._source, "json", {"0": 0, "1": 0}, "")
         self.working.unit.sources.add_stream(self._stream)
         self._registry = self._statements.registry
-        self._query = compile_select("SELECT k FROM t WHERE k = 0", Catalog([self._stream]))
+        self._query = compile_select(self.select, Catalog([self._stream]))
         plan, select = self._query.plan, self._query.select
         definitions = (
             definition_record("s_bench", plan.group_id, plan),
@@ -127,10 +133,14 @@ class Desk:
         self._ends.commit(work, self.now_ms)
         self.working.begin()
 
+    def constants(self, number: int) -> tuple[ConstantValue, ...]:
+        """Return the constants of a CQ."""
+        return (number,)
+
     def destination(self, number: int, trigger: TriggerSpec) -> Destination:
         """Return where matches of ``k = number`` go at those ticks."""
         query = self._query
-        constants = canonical_constants(query.row.__class__(query.row.types, (number,)))
+        constants = canonical_constants(query.row.__class__(query.row.types, self.constants(number)))
         group, select = query.plan.group_id, query.select.select_id
         asked = trigger.trigger if trigger.timed else ChangeBased()
         ids = DestinationIds(group, select, asked, trigger.phase_ms, DigestClause(), "shared")
@@ -138,7 +148,7 @@ class Desk:
         partition = partition_of(name.encode(), self.settings.results.partitions)
         return Destination(
             name, self._stream.stream_id, group, select, constants, "shared", partition, trigger,
-            word="shared",
+            word="shared", slots=query.plan.kept.slots if query.plan.kept else None,
         )  # fmt: skip
 
     def create(self, triggers: Sequence[TriggerSpec], expire_ms: int | None = None) -> None:
@@ -213,15 +223,19 @@ class Desk:
     ) -> None:
         ids = np.frombuffer(b"".join(stores[number][0] for number in numbers), np.uint8).reshape(-1, 12)
         places = np.array(numbers)
-        body = pack_pending(
-            self._stream.stream_id,
-            (self.epoch, self.working.inventory.versions[self._stream.stream_id]),
-            ids,
-            (np.zeros(len(numbers), np.int32), places + first, np.array([times[number] for number in numbers])),
-            np.arange(len(numbers), dtype=np.int32),
-            [b'{"k":%d}' % number for number in numbers],
-        )
+        body = self._packed(ids, places + first, np.array([times[number] for number in numbers]))
         self._producer.produce(self.settings.topics.pending, body, partition=partition)
+
+    def _packed(self, ids: NDArray[np.uint8], offsets: NDArray[np.int64], times: NDArray[np.int64]) -> bytes:
+        """Return a record of one match for each store."""
+        values = [b'{"k":%d}' % number for number in range(len(ids))]
+        places = (np.zeros(len(ids), np.int32), offsets, times)
+        return pack_pending(*self._met, ids, places, np.arange(len(ids), dtype=np.int32), values)
+
+    @property
+    def _met(self) -> tuple[StreamId, tuple[int, int]]:
+        """The stream, and the version of its tables that matches meet."""
+        return self._stream.stream_id, (self.epoch, self.working.inventory.versions[self._stream.stream_id])
 
     def stores(self, numbers: Iterable[int], trigger: TriggerSpec) -> list[tuple[bytes, int]]:
         """Return the stores of those constants, with their partitions."""

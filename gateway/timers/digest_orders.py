@@ -11,7 +11,8 @@ from gateway.model.membership import Membership
 from gateway.state.timer_state import TimerState
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.deliver import source_of
-from gateway.timers.firing import CHUNK, DueDestination, TickRun
+from gateway.timers.firing import CHUNK, TickRun
+from gateway.timers.gathering import DueDestination
 from gateway.timers.intake import Intake
 from gateway.timers.pending_index import store_key
 from gateway.timers.probes import Probes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -16,7 +15,7 @@ from gateway.state.timer_state import TimerState
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.cuts import Cut, Named
 from gateway.timers.deliver import Delivery, DueDigest
-from gateway.timers.group_digests import GroupRequest, group_digests
+from gateway.timers.gathering import DigestGathering, DueDestination
 from gateway.timers.intake import Intake
 from gateway.timers.open_cuts import OpenCuts
 from gateway.timers.pending_index import store_key
@@ -25,12 +24,12 @@ from gateway.timers.retention import Retention
 from gateway.timers.schedule import digest_from, following_tick, is_tick, last_tick, may_fire, run_of, tick_to_fire
 from grouping.digests.cursor import Cursor, Offsets, moved, visibility_since
 from grouping.digests.digest import Digest
-from grouping.digests.gather import DigestMatches, DigestQuestion, gather
+from grouping.digests.gather import DigestMatches, DigestQuestion
 from grouping.digests.rows import RowsUnavailable
 from grouping.model.group import SelectList
 from grouping.model.ids import DestinationId, StreamId
 
-__all__ = ["CHUNK", "TickRun", "DueDestination"]
+__all__ = ["CHUNK", "TickRun"]
 
 log = logging.getLogger(__name__)
 
@@ -40,17 +39,8 @@ _BYTES = 64 << 20
 """Of rows in the digests that are made at once, about."""
 _EVERYTHING = 1 << 62
 _AGAIN_MS = 10_000
-
-
-class DueDestination(NamedTuple):
-    """A destination whose time has come."""
-
-    name: DestinationId
-    membership: Membership
-    incarnation: str
-    cursor: Cursor
-    tick: int | None
-    """None: it is only looked at, for the tick that it is to be armed for."""
+_SAME_CUT_MS = 1_000
+"""So long chunks of destinations have one cut."""
 
 
 class TickRun:
@@ -67,7 +57,6 @@ class TickRun:
         cuts: OpenCuts,
         clock: Callable[[], int],
     ) -> None:
-        self._working = working
         self._state = state
         self._intake = intake
         self._probes = probes
@@ -75,6 +64,9 @@ class TickRun:
         self._retention = retention
         self._cuts = cuts
         self._clock = clock
+        self._gathering = DigestGathering(working, intake, probes)
+        self._last_cut: tuple[str, int, int, dict[str, int]] = ("", 0, 0, {})
+        """Of which stream, for ticks up to when, when it was, and what it covers."""
         self._patience: dict[str, int] = {}
         """Destinations whose last digests found no room: when they are tried again."""
         self.fired: list[int] = []
@@ -87,13 +79,26 @@ class TickRun:
         due = self._state.due(stream_id, due_ms, CHUNK)
         if not due:
             return False
-        self.serve(stream_id, *self.choose(stream_id, due))
+        self.serve(stream_id, *self.choose(stream_id, due), due_ms)
         return True
 
-    def serve(self, stream_id: StreamId, served: Sequence[DueDestination], idle: list[DestinationId]) -> None:
-        """Send the digests of some destinations, and arm these anew."""
+    def serve(
+        self,
+        stream_id: StreamId,
+        served: Sequence[DueDestination],
+        idle: list[DestinationId],
+        due_ms: int | None = None,
+    ) -> None:
+        """Send the digests of some destinations, and arm these anew.
+
+        Args:
+            stream_id: Whose.
+            served: Those that are served.
+            idle: Those that are not to be armed any more; those that have nothing to wait for are added.
+            due_ms: Up to when ticks fire, where more chunks of them may follow.
+        """
         watermark = self._probes.watermark(stream_id)
-        covered, runs = dict(watermark.covered), watermark.runs
+        covered, runs = self._covered(stream_id, due_ms), watermark.runs
         ready: list[DueDigest] = []
         left: list[Named] = []
         cursors: dict[str, Cursor] = {}
@@ -101,10 +106,10 @@ class TickRun:
         done: list[tuple[DestinationId, Membership]] = []
         size = 0
         quiet: dict[str, Cursor] = {}
-        for each, answer in zip(served, self._answers(served, covered), strict=True):
+        for each, answer in zip(served, self._gathering.answers(served, covered), strict=True):
             membership, tick, cursor = each.membership, each.tick, each.cursor
             if tick is not None and (answer.failure or answer.rows or membership.destination.clause.even_if_empty):
-                since_ms = self._begins(each, tick)
+                since_ms = self._gathering.begins(each, tick)
                 digest = self._digest(membership.destination, answer, since_ms)
                 if digest is None:
                     left.append((each.name, tick, since_ms))
@@ -141,28 +146,15 @@ class TickRun:
         self._state.settle(stream_id, ticks, idle, cursors)
         self._retention.release(done, cursors)
 
-    def _last_answers(self, notices: Sequence[EndNotice], questions: Sequence[DigestQuestion]) -> list[DigestMatches]:
-        """Return what the last digests of destinations are made of."""
-        requests = []
-        for notice, question in zip(notices, questions, strict=True):
-            destination = notice.destination
-            if notice.plan is None or notice.select is None:
-                continue
-            membership, runs = Membership(destination, 0, timed=notice.timed), self._probes.runs(destination.stream_id)
-            since_ms = digest_from(membership, notice.ended_ms, None, last_tick(membership, question.cursor, runs))
-            if destination.trigger.over_ms:
-                question = question._replace(before_ms=notice.ended_ms)  # noqa: PLW2901 - its window ends there
-            requests.append(GroupRequest(destination, question, since_ms, notice.plan, notice.select))
-        of_groups = iter(group_digests(self._intake.log, requests) if requests else ())
-        single = [question for notice, question in zip(notices, questions, strict=True) if notice.plan is None]
-        matches = gather(self._intake.log, single)
-        return [next(matches if notice.plan is None else of_groups) for notice in notices]
+    def _covered(self, stream_id: StreamId, due_ms: int | None) -> dict[str, int]:
+        """Return what a cut of now covers; for a moment that of a cut before, while ticks up to the same instant fire.
 
-    def _begins(self, each: DueDestination, tick: int) -> int:
-        """Return where the digest of a tick begins."""
-        stream_id = each.membership.destination.stream_id
-        last_ms = last_tick(each.membership, each.cursor, self._probes.runs(stream_id))
-        return digest_from(each.membership, tick, self._probes.missed(stream_id), last_ms)
+        So destinations that read the same share what is gathered. What came before the instant is in either.
+        """
+        now_ms, known = self._clock(), self._last_cut
+        if due_ms is None or known[:2] != (stream_id, due_ms) or not 0 <= now_ms - known[2] < _SAME_CUT_MS:
+            self._last_cut = known = (stream_id, due_ms or 0, now_ms, dict(self._probes.watermark(stream_id).covered))
+        return dict(known[3])
 
     def _digest(
         self, destination: Destination, answer: DigestMatches, since_ms: int, select: SelectList | None = None
@@ -214,36 +206,6 @@ class TickRun:
             served.append(DueDestination(name, membership, incarnation, cursor, tick))
         return served, idle
 
-    def _answers(self, served: Sequence[DueDestination], covered: Offsets) -> Iterator[DigestMatches]:
-        """Yield what destinations are to get, in their order."""
-        grouped = [each for each in served if each.membership.destination.slots is not None]
-        if not grouped:
-            yield from gather(self._intake.log, self._questions(served, covered))
-            return
-        requests = [
-            self._group_request(each, question)
-            for each, question in zip(grouped, self._questions(grouped, covered), strict=True)
-        ]
-        of_groups = dict(zip((each.name for each in grouped), group_digests(self._intake.log, requests), strict=True))
-        single = [each for each in served if each.name not in of_groups]
-        matches = gather(self._intake.log, self._questions(single, covered))
-        for each in served:
-            yield of_groups[each.name] if each.name in of_groups else next(matches)
-
-    def _group_request(self, each: DueDestination, question: DigestQuestion) -> GroupRequest:
-        destination, working = each.membership.destination, self._working
-        from_ms = 0 if each.tick is None else self._begins(each, each.tick)
-        plan = working.plan(destination.stream_id, destination.group_id)
-        return GroupRequest(
-            destination, question, from_ms, plan, working.select(destination.stream_id, destination.select_id)
-        )
-
-    def _questions(self, served: Iterable[DueDestination], covered: Offsets) -> Iterator[DigestQuestion]:
-        for each in served:
-            store = store_key(each.membership.timed.store)
-            visibility = each.membership.timed.visibility
-            yield DigestQuestion(store, self._intake.index.get(store), each.cursor, visibility, each.tick, covered)
-
     def _moved(self, each: DueDestination, tick: int | None, covered: Offsets, answer: DigestMatches) -> Cursor:
         """Return a destination's cursor after a tick (or after a look that found nothing to send)."""
         reached = self._intake.reached[each.membership.timed.partition]
@@ -278,7 +240,7 @@ class TickRun:
             for (each, since_ms), cursor in zip(known, cursors, strict=True)
             if cursor.tick_ms != each.tick  # of its digests none comes twice, and while it is open no other
         ]
-        answers = self._answers([each for each, _ in left], cut.covered)
+        answers = self._gathering.answers([each for each, _ in left], cut.covered)
         ready: list[DueDigest] = []
         again: list[Named] = []
         for (each, since_ms), answer in zip(left, answers, strict=True):
@@ -313,7 +275,7 @@ class TickRun:
             DigestQuestion(store, index.get(store), cursor, notice.timed.visibility, _EVERYTHING, None)
             for notice, store, cursor in zip(asked, stores, cursors, strict=True)
         ]
-        answers = self._last_answers(asked, questions)
+        answers = self._gathering.last_answers(asked, questions)
         for notice, incarnation, wanted, answer in zip(asked, incarnations, questions, answers, strict=True):
             destination = notice.destination
             membership = Membership(destination, 0, timed=notice.timed)

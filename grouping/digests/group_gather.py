@@ -25,8 +25,8 @@ Rows = NDArray[np.int64]
 class GroupAnswer(NamedTuple):
     """The partial groups that a tick counts, and what is left."""
 
-    parts: list[tuple[PendingMatches, Rows]]
-    """Records, each with its rows of the table of states, in the order of the log."""
+    parts: list[tuple[int, PendingMatches, Rows]]
+    """Records by their offsets, each with its rows of the table of states, in the order of the log."""
     left_ms: int | None
     """The earliest pane among those that are left for later ticks."""
     held: tuple[int, ...]
@@ -89,7 +89,7 @@ class _Gathering:
 
     def answer(self, records: Iterable[tuple[int, PendingMatches]]) -> GroupAnswer:
         """Go through the records that may hold something, in the order of the log."""
-        parts, held, repeats = list[tuple[PendingMatches, Rows]](), list[int](), 0
+        parts, held, repeats = list[tuple[int, PendingMatches, Rows]](), list[int](), 0
         left_ms: int | None = None
         oldest: tuple[int, int] | None = None
         for position, record in records:
@@ -104,7 +104,7 @@ class _Gathering:
             kept, again = self._first_time(items, now)
             repeats += again
             if kept.any():
-                parts.append((record, items.rows[kept].astype(np.int64)))
+                parts.append((position, record, items.rows[kept].astype(np.int64)))
             later = seen & ~_within(items, self._done) & ~(now if not self._over_ms else np.zeros_like(now))
             if later.any():
                 held.append(position)

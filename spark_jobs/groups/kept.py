@@ -19,11 +19,13 @@ from grouping.model.sql_type import SqlType
 from grouping.store.constant_table import constants_array
 from spark_jobs.batch.event_column import EventColumns
 from spark_jobs.batch.events import arrow_type
+from spark_jobs.batch.faults import FAULTS
 from spark_jobs.groups.partials import Partials
+from spark_jobs.index import Ints
 from spark_jobs.match.residual import evaluate_expression, holds
 from spark_jobs.results.encode import encode
 
-__all__ = ["DigestGroups", "GroupDestination", "kept_groups"]
+__all__ = ["FAULTS", "DigestGroups", "GroupDestination", "kept_groups"]
 
 
 class GroupDestination(NamedTuple):
@@ -63,9 +65,8 @@ def kept_groups(
     grouping = select.grouping
     assert grouping is not None and plan.kept is not None, "the query is over groups"
     partials = _partials(select)
-    parts = [_parts(number, answer) for number, answer in enumerate(answers)]
-    table = pl.concat([part for some in parts for part in some] or [_NO_PARTS], how="diagonal_relaxed")
-    late = _late(parts, destinations)
+    table = _parts(answers)
+    late = _late(table, destinations)
     none = len(answers)
     if table.height:
         merged = partials.merged(table, ["answer"]).sort("answer", *partials.keys, nulls_last=True)
@@ -101,36 +102,35 @@ def _partials(select: SelectList) -> Partials:
     return Partials(select.grouping)
 
 
-def _parts(number: int, answer: GroupAnswer) -> list[pl.DataFrame]:
-    found = []
-    for record, rows in answer.parts:
-        table = _states(record)
-        chosen = table if rows.size == table.height else table[rows]
+def _parts(answers: Sequence[GroupAnswer]) -> pl.DataFrame:
+    """Return all partial groups with the numbers of their answers; what several have of a record is taken at once."""
+    records: dict[int, tuple[int, PendingMatches, list[tuple[int, Ints]]]] = {}
+    for number, answer in enumerate(answers):
+        for position, record, rows in answer.parts:
+            records.setdefault(id(record), (position, record, []))[2].append((number, rows))
+    tables = []
+    for _, record, wanted in sorted(records.values(), key=lambda each: each[0]):
+        rows = np.concatenate([rows for _, rows in wanted])
+        own = np.repeat([number for number, _ in wanted], [rows.size for _, rows in wanted])
         times = record.groups.times[rows]  # items and rows of states stand in one order
-        found.append(chosen.with_columns(pl.lit(number, pl.Int64).alias("answer"), pl.Series("time", times)))
-    return found
+        tables.append(_table(record.values[0])[rows].with_columns(pl.Series("answer", own), pl.Series("time", times)))
+    return pl.concat(tables, how="diagonal_relaxed") if tables else _NO_PARTS
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=256)
 def _table(states: bytes) -> pl.DataFrame:
     return pl.read_ipc_stream(states)
 
 
-def _states(record: PendingMatches) -> pl.DataFrame:
-    return _table(record.values[0])
-
-
-def _late(parts: Sequence[Sequence[pl.DataFrame]], destinations: Sequence[GroupDestination]) -> list[int]:
+def _late(table: pl.DataFrame, destinations: Sequence[GroupDestination]) -> list[int]:
     """Return by destination how many matches are of times before its digest begins; mostly none is."""
-    earliest = [min((int(part["time"].min()) for part in some), default=None) for some in parts]  # type: ignore[arg-type]
-    found = []
-    for each in destinations:
-        first = earliest[each.answer]
-        behind = 0
-        if first is not None and first < each.from_ms:
-            behind = sum(int(part.filter(pl.col("time") < each.from_ms)["n"].sum()) for part in parts[each.answer])
-        found.append(behind)
-    return found
+    late = [0] * len(destinations)
+    earliest = int(table["time"].min()) if table.height else None  # type: ignore[arg-type]
+    for number, each in enumerate(destinations):
+        if earliest is not None and earliest < each.from_ms:
+            own = (table["answer"] == each.answer) & (table["time"] < each.from_ms)
+            late[number] = int(table["n"].filter(own).sum())
+    return late
 
 
 def _kept(

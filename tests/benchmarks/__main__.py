@@ -24,6 +24,7 @@ from tests.benchmarks import (
     start,
     stored,
     throughput,
+    ticks,
     timers,
 )
 
@@ -44,6 +45,7 @@ BENCHMARKS = {
     "timers": timers,
     "expiry": expiry,
     "stored": stored,
+    "ticks": ticks,
 }
 
 

@@ -1,0 +1,95 @@
+"""What destinations that are served are to get: of matches, or of groups, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from gateway.model.end_notice import EndNotice
+from gateway.model.membership import Membership
+from gateway.state.working_copy import WorkingCopy
+from gateway.timers.group_digests import GroupRequest, KnownAnswers, group_digests
+from gateway.timers.intake import Intake
+from gateway.timers.pending_index import store_key
+from gateway.timers.probes import Probes
+from gateway.timers.schedule import digest_from, last_tick
+from grouping.digests.cursor import Cursor, Offsets
+from grouping.digests.gather import DigestMatches, DigestQuestion, gather
+from grouping.model.ids import DestinationId
+
+__all__ = ["DigestGathering", "DueDestination"]
+
+
+class DueDestination(NamedTuple):
+    """A destination whose time has come."""
+
+    name: DestinationId
+    membership: Membership
+    incarnation: str
+    cursor: Cursor
+    tick: int | None
+    """None: it is only looked at, for the tick that it is to be armed for."""
+
+
+class DigestGathering:
+    """Gathers what waits for destinations."""
+
+    def __init__(self, working: WorkingCopy, intake: Intake, probes: Probes) -> None:
+        self._working = working
+        self._intake = intake
+        self._probes = probes
+        self._known = KnownAnswers()
+
+    def begins(self, each: DueDestination, tick: int) -> int:
+        """Return where the digest of a tick begins."""
+        stream_id = each.membership.destination.stream_id
+        last_ms = last_tick(each.membership, each.cursor, self._probes.runs(stream_id))
+        return digest_from(each.membership, tick, self._probes.missed(stream_id), last_ms)
+
+    def answers(self, served: Sequence[DueDestination], covered: Offsets) -> Iterator[DigestMatches]:
+        """Yield what destinations are to get, in their order."""
+        grouped = [each for each in served if each.membership.destination.slots is not None]
+        if not grouped:
+            yield from gather(self._intake.log, self._questions(served, covered))
+            return
+        requests = [
+            self._request(each, question)
+            for each, question in zip(grouped, self._questions(grouped, covered), strict=True)
+        ]
+        answers = group_digests(self._intake.log, requests, self._known)
+        of_groups = dict(zip((each.name for each in grouped), answers, strict=True))
+        single = [each for each in served if each.name not in of_groups]
+        matches = gather(self._intake.log, self._questions(single, covered))
+        for each in served:
+            yield of_groups[each.name] if each.name in of_groups else next(matches)
+
+    def _request(self, each: DueDestination, question: DigestQuestion) -> GroupRequest:
+        destination, working = each.membership.destination, self._working
+        from_ms = 0 if each.tick is None else self.begins(each, each.tick)
+        plan = working.plan(destination.stream_id, destination.group_id)
+        return GroupRequest(
+            destination, question, from_ms, plan, working.select(destination.stream_id, destination.select_id)
+        )
+
+    def _questions(self, served: Iterable[DueDestination], covered: Offsets) -> Iterator[DigestQuestion]:
+        for each in served:
+            store = store_key(each.membership.timed.store)
+            visibility = each.membership.timed.visibility
+            yield DigestQuestion(store, self._intake.index.get(store), each.cursor, visibility, each.tick, covered)
+
+    def last_answers(self, notices: Sequence[EndNotice], questions: Sequence[DigestQuestion]) -> list[DigestMatches]:
+        """Return what the last digests of destinations are made of."""
+        requests = []
+        for notice, question in zip(notices, questions, strict=True):
+            destination = notice.destination
+            if notice.plan is None or notice.select is None:
+                continue
+            membership, runs = Membership(destination, 0, timed=notice.timed), self._probes.runs(destination.stream_id)
+            since_ms = digest_from(membership, notice.ended_ms, None, last_tick(membership, question.cursor, runs))
+            if destination.trigger.over_ms:
+                question = question._replace(before_ms=notice.ended_ms)  # noqa: PLW2901 - its window ends there
+            requests.append(GroupRequest(destination, question, since_ms, notice.plan, notice.select))
+        of_groups = iter(group_digests(self._intake.log, requests) if requests else ())
+        single = [question for notice, question in zip(notices, questions, strict=True) if notice.plan is None]
+        matches = gather(self._intake.log, single)
+        return [next(matches if notice.plan is None else of_groups) for notice in notices]

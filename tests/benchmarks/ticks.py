@@ -1,0 +1,173 @@
+"""Aggregates at ticks: counting beside storing nothing, and a tick at which a million HAVINGs are decided."""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import psutil
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from gateway.metrics import DIGESTS
+from gateway.model.records import TriggerSpec
+from gateway.service import collect_seldom
+from grouping.digests.pending_matches import PendingGroups, pack_groups
+from grouping.model.catalog import Stream, StreamColumn
+from grouping.model.group import ConstantValue
+from spark_jobs.groups.partials import Partials
+from spark_jobs.worker.worker import Evaluation
+from tests.benchmarks import quotes
+from tests.benchmarks.contest import bench_session, in_turns, report_ratio, report_sides
+from tests.benchmarks.pipeline import Run, through
+from tests.benchmarks.report import Figure, Report
+from tests.benchmarks.tables import Contents, Tables
+from tests.ground import Ground, open_ground
+from tests.timer_desk import Desk
+
+__all__ = ["add_options", "main"]
+
+_SELECT = (
+    "SELECT venue, sum(volume) AS total FROM quotes WHERE symbol = 'S00000' GROUP BY venue HAVING sum(volume) > 10"
+)
+_COUNTED, _NOTHING = "counted for a tick", "storing nothing"
+_MINUTE = 60_000
+_NOW = 1_800_000_000_000
+_ROUNDS = 3
+_VENUES = 5
+_MATCHED_EVERY = 5
+"""Of so many stores one has matches at the tick."""
+_PAUSE_MS = 50
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the sizes."""
+    parser.add_argument("--tick-cqs", type=int, default=100_000, help="CQs with a HAVING of their own")
+    parser.add_argument("--tick-symbols", type=int, default=10_000, help="symbols: each has a store of its own")
+    parser.add_argument("--tick-events", type=int, default=1_000_000, help="events of one run, all of them counted")
+
+
+def main(options: argparse.Namespace, folder: Path) -> None:
+    """Measure and report."""
+    report = Report("ticks")
+    with open_ground() as ground:
+        runs = _rates(ground, options.tick_symbols, options.tick_events)
+    report_sides(report, runs)
+    report_ratio(report, runs, _COUNTED, _NOTHING, ">= 0.7")
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:  # so that memory is the part's
+        report.figures += pool.submit(_tick, options.tick_cqs, options.tick_symbols).result()
+    report.write(folder, vars(options))
+
+
+def _stream(stream_id: str) -> Stream:
+    kinds = {"symbol": "STRING", "venue": "STRING", "volume": "BIGINT"}
+    columns = tuple(StreamColumn(name, kind) for name, kind in kinds.items())
+    offsets = {str(partition): 0 for partition in range(quotes.PARTITIONS)}
+    return Stream(stream_id, "quotes", columns, quotes.TOPIC, "json", offsets, "2026-01-01T00:00:00Z")
+
+
+def _events(count: int, symbols: int) -> Iterator[tuple[str, str]]:
+    random = np.random.default_rng(1)
+    numbers, venues = random.integers(0, symbols, count).tolist(), random.integers(0, _VENUES, count).tolist()
+    for row, (number, venue) in enumerate(zip(numbers, venues, strict=True)):
+        name = quotes.symbol(number)
+        yield name, f'{{"symbol": "{name}", "venue": "V{venue}", "volume": {row}, "price": {number / 7:.4f}}}'
+
+
+def _rates(ground: Ground, symbols: int, events: int) -> dict[str, list[Run]]:
+    """Evaluate the same events for queries that count all of them, and for as many that match none."""
+    settings = ground.settings
+    ground.make_topic(quotes.TOPIC, quotes.PARTITIONS)
+    partitions = settings.results.partitions
+    ground.make_topic(settings.topics.pending, partitions, retention_bytes="50000000", segment_bytes="25000000")
+    quotes.send(settings.kafka.bootstrap, quotes.TOPIC, _events(events, symbols))
+    tables, sides = Tables(settings), {}
+    for name, begin in ((_NOTHING, "T"), (_COUNTED, "S")):
+        stream = _stream(f"s_{begin}")
+        names = pa.array([f"{begin}{number:05d}" for number in range(symbols)])
+        tables.put(Contents(stream).add(_SELECT, {"c0": names}, "pending", (1000, 0)))
+        sides[name] = through(stream, Evaluation.of(stream, settings))
+    with bench_session(settings) as spark:
+        return dict(in_turns(spark, sides, events, _ROUNDS, settings))
+
+
+class _GroupDesk(Desk):
+    """Timers of CQs over groups: the constant of WHERE is a symbol, that of HAVING the CQ's own."""
+
+    columns = _stream("s_bench").columns
+    select = _SELECT.replace("quotes", "t")
+    symbols = 0
+
+    def constants(self, number: int) -> tuple[ConstantValue, ...]:
+        """Return the constants of a CQ: the sums of all venues pass the HAVINGs of a store's first half."""
+        return quotes.symbol(number % self.symbols), number // self.symbols
+
+    def _packed(self, ids: NDArray[np.uint8], offsets: NDArray[np.int64], times: NDArray[np.int64]) -> bytes:
+        """Return a record of partial groups, of some venues for each store."""
+        count = len(ids) * _VENUES
+        grouping = self._query.select.grouping
+        assert grouping is not None
+        venue = pl.Series([f"V{number}" for number in range(_VENUES)] * len(ids))
+        volume = pl.Series(np.full(count, self.half))
+        by = {"store": pl.Series(np.repeat(np.arange(len(ids)), _VENUES))}
+        states = Partials(grouping).counted(by, [venue], [([volume], None)], np.arange(count)).drop("store")
+        spread = {name: np.repeat(values, _VENUES) for name, values in (("offsets", offsets), ("times", times))}
+        groups = PendingGroups(
+            np.zeros(count, np.int32),
+            spread["offsets"],
+            spread["offsets"],
+            np.tile(np.arange(_VENUES, dtype=np.int32), len(ids)),
+            spread["times"] - spread["times"] % 1000,
+            np.arange(count, dtype=np.int32),
+        )
+        order = np.lexsort(ids.T[::-1])
+        items = np.repeat(order * _VENUES, _VENUES) + np.tile(np.arange(_VENUES), len(ids))
+        sorted_groups = PendingGroups(*(column[items] for column in groups))
+        sorted_groups = sorted_groups._replace(rows=np.arange(count, dtype=np.int32))
+        body = states[items].write_ipc_stream(None).getvalue()
+        return pack_groups(*self._met, np.repeat(ids[order], _VENUES, axis=0), sorted_groups, body)
+
+    half = 0
+    """The volume of each partial group."""
+
+
+def _tick(count: int, symbols: int) -> list[Figure]:
+    """Every CQ is due at the same instant, those of a fifth of the stores with something that was counted."""
+    with open_ground() as ground:
+        _GroupDesk.symbols = symbols
+        _GroupDesk.half = max(count // symbols // 2, 1)
+        desk = _GroupDesk(ground.settings, _NOW)
+        trigger = TriggerSpec(_MINUTE, 0)
+        collect_seldom()
+        desk.create([trigger] * count)
+        numbers = range(0, symbols, _MATCHED_EVERY)
+        desk.match(desk.stores(numbers, trigger), [_NOW + 1] * len(numbers))
+        taken_in = desk.timers.taken_in
+        while desk.timers.busy or desk.timers.taken_in < taken_in + 3:  # noqa: PLR2004
+            desk.timers.step()
+            desk.now_ms += 10
+        before, started, longest = float(DIGESTS._value.get()), time.monotonic(), 0.0  # noqa: SLF001
+        due = count // symbols * len(numbers)
+        wanted = _GroupDesk.half * len(numbers)
+        desk.now_ms = _NOW - _NOW % _MINUTE + _MINUTE
+        while float(DIGESTS._value.get()) - before < wanted:  # noqa: SLF001
+            step = time.monotonic()
+            desk.timers.step()
+            longest = max(longest, time.monotonic() - step)
+            if not desk.timers.busy:
+                time.sleep(_PAUSE_MS / 1000)
+                desk.now_ms += _PAUSE_MS
+        taken = time.monotonic() - started
+        return [
+            Figure("destinations due at one instant", due, "destinations"),
+            Figure("digests, of those whose HAVING is met", wanted, "digests"),
+            Figure("all digests out in", taken, "s", "< 30"),
+            Figure("longest time that commands wait", longest, "s", "< 1"),
+            Figure("gateway memory", psutil.Process().memory_info().rss / 1e6, "MB"),
+        ]
