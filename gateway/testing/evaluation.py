@@ -15,6 +15,7 @@ from gateway.testing.reasons import Truths, reason, truths
 from gateway.testing.records import Row, placed
 from gateway.testing.stream import Stream
 from gateway.testing.task import Place, TaskOutput, evaluated
+from grouping.model.errors import InputError
 
 __all__ = ["EvaluatedRow", "evaluate"]
 
@@ -73,6 +74,13 @@ def evaluate(
         False None undecodable: The value is not one JSON object: Unterminated string starting at character 19.
     """
     asked = checked(query, stream, accepted_at)
+    if asked.query.plan.kept is not None:
+        raise InputError(
+            "a query with aggregates has no results of single rows",
+            code="unsupported-query",
+            detail="Its digests are of groups of rows.",
+            hint="Call digests(query, stream, rows).",
+        )
     records = placed(rows, stream, accepted_at)
     found: dict[Place, EvaluatedRow] = {}
     for output in evaluated(asked, stream, records, _DESTINATION, "shared"):

@@ -17,7 +17,8 @@ from spark_jobs.batch.event_column import VALUE_BYTES
 from spark_jobs.batch.events import Events
 from spark_jobs.batch.headers import unpacked_headers
 from spark_jobs.batch.matches import Matches
-from spark_jobs.batch.output import dead_letter_code
+from spark_jobs.batch.output import dead_letter_code, dead_letters
+from spark_jobs.batch.row_source import RowSource
 from spark_jobs.decode.decode import decode
 from spark_jobs.groups.counting import GroupCounting
 from spark_jobs.isolation.caution import NO_CAUTION
@@ -93,7 +94,7 @@ def _task(stream: Stream, snapshot: Snapshot, batch: pa.RecordBatch) -> TaskOutp
         _take(output, letters)
     if events.count:
         not_evaluated = NotEvaluatedLetters(declared, _SETTINGS)
-        counting = GroupCounting(evaluate_expression)
+        counting = GroupCounting(evaluate_expression, partial(_too_large, stream))
         counting.extend(int(events.partitions[0]), int(events.offsets[0]), int(events.offsets[-1]))
         write = partial(_records, stream, counting)
         isolation = Isolation(snapshot, write, not_evaluated, NO_CAUTION, set(), Loads(), VALUE_BYTES)
@@ -107,6 +108,10 @@ def _records(stream: Stream, counting: GroupCounting, events: Events, found: Mat
     yield from split(events, found, stream.declared, _SETTINGS, evaluate_expression)
     yield from pending_records(events, found, stream.declared, VERSION, _SETTINGS, evaluate_expression)
     counting.take(events, found)
+
+
+def _too_large(stream: Stream, events: RowSource, details: dict[int, str]) -> pa.RecordBatch:
+    return dead_letters(events.source, details, "result-too-large", stream.declared, _SETTINGS)
 
 
 def _take(output: TaskOutput, rows: pa.RecordBatch) -> None:

@@ -27,6 +27,7 @@ from grouping.store.notes import TableVersion
 from grouping.store.quarantine import share_of
 from spark_jobs.batch.faults import FAULTS
 from spark_jobs.batch.matches import Matches
+from spark_jobs.batch.output import MAX_RECORD_BYTES
 from spark_jobs.batch.row_source import RowSource
 from spark_jobs.groups.partials import Partials
 from spark_jobs.index import Ints
@@ -35,14 +36,22 @@ from spark_jobs.results.encode import EvaluateExpression
 __all__ = ["GroupCounting"]
 
 _PENDING = MODES.index("pending")
-_BY = ("store", "pane", "at")
+_BY = ("store", "pane", "at", "part")
 _RANGE = np.iinfo(np.int64).max
 """Stands for the offset of what is counted together."""
 _RECORD_ROWS = 16_000
 _RECORD_BYTES = 400_000
+_MOST_TEXT = 800_000
+"""Bytes of texts that a partial group may have: each of its columns may have come of another match."""
+_SET_BYTES = 100_000
+"""Of distinct values in one partial group, about."""
+_VALUE_BYTES = 16
+"""Of one that is no text, and around each."""
 
 ShareFault = Callable[[RowSource, Ints, str, str], Iterator[pa.RecordBatch]]
 """Makes what stands for the events of a share that failed: of which batch, which events, the share, and why."""
+Letters = Callable[[RowSource, dict[int, str]], pa.RecordBatch]
+"""Makes dead letters: of which batch, and by event the details."""
 Shelf = tuple[str, tuple[int, int]]
 """A SELECT list in a pane."""
 
@@ -68,24 +77,59 @@ class _Counted:
     tables: list[pl.DataFrame] = field(default_factory=list)
 
 
+class _Values:
+    """Keys and arguments of matches, each expression computed once for each event."""
+
+    def __init__(self, evaluate: EvaluateExpression, events: RowSource, event: NDArray[np.int32]) -> None:
+        self._evaluate = evaluate
+        self._events = events
+        self._rows, self._which = np.unique(event, return_inverse=True)
+        self._known: dict[Expression, pl.Series] = {}
+
+    def of(self, expression: Expression) -> pl.Series:
+        found = self._known.get(expression)
+        if found is None:
+            found = pl.Series(self._evaluate(expression, self._events, self._rows)).gather(self._which)
+            self._known[expression] = found
+        return found
+
+    def arguments(self, aggregate: Aggregate) -> tuple[list[pl.Series], NDArray[np.bool_] | None]:
+        wanted = aggregate.condition
+        counted = None if wanted is None else self.of(wanted).fill_null(False).to_numpy()
+        return [self.of(argument) for argument in aggregate.args], counted
+
+    def text_bytes(self) -> Ints:
+        """Return by match the bytes of all texts."""
+        total = np.zeros(self._which.size, np.int64)
+        for values in self._known.values():
+            if values.dtype == pl.String:
+                total += values.str.len_bytes().fill_null(0).to_numpy().astype(np.int64)
+        return total
+
+
 class GroupCounting:
     """Counts a task's matches."""
 
-    def __init__(self, evaluate: EvaluateExpression, singly_until: Mapping[int, int] | None = None) -> None:
+    def __init__(
+        self, evaluate: EvaluateExpression, too_large: Letters, singly_until: Mapping[int, int] | None = None
+    ) -> None:
         """Begin a task.
 
         Args:
             evaluate: Computes keys and arguments.
+            too_large: Makes the dead letters of matches that are too large for a group.
             singly_until: By source partition: what lies before was perhaps evaluated in other batches, and is written
                 by single offsets.
         """
         self._evaluate = evaluate
+        self._too_large = too_large
         self._singly_until = singly_until or {}
         self._met: dict[str, _Met] = {}
         self._counted: dict[Shelf, _Counted] = {}
         self._stores: dict[int, tuple[bytes, int]] = {}
         """By number: the bytes of the store's id, and the partition of the log that it is in."""
         self._range: tuple[int, int, int] | None = None
+        self._parts = 0
 
     def take(self, events: RowSource, matches: Matches) -> None:
         """Take in those matches that are to be counted; they may come again before `count`."""
@@ -125,40 +169,49 @@ class GroupCounting:
                 _, first = np.unique((event.astype(np.int64) << 32) | store, return_index=True)
                 event, store = event[first], store[first]
             try:
-                self._count(met, event, store)
+                large = self._count(met, event, store)
             except FAULTS as fault:
                 reason, events = f"it failed with {type(fault).__name__}", met.events
                 yield from failed(events, np.unique(event).astype(np.int64), share.partition(" ")[0], reason)
+                continue
+            if large:
+                yield self._too_large(met.events, large)
 
-    def _count(self, met: _Met, event: NDArray[np.int32], store: NDArray[np.int32]) -> None:
-        events, select, grouping = met.events, met.select, met.select.grouping
+    def _count(self, met: _Met, event: NDArray[np.int32], store: NDArray[np.int32]) -> dict[int, str]:
+        """Count matches of one share; returns by event why it is left out."""
+        select, grouping = met.select, met.select.grouping
         assert grouping is not None, "it was taken in for that"
-        rows, which = np.unique(event, return_inverse=True)
-        seen: dict[Expression, pl.Series] = {}
-
-        def values(expression: Expression) -> pl.Series:
-            if expression not in seen:
-                seen[expression] = pl.Series(self._evaluate(expression, events, rows)).gather(which)
-            return seen[expression]
-
-        def arguments(aggregate: Aggregate) -> tuple[list[pl.Series], NDArray[np.bool_] | None]:
-            wanted = aggregate.condition
-            counted = None if wanted is None else values(wanted).fill_null(False).to_numpy()
-            return [values(argument) for argument in aggregate.args], counted
-
+        values = _Values(self._evaluate, met.events, event)
+        keys = [values.of(key.expression) for key in grouping.keys]
+        args = [values.arguments(aggregate) for aggregate in grouping.aggregates]
+        sizes, most = values.text_bytes(), _MOST_TEXT // (len(keys) + 2 * len(args) + 1)
+        if (large := np.flatnonzero(sizes > most)).size:
+            kept = np.flatnonzero(sizes <= most)
+            details = {
+                int(event[place]): f"It brings {sizes[place]} bytes into a group; a match may bring {most}."
+                for place in large.tolist()
+            }
+            return details | self._count(met, event[kept], store[kept])
         width, phase = select.pane
-        times = events.time_ms[event]
-        offsets = events.offsets[event]
-        single = offsets < self._singly_until.get(int(events.partitions[0]), 0)
+        times, offsets = met.events.time_ms[event], met.events.offsets[event]
+        single = np.zeros(event.size, np.bool_)
+        if event.size:
+            single = offsets < self._singly_until.get(int(met.events.partitions[0]), 0)
+        part = np.zeros(event.size, np.int64)
+        if any(each.function == "approx_count_distinct" or each.distinct for each in grouping.aggregates):
+            # A set of distinct values grows with the matches: so many of these make one partial group, in their order.
+            order = np.lexsort((store, event))
+            part[order] = self._parts + np.cumsum(sizes[order] + _VALUE_BYTES * len(args)) // _SET_BYTES
+            self._parts = int(part.max(initial=self._parts)) + 1
         by = {
             "store": pl.Series(store),
             "pane": pl.Series(times - (times - phase) % width),
             "at": pl.Series(np.where(single, offsets, _RANGE)),
+            "part": pl.Series(part),
         }
         shelf = self._counted.setdefault((select.select_id, select.pane), _Counted(Partials(grouping)))
-        keys = [values(key.expression) for key in grouping.keys]
-        args = [arguments(aggregate) for aggregate in grouping.aggregates]
         shelf.tables.append(shelf.partials.counted(by, keys, args, offsets))
+        return {}
 
     def extend(self, partition: int, first: int, last: int) -> None:
         """Note that the task has read events of these offsets."""
@@ -190,22 +243,35 @@ class GroupCounting:
             }
         )
         # In one order, whatever the numbers of the stores are: it tells what a replay writes again.
-        table = table.join(order, on="store").sort("place", "id", "at", "pane", *partials.keys)
+        table = table.join(order, on="store").sort("place", "id", "at", "pane", "part", *partials.keys)
         table = table.with_columns(pl.int_range(pl.len(), dtype=pl.Int32).over("id", "at").alias("ordinal"))
         for (place,), own in table.group_by("place", maintain_order=True):
-            for piece in _pieces(own):
-                count, at = piece.height, piece["at"].to_numpy()
-                groups = PendingGroups(
-                    np.full(count, partition, np.int32),
-                    np.where(at == _RANGE, first, at),
-                    np.where(at == _RANGE, last, at),
-                    piece["ordinal"].to_numpy(),
-                    piece["pane"].to_numpy(),
-                    np.arange(count, dtype=np.int32),
-                )
-                ids = np.frombuffer(b"".join(piece["id"].to_list()), np.uint8).reshape(-1, ID_BYTES)
-                states = piece.drop("store", "place", "id", "pane", "at", "ordinal").rechunk().write_ipc_stream(None)
-                yield int(place), pack_groups(stream_id, version, ids, groups, states.getvalue())
+            left = list(_pieces(own))[::-1]
+            while left:
+                piece = left.pop()
+                body = _packed(piece, (partition, first, last), stream_id, version)
+                if len(body) > MAX_RECORD_BYTES and piece.height > 1:
+                    half = piece.height // 2
+                    left += [piece.slice(half), piece.slice(0, half)]  # its rows differ much in size
+                else:
+                    yield int(place), body
+
+
+def _packed(piece: pl.DataFrame, offsets: tuple[int, int, int], stream_id: StreamId, version: TableVersion) -> bytes:
+    """Return some partial groups as a record of `cq.pending`; `offsets` are the partition and range of the task."""
+    partition, first, last = offsets
+    count, at = piece.height, piece["at"].to_numpy()
+    groups = PendingGroups(
+        np.full(count, partition, np.int32),
+        np.where(at == _RANGE, first, at),
+        np.where(at == _RANGE, last, at),
+        piece["ordinal"].to_numpy(),
+        piece["pane"].to_numpy(),
+        np.arange(count, dtype=np.int32),
+    )
+    ids = np.frombuffer(b"".join(piece["id"].to_list()), np.uint8).reshape(-1, ID_BYTES)
+    states = piece.drop("place", "id", "ordinal", *_BY).rechunk().write_ipc_stream(None)
+    return pack_groups(stream_id, version, ids, groups, states.getvalue())
 
 
 def _pieces(table: pl.DataFrame) -> Iterator[pl.DataFrame]:

@@ -21,7 +21,7 @@ from grouping.settings import Settings
 from grouping.store.match_tally import MatchTally
 from spark_jobs.batch.events import Events
 from spark_jobs.batch.matches import Matches
-from spark_jobs.batch.output import dead_letter_code
+from spark_jobs.batch.output import dead_letter_code, dead_letters
 from spark_jobs.batch.row_source import RowSource
 from spark_jobs.decode.decode import decode
 from spark_jobs.groups.counting import GroupCounting
@@ -115,7 +115,7 @@ class _Task:
         caution = watch.harm.caution(_task_number(), WAIT_SECONDS) if cautious else NO_CAUTION
         value_bytes = settings.evaluator.value_bytes
         self._evaluate = partial(evaluate_expression, value_bytes=value_bytes)
-        self._counting = GroupCounting(self._evaluate, singly_until)
+        self._counting = GroupCounting(self._evaluate, self._too_large, singly_until)
         self._isolation = Isolation(
             self._snapshot,
             self._write,
@@ -132,15 +132,18 @@ class _Task:
         yield from self._counted(guarded(self._records(batch), self._settings.evaluator.hang_seconds))
 
     def _records(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        events, dead_letters = decode(batch, self._stream, self._settings)
-        if dead_letters is not None:
-            yield dead_letters
+        events, letters = decode(batch, self._stream, self._settings)
+        if letters is not None:
+            yield letters
         if events.count:
             offsets = events.offsets
             self._counting.extend(int(events.partitions[0]), int(offsets[0]), int(offsets[-1]))
             yield from self._isolation.records(events)
             yield from self._counting.count(self._not_counted)
             self._watch.last = events
+
+    def _too_large(self, events: RowSource, details: dict[int, str]) -> pa.RecordBatch:
+        return dead_letters(events.source, details, "result-too-large", self._stream, self._settings)
 
     def _not_counted(self, events: RowSource, rows: Ints, share: str, reason: str) -> Iterator[pa.RecordBatch]:
         self._watch.harm.failed.add(share)

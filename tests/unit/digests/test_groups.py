@@ -13,10 +13,11 @@ import duckdb
 import pytest
 
 from gateway.model.records import Destination, TriggerSpec, feed_of
-from gateway.testing import Record, Stream
+from gateway.testing import Record, Stream, digests
 from gateway.testing.one_entry import VERSION, snapshot_of
 from gateway.testing.query import CheckedQuery, checked
 from gateway.testing.records import PlacedRecord, placed, source_batch
+from gateway.testing.task import evaluated
 from gateway.timers.group_digests import GroupRequest, group_digests
 from grouping.digests.cursor import Cursor, moved
 from grouping.digests.gather import DigestMatches, DigestQuestion
@@ -65,6 +66,10 @@ def _events(chance: random.Random, count: int) -> list[dict[str, Any]]:
     ]
 
 
+def _no_letters(*_: object) -> Any:
+    raise AssertionError("no match is too large")
+
+
 class _Log:
     """`cq.pending`, as batches and their replays write it: by partition the offsets after each batch."""
 
@@ -109,7 +114,7 @@ class _Log:
             return []
         events, letters = decode(source_batch(records), _STREAM.declared, Settings.model_construct())
         assert letters is None
-        counting = GroupCounting(evaluate_expression, singly_until)
+        counting = GroupCounting(evaluate_expression, _no_letters, singly_until)
         counting.extend(records[0].partition, records[0].offset, records[-1].offset)
         for found in matches(self._snapshot, events):
             counting.take(events, found)
@@ -228,3 +233,17 @@ def test_each_digest_is_the_query_over_its_matches(select: str, order: str, seed
             assert not got
             assert not order or not _expected(select, order, counted)
     assert not left
+
+
+def test_large_sets_and_large_matches() -> None:
+    """A set of distinct values goes over many records; a match too large for any is a dead letter, others count."""
+    stream = Stream("t (k STRING)")
+    rows = [{"k": f"{number:0400d}"} for number in range(900)] + [{"k": "x" * 300_000}]
+    asked = checked("SELECT count(DISTINCT k) AS c, max(k) AS m FROM t EVERY '5 seconds'", stream, _AT)
+    outputs = list(evaluated(asked, stream, placed(rows, stream, _AT), _STORE, "pending"))
+    assert [letter.code for output in outputs for letter in output.letters.values()] == ["result-too-large"]
+    assert max(len(body) for output in outputs for body in output.pending) < 1_000_000
+    assert sum(len(body) for output in outputs for body in output.pending) > 360_000
+    [digest] = digests("SELECT count(DISTINCT k) AS c, max(k) AS m FROM t EVERY '5 seconds'", stream, rows)
+    assert digest["count"] == 900
+    assert digest["rows"] == [{"c": 900, "m": f"{899:0400d}"}]
