@@ -93,7 +93,7 @@ class Create(msgspec.Struct, frozen=True):
 
     text: CqText
     query: CompiledQuery
-    asked: DestinationRequest
+    request: DestinationRequest
 
 
 _NONE = Change()
@@ -160,18 +160,18 @@ class Statements:
         create = with_digest_columns(create, query, self._settings.limits.top_rows)
         if create.publish.mode == "virtual":
             check_virtual(query)
-        asked = self.registry.placing.asked(create, query, now_ms)
-        return PreparedCommand(create, CqKey.of(subscriber, create.name), Create(cut, query, asked))
+        request = self.registry.placing.request(create, query, now_ms)
+        return PreparedCommand(create, CqKey.of(subscriber, create.name), Create(cut, query, request))
 
     def load(self, run: Iterable[PreparedCommand]) -> None:
         """Look up what commands need that were compiled against the same streams, all at once."""
-        keys, asked = [], []
+        keys, requests = [], []
         for prepared in run:
             if prepared.key.name:
                 keys.append(prepared.key)
             if prepared.create is not None:
-                asked.append(prepared.create.asked)
-        self.registry.load(keys, asked)
+                requests.append(prepared.create.request)
+        self.registry.load(keys, requests)
 
     def carry_out(self, prepared: PreparedCommand, position: str, now_ms: int) -> Answer:
         """Carry out a statement, and return what came of it.
@@ -189,7 +189,9 @@ class Statements:
             case CreateCq():
                 create = prepared.create
                 assert create is not None, "a CREATE was compiled"
-                change = registry.create(key, create.text, statement, create.query, create.asked.destination_id, now_ms)
+                change = registry.create(
+                    key, create.text, statement, create.query, create.request.destination_id, now_ms
+                )
             case DropCq(name):
                 change = registry.drop(key, name, now_ms)
             case PauseCq(name):

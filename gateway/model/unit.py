@@ -74,7 +74,7 @@ class Unit:
         self.new_readers: set[DestinationId] = set()
         self.joined: list[tuple[DestinationId, DestinationId]] = []
         """Stores of matches, each with a timer-based destination that begins to read it."""
-        self.asked: dict[DestinationId, Destination] = {}
+        self.requested: dict[DestinationId, Destination] = {}
         """Destinations that commands ask for, by id, as each is to be where there is none yet."""
         self.left: dict[CqKey | DestinationId, int] = {}
         """When CQs left a destination, and when destinations ended, by id: who comes after comes later."""

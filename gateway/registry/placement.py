@@ -61,7 +61,7 @@ class Placement:
         self._shared_partitions = positions.shared_partitions
         self._ids: dict[DestinationFamily, DestinationIds] = {}
 
-    def asked(self, statement: CreateCq, query: CompiledQuery, now_ms: int) -> DestinationRequest:
+    def request(self, statement: CreateCq, query: CompiledQuery, now_ms: int) -> DestinationRequest:
         """Return what a CREATE asks for."""
         kept = query.plan.kept
         if statement.start is not None:
@@ -75,7 +75,7 @@ class Placement:
         family = DestinationFamily(plan.stream_id, plan.group_id, query.select.select_id, trigger, digest, word, slots)
         return self._ask(family, canonical_constants(query.row))
 
-    def asked_anew(self, old: Destination, trigger: TriggerSpec) -> DestinationRequest:
+    def new_request(self, old: Destination, trigger: TriggerSpec) -> DestinationRequest:
         """Return what a CQ of a destination asks for when its trigger is another one."""
         family = DestinationFamily(old.stream_id, old.group_id, old.select_id, trigger, old.digest, old.word, old.slots)
         return self._ask(family, old.constants)
@@ -92,9 +92,9 @@ class Placement:
             self._ids[family] = ids
         return DestinationRequest(ids.of(constants), family, constants)
 
-    def place(self, asked: Iterable[DestinationRequest]) -> dict[DestinationId, Destination]:
+    def place(self, requests: Iterable[DestinationRequest]) -> dict[DestinationId, Destination]:
         """Return by id the destinations that are asked for, as they are to be where there is none yet."""
-        wanted = {each.destination_id: each for each in asked}
+        wanted = {each.destination_id: each for each in requests}
         partitions = partitions_of([name.encode() for name in wanted], self._shared_partitions) if wanted else ()
         found = {}
         for each, partition in zip(wanted.values(), partitions, strict=True):
@@ -120,16 +120,16 @@ class Placement:
         """Return for how many dedicated destinations new topics may be made."""
         return self._topics.room(len(self._working.inventory.dedicated))
 
-    def _may_dedicate(self, name: DestinationId, asked: bool) -> bool:
+    def _may_dedicate(self, name: DestinationId, by_word: bool) -> bool:
         live = len(self._working.inventory.dedicated)
-        return self._topics.may_dedicate(dedicated_topic(self._settings, name), live, asked)
+        return self._topics.may_dedicate(dedicated_topic(self._settings, name), live, by_word)
 
     def _mode(self, name: DestinationId, word: str) -> str:
         """Return the mode of a new destination: the word's, or dedicated while there is room, then shared."""
         if word:
             return word
         refused = self._topics.is_refused(dedicated_topic(self._settings, name))
-        return "dedicated" if self._may_dedicate(name, asked=False) and not refused else "shared"
+        return "dedicated" if self._may_dedicate(name, by_word=False) and not refused else "shared"
 
     def new(self, wanted: Destination) -> Destination:
         """Return the destination that a CQ gets where nobody has it yet; its topic is there.
@@ -140,7 +140,7 @@ class Placement:
         if (leaving := self._working.inventory.leaving.get(wanted.destination_id)) is not None:
             # What its last incarnation has yet to get comes with the new one's: where the readers of both are.
             return leaving.destination
-        if wanted.word == "dedicated" and not self._may_dedicate(wanted.destination_id, asked=True):
+        if wanted.word == "dedicated" and not self._may_dedicate(wanted.destination_id, by_word=True):
             raise self._too_many()
         placed = self._in_mode(wanted, self._mode(wanted.destination_id, wanted.word))
         try:

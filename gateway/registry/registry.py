@@ -56,9 +56,9 @@ class Registry:
         self.placing = Placement(settings, working, positions)
         self.stays = Stays(working)
 
-    def load(self, keys: Iterable[CqKey], asked: Iterable[DestinationRequest]) -> None:
+    def load(self, keys: Iterable[CqKey], requests: Iterable[DestinationRequest]) -> None:
         """Look up CQs, the destinations that are asked for, and where readers of these will begin."""
-        wanted, working = self.placing.place(asked), self._working
+        wanted, working = self.placing.place(requests), self._working
         working.load(keys, wanted.values())
         membership = working.unit.membership
         names = [name for name, each in wanted.items() if each.mode == "dedicated" and membership(name) is None]
@@ -78,7 +78,7 @@ class Registry:
         Args:
             key: Whose it is; loaded.
             text: The command's text, kept for DESCRIBE.
-            statement: What was asked.
+            statement: The parsed command.
             query: Its SELECT, compiled.
             destination_id: The destination that it asks for; loaded.
             now_ms: The time of acceptance.
@@ -127,7 +127,7 @@ class Registry:
         """Return a destination that is loaded: as it is, or a new one if there may be one more."""
         unit = self._working.unit
         membership = unit.membership(destination_id)
-        return self.placing.new(unit.asked[destination_id]) if membership is None else membership.destination
+        return self.placing.new(unit.requested[destination_id]) if membership is None else membership.destination
 
     def _begin(self, destination: Destination) -> int | tuple[int, ...]:
         if destination.mode == "virtual":
@@ -264,9 +264,9 @@ class Registry:
             self._check_digest(old, trigger)
             if trigger.timed:
                 check_digests(self._working.plan(old.stream_id, old.group_id))
-            asked = self.placing.asked_anew(old, trigger)
-            self.load((), [asked])
-            destination = self._destination(asked.destination_id)
+            request = self.placing.new_request(old, trigger)
+            self.load((), [request])
+            destination = self._destination(request.destination_id)
             offset = self._begin(destination)
             now_ms = self.stays.moment(key, destination.destination_id, now_ms)
         start_ms, expire_ms = on_panes(destination, start_ms, expire_ms)

@@ -35,7 +35,7 @@ def source_form(
 
     Args:
         topics: Kafka's topics.
-        statement: What was asked.
+        statement: The parsed command.
         found: The topic's form, None where there is none.
         config: What a topic is made with.
 

@@ -40,7 +40,7 @@ def create_stream(
         working: The unit of work that it becomes part of.
         catalog: The live streams; the new one is added.
         topics: Kafka's topics.
-        statement: What was asked.
+        statement: The parsed command.
         origin: The command.
 
     Raises:

@@ -47,7 +47,7 @@ def create_table(
         working: The unit of work that it becomes part of.
         catalog: The live streams, tables and views; the new one is added.
         topics: Kafka's topics.
-        statement: What was asked.
+        statement: The parsed command.
         origin: The command.
 
     Raises:

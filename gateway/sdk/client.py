@@ -160,7 +160,7 @@ class Client:
 
     def explain(self, text: str) -> dict[str, Any]:
         """Explain a SELECT, or `CQ name`; the result has `plan` and `text`."""
-        return self._run(operations.one(f"EXPLAIN {text}"))
+        return self._run(operations.single(f"EXPLAIN {text}"))
 
     def create_stream(self, name: str, columns: Mapping[str, str], **options: str | int) -> dict[str, Any]:
         """Declare a stream over a topic.

@@ -35,7 +35,7 @@ def accepted(pending: CommandUnderWay) -> Reply:
     return outcome
 
 
-def one(text: str) -> Operation[dict[str, Any]]:
+def single(text: str) -> Operation[dict[str, Any]]:
     """Carry out a statement; its result as it came."""
     reply = yield text
     return reply.result or {}
@@ -49,7 +49,7 @@ def query(text: str) -> Operation[ContinuousQuery]:
 
 def named(verb: str, name: str) -> Operation[dict[str, Any]]:
     """Carry out a statement of a verb and a name, such as `DROP CQ`."""
-    return one(f"{verb} {statements.quoted(name)}")
+    return single(f"{verb} {statements.quoted(name)}")
 
 
 def describe(name: str) -> Operation[ContinuousQuery]:
@@ -65,7 +65,7 @@ def alter(name: str, changes: str) -> Operation[ContinuousQuery]:
 
 def create_stream(name: str, columns: Mapping[str, str], options: Mapping[str, str | int]) -> Operation[dict[str, Any]]:
     """Carry out CREATE STREAM; topic and format have defaults."""
-    return one(statements.create_stream(name, columns, {"topic": name, "format": "json", **options}))
+    return single(statements.create_stream(name, columns, {"topic": name, "format": "json", **options}))
 
 
 def describing(queries: Iterable[str | ContinuousQuery]) -> list[str]:

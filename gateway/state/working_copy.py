@@ -154,7 +154,7 @@ class WorkingCopy:
         homes = [stored.destination_id for stored in found.values()]
         self.load_memberships([*homes, *wanted])
         self._unpack(found, homes)
-        self.unit.asked.update((destination.destination_id, destination) for destination in destinations)
+        self.unit.requested.update((destination.destination_id, destination) for destination in destinations)
 
     def _unpack(self, found: Mapping[CqKey, StoredCq], homes: Sequence[DestinationId]) -> None:
         """Take in CQs whose destinations are loaded, with the stores of matches that these read."""

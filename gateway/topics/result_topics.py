@@ -50,21 +50,21 @@ class ResultTopics:
         """Return those of the kind of a topic."""
         return self._virtual if self._names.owner_kind(topic) == "group" else self._dedicated
 
-    def room(self, live: int, asked: bool = True) -> int:
+    def room(self, live: int, by_word: bool = True) -> int:
         """Return how many more dedicated destinations may have a new topic.
 
         Args:
             live: How many there are; as many topics again may stay of destinations that have ended.
-            asked: Whether a CQ says DEDICATED. The others leave it half of the room for ended ones.
+            by_word: Whether a CQ says DEDICATED. The others leave it half of the room for ended ones.
         """
         limit = self._settings.results.dedicated_limit
-        most = 2 * limit if asked else limit + limit // 2
+        most = 2 * limit if by_word else limit + limit // 2
         return max(min(limit - live, most - len(self._dedicated)), 0)
 
-    def may_dedicate(self, topic: str, live: int, asked: bool) -> bool:
+    def may_dedicate(self, topic: str, live: int, by_word: bool) -> bool:
         """Tell whether one more destination may have this topic; one that is still there is taken over."""
         limit = self._settings.results.dedicated_limit
-        return live < limit and (topic in self._dedicated or self.room(live, asked) > 0)
+        return live < limit and (topic in self._dedicated or self.room(live, by_word) > 0)
 
     def is_refused(self, topic: str) -> bool:
         """Tell whether Kafka would hardly make a topic, having refused others in this unit of work."""
