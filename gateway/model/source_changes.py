@@ -51,8 +51,8 @@ class SourceChanges:
         self._inventory.remove_stream(stream_id)
         self.streams[stream_id] = False
 
-    def add_table(self, table: Table) -> None:
-        """Make a table live."""
+    def put_table(self, table: Table) -> None:
+        """Make a table live, or take over what changed of it."""
         self._inventory.tables[table.table_id] = table
         self._set_field("tables", table.table_id, msgspec.json.encode(table))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 from gateway.kafka import Topics
 from gateway.model.records import instant
@@ -20,7 +20,7 @@ from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Catalog
 from grouping.model.errors import InputError
 from grouping.model.group import GroupPlan
-from grouping.model.ids import GroupId, StreamId
+from grouping.model.ids import StreamId
 from grouping.model.query import CreateTable, DropTable
 from grouping.model.table import Table
 from grouping.settings import Settings
@@ -71,7 +71,7 @@ def create_table(
         topic_id=form.topic_id,
         owner=origin.owner,
     )
-    working.unit.sources.add_table(table)
+    working.unit.sources.put_table(table)
     catalog.add(table)
     return table
 
@@ -129,14 +129,16 @@ def joining_cqs(working: WorkingCopy, table_id: str) -> int:
     return sum(
         count
         for stream_id in working.inventory.streams
-        for group_id, count in working.inventory.groups(stream_id).items()
-        if table_id in _joined(working, stream_id, group_id)
+        for plan, count in _group_sizes(working, stream_id)
+        if plan.computation is not None and any(join.table_id == table_id for join in plan.computation.joins)
     )
 
 
-def _joined(working: WorkingCopy, stream_id: StreamId, group_id: GroupId) -> Iterable[str]:
-    computation = working.plan(stream_id, group_id).computation
-    return () if computation is None else [join.table_id for join in computation.joins]
+def _group_sizes(working: WorkingCopy, stream_id: StreamId) -> Iterator[tuple[GroupPlan, int]]:
+    """Yield the plans of a stream's groups, read at once, each with how many CQs it has."""
+    groups = working.inventory.groups(stream_id)
+    for group_id, plan in working.plans(stream_id, groups).items():
+        yield plan, groups[group_id]
 
 
 def describe_table(table: Table, warning: str | None = None) -> dict[str, object]:

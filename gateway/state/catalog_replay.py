@@ -108,7 +108,7 @@ class CatalogReplay:
             return known
         table = msgspec.json.decode(value, type=Table)
         new = self._working.inventory.tables.get(table_id) != table
-        self._working.unit.sources.add_table(table)
+        self._working.unit.sources.put_table(table)
         return new
 
     def _apply_view(self, name: str, value: bytes | None) -> bool:

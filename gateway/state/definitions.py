@@ -20,6 +20,8 @@ __all__ = ["Definitions"]
 
 _Definition = TypeVar("_Definition", GroupPlan, SelectList, TextTemplate)
 
+_Id = TypeVar("_Id", bound=str)
+
 _KNOWN = 10_000
 """The definitions that are kept in memory."""
 
@@ -31,10 +33,9 @@ class Definitions:
         self._connection = connection
         self._known: dict[tuple[StreamId, str], GroupPlan | SelectList | TextTemplate] = {}
 
-    def plan(self, stream_id: StreamId, group_id: GroupId) -> GroupPlan:
-        """Return the plan of a live group."""
-        (plan,) = self._read(stream_id, self._connection.keys.groups(stream_id), [group_id], GroupPlan).values()
-        return plan
+    def plans(self, stream_id: StreamId, group_ids: Iterable[GroupId]) -> dict[GroupId, GroupPlan]:
+        """Return the plans of live groups."""
+        return self._read(stream_id, self._connection.keys.groups(stream_id), group_ids, GroupPlan)
 
     def select(self, stream_id: StreamId, select_id: SelectId) -> SelectList:
         """Return a SELECT list that is in use."""
@@ -54,9 +55,9 @@ class Definitions:
         return {group_id for group_id, plan in zip(group_ids, plans, strict=True) if plan is not None}
 
     def _read(
-        self, stream_id: StreamId, shelf: str, names: Iterable[str], form: type[_Definition]
-    ) -> dict[str, _Definition]:
-        found: dict[str, _Definition] = {}
+        self, stream_id: StreamId, shelf: str, names: Iterable[_Id], form: type[_Definition]
+    ) -> dict[_Id, _Definition]:
+        found: dict[_Id, _Definition] = {}
         new = []
         for name in names:
             known = self._known.get((stream_id, name))

@@ -203,8 +203,14 @@ class WorkingCopy:
 
     def plan(self, stream_id: StreamId, group_id: GroupId) -> GroupPlan:
         """Return the plan of a live group."""
-        new = self.unit.new_definitions.get((stream_id, Dependency(DependencyKind.GROUP, group_id)))
-        return new if isinstance(new, GroupPlan) else self._definitions.plan(stream_id, group_id)
+        return self.plans(stream_id, [group_id])[group_id]
+
+    def plans(self, stream_id: StreamId, group_ids: Iterable[GroupId]) -> dict[GroupId, GroupPlan]:
+        """Return the plans of live groups, all that are not known yet at one question to Redis."""
+        made = self.unit.new_definitions
+        new = {each: made.get((stream_id, Dependency(DependencyKind.GROUP, each))) for each in group_ids}
+        found = {each: plan for each, plan in new.items() if isinstance(plan, GroupPlan)}
+        return found | self._definitions.plans(stream_id, [each for each in new if each not in found])
 
     def select(self, stream_id: StreamId, select_id: SelectId) -> SelectList:
         """Return a SELECT list that is in use."""

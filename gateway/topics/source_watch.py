@@ -1,8 +1,8 @@
-"""The watch over source topics: partitions are added, a topic is deleted and made again.
+"""The watch over the topics of streams and tables: partitions are added, a topic is deleted and made again.
 
 Kafka's id of a topic tells a new one of the same name, whose offsets begin anew. Its events get positions above those
 of all before (`Stream.base`), so ids of results, cursors and cuts are never met twice. What the old topic still held
-and was not evaluated is lost; a dead letter for each partition says so.
+and was not evaluated is lost; a dead letter for each partition says so. A table has the rows of the new topic then.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import msgspec
 
 from gateway.kafka import OutgoingRecord, TopicForm, Topics
-from gateway.state.catalog_records import stream_record
+from gateway.state.catalog_records import stream_record, table_record
 from gateway.state.work import Change
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Stream
@@ -44,11 +44,12 @@ class SourceWatch:
         Raises:
             OperationalError: A server does not answer.
         """
-        streams = list(self._working.inventory.streams.values())
+        inventory = self._working.inventory
+        streams, tables = list(inventory.streams.values()), list(inventory.tables.values())
         if not streams or 0 <= now_ms - self._looked_ms < _EVERY_MS:
             return Change()
         self._looked_ms = now_ms
-        forms = self._topics.forms(stream.topic for stream in streams)
+        forms = self._topics.forms([*(stream.topic for stream in streams), *(table.topic for table in tables)])
         found = ((stream, seen(stream, forms[stream.topic])) for stream in streams if stream.topic in forms)
         changed = [(old, new) for old, new in found if old != new]
         letters: list[OutgoingRecord] = []
@@ -59,7 +60,14 @@ class SourceWatch:
             if new.generation != old.generation:
                 letters += self._events_deleted(old)
             self._working.unit.sources.replace_stream(new)
-        return Change(catalog=tuple(stream_record(new) for _, new in changed), records=tuple(letters))
+        catalog = [stream_record(new) for _, new in changed]
+        for table in tables:
+            if (form := forms.get(table.topic)) is not None and form.topic_id != table.topic_id:
+                log.warning("the topic of a table was made anew", extra={"table": table.name, "topic": table.topic})
+                anew = msgspec.structs.replace(table, topic_id=form.topic_id)
+                self._working.unit.sources.put_table(anew)
+                catalog.append(table_record(anew))
+        return Change(catalog=tuple(catalog), records=tuple(letters))
 
     def _grow_virtual(self, stream: Stream) -> None:
         """Give the groups' topics the partitions of the source: a virtual result lies in that of its event."""

@@ -33,3 +33,8 @@ class Table(msgspec.Struct, frozen=True):
     """Kafka's own id of the topic; empty until it is known."""
     owner: str = ""
     """The subscriber that created it, against whose limits it counts."""
+
+    @property
+    def source_id(self) -> str:
+        """The id of its rows: a topic that is deleted and made anew has others, and counts its offsets anew."""
+        return f"{self.table_id}.{self.topic_id}"

@@ -12,7 +12,7 @@ import msgspec
 __all__ = ["CommittedNote", "EpochNote", "TablePins", "TableVersion"]
 
 TablePins = dict[str, dict[int, int]]
-"""By table and partition of its topic, the offset behind the last change that a micro-batch sees."""
+"""By `Table.source_id` and partition of its topic, the offset behind the last change that a micro-batch sees."""
 
 
 class TableVersion(NamedTuple):

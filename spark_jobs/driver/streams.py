@@ -16,7 +16,7 @@ from grouping.settings import Settings
 from grouping.store.table_store import TableStore
 from spark_jobs.driver.checkpoint import Position, begun_anew, checkpoints, is_whole, last_commit, note_anew, remove
 from spark_jobs.driver.progress import Progress
-from spark_jobs.driver.trials import Trials
+from spark_jobs.driver.trials import Trials, failure_reason
 from spark_jobs.kafka.broker import Broker
 from spark_jobs.kafka.sink import Produce, checkpoint_location, write_stream
 from spark_jobs.kafka.source import read_stream
@@ -172,7 +172,7 @@ class Streams:
             times = f"{deaths} times at one batch" if deaths > 1 else "once"
             self._failed(running, f"a worker died, {times}", prompt=deaths <= _PROMPT_DEATHS)
         else:
-            self._failed(running, failure.strip().splitlines()[0])
+            self._failed(running, failure_reason(failure))
 
     def _compare(self) -> None:
         """Compare how far the streams are with what the broker has: once a second, for all of them at once."""

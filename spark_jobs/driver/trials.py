@@ -8,13 +8,15 @@ from collections.abc import Callable, Sequence
 
 from grouping.model.ids import StreamId
 from grouping.store.quarantine import TRIES, Quarantine, QuarantineStore, Trial, convicted
+from spark_jobs.kafka.table_log import TableAway
 
-__all__ = ["Trials", "dead_task"]
+__all__ = ["Trials", "dead_task", "failure_reason"]
 
 log = logging.getLogger(__name__)
 
 _TASK = re.compile(r"Task (\d+) in stage")
 _RAISED = "Traceback (most recent call last)"
+_AWAY = re.compile(rf"{TableAway.__name__}: (.*)")
 
 
 def dead_task(failure: str) -> int | None:
@@ -30,6 +32,17 @@ def dead_task(failure: str) -> int | None:
     """
     found = _TASK.search(failure)
     return int(found[1]) if found and _RAISED not in failure else None
+
+
+def failure_reason(failure: str) -> str:
+    """Return why a query ended, in one line: what a worker said of a table, or else what Spark says first.
+
+    Example:
+        >>> failure_reason("Job aborted: PythonException: ... spark_jobs.kafka.table_log.TableAway: topic is away")
+        'topic is away'
+    """
+    told = _AWAY.search(failure)
+    return told[1] if told else failure.strip().splitlines()[0]
 
 
 class Trials:

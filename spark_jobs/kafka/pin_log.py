@@ -15,10 +15,11 @@ import pyarrow as pa
 from confluent_kafka import KafkaException, Message, Producer
 
 from grouping.model.errors import OperationalError
+from grouping.model.table import Table
 from grouping.settings import Settings
 from grouping.store.notes import TablePins
 from spark_jobs.kafka.source import client_options
-from spark_jobs.kafka.table_log import TableLog
+from spark_jobs.kafka.table_log import TableAway, TableLog
 
 __all__ = ["MicroBatch", "PinLog"]
 
@@ -63,26 +64,28 @@ class PinLog:
         self._latest: dict[str, _PinRecord] = {}
         """By source, of its latest batch: all tables, each as the first record has it."""
 
-    def pins(self, batch: MicroBatch, topics: Mapping[str, str]) -> TablePins:
+    def pins(self, batch: MicroBatch, tables: Mapping[str, Table]) -> TablePins:
         """Return the offsets that a batch sees; where none are known those before which all lies that is there now.
 
         They are on Kafka when this returns.
 
         Args:
             batch: Which one; it is the source's latest.
-            topics: By table, its topic.
+            tables: By `Table.source_id`.
 
         Raises:
-            OperationalError: Kafka failed, or a topic cannot be read.
+            TableAway: A topic cannot be read.
+            OperationalError: Kafka failed.
         """
-        ends = self._log.ends({self._topic, *topics.values()})
-        if missing := sorted({self._topic, *topics.values()} - ends.keys()):
-            raise OperationalError(f'topic "{missing[0]}" cannot be read', detail="A table, or its pins, lie there.")
+        topics = {self._topic, *(table.topic for table in tables.values())}
+        ends = self._log.ends(topics, {table.topic: table.topic_id for table in tables.values()})
+        if missing := sorted(topics - ends.keys()):
+            raise TableAway(f'topic "{missing[0]}" cannot be read', detail="A table, or its pins, lie there.")
         self._advance(ends[self._topic][0])
         known = self._known(batch)
-        if topics.keys() <= known.keys():
+        if tables.keys() <= known.keys():
             return known
-        mine = {table_id: ends[topic] for table_id, topic in topics.items()} | known
+        mine = {source_id: ends[table.topic] for source_id, table in tables.items()} | known
         self._advance(self._write(batch, mine) + 1)
         known = self._known(batch)
         if known != mine:  # compaction leaves the last record, which must be the one that counts

@@ -15,7 +15,7 @@ from grouping.settings import Settings
 from spark_jobs.kafka.source import client_options
 from spark_jobs.kafka.topic_offsets import Offsets, TopicOffsets
 
-__all__ = ["TableLog"]
+__all__ = ["TableAway", "TableLog"]
 
 _POLL_SECONDS = 1.0
 _PATIENCE = 60
@@ -23,6 +23,10 @@ _PATIENCE = 60
 _AT_ONCE = 10_000
 """Records of a batch."""
 _END_OF_PARTITION: int = KafkaError._PARTITION_EOF  # noqa: SLF001  # librdkafka's codes of its own all begin so
+
+
+class TableAway(OperationalError):
+    """The topic of a table cannot be read: the streams that join the table wait, others go on."""
 
 
 class TableLog:
@@ -47,16 +51,20 @@ class TableLog:
             }
         )
 
-    def ends(self, topics: Iterable[str]) -> dict[str, Offsets]:
+    def ends(self, topics: Iterable[str], ids: Mapping[str, str] | None = None) -> dict[str, Offsets]:
         """Return by topic and partition the offset after the last committed record, at two questions in all.
 
         A change that was acknowledged before the call lies before the end, unless it lies behind the first record of a
         transaction that is still open. Topics that cannot be read, or lack a leader, are left out.
 
+        Args:
+            topics: By name.
+            ids: Kafka's id of some topics; a topic that was made anew under the name is left out.
+
         Raises:
             OperationalError: No broker answers.
         """
-        return self._offsets.ends(self._offsets.places(topics))
+        return self._offsets.ends(self._offsets.places(topics, ids))
 
     def read(self, topic: str, starts: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[pa.RecordBatch]:
         """Yield the records from some offsets up to others, each partition's in its order.
@@ -70,7 +78,7 @@ class TableLog:
             Columns key, value, partition and offset as Spark's Kafka source gives them.
 
         Raises:
-            OperationalError: Kafka failed, or does not give what must be there.
+            TableAway: Kafka failed, or does not give what must be there.
         """
         left = {partition: end for partition, end in ends.items() if starts.get(partition, 0) < end}
         if not left:
@@ -88,13 +96,13 @@ class TableLog:
                 records = self._records(topic, messages, left)
                 silent = 0 if records else silent + 1
                 if silent == _PATIENCE:
-                    raise OperationalError("kafka did not answer", detail=f"{topic} is awaited up to {left}.")
+                    raise TableAway(f'topic "{topic}" of a table does not give all its records', detail=f"{left}")
                 held += records
                 if held and (len(held) >= _AT_ONCE or not left):
                     yield _batch(held, bounds)
                     held = []
         except KafkaException as exc:
-            raise OperationalError("kafka failed at reading a table", detail=f"{topic}: {exc}") from exc
+            raise TableAway(f'topic "{topic}" of a table cannot be read', detail=str(exc)) from exc
         finally:
             self._consumer.unassign()  # it would go on fetching what follows
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -30,8 +30,12 @@ class TopicOffsets:
     def __init__(self, admin: AdminClient) -> None:
         self._admin = admin
 
-    def places(self, topics: Iterable[str]) -> Places:
+    def places(self, topics: Iterable[str], ids: Mapping[str, str] | None = None) -> Places:
         """Return the partitions of those topics that can be read: that exist and have a leader for each.
+
+        Args:
+            topics: By name.
+            ids: Kafka's id of some topics; a topic that was made anew under the name is left out.
 
         Raises:
             OperationalError: No broker answers.
@@ -46,9 +50,10 @@ class TopicOffsets:
         places = []
         for topic, future in described.items():
             with suppress(KafkaException):
-                partitions = future.result(_TIMEOUT_SECONDS).partitions
-                if all(partition.leader is not None for partition in partitions):
-                    places += [(topic, partition.id) for partition in partitions]
+                told = future.result(_TIMEOUT_SECONDS)
+                same = ids is None or ids.get(topic, "") in ("", str(told.topic_id))
+                if same and all(partition.leader is not None for partition in told.partitions):
+                    places += [(topic, partition.id) for partition in told.partitions]
         return places
 
     def earliest(self, places: Places) -> dict[str, Offsets]:

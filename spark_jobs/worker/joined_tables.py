@@ -47,7 +47,7 @@ class JoinedTables:
         self._open_pins = open_pins
         self._clock = clock
         self._tables: dict[str, _JoinedTable] = {}
-        """By id."""
+        """By `Table.source_id`."""
 
     def views(
         self, stream_id: StreamId, batch: MicroBatch, computations: Iterable[Computation], store: TableStore
@@ -55,15 +55,18 @@ class JoinedTables:
         """Return by id the tables that some computations join, as they were when the batch was first evaluated.
 
         Raises:
-            OperationalError: Redis or Kafka did not answer, or a table's topic has not what the batch was evaluated
-                with; ask again.
+            TableAway: A table's topic cannot be read, or has not what the batch was evaluated with.
+            OperationalError: Redis or Kafka did not answer; ask again.
         """
         ids = sorted({join.table_id for computation in computations for join in computation.joins})
         if not ids:
             return {}
         tables = store.tables(ids)
         pins = self._pinned(stream_id, batch, tables, store)
-        return {each: self._table(tables[each]).at(pins[each], stream_id, self._clock()) for each in ids}
+        return {
+            table_id: self._table(table).at(pins[table.source_id], stream_id, self._clock())
+            for table_id, table in tables.items()
+        }
 
     @property
     def nbytes(self) -> int:
@@ -85,8 +88,9 @@ class JoinedTables:
     ) -> TablePins:
         """Return the offsets that a batch sees: Redis has what a task of it asked for, and Kafka what Redis lost."""
         pins = store.table_pins(stream_id, batch.number)
-        if not tables.keys() <= pins.keys():
-            pins = self._pins.pins(batch, {table_id: table.topic for table_id, table in tables.items()})
+        wanted = {table.source_id: table for table in tables.values()}
+        if not wanted.keys() <= pins.keys():
+            pins = self._pins.pins(batch, wanted)
             store.keep_table_pins(stream_id, batch.number, pins)
         return pins
 
@@ -100,11 +104,11 @@ class JoinedTables:
         return self._open_pins(self._settings, self._log)
 
     def _table(self, table: Table) -> _JoinedTable:
-        joined = self._tables.get(table.table_id)
+        joined = self._tables.get(table.source_id)
         if joined is None:
             letters = TableLetters(table.table_id)
             replica = Replica(table, self._log, self._settings, letters.add)
-            joined = self._tables[table.table_id] = _JoinedTable(replica, letters)
+            joined = self._tables[table.source_id] = _JoinedTable(replica, letters)
         return joined
 
 

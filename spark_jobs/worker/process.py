@@ -18,6 +18,7 @@ from grouping.store.notes import TableVersion
 from grouping.store.table_store import TableStore
 from spark_jobs.batch.faults import FAULTS
 from spark_jobs.kafka.pin_log import MicroBatch
+from spark_jobs.kafka.table_log import TableAway
 from spark_jobs.replica.table_view import TableView
 from spark_jobs.tables.constant_cache import ConstantTables, Snapshot
 from spark_jobs.worker.garbage import GarbagePolicy
@@ -82,7 +83,12 @@ class WorkerProcess:
         self._garbage.task_done()
 
     def tables(self, stream_id: StreamId, batch: MicroBatch, settings: Settings) -> BatchTables:
-        """Return the tables that a micro-batch sees; waits as long as none are confirmed, never goes on without."""
+        """Return the tables that a micro-batch sees; waits as long as none are confirmed, never goes on without.
+
+        Raises:
+            TableAway: A table that the stream joins cannot be read. A task that waited would take a core from streams
+                that do not join the table; the stream's query is started again instead.
+        """
         waits = 0
         while True:
             try:
@@ -93,6 +99,8 @@ class WorkerProcess:
                 if snapshot.computations:
                     views = self._joined(settings).views(stream_id, batch, snapshot.computations, store)
                 return BatchTables(version, snapshot, views)
+            except TableAway:
+                raise
             except OperationalError as error:
                 if waits % 50 == 0:
                     log.warning("no tables yet", extra={"stream": stream_id, "reason": error.message})

@@ -6,12 +6,14 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from msgspec.structs import replace
 
 from grouping.store.notes import TablePins
 from spark_jobs.kafka.pin_log import MicroBatch, PinLog
-from spark_jobs.kafka.table_log import TableLog
+from spark_jobs.kafka.table_log import TableAway, TableLog
 from tests.ground import Ground
 from tests.kafka_client import RawClient
+from tests.unit.replica.table_records import table
 
 _BATCH = MicroBatch("s_1", "q", 7)
 
@@ -21,15 +23,17 @@ class _Topics:
 
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
-        self.tables = {name: f"{ground.settings.prefix}{name}" for name in ("t_1", "t_2")}
-        for topic in (ground.settings.topics.pins, *self.tables.values()):
+        declared = table("symbol STRING", key=["symbol"])
+        prefix = ground.settings.prefix
+        self.tables = {name: replace(declared, table_id=name, topic=prefix + name) for name in ("t_1", "t_2")}
+        for topic in (ground.settings.topics.pins, *(each.topic for each in self.tables.values())):
             ground.make_topic(topic, 1, cleanup_policy="compact")
         self._client = RawClient(ground.settings.kafka.bootstrap, ground.settings.prefix)
         self._logs: list[TableLog] = []
 
-    def change(self, table: str) -> None:
+    def change(self, name: str) -> None:
         """Publish a change of a table."""
-        self._client.publish_all(self.tables[table], [(b"{}", "k", 0, 0)])
+        self._client.publish_all(self.tables[name].topic, [(b"{}", "k", 0, 0)])
 
     def worker(self) -> PinLog:
         """Return the pins as a worker that has just begun knows them."""
@@ -91,3 +95,10 @@ def test_tasks_that_ask_at_once_agree(topics: _Topics) -> None:
         thread.join()
     assert found[0] == found[1] == found[2]
     assert len({str(each) for each in found[0]}) > 1, "the table changed meanwhile"
+
+
+def test_a_topic_that_was_made_anew_is_another_one(topics: _Topics) -> None:
+    """Until the gateway has noticed it cannot be read: its offsets would be taken for those of the old topic."""
+    elsewhere = replace(topics.tables["t_1"], topic_id="another")
+    with pytest.raises(TableAway):
+        topics.worker().pins(_BATCH, {"t_1": elsewhere})

@@ -10,6 +10,7 @@ from tests.kafka_tail import Result, dead_letters
 from tests.queries import Event
 from tests.stack.lab import Lab, Source
 from tests.stack.lab_table import LabTable
+from tests.stack.server import Stack
 
 _COMPANIES = "symbol STRING PRIMARY KEY, industry STRING, staff INT"
 _OWNERS = "owner STRING, symbol STRING, shares INT, PRIMARY KEY (owner, symbol)"
@@ -115,6 +116,30 @@ def test_a_table_in_use_stays(lab: Lab) -> None:
         lab.drop(name)
     lab.client.result(f"DROP VIEW {view}", owner)
     table.drop()
+
+
+def test_a_table_that_lost_its_topic_holds_up_its_own_streams(stack: Stack, lab: Lab) -> None:
+    """`cq status` says why; other streams go on. When the topic is there again its rows are those of the new topic."""
+    source, other, table = lab.stream(), lab.stream(), LabTable(lab, _COMPANIES)
+    table.put({"symbol": "INTC", "industry": "Chips"}, {"symbol": "SAP", "industry": "Software"})
+    join = f"{source.name} q JOIN {table.name} c ON q.symbol = c.symbol"
+    joined = lab.create("joined", f"SELECT q.symbol, c.industry FROM {join}", clauses="DO PUBLISH SHARED")
+    alone = lab.create("alone", f"SELECT symbol FROM {other.name} WHERE qty > 0", clauses="DO PUBLISH SHARED")
+    lab.client.admin.delete_topics([table.topic])[table.topic].result()
+    _publish(source, {"symbol": "INTC", "qty": 1})
+
+    def reason() -> str:
+        return str(stack.status()[1]["streams"][source.name].get("reason"))
+
+    wait_until(lambda: f'"{table.topic}"' in reason(), "the reason")
+    _publish(other, {"symbol": "INTC", "qty": 1})
+    assert [{"symbol": "INTC"}] == _rows(lab.matches(alone, other))
+    lab.client.make_topic(table.topic, 1)
+    table.put({"symbol": "INTC", "industry": "Silicon"})
+    _publish(source, {"symbol": "SAP", "qty": 1}, {"symbol": "INTC", "qty": 1})
+    found = _rows(lab.matches(joined, source))
+    assert {"symbol": "INTC", "industry": "Silicon"} == found[-1]
+    assert {"Silicon"} == {row["industry"] for row in found}
 
 
 def test_a_bad_record_of_a_table_is_a_dead_letter(lab: Lab) -> None:

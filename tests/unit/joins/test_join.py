@@ -3,75 +3,26 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
-import duckdb
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grouping.compiler.compiler import compile_select
-from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.table import Table
-from grouping.settings import Settings
-from spark_jobs.batch.event_column import EventColumns
 from spark_jobs.batch.headers import event_ids
-from spark_jobs.decode.decode import decode
-from spark_jobs.joins.join import join
-from spark_jobs.joins.joined_events import JoinedEvents
-from spark_jobs.match.residual import evaluate_expression, holds
 from spark_jobs.replica.replica import Replica
 from spark_jobs.replica.table_view import TableView
-from tests.unit.matching.event_batches import batch
+from tests.unit.joins.join_queries import EVENTS, NUMBERS, OWNERS, PROFILES, QUERIES, Row, alone, rows_of
 from tests.unit.replica.table_records import SETTINGS, MemoryLog
 
-Row = dict[str, Any]
-
-_DB = duckdb.connect()
-
-
-def _columns(text: str) -> tuple[StreamColumn, ...]:
-    return tuple(StreamColumn(*each.split()) for each in text.split(", "))
-
-
-QUOTES = Stream("s_1", "quotes", _columns("symbol STRING, price DOUBLE, n BIGINT"), "quotes", "json", {"0": 0}, "")
-PROFILES = Table("t_1", "profiles", _columns("symbol STRING, industry STRING, staff INT"), ("symbol",), "p", "json", "")
-OWNERS = Table("t_2", "owners", _columns("owner STRING, symbol STRING, n INT"), ("owner", "symbol"), "o", "json", "")
-CATALOG = Catalog([QUOTES], [PROFILES, OWNERS])
-
-_DECLARED = {source.name: source.columns for source in (QUOTES, PROFILES, OWNERS)}
-
-_SYMBOLS = st.sampled_from(["a", "b", "c", None])
-_NUMBERS = st.sampled_from([0, 1, 2, None])
-_EVENTS = st.lists(
-    st.fixed_dictionaries({"symbol": _SYMBOLS, "price": st.sampled_from([0.5, 1.0, None]), "n": _NUMBERS}), max_size=8
-)
 _PROFILES = st.dictionaries(
     st.sampled_from("abcxy"),
-    st.fixed_dictionaries({"industry": st.sampled_from(["a", "x", "y", None]), "staff": _NUMBERS}),
+    st.fixed_dictionaries({"industry": st.sampled_from(["a", "x", "y", None]), "staff": NUMBERS}),
 )
 _OWNERS = st.dictionaries(
-    st.tuples(st.sampled_from("pqr"), st.sampled_from("abc")), st.fixed_dictionaries({"n": _NUMBERS})
+    st.tuples(st.sampled_from("pqr"), st.sampled_from("abc")), st.fixed_dictionaries({"n": NUMBERS})
 )
-
-_QUERIES = [
-    "SELECT q.n AS n, p.industry AS i FROM quotes q JOIN profiles p ON q.symbol = p.symbol WHERE p.staff > 0",
-    "SELECT q.n AS n, p.industry AS i FROM quotes q LEFT JOIN profiles p ON q.symbol = p.symbol WHERE price < 1",
-    "SELECT q.n AS n, p.symbol AS s FROM quotes q LEFT JOIN profiles p ON q.symbol = p.symbol AND p.staff > 0"
-    " WHERE p.industry IS NULL",
-    "SELECT q.n AS n, o.owner AS o FROM quotes q JOIN owners o ON q.symbol = o.symbol WHERE o.n = 1",
-    "SELECT q.n AS n, o.owner AS o FROM quotes q JOIN owners o ON q.symbol = o.symbol AND o.n < q.n",
-    "SELECT q.n AS n, o.owner AS o FROM quotes q LEFT JOIN owners o ON q.symbol = o.symbol AND o.n < q.n",
-    "SELECT q.n AS n, o.owner AS o FROM quotes q JOIN owners o ON q.n = o.n AND q.symbol = o.symbol",
-    "SELECT q.n AS n, i.staff AS s FROM quotes q JOIN profiles p ON q.symbol = p.symbol"
-    " LEFT JOIN profiles i ON i.symbol = p.industry",
-    "SELECT q.n AS n, o.owner AS o, p.industry AS i FROM quotes q LEFT JOIN profiles p ON q.symbol = p.symbol"
-    " JOIN owners o ON o.symbol = coalesce(p.industry, q.symbol) WHERE o.n IS NOT NULL",
-    "SELECT q.n AS n, p.staff AS s FROM quotes q"
-    " JOIN (SELECT * FROM profiles WHERE staff > 0) p ON p.symbol = q.symbol",
-]
 
 
 def _view(table: Table, rows: list[Row]) -> TableView:
@@ -81,47 +32,16 @@ def _view(table: Table, rows: list[Row]) -> TableView:
     return Replica(table, log, SETTINGS).at({0: len(rows)})
 
 
-def _rows_of(select: str, events: list[Row], views: dict[str, TableView]) -> tuple[JoinedEvents, list[tuple[Any, ...]]]:
-    """Return the rows of a query's computation, and its results: event and values, in their order."""
-    query = compile_select(select, CATALOG)
-    assert query.plan.computation is not None
-    decoded, letters = decode(batch([json.dumps(event).encode() for event in events]), QUOTES, Settings())
-    assert letters is None
-    rows = join(decoded, query.plan.computation, views)
-    constants = [pa.array([value]) for value in query.row.values]
-    places = np.arange(rows.count)
-    zeros = np.zeros(rows.count, np.int64)
-    found = np.flatnonzero(holds(query.plan.conjuncts, EventColumns(rows), places, query.row.types, constants, zeros))
-    values = [evaluate_expression(item.expression, rows, found).to_pylist() for item in query.select.items]
-    return rows, list(zip(rows.event[found].tolist(), *values, strict=True))
-
-
-def _alone(select: str, events: list[Row], profiles: list[Row], owners: list[Row]) -> list[tuple[Any, ...]]:
-    """Return what DuckDB finds: the number of the event before the values."""
-    db = _DB.cursor()
-    db.execute("CREATE OR REPLACE TABLE quotes (symbol VARCHAR, price DOUBLE, n BIGINT, event BIGINT)")
-    db.execute("CREATE OR REPLACE TABLE profiles (symbol VARCHAR, industry VARCHAR, staff INT)")
-    db.execute("CREATE OR REPLACE TABLE owners (owner VARCHAR, symbol VARCHAR, n INT)")
-    for (name, declared), rows in zip(_DECLARED.items(), (events, profiles, owners), strict=True):
-        values = [
-            [*(row[each.name] for each in declared), *([number] if name == "quotes" else [])]
-            for number, row in enumerate(rows)
-        ]
-        if values:
-            db.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(values[0]))})", values)
-    return db.execute(select.replace("SELECT ", "SELECT q.event, ", 1)).fetchall()
-
-
-@pytest.mark.parametrize("select", _QUERIES)
+@pytest.mark.parametrize("select", QUERIES)
 @settings(max_examples=25)
-@given(_EVENTS, _PROFILES, _OWNERS)
+@given(EVENTS, _PROFILES, _OWNERS)
 def test_as_each_query_alone(select: str, events: list[Row], profiles: Row, owners: Row) -> None:
     """Inner and LEFT, by a whole key and by a part of one, several tables, NULLs everywhere: the same rows."""
     named = [{"symbol": symbol, **row} for symbol, row in profiles.items()]
     owned = [{"owner": owner, "symbol": symbol, **row} for (owner, symbol), row in owners.items()]
     views = {"t_1": _view(PROFILES, named), "t_2": _view(OWNERS, owned)}
-    _, found = _rows_of(select, events, views)
-    assert sorted(found, key=repr) == sorted(_alone(select, events, named, owned), key=repr)
+    _, found = rows_of(select, events, views)
+    assert sorted(found, key=repr) == sorted(alone(select, events, named, owned), key=repr)
     assert [event for event, *_ in found] == sorted(event for event, *_ in found)
 
 
@@ -130,11 +50,11 @@ def test_rows_of_one_event_are_numbered_in_the_order_of_their_keys() -> None:
     events = [{"symbol": "a", "price": 1.0, "n": 1}, {"symbol": "b", "price": 1.0, "n": 2}]
     owners = [{"owner": owner, "symbol": symbol, "n": 1} for owner, symbol in ("ra", "pa", "qa", "pb")]
     views = {"t_1": _view(PROFILES, []), "t_2": _view(OWNERS, owners)}
-    rows, found = _rows_of("SELECT o.owner FROM quotes q JOIN owners o ON q.symbol = o.symbol", events, views)
+    rows, found = rows_of("SELECT o.owner FROM quotes q JOIN owners o ON q.symbol = o.symbol", events, views)
     assert found == [(0, "p"), (0, "q"), (0, "r"), (1, "p")]
     ids = event_ids("quotes", rows, np.arange(rows.count, dtype=np.int32)).to_pylist()
     assert ids == ["quotes/3/100/0", "quotes/3/100/1", "quotes/3/100/2", "quotes/3/101/0"]
-    rows, _ = _rows_of("SELECT q.n FROM quotes q LEFT JOIN profiles p ON q.symbol = p.symbol", events, views)
+    rows, _ = rows_of("SELECT q.n FROM quotes q LEFT JOIN profiles p ON q.symbol = p.symbol", events, views)
     ids = event_ids("quotes", rows, np.arange(rows.count, dtype=np.int32)).to_pylist()
     assert ids == ["quotes/3/100", "quotes/3/101"]
 
@@ -144,7 +64,7 @@ def test_keys_of_other_number_types() -> None:
     events = [{"symbol": "a", "price": 1.0, "n": n} for n in (1, 2**40, None)]
     owners = [{"owner": "p", "symbol": "a", "n": 1}, {"owner": "q", "symbol": "a", "n": None}]
     views = {"t_2": _view(OWNERS, owners)}
-    _, found = _rows_of("SELECT o.owner FROM quotes q JOIN owners o ON q.n = o.n", events, views)
+    _, found = rows_of("SELECT o.owner FROM quotes q JOIN owners o ON q.n = o.n", events, views)
     assert found == [(0, "p")]
     halves = "SELECT o.owner FROM quotes q JOIN owners o ON CAST(q.n AS DECIMAL(20,1)) + 0.5 = o.n"
-    assert _rows_of(halves, events, views)[1] == []
+    assert rows_of(halves, events, views)[1] == []

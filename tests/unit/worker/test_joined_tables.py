@@ -52,8 +52,8 @@ class _Pins:
         self._log = log
         self._known: dict[MicroBatch, TablePins] = {}
 
-    def pins(self, batch: MicroBatch, topics: Mapping[str, str]) -> TablePins:
-        now = {table_id: self._log.ends([topic])[topic] for table_id, topic in topics.items()}
+    def pins(self, batch: MicroBatch, tables: Mapping[str, Table]) -> TablePins:
+        now = {each: self._log.ends([table.topic])[table.topic] for each, table in tables.items()}
         return self._known.setdefault(batch, now)
 
 

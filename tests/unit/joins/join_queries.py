@@ -1,0 +1,95 @@
+"""Queries that join events with tables, and DuckDB, which runs each of them alone."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from grouping.compiler.compiler import compile_select
+from grouping.model.catalog import Catalog, Stream
+from grouping.model.column import StreamColumn
+from grouping.model.table import Table
+from grouping.settings import Settings
+from spark_jobs.batch.event_column import EventColumns
+from spark_jobs.decode.decode import decode
+from spark_jobs.joins.join import join
+from spark_jobs.joins.joined_events import JoinedEvents
+from spark_jobs.match.residual import evaluate_expression, holds
+from spark_jobs.replica.table_view import TableView
+from tests.unit.matching.event_batches import batch
+
+__all__ = ["EVENTS", "NUMBERS", "OWNERS", "PROFILES", "QUERIES", "Row", "alone", "rows_of"]
+
+Row = dict[str, Any]
+
+_DB = duckdb.connect()
+
+
+def _columns(text: str) -> tuple[StreamColumn, ...]:
+    return tuple(StreamColumn(*each.split()) for each in text.split(", "))
+
+
+QUOTES = Stream("s_1", "quotes", _columns("symbol STRING, price DOUBLE, n BIGINT"), "quotes", "json", {"0": 0}, "")
+PROFILES = Table("t_1", "profiles", _columns("symbol STRING, industry STRING, staff INT"), ("symbol",), "p", "json", "")
+OWNERS = Table("t_2", "owners", _columns("owner STRING, symbol STRING, n INT"), ("owner", "symbol"), "o", "json", "")
+CATALOG = Catalog([QUOTES], [PROFILES, OWNERS])
+
+_DECLARED = {source.name: source.columns for source in (QUOTES, PROFILES, OWNERS)}
+
+_SYMBOLS = st.sampled_from(["a", "b", "c", None])
+NUMBERS = st.sampled_from([0, 1, 2, None])
+EVENTS = st.lists(
+    st.fixed_dictionaries({"symbol": _SYMBOLS, "price": st.sampled_from([0.5, 1.0, None]), "n": NUMBERS}), max_size=8
+)
+QUERIES = [
+    "SELECT q.n AS n, p.industry AS i FROM quotes q JOIN profiles p ON q.symbol = p.symbol WHERE p.staff > 0",
+    "SELECT q.n AS n, p.industry AS i FROM quotes q LEFT JOIN profiles p ON q.symbol = p.symbol WHERE price < 1",
+    "SELECT q.n AS n, p.symbol AS s FROM quotes q LEFT JOIN profiles p ON q.symbol = p.symbol AND p.staff > 0"
+    " WHERE p.industry IS NULL",
+    "SELECT q.n AS n, o.owner AS o FROM quotes q JOIN owners o ON q.symbol = o.symbol WHERE o.n = 1",
+    "SELECT q.n AS n, o.owner AS o FROM quotes q JOIN owners o ON q.symbol = o.symbol AND o.n < q.n",
+    "SELECT q.n AS n, o.owner AS o FROM quotes q LEFT JOIN owners o ON q.symbol = o.symbol AND o.n < q.n",
+    "SELECT q.n AS n, o.owner AS o FROM quotes q JOIN owners o ON q.n = o.n AND q.symbol = o.symbol",
+    "SELECT q.n AS n, i.staff AS s FROM quotes q JOIN profiles p ON q.symbol = p.symbol"
+    " LEFT JOIN profiles i ON i.symbol = p.industry",
+    "SELECT q.n AS n, o.owner AS o, p.industry AS i FROM quotes q LEFT JOIN profiles p ON q.symbol = p.symbol"
+    " JOIN owners o ON o.symbol = coalesce(p.industry, q.symbol) WHERE o.n IS NOT NULL",
+    "SELECT q.n AS n, p.staff AS s FROM quotes q"
+    " JOIN (SELECT * FROM profiles WHERE staff > 0) p ON p.symbol = q.symbol",
+]
+
+
+def rows_of(select: str, events: list[Row], views: dict[str, TableView]) -> tuple[JoinedEvents, list[tuple[Any, ...]]]:
+    """Return the rows of a query's computation, and its results: event and values, in their order."""
+    query = compile_select(select, CATALOG)
+    assert query.plan.computation is not None
+    decoded, letters = decode(batch([json.dumps(event).encode() for event in events]), QUOTES, Settings())
+    assert letters is None
+    rows = join(decoded, query.plan.computation, views)
+    constants = [pa.array([value]) for value in query.row.values]
+    places = np.arange(rows.count)
+    zeros = np.zeros(rows.count, np.int64)
+    found = np.flatnonzero(holds(query.plan.conjuncts, EventColumns(rows), places, query.row.types, constants, zeros))
+    values = [evaluate_expression(item.expression, rows, found).to_pylist() for item in query.select.items]
+    return rows, list(zip(rows.event[found].tolist(), *values, strict=True))
+
+
+def alone(select: str, events: list[Row], profiles: list[Row], owners: list[Row]) -> list[tuple[Any, ...]]:
+    """Return what DuckDB finds: the number of the event before the values."""
+    db = _DB.cursor()
+    db.execute("CREATE OR REPLACE TABLE quotes (symbol VARCHAR, price DOUBLE, n BIGINT, event BIGINT)")
+    db.execute("CREATE OR REPLACE TABLE profiles (symbol VARCHAR, industry VARCHAR, staff INT)")
+    db.execute("CREATE OR REPLACE TABLE owners (owner VARCHAR, symbol VARCHAR, n INT)")
+    for (name, declared), rows in zip(_DECLARED.items(), (events, profiles, owners), strict=True):
+        values = [
+            [*(row[each.name] for each in declared), *([number] if name == "quotes" else [])]
+            for number, row in enumerate(rows)
+        ]
+        if values:
+            db.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(values[0]))})", values)
+    return db.execute(select.replace("SELECT ", "SELECT q.event, ", 1)).fetchall()
