@@ -35,7 +35,7 @@ from gateway.sdk.pipeline import Tally
 from gateway.sdk.results import ContinuousQuery, Destination, Digest, End, Match, Pause, Quarantine, Reply, Trigger
 from gateway.sdk.subscription import Subscription
 
-Refused, Closed = NotAllowed, ClientClosed  # their names in 0.1.0
+Refused, Closed, Quarantined = NotAllowed, ClientClosed, Quarantine  # their names in 0.1.0
 
 __all__ = [
     "BadCursor",
@@ -59,6 +59,7 @@ __all__ = [
     "NotFound",
     "Pause",
     "Quarantine",
+    "Quarantined",
     "Refused",
     "Reply",
     "ResultsGone",
