@@ -46,6 +46,9 @@ class EventSource(Protocol):
     def column(self, name: str) -> pa.Array:
         """Return the column's values."""
 
+    def encoded(self, name: str) -> pa.Array:
+        """Return the column's values, dictionary-encoded where their distinct values are known without a search."""
+
 
 def longest_text(texts: pa.Array) -> int:
     """Return the bytes of the longest of some texts, 0 where there is none."""
@@ -65,10 +68,9 @@ class EventColumn:
     """
 
     def __init__(self, array: pa.Array) -> None:
-        """Take the values of all events."""
-        sample = array.slice(0, _SAMPLE)
+        """Take the values of all events; dictionary-encoded ones with the distinct values that they name."""
         self._codes: NDArray[np.int32] | None = None
-        if len(array) > _SAMPLE and len(sample.unique()) > _SAMPLE // 2 or pa.types.is_decimal(array.type):
+        if _hardly_repeats(array):
             self.values = array
         else:
             encoded = array.dictionary_encode()
@@ -123,6 +125,13 @@ class EventColumn:
         return self._nulls
 
 
+def _hardly_repeats(array: pa.Array) -> bool:
+    if pa.types.is_dictionary(array.type):
+        return False
+    sample = array.slice(0, _SAMPLE)
+    return pa.types.is_decimal(array.type) or len(array) > _SAMPLE and len(sample.unique()) > _SAMPLE // 2
+
+
 class EventColumns:
     """The columns of a batch, each made when a group first asks for it."""
 
@@ -152,5 +161,5 @@ class EventColumns:
     def __getitem__(self, name: str) -> EventColumn:
         found = self._columns.get(name)
         if found is None:
-            found = self._columns[name] = EventColumn(self.source.column(name))
+            found = self._columns[name] = EventColumn(self.source.encoded(name))
         return found

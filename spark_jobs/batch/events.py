@@ -106,6 +106,10 @@ class Events:
             array = self._arrays[name] = self._build(name)
         return array
 
+    def encoded(self, name: str) -> pa.Array:
+        """Return a column as `column` does: which values of records repeat is not known."""
+        return self.column(name)
+
     def type_of(self, name: str) -> SqlType:
         """Return the SQL type of a column or of one of the record's own fields."""
         declared = self._declared.get(name)

@@ -197,6 +197,10 @@ class _Groups:
             found = self._arrays[name] = self._columns[name].to_arrow().cast(arrow_type(self._types[name]))
         return found
 
+    def encoded(self, name: str) -> pa.Array:
+        """Return a column, of which no repeats are known."""
+        return self.column(name)
+
     def declares(self, name: str) -> bool:
         """No source declares a column of groups."""
         return False

@@ -80,14 +80,16 @@ def _spread(column: EventColumn, probe: Ints, row: Ints) -> tuple[Ints, Ints]:
     first = column.spread(np.cumsum(counts) - counts)
     length = column.spread(counts, null=0)
     events = np.repeat(np.arange(length.size), length)
-    within = np.arange(events.size) - np.repeat(np.cumsum(length) - length, length)
-    return events, row[first[events] + within]
+    shift = first - (np.cumsum(length) - length)
+    return events, row[np.arange(events.size) + np.repeat(shift, length)]
 
 
 def _key_values(rows: JoinedEvents, key: JoinKey, value_bytes: int) -> pa.Array:
     """Return the values that are looked up, in the type of the table's column; NULL for what that cannot hold."""
     if isinstance(key.left, Column):
-        values = rows.column(key.left.name)
+        values = rows.encoded(key.left.name)
+        if pa.types.is_dictionary(values.type):
+            return values  # of texts, which are compared with texts alone
     else:
         values = evaluate_expression(key.left, rows, np.arange(rows.count), value_bytes)
     wanted = arrow_type(key.type)

@@ -18,6 +18,7 @@ from grouping.model.expression import source_of
 from grouping.model.sql_type import SqlType
 from spark_jobs.batch.events import Events
 from spark_jobs.index import Ints
+from spark_jobs.replica.key_tuples import plain
 from spark_jobs.replica.table_view import TableView
 
 __all__ = ["JoinedEvents"]
@@ -45,6 +46,7 @@ class JoinedEvents:
         self._numbered = numbered
         self._same = self.count == events.count and not numbered
         self._arrays: dict[str, pa.Array] = {}
+        self._encoded: dict[str, pa.Array] = {}
 
     @classmethod
     def alone(cls, events: Events) -> JoinedEvents:
@@ -117,14 +119,21 @@ class JoinedEvents:
         """Return a column of the stream or of a table, or one of the record's own fields, as an Arrow array."""
         array = self._arrays.get(name)
         if array is None:
+            array = self._arrays[name] = plain(self.encoded(name))
+        return array
+
+    def encoded(self, name: str) -> pa.Array:
+        """Return a column as `column` does; of a table whose texts repeat by their dictionary."""
+        array = self._encoded.get(name)
+        if array is None:
             prefix, column = source_of(name)
             if prefix:
                 view, rows = self._rows[prefix]
-                array = view.take(column, rows)
+                array = view.encoded(column, rows)
             else:
                 array = self._events.column(name)
                 array = array if self._same else array.take(pa.array(self.event))
-            self._arrays[name] = array
+            self._encoded[name] = array
         return array
 
     def type_of(self, name: str) -> SqlType:

@@ -138,6 +138,10 @@ class _Values:
         """Return the values, whatever the name."""
         return self._values
 
+    def encoded(self, name: str) -> pa.Array:
+        """Return the values, whose repeats are not known."""
+        return self._values
+
 
 def _needle_name(member: Member) -> str:
     return member.needle.name if isinstance(member.needle, Column) else member.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -184,8 +185,20 @@ def _packed(array: pa.Array) -> pa.Array:
     """Return texts that repeat much as a dictionary's where that saves memory, everything else as it is."""
     if not pa.types.is_string(array.type):
         return array
-    sample = array.take(pa.array(np.linspace(0, max(len(array) - 1, 0), min(len(array), _SAMPLE)).astype(np.int64)))
-    if len(sample.unique()) * 2 > len(sample):
+    if not _repeats(array):
         return array
     encoded = array.dictionary_encode()
     return encoded if encoded.nbytes < array.nbytes else array
+
+
+def _repeats(array: pa.Array) -> bool:
+    """Tell whether values stand twice or more on average, by a sample drawn with replacement.
+
+    Of n draws from D values that are equally frequent D * (1 - exp(-n / D)) are distinct. Rows are sorted by key, so
+    that draws at equal distances would miss the repeats of a column that the key begins with.
+    """
+    draws, half = min(len(array), _SAMPLE), len(array) / 2
+    if not draws:
+        return False
+    sample = array.take(pa.array(np.random.default_rng(len(array)).integers(0, len(array), draws)))
+    return len(sample.unique()) <= -half * math.expm1(-draws / half)

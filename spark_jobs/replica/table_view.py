@@ -78,18 +78,28 @@ class TableView:
 
     def take(self, column: str, rows: Ints) -> pa.Array:
         """Return the values of a column in some rows, NULL where the row is -1."""
-        kind, missing = self._types[column], rows < 0
-        if len(self._parts) == 1:
-            return plain(self._parts[0].columns[column].take(pa.array(rows, mask=missing)))
-        pieces, places = [pa.nulls(int(np.count_nonzero(missing)), kind)], [np.flatnonzero(missing)]
+        return plain(self.encoded(column, rows))
+
+    def encoded(self, column: str, rows: Ints) -> pa.Array:
+        """Return the values of a column as `take` does, dictionary-encoded where that saves work.
+
+        That is where most rows keep a dictionary of the column, which has fewer values than are taken.
+        """
+        missing, stored = rows < 0, [part.columns[column] for part in self._parts]
+        if len(stored) == 1:
+            taken = stored[0].take(pa.array(rows, mask=missing))
+            return taken if _few(stored[0], rows.size) else plain(taken)
+        kept = pa.Array.dictionary_encode if stored and _few(stored[0], rows.size) else plain
+        pieces = [kept(pa.nulls(int(np.count_nonzero(missing)), self._types[column]))]
+        places = [np.flatnonzero(missing)]
         part_of = np.searchsorted(self._starts, rows, side="right") - 1
-        for number, part in enumerate(self._parts):
+        for number, array in enumerate(stored):
             at = np.flatnonzero(part_of == number)
             places.append(at)
-            pieces.append(plain(part.columns[column].take(pa.array(rows[at] - self._starts[number]))))
+            pieces.append(kept(array.take(pa.array(rows[at] - self._starts[number]))))
         inverse = np.empty(rows.size, np.int64)
         inverse[np.concatenate(places)] = np.arange(rows.size)
-        return pa.concat_arrays(pieces).take(pa.array(inverse))
+        return pa.chunked_array(pieces).unify_dictionaries().combine_chunks().take(pa.array(inverse))
 
     def type_of(self, column: str) -> SqlType:
         """Return the SQL type of a column."""
@@ -162,3 +172,7 @@ class TableView:
 
     def _keys(self, rows: Ints) -> KeyTuples:
         return KeyTuples([self.take(name, rows) for name in self.table.key])
+
+
+def _few(stored: pa.Array, taken: int) -> bool:
+    return pa.types.is_dictionary(stored.type) and len(stored.dictionary) <= taken

@@ -101,6 +101,7 @@ def _look_ups(report: Report, view: TableView, rng: np.random.Generator, when: s
     report.add(f"look-up of what is not there{when}", _micros(lambda: view.find(("symbol",), [absent])) / _EVENTS, "µs")
     report.add(f"look-up by industry{when}", by_industry, "µs a pair")
     report.add(f"a text of a row{when}", _micros(lambda: view.take("industry", row)) / _EVENTS, "µs")
+    report.add(f"its code in a dictionary{when}", _micros(lambda: view.encoded("industry", row)) / _EVENTS, "µs")
 
 
 def _micros(call: Callable[[], object]) -> float:

@@ -50,6 +50,10 @@ class Events:
         """Return a column."""
         return self._columns[name]
 
+    def encoded(self, name: str) -> pa.Array:
+        """Return a column."""
+        return self._columns[name]
+
 
 class Store:
     """The tables of one stream in memory, one segment per version."""

@@ -282,6 +282,29 @@ def test_keys_of_every_type(column: str, text: str, other: str) -> None:
     assert ["one again"] == replica.at({0: 4}).take("name", replica.at({0: 4}).find(("n",), [values])[1]).to_pylist()
 
 
+def test_texts_that_repeat_keep_a_dictionary_wherever_they_stand() -> None:
+    """Even in the column that rows are sorted by first; whoever takes many gets it, of all parts together."""
+    of = table("owner STRING", "symbol STRING", key=["owner", "symbol"])
+    log = MemoryLog([{}])
+    names = [(f"owner {number // 10}", f"S{number % 10}") for number in range(3_000)]
+    for owner, symbol in names:
+        log.append(0, (None, json.dumps({"owner": owner, "symbol": symbol}).encode()))
+    replica = Replica(of, log, SETTINGS)
+    replica.at({0: 3_000})
+    log.append(0, (None, b'{"owner": "new", "symbol": "S1"}'))
+    view = replica.at({0: 3_001})
+    _, row = view.find(("symbol",), [pa.array(["S1"] * 2)])
+    row = np.append(row, -1)
+    owners = view.encoded("owner", row)
+    assert pa.types.is_dictionary(owners.type)
+    assert 301 == len(owners.dictionary.unique()) == len(owners.dictionary)
+    assert owners.to_pylist() == view.take("owner", row).to_pylist()
+    once = sorted([owner for owner, symbol in names if symbol == "S1"] + ["new"])
+    assert [*once, *once, None] == owners.to_pylist()
+    assert pa.types.is_string(view.encoded("owner", row[:5]).type), "few rows are not worth a dictionary of hundreds"
+    assert pa.types.is_string(view.take("owner", row).type)
+
+
 def test_nan_equals_itself_and_zero_has_no_sign() -> None:
     """As SQL compares DOUBLE; JSON has no NaN, Avro and computed probes have."""
     keys = KeyTuples([pa.array([float("nan"), 0.0, None, 1.0])])
