@@ -16,6 +16,7 @@ from grouping.model.column import StreamColumn
 from grouping.model.table import Table
 from grouping.settings import Settings
 from spark_jobs.batch.event_column import EventColumns
+from spark_jobs.batch.events import arrow_type
 from spark_jobs.decode.decode import decode
 from spark_jobs.joins.join import join
 from spark_jobs.joins.joined_events import JoinedEvents
@@ -39,7 +40,11 @@ PROFILES = Table("t_1", "profiles", _columns("symbol STRING, industry STRING, st
 OWNERS = Table("t_2", "owners", _columns("owner STRING, symbol STRING, n INT"), ("owner", "symbol"), "o", "json", "")
 CATALOG = Catalog([QUOTES], [PROFILES, OWNERS])
 
-_DECLARED = {source.name: source.columns for source in (QUOTES, PROFILES, OWNERS)}
+_SCHEMAS = {
+    source.name: pa.schema({column.name: arrow_type(column.type) for column in source.columns})
+    for source in (QUOTES, PROFILES, OWNERS)
+}
+_SCHEMAS["quotes"] = _SCHEMAS["quotes"].append(pa.field("event", pa.int64()))
 
 _SYMBOLS = st.sampled_from(["a", "b", "c", None])
 NUMBERS = st.sampled_from([0, 1, 2, None])
@@ -81,15 +86,7 @@ def rows_of(select: str, events: list[Row], views: dict[str, TableView]) -> tupl
 
 def alone(select: str, events: list[Row], profiles: list[Row], owners: list[Row]) -> list[tuple[Any, ...]]:
     """Return what DuckDB finds: the number of the event before the values."""
-    db = _DB.cursor()
-    db.execute("CREATE OR REPLACE TABLE quotes (symbol VARCHAR, price DOUBLE, n BIGINT, event BIGINT)")
-    db.execute("CREATE OR REPLACE TABLE profiles (symbol VARCHAR, industry VARCHAR, staff INT)")
-    db.execute("CREATE OR REPLACE TABLE owners (owner VARCHAR, symbol VARCHAR, n INT)")
-    for (name, declared), rows in zip(_DECLARED.items(), (events, profiles, owners), strict=True):
-        values = [
-            [*(row[each.name] for each in declared), *([number] if name == "quotes" else [])]
-            for number, row in enumerate(rows)
-        ]
-        if values:
-            db.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(values[0]))})", values)
-    return db.execute(select.replace("SELECT ", "SELECT q.event, ", 1)).fetchall()
+    numbered = [{**event, "event": number} for number, event in enumerate(events)]
+    for (name, schema), rows in zip(_SCHEMAS.items(), (numbered, profiles, owners), strict=True):
+        _DB.register(name, pa.Table.from_pylist(rows, schema))
+    return _DB.execute(select.replace("SELECT ", "SELECT q.event, ", 1)).fetchall()
