@@ -123,8 +123,7 @@ class _Destination:
         if self._plan.kept is None:
             [matches] = gather(self._log, [question])
         else:
-            from_ms = 0 if tick_ms is None else digest_from(self._membership, tick_ms, None, self._cursor.tick_ms)
-            request = GroupRequest(self._membership.destination, question, from_ms, self._plan, self._select)
+            request = GroupRequest(self._membership.destination, question, self._plan, self._select)
             [matches] = group_digests(self._log, [request])
         return matches
 

@@ -65,11 +65,8 @@ class DigestGathering:
 
     def _request(self, each: DueDestination, question: DigestQuestion) -> GroupRequest:
         destination, working = each.membership.destination, self._working
-        from_ms = 0 if each.tick is None else self.begins(each, each.tick)
         plan = working.plan(destination.stream_id, destination.group_id)
-        return GroupRequest(
-            destination, question, from_ms, plan, working.select(destination.stream_id, destination.select_id)
-        )
+        return GroupRequest(destination, question, plan, working.select(destination.stream_id, destination.select_id))
 
     def _questions(self, served: Iterable[DueDestination], covered: Offsets) -> Iterator[DigestQuestion]:
         for each in served:
@@ -81,14 +78,11 @@ class DigestGathering:
         """Return what the last digests of destinations are made of."""
         requests = []
         for notice, question in zip(notices, questions, strict=True):
-            destination = notice.destination
             if notice.plan is None or notice.select is None:
                 continue
-            membership, runs = Membership(destination, 0, timed=notice.timed), self._probes.runs(destination.stream_id)
-            since_ms = digest_from(membership, notice.ended_ms, None, last_tick(membership, question.cursor, runs))
-            if destination.trigger.over_ms:
+            if notice.destination.trigger.over_ms:
                 question = question._replace(before_ms=notice.ended_ms)  # noqa: PLW2901 - its window ends there
-            requests.append(GroupRequest(destination, question, since_ms, notice.plan, notice.select))
+            requests.append(GroupRequest(notice.destination, question, notice.plan, notice.select))
         of_groups = iter(group_digests(self._intake.log, requests) if requests else ())
         single = [question for notice, question in zip(notices, questions, strict=True) if notice.plan is None]
         matches = gather(self._intake.log, single)

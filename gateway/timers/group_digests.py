@@ -7,10 +7,10 @@ it takes long.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -35,10 +35,16 @@ class GroupRequest(NamedTuple):
 
     destination: Destination
     question: DigestQuestion
-    from_ms: int
-    """Where the digest begins."""
     plan: GroupPlan
     select: SelectList
+
+
+class _Gathered(NamedTuple):
+    """What is known of a question."""
+
+    answer: GroupAnswer
+    groups: Any
+    """Its groups, put together (`spark_jobs.groups.kept.MergedGroups`)."""
 
 
 class KnownAnswers:
@@ -46,9 +52,9 @@ class KnownAnswers:
 
     def __init__(self) -> None:
         self._covered: Offsets = {}
-        self._found: dict[bytes, GroupAnswer] = {}
+        self._found: dict[bytes, _Gathered] = {}
 
-    def of(self, covered: Offsets | None) -> dict[bytes, GroupAnswer]:
+    def of(self, covered: Offsets | None) -> dict[bytes, _Gathered]:
         """Return the answers by what decides them, besides the cut; None covers everything, which grows."""
         if covered is None or covered != self._covered or len(self._found) > _MOST_KNOWN:
             self._covered, self._found = covered or {}, {}
@@ -65,15 +71,18 @@ def group_digests(
         asked: One cut and one time of all.
         known: What was gathered before.
     """
-    answers = (known or KnownAnswers()).of(asked[0].question.covered if asked else None)
-    contents = [_content(each) for each in asked]
-    new = {content: each for content, each in zip(contents, asked, strict=True) if content not in answers}
-    questions = ((each.question, each.destination.trigger.over_ms) for each in new.values())
-    answers.update(zip(new, gather_groups(pending, questions), strict=True))
+    gathered = (known or KnownAnswers()).of(asked[0].question.covered if asked else None)
     found: list[DigestMatches | None] = [None] * len(asked)
     for places in _by_query(asked):
         some = [asked[place] for place in places]
-        made = _made(some, answers, [contents[place] for place in places])
+        contents = [_content(each) for each in some]
+        try:
+            made = _made(pending, some, contents, gathered)
+        except _kept().FAULTS as fault:
+            # A fault of ours in one query, which holds up nobody else's digests: these are tried again.
+            log.exception("groups not put together", extra={"group": some[0].plan.group_id})
+            failure = f"Its groups failed with {type(fault).__name__}."
+            made = [DigestMatches(Rows(), None, (), None, 0, failure)] * len(some)
         for place, matches in zip(places, made, strict=True):
             found[place] = matches
     return [matches for matches in found if matches is not None]
@@ -86,7 +95,8 @@ def _content(each: GroupRequest) -> bytes:
     """Return what decides the answer of a question."""
     question = each.question
     over_ms = each.destination.trigger.over_ms
-    return _encode((question.store, question.cursor, question.visibility, question.before_ms, over_ms))
+    query = each.plan.group_id, each.select.select_id
+    return _encode((*query, question.store, question.cursor, question.visibility, question.before_ms, over_ms))
 
 
 def _by_query(asked: Sequence[GroupRequest]) -> Iterable[list[int]]:
@@ -97,37 +107,31 @@ def _by_query(asked: Sequence[GroupRequest]) -> Iterable[list[int]]:
 
 
 def _made(
-    asked: Sequence[GroupRequest], answers: Mapping[bytes, GroupAnswer], own: Sequence[bytes]
-) -> Iterator[DigestMatches]:
-    """Yield what destinations of one query get."""
-    kept = _kept()
-    used = {content: place for place, content in enumerate(dict.fromkeys(own))}
+    pending: PendingLog, asked: Sequence[GroupRequest], contents: Sequence[bytes], gathered: dict[bytes, _Gathered]
+) -> list[DigestMatches]:
+    """Return what destinations of one query get."""
+    kept, plan, select = _kept(), asked[0].plan, asked[0].select
+    new = {content: each for content, each in zip(contents, asked, strict=True) if content not in gathered}
+    if new:
+        merge = kept.GroupMerge(select, len(new))
+        questions = [(each.question, each.destination.trigger.over_ms) for each in new.values()]
+        answers = gather_groups(pending, questions, merge.take)
+        for content, answer, groups in zip(new, answers, merge.groups(), strict=True):
+            gathered[content] = _Gathered(answer, groups)
     destinations = [
         kept.GroupDestination(
-            used[content],
+            gathered[content].groups,
             each.destination.row,
-            each.from_ms,
             each.question.before_ms is not None and each.destination.clause.even_if_empty,
         )
-        for each, content in zip(asked, own, strict=True)
+        for each, content in zip(asked, contents, strict=True)
     ]
-    gathered = [answers[content] for content in used]
-    try:
-        groups = kept.kept_groups(asked[0].plan, asked[0].select, gathered, destinations)
-    except kept.FAULTS as fault:
-        # A fault of ours in one query, which holds up nobody else's digests: these are tried again.
-        log.exception("groups not put together", extra={"group": asked[0].plan.group_id})
-        failure = f"Its groups failed with {type(fault).__name__}."
-        for content in own:
-            answer = answers[content]
-            yield DigestMatches(Rows(), answer.left_ms, answer.held, answer.oldest, 0, failure)
-        return
-    for content, each in zip(own, groups, strict=True):
-        answer = answers[content]
+    made = []
+    for content, each in zip(contents, kept.kept_groups(plan, select, destinations), strict=True):
+        answer = gathered[content].answer
         rows = Rows(Row(0, place, 0, body) for place, body in enumerate(each.rows))
-        yield DigestMatches(
-            rows, answer.left_ms, answer.held, answer.oldest, answer.repeats, counted=each.matches, late=each.late
-        )
+        made.append(DigestMatches(rows, *answer, counted=each.matches))
+    return made
 
 
 @cache

@@ -12,7 +12,7 @@ from grouping.digests.pending_log import PendingLog, Place
 from grouping.digests.pending_matches import PendingMatches
 from grouping.digests.rows import Row, Rows, RowsUnavailable
 
-__all__ = ["BOUNDS", "Bounds", "DigestMatches", "DigestQuestion", "gather", "places_of", "scanned"]
+__all__ = ["BOUNDS", "Bounds", "DigestMatches", "DigestQuestion", "gather"]
 
 
 class Bounds(NamedTuple):
@@ -55,8 +55,6 @@ class DigestMatches(NamedTuple):
     """Why there is no answer: there was no room for the rows."""
     counted: int | None = None
     """Of groups: how many matches they count; None where each row is one."""
-    late: int = 0
-    """Of groups: matches of times before the digest begins."""
 
 
 BOUNDS = Bounds()
@@ -73,7 +71,7 @@ def gather(log: PendingLog, questions: Iterable[DigestQuestion], bounds: Bounds 
     asked: list[tuple[DigestQuestion, list[Place] | None]] = []
     together: set[Place] = set()
     for question in questions:
-        places = places_of(question, bounds.one)
+        places = _places(question, bounds.one)
         further = [place for place in places or () if place not in together]
         if len(together) + len(further) > bounds.together and asked:
             yield from _answers(log, asked, together)
@@ -89,7 +87,7 @@ def _answers(
     records = log.load(together)
     for question, places in asked:
         if places is None:
-            found = scanned(log, question)
+            found = _scanned(log, question)
         else:
             found = ((place[1], records[place]) for place in places if place in records)
         try:
@@ -98,7 +96,7 @@ def _answers(
             yield DigestMatches(Rows(), None, (), None, 0, error.detail or error.message)
 
 
-def places_of(question: DigestQuestion, most: int) -> list[Place] | None:
+def _places(question: DigestQuestion, most: int) -> list[Place] | None:
     """Return where matches lie that the destination has not been given, in the order of the log.
 
     None where there are very many, or old ones that the index has no positions of: the log is read from the first on.
@@ -113,7 +111,7 @@ def places_of(question: DigestQuestion, most: int) -> list[Place] | None:
     return [(stored.partition, offset) for offset in (sorted({*cursor.held, *offsets}) if cursor.held else offsets)]
 
 
-def scanned(log: PendingLog, question: DigestQuestion) -> Iterator[tuple[int, PendingMatches]]:
+def _scanned(log: PendingLog, question: DigestQuestion) -> Iterator[tuple[int, PendingMatches]]:
     """Yield the records of a question in the order of the log, one at a time but those that its cursor names."""
     stored, cursor = question.stored, question.cursor
     assert stored is not None, "there is something to read"

@@ -41,16 +41,9 @@ class PendingGroups(NamedTuple):
     rows: NDArray[np.int32]
     """The place in the table of states."""
 
-    def between(self, begin: int, end: int) -> PendingGroups:
-        """Return some of the items, those of one store for instance."""
-        return PendingGroups(
-            self.partitions[begin:end],
-            self.first[begin:end],
-            self.last[begin:end],
-            self.ordinals[begin:end],
-            self.times[begin:end],
-            self.rows[begin:end],
-        )
+    def at(self, places: NDArray[np.int64]) -> PendingGroups:
+        """Return the items at some places."""
+        return PendingGroups(*[column[places] for column in self])  # type: ignore[arg-type]  # each of its own type
 
 
 class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, omit_defaults=True):

@@ -11,8 +11,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from grouping.digests.group_gather import GroupAnswer
-from grouping.digests.pending_matches import PendingMatches
+from grouping.digests.group_gather import GroupPart
 from grouping.model.expression import Expression
 from grouping.model.group import ConstantRow, GroupPlan, SelectList
 from grouping.model.sql_type import SqlType
@@ -21,21 +20,18 @@ from spark_jobs.batch.event_column import EventColumns
 from spark_jobs.batch.events import arrow_type
 from spark_jobs.batch.faults import FAULTS
 from spark_jobs.groups.partials import Partials
-from spark_jobs.index import Ints
 from spark_jobs.match.residual import evaluate_expression, holds
 from spark_jobs.results.encode import encode
 
-__all__ = ["FAULTS", "DigestGroups", "GroupDestination", "kept_groups"]
+__all__ = ["FAULTS", "DigestGroups", "GroupDestination", "GroupMerge", "MergedGroups", "kept_groups"]
 
 
 class GroupDestination(NamedTuple):
     """One destination of a query."""
 
-    answer: int
-    """Which of the answers is its own: destinations that differ in HAVING's constants alone share one."""
+    groups: MergedGroups
+    """Its own: destinations that differ in HAVING's constants alone share them."""
     row: ConstantRow
-    from_ms: int
-    """Where its digest begins."""
     with_none: bool
     """Whether without GROUP BY and without matches there is a row."""
 
@@ -47,90 +43,107 @@ class DigestGroups(NamedTuple):
     """The groups that HAVING leaves, as JSON objects in the order of their keys."""
     matches: int
     """All that were counted, whatever HAVING leaves."""
-    late: int
-    """Those of times before the digest begins."""
 
 
-def kept_groups(
-    plan: GroupPlan, select: SelectList, answers: Sequence[GroupAnswer], destinations: Sequence[GroupDestination]
-) -> list[DigestGroups]:
+class MergedGroups(NamedTuple):
+    """The groups of one question, as rows of a table that has those of others too."""
+
+    table: pl.DataFrame
+    begin: int
+    end: int
+
+
+class GroupMerge:
+    """Puts the parts of groups together as they are gathered, so that none of their records need stay in memory."""
+
+    def __init__(self, select: SelectList, questions: int) -> None:
+        self._partials = _partials(select)
+        self._count = questions
+        self._tables: list[pl.DataFrame] = []
+
+    def take(self, parts: Sequence[GroupPart]) -> None:
+        """Take in what counts of some records, in the order of the log."""
+        own = [
+            pl.read_ipc_stream(part.record.values[0])[part.rows].with_columns(pl.Series("question", part.question))
+            for part in parts
+        ]
+        merged = self._partials.merged(pl.concat(own, how="diagonal_relaxed"), ["question"])
+        self._tables.append(merged)
+        if len(self._tables) > _MOST_TABLES:
+            self._tables = [self._whole()]
+
+    def _whole(self) -> pl.DataFrame:
+        whole = pl.concat(self._tables, how="diagonal_relaxed")
+        return whole if len(self._tables) == 1 else self._partials.merged(whole, ["question"])
+
+    def groups(self) -> list[MergedGroups]:
+        """Return the groups of each question."""
+        if not self._tables:
+            return [MergedGroups(_NO_GROUPS, 0, 0)] * self._count
+        table = self._whole().sort("question", *self._partials.keys, nulls_last=True)
+        bounds = np.searchsorted(table["question"].to_numpy(), np.arange(self._count + 1)).tolist()
+        return [MergedGroups(table, *bounds[number : number + 2]) for number in range(self._count)]
+
+
+def kept_groups(plan: GroupPlan, select: SelectList, destinations: Sequence[GroupDestination]) -> list[DigestGroups]:
     """Return what the destinations of one query get, by destination.
 
     Args:
         plan: Their group's.
         select: Their SELECT list.
-        answers: Partial groups that were gathered.
-        destinations: Whose, with the constants of each.
+        destinations: Whose, with the constants and the groups of each.
     """
     grouping = select.grouping
     assert grouping is not None and plan.kept is not None, "the query is over groups"
     partials = _partials(select)
-    table = _parts(answers)
-    late = _late(table, destinations)
-    none = len(answers)
+    table, spans = _joined([each.groups for each in destinations])
+    columns, counts = partials.no_groups(), np.empty(0, np.int64)
     if table.height:
-        merged = partials.merged(table, ["answer"]).sort("answer", *partials.keys, nulls_last=True)
-        columns, counts, answer = partials.values(merged), merged["n"].to_numpy(), merged["answer"].to_numpy()
-    else:
-        columns, counts, answer = partials.no_groups(), np.empty(0, np.int64), np.empty(0, np.int64)
+        columns, counts = partials.values(table), table["n"].to_numpy()
     if not grouping.keys and any(each.with_none for each in destinations):
         empty = partials.empty()
         columns = {name: pl.concat([values, empty[name]]) for name, values in columns.items()}
-        counts, answer = np.append(counts, 0), np.append(answer, none)
+        none = (counts.size, counts.size + 1)
+        counts = np.append(counts, 0)
+        spans = [
+            none if each.with_none and span[0] == span[1] else span
+            for each, span in zip(destinations, spans, strict=True)
+        ]
     groups = _Groups(columns, select, counts.size)
-    bounds = np.searchsorted(answer, np.arange(none + 2))
-    matches = np.add.reduceat(np.append(counts, 0), np.minimum(bounds[:-1], counts.size)) * (np.diff(bounds) > 0)
-    own = [_own(each, matches, none) for each in destinations]
-    found = _kept(plan, groups, [each.row for each in destinations], [(bounds[at], bounds[at + 1]) for at in own])
+    found = _kept(plan, groups, [each.row for each in destinations], spans)
     bodies = _bodies(groups, select, found)
+    total = np.append(0, np.cumsum(counts))
     return [
-        DigestGroups([bodies[row] for row in rows.tolist()], int(matches[at]), behind)
-        for rows, at, behind in zip(found, own, late, strict=True)
+        DigestGroups([bodies[row] for row in rows.tolist()], int(total[end] - total[begin]))
+        for rows, (begin, end) in zip(found, spans, strict=True)
     ]
 
 
-def _own(destination: GroupDestination, matches: NDArray[np.int64], none: int) -> int:
-    return none if destination.with_none and not matches[destination.answer] else destination.answer
+def _joined(groups: Sequence[MergedGroups]) -> tuple[pl.DataFrame, list[tuple[int, int]]]:
+    """Return the groups of several questions in one table, each once, and where those of each are."""
+    tables: dict[int, tuple[pl.DataFrame, dict[tuple[int, int], int]]] = {}
+    for each in groups:
+        tables.setdefault(id(each.table), (each.table, {}))[1][each.begin, each.end] = 0
+    found, base = [], 0
+    for table, spans in tables.values():
+        found.append(table[np.concatenate([np.arange(*span) for span in spans])])
+        for begin, end in spans:
+            spans[begin, end] = base
+            base += end - begin
+    own = ((tables[id(each.table)][1][each.begin, each.end], each.end - each.begin) for each in groups)
+    joined = pl.concat(found, how="diagonal_relaxed")
+    return joined, [(begin, begin + count) for begin, count in own]
 
 
-_NO_PARTS = pl.DataFrame({"n": pl.Series([], dtype=pl.Int64)})
+_MOST_TABLES = 16
+"""Of merged parts, before they are merged themselves."""
+_NO_GROUPS = pl.DataFrame({"n": pl.Series([], dtype=pl.Int64)})
 
 
 @lru_cache(maxsize=256)
 def _partials(select: SelectList) -> Partials:
     assert select.grouping is not None, "it is over groups"
     return Partials(select.grouping)
-
-
-def _parts(answers: Sequence[GroupAnswer]) -> pl.DataFrame:
-    """Return all partial groups with the numbers of their answers; what several have of a record is taken at once."""
-    records: dict[int, tuple[int, PendingMatches, list[tuple[int, Ints]]]] = {}
-    for number, answer in enumerate(answers):
-        for position, record, rows in answer.parts:
-            records.setdefault(id(record), (position, record, []))[2].append((number, rows))
-    tables = []
-    for _, record, wanted in sorted(records.values(), key=lambda each: each[0]):
-        rows = np.concatenate([rows for _, rows in wanted])
-        own = np.repeat([number for number, _ in wanted], [rows.size for _, rows in wanted])
-        times = record.groups.times[rows]  # items and rows of states stand in one order
-        tables.append(_table(record.values[0])[rows].with_columns(pl.Series("answer", own), pl.Series("time", times)))
-    return pl.concat(tables, how="diagonal_relaxed") if tables else _NO_PARTS
-
-
-@lru_cache(maxsize=256)
-def _table(states: bytes) -> pl.DataFrame:
-    return pl.read_ipc_stream(states)
-
-
-def _late(table: pl.DataFrame, destinations: Sequence[GroupDestination]) -> list[int]:
-    """Return by destination how many matches are of times before its digest begins; mostly none is."""
-    late = [0] * len(destinations)
-    earliest = int(table["time"].min()) if table.height else None  # type: ignore[arg-type]
-    for number, each in enumerate(destinations):
-        if earliest is not None and earliest < each.from_ms:
-            own = (table["answer"] == each.answer) & (table["time"] < each.from_ms)
-            late[number] = int(table["n"].filter(own).sum())
-    return late
 
 
 def _kept(

@@ -10,6 +10,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import duckdb
+import numpy as np
+import polars as pl
 import pytest
 
 from gateway.model.records import Destination, TriggerSpec, feed_of
@@ -23,10 +25,13 @@ from grouping.digests.cursor import Cursor, moved
 from grouping.digests.gather import DigestMatches, DigestQuestion
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
+from grouping.digests.pending_matches import PendingGroups, pack_groups
 from grouping.model.group import canonical_constants
+from grouping.model.ids import StreamId
 from grouping.settings import Settings
 from spark_jobs.decode.decode import decode
 from spark_jobs.groups.counting import GroupCounting
+from spark_jobs.groups.partials import Partials
 from spark_jobs.match.evaluate import matches
 from spark_jobs.match.residual import evaluate_expression
 
@@ -148,7 +153,7 @@ def _digest(asked: CheckedQuery, log: _Log, home: Destination, cursor: Cursor, t
 
     places = MatchPlaces(0, array("q", range(end))) if end else None
     question = DigestQuestion(bytes(12), places, cursor, ((*VERSION, [(None, None)]),), tick_ms, log.commits[batch])
-    [found] = group_digests(PendingLog(read), [GroupRequest(home, question, 0, asked.query.plan, asked.query.select)])
+    [found] = group_digests(PendingLog(read), [GroupRequest(home, question, asked.query.plan, asked.query.select)])
     return found
 
 
@@ -247,3 +252,61 @@ def test_large_sets_and_large_matches() -> None:
     [digest] = digests("SELECT count(DISTINCT k) AS c, max(k) AS m FROM t EVERY '5 seconds'", stream, rows)
     assert digest["count"] == 900
     assert digest["rows"] == [{"c": 900, "m": f"{899:0400d}"}]
+
+
+def _random_log(chance: random.Random, stores: int, records: int) -> list[bytes]:
+    """Return records of some stores' groups, one batch of one source partition each, a few of them twice."""
+    grouping = checked(f"{_QUERIES[0][0]} EVERY '5 seconds'", _STREAM, _AT).query.select.grouping
+    assert grouping is not None
+    bodies, reached = [], [0, 0]
+    for _ in range(records):
+        partition = chance.randrange(2)
+        first, reached[partition] = reached[partition], reached[partition] + 10
+        names = sorted(chance.sample(range(stores), chance.randrange(1, stores)))
+        count = len(names)
+        ones = pl.Series([1] * count)
+        args = [([ones] * len(aggregate.args), None) for aggregate in grouping.aggregates]
+        by = {"store": pl.Series(names)}
+        states = Partials(grouping).counted(by, [pl.Series(["k"] * count)], args, np.arange(count)).drop("store")
+        items = PendingGroups(
+            np.full(count, partition, np.int32),
+            np.full(count, first),
+            np.full(count, first + 9),
+            np.zeros(count, np.int32),
+            np.array([_START_MS + 1000 * chance.randrange(20) for _ in names]),
+            np.arange(count, dtype=np.int32),
+        )
+        ids = np.frombuffer(b"".join(bytes([name] * 12) for name in names), np.uint8).reshape(-1, 12)
+        body = pack_groups(StreamId("s"), VERSION, ids, items, states.write_ipc_stream(None).getvalue())
+        bodies += [body] * chance.choice([1, 1, 1, 2])
+    return bodies
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_many_questions_are_answered_as_each_alone(seed: int) -> None:
+    """Destinations of many stores, with cursors, ticks and times of their own, get together what each gets alone."""
+    chance = random.Random(seed)
+    bodies = _random_log(chance, 12, 150)
+    asked = checked(f"{_QUERIES[0][0]} EVERY '5 seconds'", _STREAM, _AT)
+    log = PendingLog(lambda _, first, last: iter([(at, bodies[at]) for at in range(first, min(last + 1, len(bodies)))]))
+    covered = {"0": 500, "1": 400}
+    requests = []
+    for number in range(20):
+        places = MatchPlaces(0, array("q", range(len(bodies))))
+        if chance.random() < 0.3:  # of the older half there are no positions
+            places = MatchPlaces(0, array("q", range(70, len(bodies))), chance.randrange(70))
+        tick = _START_MS + 5000 * chance.randrange(4)
+        held = tuple(sorted(chance.sample(range(60), 3)))
+        cursor = Cursor(tick, {"0": chance.randrange(400), "1": 90}, chance.randrange(60, 90), held)
+        windows = chance.choice([[(None, None)], [(_START_MS + 3000, None)], [(None, _START_MS + 9000)]])
+        before_ms = chance.choice([None, tick + 5000, tick + 10_000])
+        question = DigestQuestion(bytes([number % 12] * 12), places, cursor, ((*VERSION, windows),), before_ms, covered)
+        home = _destination(asked, chance.choice([0, 15_000]))
+        requests.append(GroupRequest(home, question, asked.query.plan, asked.query.select))
+    together = group_digests(log, requests)
+    for request, found in zip(requests, together, strict=True):
+        [alone] = group_digests(log, [request])
+        assert [row.body for row in found.rows] == [row.body for row in alone.rows]
+        assert found._replace(rows=alone.rows) == alone
+    assert any(found.counted for found in together)
+    assert any(found.repeats for found in together)
