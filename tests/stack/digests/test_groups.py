@@ -99,36 +99,3 @@ def test_windows_of_ticks(lab: Lab) -> None:
     assert counts[0] in (2, 3) and counts[-1] == 1
     assert all(one["rows"][0]["n"] == one["count"] for one in _by_tick(lab, created).values())
     assert len([count for count in counts if count > 1]) in (3, 4, 5)
-
-
-def test_lives_of_groups(lab: Lab) -> None:
-    """What was counted comes at EXPIRE, and when OR REPLACE moves the CQ elsewhere; a PAUSE keeps it for later."""
-    source = lab.stream()
-    counted = "symbol, count(*) AS n"
-    by_symbol = f'FROM "{source.name}" GROUP BY symbol'
-    every = "EVERY '1 minute' DO PUBLISH SHARED"
-    ending = lab.create("ending", f"SELECT {counted} {by_symbol}", clauses=every)
-    moved = lab.create("moved", f"SELECT {counted} {by_symbol} HAVING count(*) > 1", clauses=every)
-    paused = lab.create("paused", f"SELECT {counted} {by_symbol} HAVING count(*) > 2", clauses="EVERY '2 seconds'")
-    flow = Flow(lab, source)
-    flow.publish("A", "B", "A")
-    source.fence()
-    lab.client.result('PAUSE CQ "paused"', lab.subscriber())
-    flow.publish("A", "A", "C")
-    source.fence()
-    text = f'CREATE OR REPLACE CQ "moved" AS SELECT {counted} {by_symbol} HAVING count(*) > 5 {every}'
-    lab.client.result(text, lab.subscriber())
-    lab.results.until(lambda: bool(digests(lab, moved)), "the last digest of what was replaced")
-    [last] = digests(lab, moved)
-    assert last.row["rows"] == [{"symbol": "A", "n": 4}]
-    lab.client.result('RESUME CQ "paused"', lab.subscriber())
-    flow.publish("B", "B", "B", "B")
-    lab.results.until(lambda: _counted(lab, paused) >= 4, "what came after RESUME")
-    assert all(row["symbol"] == "B" for one in digests(lab, paused) for row in one.row["rows"])
-    source.fence()
-    end_ms = now_ms() + 2000
-    lab.client.result(f"ALTER CQ \"ending\" SET EXPIRE '{instant(end_ms)}'", lab.subscriber())
-    lab.results.until(lambda: bool(digests(lab, ending)), "the last digest of what has expired")
-    [last] = digests(lab, ending)
-    assert tick_of(last) == -(-end_ms // 1000) * 1000
-    assert last.row["rows"] == [{"symbol": "A", "n": 4}, {"symbol": "B", "n": 5}, {"symbol": "C", "n": 1}]
