@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 
+from spark_jobs.kafka.pin_log import MicroBatch, PinLog
 from spark_jobs.kafka.table_log import TableLog
 from spark_jobs.replica.replica import Replica
 from tests.ground import Ground
-from tests.kafka_client import wait_until
+from tests.kafka_client import DEADLINE, wait_until
 from tests.unit.replica.table_records import table
+
+_ROUNDS = 10_000
+_AT_ONCE = 20
+_AHEAD = 200
+"""Events that may wait for a micro-batch."""
+_SYMBOLS = 97
 
 PROFILES = table("symbol STRING", "beta DOUBLE", key=["symbol"])
 
@@ -78,7 +88,7 @@ def test_ends_without_records_are_reached(ground: Ground, log: TableLog) -> None
             producer.commit_transaction()
         else:
             producer.abort_transaction()
-    wait_until(lambda: log.ends([topic])[topic] == {0: 9} or time.sleep(0.05), "end behind the transactions")
+    wait_until(lambda: log.ends([topic])[topic] == {0: 9} or time.sleep(0.05), "end exact the transactions")
     kept = [(0, 0, b"a"), (0, 1, b"b"), (0, 5, b"c")]
     assert kept == _read(log, topic, {}, {0: 9})
     assert kept[2:] == _read(log, topic, {0: 4}, {0: 9})
@@ -131,3 +141,57 @@ def test_a_replica_of_a_compacted_topic(ground: Ground, log: TableLog) -> None:
     for view, betas in ((before, [19, 0, 1, 19]), (replica.at(end), [19, 100, 19]), (fresh.at(end), [19, 100, 19])):
         assert betas == view.take("beta", view.find(("symbol",), [symbols])[1]).to_pylist()
     assert replica.at(end).count == fresh.at(end).count == 21
+
+
+def _write_and_tell(ground: Ground, rows: str, events: str, room: threading.Semaphore) -> None:
+    """Change rows, and publish an event for each change once it is acknowledged, as long as there is room."""
+    producer = _producer(ground, enable_idempotence="true", linger_ms="0")
+    for first in range(0, _ROUNDS, _AT_ONCE):
+        for n in range(first, first + _AT_ONCE):
+            symbol = n % _SYMBOLS
+            row = json.dumps({"symbol": f"S{symbol}", "beta": n}).encode()
+            room.acquire()
+            producer.produce(rows, row, partition=symbol % 3)
+        producer.flush()
+        for n in range(first, first + _AT_ONCE):
+            producer.produce(events, str(n).encode(), partition=n % 2)
+    producer.flush()
+
+
+def test_an_event_sees_what_was_acknowledged_before_it(ground: Ground, log: TableLog) -> None:
+    """Ten thousand writes and events across topics and partitions, in micro-batches as a worker carries them out."""
+    rows, events = ground.settings.prefix + "profiles", ground.settings.prefix + "quotes"
+    partitions = {rows: 3, events: 2, ground.settings.topics.pins: 1}
+    for topic, count in partitions.items():
+        ground.make_topic(topic, count)
+    wait_until(lambda: log.ends(partitions).keys() == partitions.keys(), "leaders of all partitions")
+    profiles = msgspec.structs.replace(PROFILES, topic=rows)
+    pins, replica = PinLog(ground.settings, log), Replica(profiles, log, ground.settings)
+    room = threading.Semaphore(_AHEAD)
+    known: dict[int, int] = {}
+    seen, exact, batches = 0, 0, 0
+    with ThreadPoolExecutor(1) as publisher:
+        publishing = publisher.submit(_write_and_tell, ground, rows, events, room)
+        deadline = time.monotonic() + DEADLINE
+        try:
+            while seen < _ROUNDS:
+                assert time.monotonic() < deadline
+                ends = log.ends([events])[events]
+                told = np.array([int(value or b"") for _, _, value in _read(log, events, known, ends)], np.int64)
+                known = ends
+                if told.size:
+                    pin = pins.pins(MicroBatch("s_1", "q", batches), {profiles.source_id: profiles})
+                    view = replica.at(pin[profiles.source_id])
+                    probe, row = view.find(("symbol",), [pa.array([f"S{n % _SYMBOLS}" for n in told])])
+                    assert np.array_equal(np.arange(told.size), probe)
+                    betas = view.take("beta", row).to_numpy()
+                    assert (betas >= told).all()
+                    replica.forget_before(pin[profiles.source_id])
+                    exact += int((betas == told).sum())
+                    seen, batches = seen + told.size, batches + 1
+                    room.release(told.size)
+        finally:
+            room.release(_ROUNDS)
+        publishing.result()
+    assert batches >= _ROUNDS // _AHEAD
+    assert exact > 0, "some saw exactly their own write"
