@@ -207,7 +207,7 @@ class AsyncClient:
         return await self._run(operations.describe(name))
 
     async def listing(self, what: str = "CQS", *, like: str | None = None) -> list[dict[str, Any]]:
-        """List all `CQS`, `STREAMS`, `GROUPS` or `TIMERS`, whatever the pages; `like` is a pattern of names."""
+        """List all `CQS`, `STREAMS`, `TABLES`, `VIEWS`, `GROUPS` or `TIMERS`; `like` is a pattern of names."""
         return await self._run(operations.listing(what, like))
 
     async def explain(self, text: str) -> dict[str, Any]:
@@ -225,6 +225,32 @@ class AsyncClient:
     async def describe_stream(self, name: str) -> dict[str, Any]:
         """Describe a stream."""
         return await self._run(operations.named("DESCRIBE STREAM", name))
+
+    async def create_table(
+        self, name: str, columns: Mapping[str, str], primary_key: str | Sequence[str], **options: str | int
+    ) -> dict[str, Any]:
+        """Declare a table over a topic. See `Client.create_table`."""
+        return await self._run(operations.create_table(name, columns, primary_key, options))
+
+    async def drop_table(self, name: str) -> None:
+        """Drop a table that no CQ or view reads; its topic stays."""
+        await self._run(operations.named("DROP TABLE", name))
+
+    async def describe_table(self, name: str) -> dict[str, Any]:
+        """Describe a table."""
+        return await self._run(operations.named("DESCRIBE TABLE", name))
+
+    async def create_view(self, name: str, select: str) -> dict[str, Any]:
+        """Name a SELECT, so that CQs may read from it."""
+        return await self._run(operations.create_view(name, select))
+
+    async def drop_view(self, name: str) -> None:
+        """Drop a view that no CQ or view reads."""
+        await self._run(operations.named("DROP VIEW", name))
+
+    async def describe_view(self, name: str) -> dict[str, Any]:
+        """Describe a view."""
+        return await self._run(operations.named("DESCRIBE VIEW", name))
 
     async def publish(
         self, topic: str, rows: Iterable[Mapping[str, Any]], *, key: str | None = None, timeout: float = 30.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -155,7 +155,7 @@ class Client:
         return self._run(operations.describe(name))
 
     def listing(self, what: str = "CQS", *, like: str | None = None) -> list[dict[str, Any]]:
-        """List all `CQS`, `STREAMS`, `GROUPS` or `TIMERS`, whatever the pages; `like` is a pattern of names."""
+        """List all `CQS`, `STREAMS`, `TABLES`, `VIEWS`, `GROUPS` or `TIMERS`; `like` is a pattern of names."""
         return self._run(operations.listing(what, like))
 
     def explain(self, text: str) -> dict[str, Any]:
@@ -182,6 +182,42 @@ class Client:
     def describe_stream(self, name: str) -> dict[str, Any]:
         """Describe a stream."""
         return self._run(operations.named("DESCRIBE STREAM", name))
+
+    def create_table(
+        self, name: str, columns: Mapping[str, str], primary_key: str | Sequence[str], **options: str | int
+    ) -> dict[str, Any]:
+        """Declare a table over a topic.
+
+        Args:
+            name: The table's name.
+            columns: Column → type.
+            primary_key: The column, or columns, of which each value has one row.
+            options: What `WITH` takes: `topic` (the name without it), `format` (`json` without it), `partitions`, …
+
+        Example:
+            client.create_table("profiles", {"symbol": "STRING", "industry": "STRING"}, "symbol", partitions=2)
+        """
+        return self._run(operations.create_table(name, columns, primary_key, options))
+
+    def drop_table(self, name: str) -> None:
+        """Drop a table that no CQ or view reads; its topic stays."""
+        self._run(operations.named("DROP TABLE", name))
+
+    def describe_table(self, name: str) -> dict[str, Any]:
+        """Describe a table."""
+        return self._run(operations.named("DESCRIBE TABLE", name))
+
+    def create_view(self, name: str, select: str) -> dict[str, Any]:
+        """Name a SELECT, so that CQs may read from it."""
+        return self._run(operations.create_view(name, select))
+
+    def drop_view(self, name: str) -> None:
+        """Drop a view that no CQ or view reads."""
+        self._run(operations.named("DROP VIEW", name))
+
+    def describe_view(self, name: str) -> dict[str, Any]:
+        """Describe a view."""
+        return self._run(operations.named("DESCRIBE VIEW", name))
 
     def publish(
         self, topic: str, rows: Iterable[Mapping[str, Any]], *, key: str | None = None, timeout: float = 30.0

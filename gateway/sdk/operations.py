@@ -6,7 +6,7 @@ Each client drives it in its own way of waiting; a rejection ends the operation.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from gateway.sdk import statements
@@ -66,6 +66,19 @@ def alter(name: str, changes: str) -> Operation[ContinuousQuery]:
 def create_stream(name: str, columns: Mapping[str, str], options: Mapping[str, str | int]) -> Operation[dict[str, Any]]:
     """Carry out CREATE STREAM; topic and format have defaults."""
     return single(statements.create_stream(name, columns, {"topic": name, "format": "json", **options}))
+
+
+def create_table(
+    name: str, columns: Mapping[str, str], primary_key: str | Sequence[str], options: Mapping[str, str | int]
+) -> Operation[dict[str, Any]]:
+    """Carry out CREATE TABLE; topic and format have defaults."""
+    key = [primary_key] if isinstance(primary_key, str) else primary_key
+    return single(statements.create_table(name, columns, key, {"topic": name, "format": "json", **options}))
+
+
+def create_view(name: str, select: str) -> Operation[dict[str, Any]]:
+    """Carry out CREATE VIEW."""
+    return single(statements.create_view(name, select))
 
 
 def describing(queries: Iterable[str | ContinuousQuery]) -> list[str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-__all__ = ["create_cq", "create_stream", "interval", "quoted", "show", "text_literal"]
+__all__ = ["create_cq", "create_stream", "create_table", "create_view", "interval", "quoted", "show", "text_literal"]
 
 
 def quoted(name: str) -> str:
@@ -120,11 +120,40 @@ def create_stream(name: str, columns: Mapping[str, str], options: Mapping[str, s
         >>> print(create_stream("quotes", {"symbol": "STRING"}, {"topic": "quotes", "partitions": 2}))
         CREATE STREAM "quotes" ("symbol" STRING) WITH (topic = 'quotes', partitions = 2)
     """
-    declared = ", ".join(f"{quoted(column)} {kind}" for column, kind in columns.items())
-    settings = ", ".join(
+    return f"CREATE STREAM {quoted(name)} ({_declared(columns)}) WITH ({_settings(options)})"
+
+
+def create_table(
+    name: str, columns: Mapping[str, str], primary_key: Sequence[str], options: Mapping[str, str | int]
+) -> str:
+    """Return a CREATE TABLE statement.
+
+    Example:
+        >>> print(create_table("profiles", {"symbol": "STRING", "beta": "DOUBLE"}, ["symbol"], {"topic": "profiles"}))
+        CREATE TABLE "profiles" ("symbol" STRING, "beta" DOUBLE, PRIMARY KEY ("symbol")) WITH (topic = 'profiles')
+    """
+    key = ", ".join(quoted(column) for column in primary_key)
+    return f"CREATE TABLE {quoted(name)} ({_declared(columns)}, PRIMARY KEY ({key})) WITH ({_settings(options)})"
+
+
+def create_view(name: str, select: str) -> str:
+    """Return a CREATE VIEW statement.
+
+    Example:
+        >>> print(create_view("cheap", "SELECT symbol FROM quotes WHERE price < 10"))
+        CREATE VIEW "cheap" AS SELECT symbol FROM quotes WHERE price < 10
+    """
+    return f"CREATE VIEW {quoted(name)} AS {select.strip().rstrip(';')}"
+
+
+def _declared(columns: Mapping[str, str]) -> str:
+    return ", ".join(f"{quoted(column)} {kind}" for column, kind in columns.items())
+
+
+def _settings(options: Mapping[str, str | int]) -> str:
+    return ", ".join(
         f"{key} = {value if isinstance(value, int) else text_literal(value)}" for key, value in options.items()
     )
-    return f"CREATE STREAM {quoted(name)} ({declared}) WITH ({settings})"
 
 
 def show(what: str, *, like: str | None = None, after: str | None = None, limit: int | None = None) -> str:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from gateway.sdk.statements import create_cq
+from gateway.sdk.statements import create_cq, create_table, create_view
 from grouping.statements.command import parse
 
 _SELECT = "SELECT price FROM quotes"
@@ -25,3 +25,13 @@ def test_an_interval_is_no_cron(parts: dict[str, str]) -> None:
     """What contradicts itself is no statement."""
     with pytest.raises(ValueError, match="cron"):
         create_cq("a", _SELECT, **parts)
+
+
+def test_tables_and_views() -> None:
+    """Tables and views from their parts are those written out."""
+    columns = {"symbol": "STRING", "venue": "STRING", "beta": "DOUBLE"}
+    options: dict[str, str | int] = {"topic": "p", "format": "json", "partitions": 2}
+    table = """CREATE TABLE "p-1" (symbol STRING, venue STRING, beta DOUBLE, PRIMARY KEY (symbol, venue))
+        WITH (topic = 'p', format = 'json', partitions = 2)"""
+    assert parse(table) == parse(create_table("p-1", columns, ["symbol", "venue"], options))
+    assert parse(f"CREATE VIEW hot AS {_SELECT}") == parse(create_view("hot", f" {_SELECT};"))
