@@ -10,7 +10,8 @@ from datetime import datetime, timedelta
 import msgspec
 import pytest
 
-from gateway.sdk import Client, Digest, Match, Subscription, aio, connect, reader
+from gateway.sdk import Client, Digest, Match, Subscription, aio, connect
+from gateway.sdk.records import reader
 from gateway.sdk.records.cursor import encode_cursor, place_of
 from tests.stack.lab import Lab, Source
 from tests.stack.server import Stack

@@ -2,37 +2,52 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from grouping.model.catalog import Stream
+from grouping.model.errors import OperationalError
 from grouping.settings import Settings
 from grouping.store.connection import connect
 from grouping.store.keys import RedisKeys
 from grouping.store.table_store import TableStore
 from spark_jobs.driver.checkpoint import Position
 from spark_jobs.driver.streams import Streams
+from spark_jobs.kafka.broker import Broker
 from spark_jobs.kafka.sink import checkpoint_location
 from tests.ground import Ground
-
-_STREAM = Stream("s_1", "quotes", (), "quotes", "json", {"0": 5, "1": 0}, "")
 
 
 @pytest.fixture
 def settings(ground: Ground, tmp_path: Path) -> Settings:
-    """A prefix and a data folder of one's own."""
+    """A prefix with a source topic, and a data folder, of one's own."""
+    topic = _topic(ground.settings)
+    ground.make_topic(topic, 2)
+    led = retry_if_exception_type(OperationalError)  # a topic that was just made has no leaders yet
+    Retrying(retry=led, wait=wait_fixed(0.1), stop=stop_after_delay(60))(Broker(ground.settings).ends, topic)
     return ground.settings.model_copy(update={"data": tmp_path})
+
+
+def _topic(settings: Settings) -> str:
+    return f"{settings.prefix}quotes"
 
 
 def _resumed(settings: Settings) -> tuple[Position, set[bytes]]:
     """Return where the query of the stream begins, and the batches that are pinned then."""
+    stream = Stream("s_1", "quotes", (), _topic(settings), "json", {"0": 5, "1": 0}, "")
     nothing: Any = None  # no query is started
-    streams = Streams(nothing, settings, TableStore(settings), nothing, nothing, nothing, time.monotonic)
-    position = streams._position(_STREAM, checkpoint_location(_STREAM.source_id, settings))
+    streams = Streams(nothing, settings, TableStore(settings), Broker(settings), nothing, nothing, time.monotonic)
+    position = streams._position(stream, checkpoint_location(stream.source_id, settings))
     return position, set(connect(settings).hkeys(RedisKeys.of(settings).pins("s_1")))
+
+
+def _write_offsets(settings: Settings, batch: int, first: int) -> None:
+    _write(settings, f"offsets/{batch}", f"v1\n{{}}\n{json.dumps({_topic(settings): {'0': first, '1': 7}})}")
 
 
 def _write(settings: Settings, name: str, text: str) -> None:
@@ -46,13 +61,13 @@ def test_a_query_begins_where_it_was(settings: Settings) -> None:
     store, pins = TableStore(settings), RedisKeys.of(settings).pins("s_1")
     assert (Position(-1, {"0": 5, "1": 0}), set()) == _resumed(settings)
     store.committed("s_1", 70, {"0": 500, "1": 7})
-    _write(settings, "offsets/70", 'v1\n{}\n{"quotes":{"0":500,"1":7}}')
+    _write_offsets(settings, 70, 500)
     _write(settings, "commits/70", "v1\n{}")
-    _write(settings, "offsets/71", 'v1\n{}\n{"quotes":{"0":600,"1":7}}')
+    _write_offsets(settings, 71, 600)
     connect(settings).hset(pins, mapping={"71": "1:4", "90": "1:2"})
     assert (Position(70, {"0": 500, "1": 7}), {b"71"}) == _resumed(settings)
     _write(settings, "offsets/71", "")  # as a full disk leaves it
     assert (Position(-1, {"0": 500, "1": 7}), set()) == _resumed(settings)
-    _write(settings, "offsets/0", 'v1\n{}\n{"quotes":{"0":550,"1":7}}')
+    _write_offsets(settings, 0, 550)
     connect(settings).hset(pins, mapping={"0": "1:4"})
     assert (Position(-1, {"0": 500, "1": 7}), {b"0"}) == _resumed(settings)
