@@ -6,15 +6,17 @@ The evaluator and EXPLAIN call the same function, so that what is shown is what 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
 
-from grouping.model.expression import Call, Column, Expression, Slot, walk
+from grouping.model.expression import Call, Column, Expression, Slot, key_column, walk
+from grouping.model.sql_type import UNKNOWN
 
 __all__ = ["AccessPath", "access_paths", "branches_of", "choose_index"]
 
-Kind = Literal["hash", "ordered", "composite", "interval", "prefix", "union", "scan"]
+Kind = Literal["hash", "ordered", "composite", "interval", "prefix", "elements", "union", "scan"]
 
 _MOST_PATHS = 12
 """Ways to look a group up that are weighed against each other."""
@@ -31,7 +33,8 @@ class AccessPath(msgspec.Struct, frozen=True):
     kind: Kind
     """``hash``: the keys in `equal`, or those of the set in `set_member`. ``composite``: `equal`, then one bound or
     both within them. ``ordered``: one bound. ``interval``: both bounds. ``prefix``: what the texts that a LIKE
-    matches begin with. ``union``: each branch of an OR by a path of its own. ``scan``: every row is a candidate."""
+    matches begin with. ``elements``: each element of an event's array. ``union``: each branch of an OR by a path of its
+    own. ``scan``: every row is a candidate."""
     equal: tuple[int, ...] = ()
     """``column = :c`` conjuncts."""
     set_member: int | None = None
@@ -42,6 +45,8 @@ class AccessPath(msgspec.Struct, frozen=True):
     """The ``column < :c`` or ``column <= :c`` conjunct, on the column of `lower` if there is one."""
     prefix: int | None = None
     """The ``column LIKE :c`` or ``startswith(column, :c)`` conjunct, which is checked as well."""
+    element: int | None = None
+    """The ``array_contains(column, :c)`` conjunct, which every element of an event's array is looked up for."""
     filters: tuple[int, ...] = ()
     """Conjuncts without constants: they select events before any lookup."""
     residual: tuple[int, ...] = ()
@@ -54,7 +59,7 @@ class AccessPath(msgspec.Struct, frozen=True):
     @property
     def keys(self) -> tuple[int, ...]:
         """The conjuncts that are looked up."""
-        found = (*self.equal, self.set_member, self.lower, self.upper, self.prefix, self.union_of)
+        found = (*self.equal, self.set_member, self.lower, self.upper, self.prefix, self.element, self.union_of)
         return tuple(position for position in found if position is not None)
 
 
@@ -112,7 +117,9 @@ def _ranked(conjuncts: Sequence[Expression], plain: dict[int, tuple[str, str]]) 
     yield from (path for path in unions if path not in exact)
     prefixes = [i for i, conjunct in enumerate(conjuncts) if _on_prefix(conjunct)]
     yield from (AccessPath("prefix", prefix=i) for i in prefixes)
-    if not (equal or members or bounds or unions or prefixes):
+    elements = [i for i, conjunct in enumerate(conjuncts) if _on_elements(conjunct)]
+    yield from (AccessPath("elements", element=i) for i in elements)
+    if not (equal or members or bounds or unions or prefixes or elements):
         yield AccessPath("scan")
 
 
@@ -142,17 +149,35 @@ def _slotted(conjunct: Expression) -> bool:
 
 
 def _plain_comparison(conjunct: Expression) -> tuple[str, str] | None:
-    """Return the operator and the column of ``column op :c``, or None for anything else."""
+    """Return the operator and the key's name of ``key op :c``, or None for anything else."""
     match conjunct:
-        case Call(op, (Column(name), Slot())) if op in {"=", "in"} | _LOWER | _UPPER:
-            return op, name
+        case Call(op, (left, Slot())) if op in {"=", "in"} | _LOWER | _UPPER and _is_key(left):
+            return op, key_column(left).name
     return None
+
+
+@lru_cache(maxsize=65_536)
+def _is_key(expression: Expression) -> bool:
+    """Tell whether constants can be looked up by an expression: it is a column, or computed of columns alone."""
+    if not isinstance(expression, Call):
+        return isinstance(expression, Column)
+    parts = list(walk(expression))
+    if any(isinstance(part, Slot) for part in parts) or not any(isinstance(part, Column) for part in parts):
+        return False
+    return expression.type != UNKNOWN
 
 
 def _on_prefix(conjunct: Expression) -> bool:
     match conjunct:
-        case Call("like" | "startswith", (Column(), Slot())):
-            return True
+        case Call("like" | "startswith", (left, Slot())):
+            return _is_key(left)
+    return False
+
+
+def _on_elements(conjunct: Expression) -> bool:
+    match conjunct:
+        case Call("array_contains", (left, Slot())):
+            return _is_key(left)
     return False
 
 

@@ -11,6 +11,7 @@ from sqlglot import exp
 from grouping.compiler.bound import Bound, Constant, Term, check_size, too_large
 from grouping.compiler.call import call, cast_type, function_name
 from grouping.compiler.constants import number, string
+from grouping.compiler.nested import element, field
 from grouping.compiler.operands import (
     apply,
     arithmetic,
@@ -55,8 +56,6 @@ _REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Select: ("a subquery", "A query is over one stream."),
     exp.Exists: ("a subquery", "EXISTS is over one."),
     exp.Window: ("a window function", "A query is evaluated for each event alone."),
-    exp.Bracket: ("a nested column", "Columns have scalar types."),
-    exp.Dot: ("a nested column", "Columns have scalar types."),
     exp.CurrentDate: ("the present time", "The record's own time is there as _time."),
     exp.CurrentTimestamp: ("the present time", "The record's own time is there as _time."),
     exp.CurrentTime: ("the present time", "The record's own time is there as _time."),
@@ -109,9 +108,12 @@ class Binder:
 
     def column(self, node: exp.Column) -> tuple[str, Bound]:
         """Return a column's name as its source shows it, and its bound tree; raises as `bind` does."""
-        self.check_qualifier(node)
         if not isinstance(node.this, exp.Identifier):
+            self.check_qualifier(node)
             raise unsupported(*_REFUSED[exp.Star])
+        if (parts := self._fields(node)) is not None:
+            return parts
+        self.check_qualifier(node)
         key = (_qualifier(node), node.name)
         column = self._columns.get(key)
         if column is None:
@@ -123,14 +125,38 @@ class Binder:
     def _column(self, node: exp.Column) -> Bound:
         return self.column(node)[1]
 
+    def _fields(self, node: exp.Column) -> tuple[str, Bound] | None:
+        """Return the field that a chain of names leads to, None where the last name is a source's column."""
+        names = [part.name for part in node.parts]
+        for first in range(len(names) - 1):
+            qualifier = ".".join(names[:first])
+            if first and not self.scope.names(qualifier):
+                continue
+            if any(source.find(names[first].casefold()) for source in self.scope.named(qualifier)):
+                if self.scope.names(".".join(names[:-1])):
+                    continue
+                shown, bound = self.scope.resolve(qualifier, names[first])
+                for name in names[first + 1 :]:
+                    bound = field(bound, name)
+                    shown = name
+                return shown, bound
+        return None
+
+    def _dot(self, node: exp.Expr) -> Bound:
+        if not isinstance(node.expression, exp.Identifier):
+            raise unsupported("a call behind a dot", "A field's name stands there.")
+        return field(self.bind(node.this), node.expression.name)
+
+    def _bracket(self, node: exp.Expr) -> Bound:
+        if len(node.expressions) != 1:
+            raise unsupported("several places in brackets", "There is one element at a place.")
+        return element(self.bind(node.this), self.bind(node.expressions[0]))
+
     def check_qualifier(self, node: exp.Column) -> None:
         """Refuse a column whose qualifier is no source's name or alias."""
         qualifier = _qualifier(node)
         if not qualifier or self.scope.names(qualifier):
             return
-        first = node.parts[0].name
-        if self.scope.names(first) or any(source.find(first.casefold()) for source in self.scope.sources):
-            raise unsupported("a nested column", f'"{qualifier}" is no stream, and columns have scalar types.')
         self.scope.resolve(qualifier, node.name)
 
     def _literal(self, node: exp.Expr) -> Constant:
@@ -286,6 +312,8 @@ class Binder:
 
     _METHODS: ClassVar[dict[type[exp.Expr], Callable[..., Bound]]] = {
         exp.Column: _column,
+        exp.Dot: _dot,
+        exp.Bracket: _bracket,
         exp.Literal: _literal,
         exp.Boolean: _boolean,
         exp.Null: _null,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from grouping.model.errors import InputError
-from grouping.model.expression import Column
+from grouping.model.expression import Column, Value
 from grouping.model.group import ConstantValue
 from grouping.model.sql_type import SqlType
 
@@ -45,7 +45,8 @@ class Term(msgspec.Struct, frozen=True):
     type: SqlType
 
 
-Leaf = Column | Constant
+Leaf = Column | Constant | Value
+"""A `Value` is part of the predicate's shape and never lifted: a field's name, a key of a map, a path."""
 Bound = Leaf | Term
 
 

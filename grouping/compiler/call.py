@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from grouping.compiler.bound import Bound
+from grouping.compiler.nested import nested_call
 from grouping.compiler.operands import apply, unsupported
 from grouping.compiler.rewritten import rewritten
 from grouping.functions.functions import ALIASES, FUNCTIONS, REWRITTEN
+from grouping.functions.nested_functions import NESTED_ALIASES, NESTED_FUNCTIONS
 from grouping.functions.spark_functions import REASONS
 from grouping.model.decimal_types import WIDEST
 from grouping.model.errors import InputError, near_name
@@ -29,7 +31,7 @@ def function_name(written: str) -> str:
         InputError: ``unknown-function``, or ``unsupported-query`` for one of Spark's that cannot be kept running.
     """
     name = written.lower()
-    if ALIASES.get(name, name) not in FUNCTIONS and name not in REWRITTEN:
+    if ALIASES.get(name, name) not in FUNCTIONS and name not in REWRITTEN and not _is_nested(name):
         raise _no_function(written)
     return name
 
@@ -44,6 +46,8 @@ def call(name: str, args: Sequence[Bound]) -> Bound:
     Raises:
         InputError: unsupported-query, type-mismatch.
     """
+    if _is_nested(name):
+        return nested_call(NESTED_ALIASES.get(name, name), args)
     canonical = ALIASES.get(name, name)
     wanted = 2 if name in ("nvl", "ifnull") else REWRITTEN.get(name, len(args))  # coalesce takes any number
     if len(args) != wanted:
@@ -59,12 +63,16 @@ def call(name: str, args: Sequence[Bound]) -> Bound:
     return apply(canonical, args)
 
 
+def _is_nested(name: str) -> bool:
+    return name in NESTED_FUNCTIONS or name in NESTED_ALIASES
+
+
 def _no_function(written: str) -> InputError:
     name = written.lower()
     if name in REASONS:
         part, why = REASONS[name]
         return InputError(f'function "{written}" is not supported', code="unsupported-query", detail=f"{part}: {why}")
-    known = [*FUNCTIONS, *ALIASES, *REWRITTEN]
+    known = [*FUNCTIONS, *ALIASES, *REWRITTEN, *NESTED_FUNCTIONS, *NESTED_ALIASES]
     return InputError(
         f'function "{written}" does not exist',
         code="unknown-function",

@@ -29,6 +29,11 @@ __all__ = [
     "string",
 ]
 
+_TYPED = frozenset(
+    """cast field element element_at array array_contains arrays_overlap size map_keys map_values split
+    get_json_object""".split()
+)
+"""What has its type whatever the constants within."""
 _COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"))
 
 
@@ -158,17 +163,17 @@ def _lift(bound: Bound, lifted: list[Constant]) -> Expression:
     if isinstance(bound, Constant):
         lifted.append(bound)
         return Slot(len(lifted) - 1)
-    if isinstance(bound, Column):
+    if isinstance(bound, Column | Value):
         return bound
     args = tuple(_lift(argument, lifted) for argument in bound.args)
     # The type must not betray the constants: `i + 1` and `i + 3000000000` are one signature.
     kinds = [UNKNOWN if isinstance(argument, Slot) else argument.type for argument in args]
-    return Call(bound.op, args, str(bound.type if bound.op == "cast" else result_type(bound.op, kinds)))
+    return Call(bound.op, args, str(bound.type if bound.op in _TYPED else result_type(bound.op, kinds)))
 
 
 def settle(bound: Bound) -> Expression:
     """Return an expression of a SELECT list, its constants left in place."""
-    if isinstance(bound, Column):
+    if isinstance(bound, Column | Value):
         return bound
     if isinstance(bound, Constant):
         return _settled(bound.value, bound.type)

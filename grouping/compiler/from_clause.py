@@ -211,7 +211,7 @@ def _renamed(relation: Relation, old: str, new: str) -> Relation:
     """Return a relation over a table whose columns go by another prefix, since the table is joined twice."""
 
     def rename(leaf: Leaf) -> Leaf:
-        if isinstance(leaf, Constant):
+        if not isinstance(leaf, Column):
             return leaf
         prefix, name = source_of(leaf.name)
         return Column(joined_name(new, name), leaf.type_text) if prefix == old else leaf

@@ -50,6 +50,8 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
     others = [operand for operand in operands if not isinstance(operand, Constant)]
     kinds = [operand.type for operand in others]
     kind = DOUBLE if DOUBLE in kinds else kinds[0] if kinds else _constants_type(operands)
+    if kind.is_nested:
+        raise unsupported(f"a comparison of {kind}", "Values with parts are not compared.", "Compare a part of them.")
     for other in others:
         if not other.type.is_like(kind):
             raise _incomparable(others[kinds.index(kind)], other)

@@ -9,7 +9,7 @@ import msgspec
 from sqlglot import exp
 
 from grouping.compiler.bind import Binder
-from grouping.compiler.bound import Bound, Leaf, Term, nodes, too_large, with_leaves
+from grouping.compiler.bound import Bound, Constant, Leaf, Term, nodes, too_large, with_leaves
 from grouping.compiler.from_clause import InlinedSelect, Relation, read_from
 from grouping.compiler.group_binder import GroupBinder, bind_keys, has_aggregates
 from grouping.compiler.operands import boolean, unsupported
@@ -166,7 +166,7 @@ def _placeless(select: InlinedSelect) -> InlinedSelect:
 
 
 def _without_position(leaf: Leaf) -> Leaf:
-    if isinstance(leaf, Column):
+    if not isinstance(leaf, Constant):
         return leaf
     members = tuple(msgspec.structs.replace(member, position=None) for member in leaf.members)
     return msgspec.structs.replace(leaf, position=None, members=members)

@@ -55,7 +55,7 @@ class Scope(NamedTuple):
             InputError: ``unknown-column``: there is none of that name, or several.
         """
         wanted = name.casefold()
-        sources = self._named(qualifier)
+        sources = self.named(qualifier)
         found = [(source, column) for source in sources if (column := source.find(wanted)) is not None]
         if not qualifier:
             found = [pair for pair in found if wanted not in pair[0].merged]
@@ -73,7 +73,7 @@ class Scope(NamedTuple):
 
     def star(self, qualifier: str) -> Iterator[tuple[str, Bound]]:
         """Yield the shown names of all columns, or of those of one source, and what they stand for."""
-        for source in self._named(qualifier):
+        for source in self.named(qualifier):
             for name, column in source.columns.items():
                 if qualifier or name not in source.merged:
                     yield column
@@ -83,7 +83,8 @@ class Scope(NamedTuple):
         wanted = qualifier.casefold()
         return any(source.name.casefold() == wanted for source in self.sources)
 
-    def _named(self, qualifier: str) -> Sequence[Source]:
+    def named(self, qualifier: str) -> Sequence[Source]:
+        """Return the sources of that name, all where it is empty."""
         wanted = qualifier.casefold()
         return [source for source in self.sources if not wanted or source.name.casefold() == wanted]
 

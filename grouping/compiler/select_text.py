@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from sqlglot import Dialect, exp
-from sqlglot.dialects.sqlite import SQLite
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -19,6 +18,7 @@ from grouping.compiler.bound import too_large
 from grouping.compiler.respelled_tokens import UNARY_PLUS, after_operand, renamed, respelled
 from grouping.model.errors import InputError
 from grouping.model.wording import are, counted
+from grouping.statements.tokens import PlainSql
 
 __all__ = ["FUNCTION_MARK", "MAX_DEPTH", "read_select"]
 
@@ -56,7 +56,7 @@ _WITHIN = {
 """Functions that standard SQL writes with a word between their arguments: then sqlglot knows them best."""
 _GLUED = re.compile(r"([0-9]+\.?[0-9]*[eE][+-]?[0-9]+)([+-])([0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?)")
 """Two numbers with an operator between them, of which sqlglot takes the first two and more for one."""
-_TOKENIZER = SQLite().tokenizer()
+_TOKENIZER = PlainSql().tokenizer()
 _DIALECT = Dialect.get_or_raise(None)
 
 
@@ -68,7 +68,6 @@ def read_select(text: str) -> exp.Select:
     """
     try:
         tokens = respelled(_parted(_TOKENIZER.tokenize(text), text))
-        _check_brackets(tokens, text)
         _check_angles(tokens)
         _check_depth(tokens)
         trees = _DIALECT.parser().parse(_names_as_one(_marked(tokens), text), text)
@@ -108,14 +107,6 @@ def _check_depth(tokens: Sequence[Token]) -> None:
             depth -= 1
         if depth + run > MAX_DEPTH:
             raise too_large(f"it is nested deeper than {MAX_DEPTH} levels")
-
-
-def _check_brackets(tokens: Sequence[Token], text: str) -> None:
-    """Refuse what the tokenizer takes for a name in brackets, and Spark for an element of an array."""
-    if "[" in text and any(token.token_type is TokenType.IDENTIFIER and text[token.start] == "[" for token in tokens):
-        raise InputError(
-            "a nested column is not supported", code="unsupported-query", detail="Columns have scalar types."
-        )
 
 
 def _check_angles(tokens: Sequence[Token]) -> None:

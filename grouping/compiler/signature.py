@@ -56,6 +56,8 @@ class _Orderer:
             return bound, (9, "", _render_column(bound.name), ())
         if isinstance(bound, Constant):
             return bound, (10, "", ":c", (_constant_key(bound),))
+        if isinstance(bound, Value):
+            return bound, (9, "", render_part(bound), ())
         parts = [self.canonical(argument) for argument in bound.args]
         op = bound.op
         if op in ("and", "or"):
@@ -123,6 +125,10 @@ def shape(op: str, args: list[str], inner: list[str], kind: str) -> str:
         return f"{sides[0]} IS NULL"
     if op == "not":
         return f"NOT {sides[0]}"
+    if op == "field":
+        return f"{args[0]}.{args[1]}"
+    if op == "element":
+        return f"{args[0]}[{args[1]}]"
     if op == "cast":
         return f"cast({args[0]} AS {kind})"
     return f"{op}({', '.join(args)})"

@@ -97,7 +97,9 @@ def check_growth(expressions: Iterable[Expression], row: ConstantRow) -> None:
 
 
 def _ordinary_size(leaf: Column | Slot | Value) -> int:
-    return _ORDINARY if isinstance(leaf, Column) and leaf.type == STRING else constant_size(leaf)
+    if isinstance(leaf, Column) and (leaf.type == STRING or leaf.type.is_nested):
+        return _ORDINARY
+    return constant_size(leaf)
 
 
 def _ordinary(expression: Expression, row: ConstantRow) -> Expression:
@@ -135,6 +137,8 @@ def _computed(call: Call, sizes: Sequence[Size]) -> Size:
         case "upper" | "lower":
             return sizes[0] * _MOST_CASED
         case "trim" | "ltrim" | "rtrim" | "substring" | "left" | "right" | "reverse" | "split_part" | "nullif":
+            return sizes[0]
+        case "field" | "element" | "element_at" | "get_json_object" | "split" | "map_keys" | "map_values":
             return sizes[0]
         case "case" | "coalesce" | "greatest" | "least":
             longest: Size = 0

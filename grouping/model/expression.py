@@ -7,6 +7,7 @@ It is stored and sent with the texts of its types (``BIGINT``, ``DECIMAL(10,2)``
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import msgspec
 
@@ -21,6 +22,8 @@ __all__ = [
     "computed_name",
     "computed_text",
     "joined_name",
+    "key_column",
+    "key_expression",
     "source_of",
     "walk",
 ]
@@ -30,6 +33,9 @@ _SEPARATOR = "\x1f"
 
 _COMPUTED = "\x1e"
 """Before the text of what a column of groups is computed by."""
+
+_KEY = "\x1d"
+"""Before the JSON of an expression that constants are looked up by."""
 
 Scalar = str | int | float | bool | None
 
@@ -85,6 +91,27 @@ class Call(msgspec.Struct, frozen=True, tag="call", tag_field="node"):
 
 
 Expression = Column | Slot | Value | Call
+
+
+@lru_cache(maxsize=65_536)
+def key_column(expression: Expression) -> Column:
+    """Return the column that an expression without slots is looked up as: itself, or one that stands for it."""
+    if isinstance(expression, Column):
+        return expression
+    assert isinstance(expression, Call), "a key is a column or computed of one"
+    return Column(_KEY + msgspec.json.encode(expression).decode(), expression.type_text)
+
+
+@lru_cache(maxsize=65_536)
+def key_expression(name: str) -> Expression | None:
+    """Return what a column of `key_column` stands for, None for any other column.
+
+    Example:
+        >>> lower = Call("lower", (Column("s", "STRING"),), "STRING")
+        >>> key_expression(key_column(lower).name) == lower, key_expression("s")
+        (True, None)
+    """
+    return msgspec.json.decode(name[1:], type=Expression) if name.startswith(_KEY) else None
 
 
 def computed_name(text: str) -> str:

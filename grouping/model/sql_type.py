@@ -94,6 +94,11 @@ class SqlType(msgspec.Struct, frozen=True, cache_hash=True):
         return self.name in _NUMBERS
 
     @property
+    def is_nested(self) -> bool:
+        """Whether its values have parts: those of ARRAY, MAP and STRUCT."""
+        return self.name in _NESTED
+
+    @property
     def is_ordered(self) -> bool:
         """Whether its values have an order, so that DIGEST TOP can choose by them."""
         return self.name not in _UNORDERED
@@ -114,6 +119,7 @@ class SqlType(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 _NUMBERS = frozenset(("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "NUMERIC"))
+_NESTED = frozenset(("ARRAY", "MAP", "STRUCT"))
 _UNORDERED = frozenset(("ARRAY", "MAP", "STRUCT", "VARIANT"))
 
 STRING = SqlType("STRING")

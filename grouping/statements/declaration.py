@@ -10,7 +10,20 @@ from sqlglot.tokenizer_core import TokenType
 from grouping.model.catalog import RECORD_FIELDS
 from grouping.model.decimal_types import WIDEST
 from grouping.model.errors import InputError, near_name
-from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType, decimal
+from grouping.model.sql_type import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    SqlType,
+    array_of,
+    decimal,
+    map_of,
+    struct_of,
+)
 from grouping.statements.tokens import Tokens, clipped
 
 __all__ = ["PLAIN_TYPES", "Columns", "Options", "check_options", "read_columns", "read_options"]
@@ -43,6 +56,9 @@ _OTHER_SPELLINGS = {
     "VARCHAR": "STRING",
 }
 """Names that other systems have for a type, for the hint only."""
+_NESTED = ("STRUCT", "ARRAY", "MAP")
+_DEEPEST = 16
+"""Types that may stand around a type."""
 _DEFAULT_DECIMAL = (10, 0)
 _MOST_PARTITIONS = 10_000
 _TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._\-]{1,249}")
@@ -81,7 +97,10 @@ def read_columns(tokens: Tokens, *, keyed: bool = False) -> tuple[Columns, tuple
                 else "Names of columns are not case-sensitive.",
                 hint="Choose another name.",
             )
-        columns[folded] = (name, _type(tokens))
+        kind = _type(tokens)
+        if keyed and kind.is_nested:
+            raise _nested_in_table(name, kind)
+        columns[folded] = (name, kind)
         if keyed and tokens.accept_symbol(TokenType.PRIMARY_KEY):
             key = _only(key, (name,))
         if not tokens.accept_symbol(TokenType.COMMA):
@@ -111,7 +130,7 @@ def _only(before: tuple[str, ...], key: tuple[str, ...]) -> tuple[str, ...]:
     return key
 
 
-def _type(tokens: Tokens) -> SqlType:
+def _type(tokens: Tokens, depth: int = 0) -> SqlType:
     word = tokens.word()
     if word in PLAIN_TYPES:
         tokens.index += 1
@@ -119,14 +138,65 @@ def _type(tokens: Tokens) -> SqlType:
     if word == "DECIMAL":
         tokens.index += 1
         return _decimal(tokens)
+    if word in _NESTED:
+        return _nested(tokens, depth)
     if not word:
         raise tokens.unexpected("the type of the column")
     nearest = _OTHER_SPELLINGS.get(word)
     raise InputError(
         f'type "{clipped(tokens.source())}" does not exist',
         code="syntax-error",
-        detail=f"The types are {', '.join(PLAIN_TYPES)} and DECIMAL(p,s).",
-        hint=f'Use "{nearest}".' if nearest else near_name(clipped(word), (*PLAIN_TYPES, "DECIMAL")),
+        detail=f"The types are {', '.join(PLAIN_TYPES)}, DECIMAL(p,s), STRUCT<name: type, …>, ARRAY<type> and "
+        "MAP<STRING, type>.",
+        hint=f'Use "{nearest}".' if nearest else near_name(clipped(word), (*PLAIN_TYPES, "DECIMAL", *_NESTED)),
+    )
+
+
+def _nested(tokens: Tokens, depth: int) -> SqlType:
+    """Read a type that holds others."""
+    word = tokens.word()
+    if depth >= _DEEPEST:
+        raise InputError(
+            "so deep a type is not supported",
+            code="unsupported-query",
+            detail=f"Types stand in {_DEEPEST} others at most.",
+        )
+    tokens.index += 1
+    tokens.expect_symbol(TokenType.LT, "<")
+    if word == "STRUCT":
+        return _struct(tokens, depth)
+    if word == "MAP":
+        if tokens.word() != "STRING":
+            raise tokens.unexpected("STRING, the type of the keys")
+        tokens.index += 1
+        tokens.expect_symbol(TokenType.COMMA, ",")
+    element = _type(tokens, depth + 1)
+    tokens.expect_symbol(TokenType.GT, ">")
+    return map_of(STRING, element) if word == "MAP" else array_of(element)
+
+
+def _struct(tokens: Tokens, depth: int) -> SqlType:
+    fields: dict[str, tuple[str, SqlType]] = {}
+    while True:
+        name = tokens.name("the name of a field")
+        if name.casefold() in fields:
+            raise InputError(
+                f'field "{name}" is there twice',
+                code="stream-mismatch",
+                detail="Names of fields are not case-sensitive.",
+            )
+        tokens.accept_symbol(TokenType.COLON)
+        fields[name.casefold()] = (name, _type(tokens, depth + 1))
+        if not tokens.accept_symbol(TokenType.COMMA):
+            tokens.expect_symbol(TokenType.GT, ">")
+            return struct_of(tuple(fields.values()))
+
+
+def _nested_in_table(name: str, kind: SqlType) -> InputError:
+    return InputError(
+        f'column "{name}" cannot be of type {kind.name}',
+        code="unsupported-query",
+        detail="The columns of a table have plain types; those of a stream may be nested.",
     )
 
 

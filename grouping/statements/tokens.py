@@ -7,6 +7,7 @@ a backslash is itself) and knows both ``"`` and a backtick around identifiers.
 from __future__ import annotations
 
 import re
+from typing import ClassVar
 
 from sqlglot.dialects.sqlite import SQLite
 from sqlglot.errors import SqlglotError
@@ -14,12 +15,22 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from grouping.model.errors import InputError
 
-__all__ = ["NAME_LENGTH", "Tokens", "clipped"]
+__all__ = ["NAME_LENGTH", "PlainSql", "Tokens", "clipped"]
 
 NAME_LENGTH = 255
 """Characters in a name at most: a thousand of them have to fit one reply."""
 
-_TOKENIZER = SQLite().tokenizer()
+
+class PlainSql(SQLite):
+    """SQLite's tokens, but that brackets quote no names."""
+
+    class Tokenizer(SQLite.Tokenizer):
+        """As sqlglot wants it."""
+
+        IDENTIFIERS: ClassVar = ['"', "`"]
+
+
+_TOKENIZER = PlainSql().tokenizer()
 _STREAM_NAME = re.compile(r"[\w.\-]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _RESERVED = frozenset({"AS", "FROM", "SELECT", "WHERE", "WITH"})
@@ -54,10 +65,6 @@ class Tokens:
                 hint="A quote inside a string is written twice: 'it''s'.",
             ) from None
         self.index = 0
-        for index, token in enumerate(self._tokens if "[" in text else ()):
-            if token.token_type is TokenType.IDENTIFIER and self._text[token.start] == "[":
-                self.index = index
-                raise self.unexpected('no bracket; names are quoted with " or `')
 
     def type(self, ahead: int = 0) -> TokenType | None:
         """Return the type of the token that many places on, None behind the last."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from grouping.settings import EvaluatorSettings
 
-__all__ = ["VALUE_BYTES", "EventColumn", "EventColumns", "EventSource", "hash_strings", "longest_text"]
+__all__ = ["VALUE_BYTES", "EventColumn", "EventColumns", "EventSource", "as_plain", "hash_strings", "longest_text"]
 
 _T = TypeVar("_T")
 
@@ -132,6 +132,38 @@ def _hardly_repeats(array: pa.Array) -> bool:
     return pa.types.is_decimal(array.type) or len(array) > _SAMPLE and len(sample.unique()) > _SAMPLE // 2
 
 
+class _ElementSource:
+    """The elements of all arrays of a column, as if each were an event."""
+
+    def __init__(self, values: pa.Array) -> None:
+        self.count = len(values)
+        self.partitions = np.empty(0, np.int32)
+        self.offsets = np.empty(0, np.int64)
+        self.time_ms = np.empty(0, np.int64)
+        self._values = values
+
+    def column(self, name: str) -> pa.Array:
+        """Return the elements, whatever the name."""
+        return self._values
+
+
+class Elements:
+    """The elements of an array column, to be looked up as a column of events is."""
+
+    def __init__(self, arrays: pa.Array) -> None:
+        """Take the arrays of all events."""
+        self.event: NDArray[np.int64] = arrays.value_parent_indices().to_numpy().astype(np.int64)
+        """The event of each element."""
+        self.columns = EventColumns(_ElementSource(as_plain(arrays.flatten())))
+
+
+def as_plain(values: pa.Array) -> pa.Array:
+    """Return values that Polars computed in the types that events have them in."""
+    if pa.types.is_large_string(values.type) or pa.types.is_string_view(values.type):
+        return values.cast(pa.string())
+    return values
+
+
 class EventColumns:
     """The columns of a batch, each made when a group first asks for it."""
 
@@ -143,6 +175,7 @@ class EventColumns:
         self._columns: dict[str, EventColumn] = {}
         self._series: dict[str, pl.Series] = {}
         self._longest: dict[str, int] = {}
+        self._elements: dict[str, Elements] = {}
 
     def series(self, name: str) -> pl.Series:
         """Return a column's values for Polars, which takes some of them much faster than Arrow does."""
@@ -152,10 +185,19 @@ class EventColumns:
         return found
 
     def longest(self, name: str) -> int:
-        """Return the bytes of the longest text of a column."""
+        """Return the bytes of the longest text of a column; of nested values, what none of them passes."""
         found = self._longest.get(name)
         if found is None:
-            found = self._longest[name] = longest_text(self.source.column(name))
+            values = self.source.column(name)
+            nested = pa.types.is_nested(values.type)
+            found = self._longest[name] = values.nbytes if nested else longest_text(values)
+        return found
+
+    def elements(self, name: str) -> Elements:
+        """Return the elements of a column of arrays."""
+        found = self._elements.get(name)
+        if found is None:
+            found = self._elements[name] = Elements(self.source.column(name))
         return found
 
     def __getitem__(self, name: str) -> EventColumn:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +26,34 @@ def arrow_type(kind: SqlType) -> pa.DataType:
         >>> arrow_type(SqlType.of("DECIMAL(10,2)"))
         Decimal128Type(decimal128(10, 2))
     """
-    return pa.decimal128(kind.precision, kind.scale) if kind.is_decimal else ARROW_TYPES[kind]
+    match kind.name:
+        case "DECIMAL":
+            return pa.decimal128(kind.precision, kind.scale)
+        case "STRUCT":
+            return pa.struct([pa.field(name, arrow_type(field)) for name, field in kind.fields])
+        case "ARRAY" | "MAP":
+            assert kind.element is not None
+            element = arrow_type(kind.element)
+            return pa.list_(pa.struct({"key": pa.string(), "value": element}) if kind.key else element)
+    return ARROW_TYPES[kind]
+
+
+def _holds_maps(kind: SqlType) -> bool:
+    """Tell whether values of that type have maps in them, which are dicts here and lists of entries in Arrow."""
+    parts = [field for _, field in kind.fields] + ([kind.element] if kind.element else [])
+    return kind.name == "MAP" or any(map(_holds_maps, parts))
+
+
+def _with_entries(value: Any, kind: SqlType) -> Any:
+    """Return a value with its maps as lists of entries."""
+    if value is None or not _holds_maps(kind):
+        return value
+    if kind.fields:
+        return {name: _with_entries(value.get(name), field) for name, field in kind.fields}
+    assert kind.element is not None
+    if kind.key:
+        return [{"key": key, "value": _with_entries(each, kind.element)} for key, each in value.items()]
+    return [_with_entries(each, kind.element) for each in value]
 
 
 class Events:
@@ -37,7 +65,8 @@ class Events:
         Args:
             stream: What was decoded.
             source: The good records as Spark's Kafka source gives them, for dead letters and the record's own fields.
-            read: Gives a column's values, NULL as None: str, bool, int, float, Decimal, date or UTC datetime.
+            read: Gives a column's values, NULL as None: str, bool, int, float, Decimal, date or UTC datetime; of
+                nested types dicts and lists of these.
         """
         self.stream = stream
         self.source = source
@@ -121,7 +150,10 @@ class Events:
 
     def _build(self, name: str) -> pa.Array:
         if name in self._declared:
-            return pa.array(self.values(name), arrow_type(self._declared[name].type))
+            kind, values = self._declared[name].type, self.values(name)
+            if _holds_maps(kind):
+                values = [_with_entries(value, kind) for value in values]
+            return pa.array(values, arrow_type(kind))
         match name:
             case "_key":
                 return _as_text(self.source["key"])

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from operator import attrgetter
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 import msgspec
 import pyarrow as pa
@@ -55,8 +55,9 @@ class JsonReader:
             (self._fields[column.name], _decimal_reader(column.type)) for column in columns if column.type.is_decimal
         ]
         self._has_times = any(column.type == TIMESTAMP for column in columns)
-        # The decoder knows no field names with escapes: records of such a stream are all read exactly.
-        self._exact = any(_NEEDS_ESCAPE.search(column.name) for column in columns)
+        # The decoder knows no field names with escapes, and would not finish what is nested: records of such a stream
+        # are all read exactly.
+        self._exact = any(_NEEDS_ESCAPE.search(column.name) or _needs_finish(column.type) for column in columns)
         fields = [
             (field, _field_type(column.type), msgspec.field(default=None, name=None if self._exact else column.name))
             for field, column in zip(self._fields.values(), columns, strict=True)
@@ -111,7 +112,24 @@ class JsonReader:
 
 
 def _field_type(kind: SqlType) -> Any:
-    return msgspec.Raw if kind.is_decimal else _FIELD_TYPES[kind] | None
+    if kind.is_decimal:
+        return msgspec.Raw
+    match kind.name:
+        case "ARRAY":
+            return list[_field_type(kind.element)] | None  # type: ignore[arg-type, misc]  # it is made while running
+        case "MAP":
+            return dict[str, _field_type(kind.element)] | None  # type: ignore[arg-type, misc]
+        case "STRUCT":
+            fields = {name: _field_type(field) for name, field in kind.fields}
+            return TypedDict("Struct", fields, total=False) | None  # type: ignore[operator]
+    return _FIELD_TYPES[kind] | None
+
+
+def _needs_finish(kind: SqlType) -> bool:
+    """Tell whether a nested type holds what the decoder leaves to be finished, or has a name that it does not know."""
+    parts = [field for _, field in kind.fields] + ([kind.element] if kind.element else [])
+    names = any(_NEEDS_ESCAPE.search(name) for name, _ in kind.fields)
+    return names or any(part.is_decimal or part == TIMESTAMP or _needs_finish(part) for part in parts)
 
 
 def _decimal_reader(kind: SqlType) -> Callable[[bytes], Decimal | None]:

@@ -97,7 +97,27 @@ def _convert(value: object, kind: SqlType) -> object:
         return parse_date(_text(value))
     if kind == TIMESTAMP:
         return parse_timestamp(_text(value))
+    if kind.is_nested:
+        return _nested(value, kind)
     return _text(value)
+
+
+def _nested(value: object, kind: SqlType) -> object:
+    """Return a value with parts: an object of a STRUCT or a MAP as a dict, an array of an ARRAY as a list."""
+    if kind.name == "ARRAY":
+        if not isinstance(value, list):
+            raise ValueError(f"{_name(value)} is no array")
+        return [None if each is None else _convert(each, _element(kind)) for each in value]
+    if not isinstance(value, dict):
+        raise ValueError(f"{_name(value)} is no object")
+    if kind.name == "MAP":
+        return {_text(key): None if each is None else _convert(each, _element(kind)) for key, each in value.items()}
+    return {name: None if (each := value.get(name)) is None else _convert(each, field) for name, field in kind.fields}
+
+
+def _element(kind: SqlType) -> SqlType:
+    assert kind.element is not None, "an ARRAY or a MAP"
+    return kind.element
 
 
 def _name(value: object) -> str:

@@ -19,6 +19,7 @@ from grouping.model.errors import InternalError
 from grouping.model.expression import Call, Column, Expression, Slot, Value
 from grouping.model.sql_type import BOOLEAN, DATE, NUMERIC, STRING, TIMESTAMP, UNKNOWN, SqlType
 from spark_jobs.expressions.functions import FUNCTIONS, either
+from spark_jobs.expressions.nested import NESTED
 from spark_jobs.expressions.text import BYTES
 from spark_jobs.expressions.types import Operand, polars_type, widened, wider
 
@@ -135,6 +136,10 @@ class _Compiler:
             return Operand(self._comparison(op, args), BOOLEAN)
         if op == "in":
             return Operand(self._membership(args), BOOLEAN)
+        if op in NESTED:
+            first, *others = args
+            named = [other.value if isinstance(other, Value) else self._once(other) for other in others]
+            return Operand(NESTED[op](self._once(first), kind, *named), kind)
         function = _case if op == "case" else FUNCTIONS.get(op)
         if function is None:
             raise InternalError(f'"{op}" is not evaluated here')

@@ -40,6 +40,11 @@ def polars_type(kind: SqlType) -> pl.DataType:
     """Return the Polars type of a column or constant type."""
     if kind.is_decimal:
         return pl.Decimal(kind.precision, kind.scale)
+    if kind.fields:
+        return pl.Struct({name: polars_type(field) for name, field in kind.fields})
+    if kind.element is not None:
+        element = polars_type(kind.element)
+        return pl.List(pl.Struct({"key": pl.String(), "value": element}) if kind.key else element)
     return _POLARS_TYPES[kind]
 
 

@@ -61,7 +61,7 @@ def key_space(column_type: SqlType, kinds: Iterable[SqlType], constants: Sequenc
         kinds: The types of the slots that the column is compared with.
         constants: Their values; a ranked space holds only these.
     """
-    exact = set(kinds) & {NUMERIC}
+    exact = any(kind == NUMERIC or kind.is_decimal for kind in kinds)
     if column_type == DOUBLE or (column_type in _PLAIN and not exact):
         return _DirectKeys()
     if column_type == INT:

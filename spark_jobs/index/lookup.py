@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from grouping.access.access_path import AccessPath
 from grouping.model.errors import InternalError
-from grouping.model.expression import Call, Column, Expression, Slot
+from grouping.model.expression import Call, Column, Expression, Slot, key_column
 from grouping.model.sql_type import SqlType
 from spark_jobs.batch.event_column import EventColumn, EventColumns
 from spark_jobs.index import (
@@ -53,21 +53,33 @@ class AliveRows:
 class Candidates:
     """The rows that the events of a batch meet in one index."""
 
-    def __init__(self, events: Ints, found: Found, alive: AliveRows) -> None:
+    def __init__(self, events: Ints, found: Found, alive: AliveRows, *, repeated: bool = False) -> None:
+        """Take what is found.
+
+        Args:
+            events: The events that were looked up, ascending.
+            found: What each of them meets.
+            alive: The rows of the index.
+            repeated: Whether an event may be there several times, each time with other rows.
+        """
         self._events = events
+        self._repeated = repeated
         self._found = found
         self._alive = alive
 
     def add_counts(self, counts: Ints) -> int:
         """Add to each event's count the rows that it meets; return their sum."""
         own = self._found.counts()
-        counts[self._events] += own
+        if self._repeated:
+            np.add.at(counts, self._events, own)
+        else:
+            counts[self._events] += own
         return int(own.sum())
 
     def between(self, first: int, last: int) -> Candidates:
         """Return the candidates of the events in [first, last)."""
         part = slice(*np.searchsorted(self._events, (first, last)))
-        return Candidates(self._events[part], self._found[part], self._alive)
+        return Candidates(self._events[part], self._found[part], self._alive, repeated=self._repeated)
 
     def pairs(self, limit: int) -> Iterator[Pairs]:
         """Yield (events, rows), at most `limit` pairs at a time unless one event alone meets more."""
@@ -85,7 +97,7 @@ class Candidates:
             hit = self._found.any(alive, version)
         else:
             hit = self._found.any(None if alive is None else self._alive.before(alive, version))
-        return self._events[hit]
+        return np.unique(self._events[hit]) if self._repeated else self._events[hit]
 
 
 class Lookup:
@@ -211,6 +223,6 @@ class Lookup:
 def comparison(conjunct: Expression) -> tuple[str, Column, int]:
     """Return operator, column and slot of a conjunct that is a key."""
     match conjunct:
-        case Call(op, (Column() as column, Slot(index))):
-            return op, column, index
+        case Call(op, (left, Slot(index))):
+            return op, key_column(left), index
     raise InternalError(f"not a key: {conjunct}")

@@ -11,6 +11,7 @@ from grouping.model.expression import Expression
 from grouping.model.sql_type import SqlType
 from spark_jobs.batch.event_column import EventColumns
 from spark_jobs.index import Ints
+from spark_jobs.index.element_lookup import ElementLookup
 from spark_jobs.index.lookup import Candidates, Lookup
 from spark_jobs.index.prefix_lookup import PrefixLookup
 from spark_jobs.index.union_candidates import UnionCandidates
@@ -36,7 +37,7 @@ class UnionLookup:
 
 
 AnyCandidates = Candidates | UnionCandidates
-AnyLookup = Lookup | PrefixLookup | UnionLookup
+AnyLookup = Lookup | PrefixLookup | ElementLookup | UnionLookup
 
 
 def lookup_of(
@@ -49,6 +50,8 @@ def lookup_of(
     """Index rows as a path says; the arguments are those of `Lookup`."""
     if path.prefix is not None:
         return PrefixLookup(conjuncts[path.prefix], constants)
+    if path.element is not None:
+        return ElementLookup(conjuncts[path.element], types, constants)
     if path.union_of is None:
         return Lookup(conjuncts, path, types, constants, count)
     branches = zip(branches_of(conjuncts[path.union_of]), path.branches, strict=True)

@@ -15,6 +15,7 @@ from grouping.model.ids import GroupId
 from spark_jobs.batch.event_column import VALUE_BYTES, EventColumns, EventSource
 from spark_jobs.batch.matches import Matches
 from spark_jobs.index import Ints
+from spark_jobs.match.key_source import KeySource
 from spark_jobs.match.matched_pairs import MatchedPairs, assembled, once_per_group
 from spark_jobs.match.shared_index_lookup import SharedIndexLookup
 from spark_jobs.match.table_lookup import PAIRS, TableLookup, selected_events
@@ -51,7 +52,7 @@ def matches(
     Raises:
         Exception: Of any kind, as what a group's predicate does is somebody else's code (`faults.FAULTS`).
     """
-    events = EventColumns(source, value_bytes)
+    events = EventColumns(KeySource(source, value_bytes), value_bytes)
     groups: dict[GroupId, int] = {}
     lookups = list(_looked_up(snapshot, events, loads or Loads(), groups))
     names = tuple(groups)
@@ -63,7 +64,7 @@ def matches(
 def candidates(snapshot: Snapshot, source: EventSource) -> Ints:
     """Return the events for which the indexes find an entry, whatever else its predicate asks for."""
     marks = np.zeros(source.count, np.bool_)
-    for lookup in _looked_up(snapshot, EventColumns(source), Loads(), {}):
+    for lookup in _looked_up(snapshot, EventColumns(KeySource(source)), Loads(), {}):
         lookup.mark(marks)
     return np.flatnonzero(marks)
 

@@ -14,7 +14,7 @@ from grouping.functions.text_size import Size, TextSizes, constant_size
 from grouping.model.errors import InternalError
 from grouping.model.expression import Call, Column, Expression, Slot, Value, walk
 from grouping.model.sql_type import STRING, SqlType
-from spark_jobs.batch.event_column import VALUE_BYTES, EventColumns, EventSource, longest_text
+from spark_jobs.batch.event_column import VALUE_BYTES, EventColumns, EventSource, as_plain, longest_text
 from spark_jobs.expressions.expression import KeyPair, Member, compile_expression
 from spark_jobs.index import Ints
 from spark_jobs.index.key_codes import KeyCodes
@@ -101,7 +101,7 @@ def evaluate_expression(
 @lru_cache(maxsize=4096)
 def _has_text(expression: Expression) -> bool:
     """Tell whether an expression reads or computes texts."""
-    return any(not isinstance(part, Slot) and part.type == STRING for part in walk(expression))
+    return any(not isinstance(part, Slot) and (part.type == STRING or part.type.is_nested) for part in walk(expression))
 
 
 def _slices(total: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
@@ -186,7 +186,7 @@ class _Frame:
     def _longest(self, leaf: Column | Slot | Value) -> Size:
         """Return the bytes of the longest text of a column or slot."""
         if isinstance(leaf, Column):
-            return self._events.longest(leaf.name) if leaf.type == STRING else 0
+            return self._events.longest(leaf.name) if leaf.type == STRING or leaf.type.is_nested else 0
         return constant_size(leaf) if isinstance(leaf, Value) else self._longest_constant(leaf.index)
 
     def _longest_constant(self, slot: int) -> int:
@@ -200,6 +200,8 @@ class _Frame:
         match leaf:
             case Column(name) if leaf.type == STRING:
                 texts = self._event(name)
+            case Column(name) if leaf.type.is_nested:
+                return self._events.longest(name)
             case Slot(slot) if self._types[slot] == STRING:
                 texts = self._texts(slot)
             case _:
@@ -255,9 +257,7 @@ class _Frame:
         """Return what is looked up, and where in it each pair's value is."""
         if isinstance(member.needle, Column):
             return self._events, self._positions
-        values = self.evaluate(member.needle).to_arrow()
-        if pa.types.is_large_string(values.type) or pa.types.is_string_view(values.type):
-            values = values.cast(pa.string())
+        values = as_plain(self.evaluate(member.needle).to_arrow())
         return EventColumns(_Values(values)), np.arange(self._positions.size)
 
     def _member(self, member: Member) -> pl.Series:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from grouping.functions.text_size import Size, TextSizes, constant_size
 from grouping.model.expression import Column, Expression
 from grouping.model.group import SelectList
-from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
+from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType
 from spark_jobs.batch.event_column import VALUE_BYTES
 from spark_jobs.batch.output import MAX_RECORD_BYTES
 from spark_jobs.batch.row_source import RowSource
@@ -114,6 +114,8 @@ def _values(
     events: RowSource, expression: Expression, rows: NDArray[np.int32], evaluate_expression: EvaluateExpression
 ) -> Sequence[Any]:
     """Return one output column as values that the encoder writes."""
+    if expression.type.is_nested:  # type: ignore[union-attr]  # no slot stands alone in a SELECT list
+        return _nested(events, expression, rows, evaluate_expression)
     if not isinstance(expression, Column):
         return _plain(evaluate_expression(expression, events, rows))
     if events.declares(expression.name) and events.type_of(expression.name) in _AS_THEY_COME:
@@ -121,6 +123,33 @@ def _values(
         # Distinct, ascending and as many as there are events: then these are all of them.
         return values if len(rows) == events.count else [values[row] for row in rows.tolist()]
     return _plain(events.column(expression.name).take(pa.array(rows)))
+
+
+def _nested(
+    events: RowSource, expression: Expression, rows: NDArray[np.int32], evaluate_expression: EvaluateExpression
+) -> list[Any]:
+    """Return an output column whose values have parts."""
+    if isinstance(expression, Column):
+        array = events.column(expression.name).take(pa.array(rows))
+    else:
+        array = evaluate_expression(expression, events, rows)
+    kind = expression.type  # type: ignore[union-attr]
+    return [_shown(value, kind) for value in array.to_pylist()]
+
+
+def _shown(value: Any, kind: SqlType) -> Any:
+    """Return a value with its maps as objects and its decimals as text; a map is a list of entries here."""
+    if value is None:
+        return None
+    if kind.is_decimal:
+        return format(value, "f")
+    if kind.fields:
+        return {name: _shown(value[name], field) for name, field in kind.fields}
+    if kind.element is None:
+        return value
+    if kind.key is None:
+        return [_shown(each, kind.element) for each in value]
+    return {entry["key"]: _shown(entry["value"], kind.element) for entry in value}
 
 
 def _plain(array: pa.Array) -> list[Any]:

@@ -19,6 +19,7 @@ from grouping.store.table_store import TableStore
 from spark_jobs.batch.faults import FAULTS
 from spark_jobs.kafka.pin_log import MicroBatch
 from spark_jobs.kafka.table_log import TableAway
+from spark_jobs.match.key_source import KeySource
 from spark_jobs.replica.table_view import TableView
 from spark_jobs.tables.constant_cache import ConstantTables, Snapshot
 from spark_jobs.worker.garbage import GarbagePolicy
@@ -122,7 +123,7 @@ class WorkerProcess:
         if events is None:
             return
         try:
-            watch.choice.revise(self._tables[stream_id], snapshot.over(""), events, watch.sampler.loads)
+            watch.choice.revise(self._tables[stream_id], snapshot.over(""), KeySource(events), watch.sampler.loads)
         except FAULTS:
             log.exception("index not chosen anew", extra={"stream": stream_id})
         told = watch.sampler.take(events, version, snapshot)

@@ -1,0 +1,228 @@
+"""Parts of nested values: fields of structs, elements of arrays, values of maps, and the functions over them.
+
+What says which part is meant is no constant to be lifted: a field, a key, a place and a path belong to the shape of a
+predicate, so that all queries that ask for one part are one group with an index on it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from grouping.compiler.bound import Bound, Constant, Term
+from grouping.compiler.constants import coerce
+from grouping.compiler.operands import comparable, mismatch, unify, unsupported
+from grouping.model.errors import InputError, near_name
+from grouping.model.expression import Value
+from grouping.model.sql_type import BOOLEAN, DOUBLE, INT, STRING, SqlType, array_of
+from grouping.model.wording import are, counted
+from grouping.values.json_path import parse_json_path
+
+__all__ = ["element", "field", "nested_call"]
+
+_DELIMITER = re.compile(r"\\?[^\w\s\\]|\[[^\w\s\\^]\]|[^\\^$.|?*+()\[\]{}]*")
+"""A text that Java's split takes as it stands: without a sign of regular expressions, or one of them escaped."""
+
+
+def field(base: Bound, name: str) -> Bound:
+    """Return a field of a STRUCT, or of each STRUCT of an ARRAY, or the value of a MAP's key.
+
+    Raises:
+        InputError: ``unknown-column``, or ``unsupported-query`` for what has no fields.
+    """
+    kind = base.type
+    within = kind.element if kind.name == "ARRAY" and kind.element else kind
+    if kind.name == "MAP" and kind.element:
+        return Term("element", (base, Value(name, "STRING")), kind.element)
+    if within.name != "STRUCT":
+        raise unsupported(f'"{name}" of {kind}', "Only a STRUCT has fields.", _hint_of(kind))
+    for shown, of in within.fields:
+        if shown.casefold() == name.casefold():
+            return Term("field", (base, Value(shown, "STRING")), of if within is kind else array_of(of))
+    names = [shown for shown, _ in within.fields]
+    raise InputError(
+        f'field "{name}" does not exist',
+        code="unknown-column",
+        detail=f"The STRUCT has the fields {', '.join(names)}.",
+        hint=near_name(name, names),
+    )
+
+
+def _hint_of(kind: SqlType) -> str | None:
+    return "get_json_object(text, '$.name') finds a part of a JSON text." if kind == STRING else None
+
+
+def element(base: Bound, place: Bound) -> Bound:
+    """Return an element of an ARRAY, counted from 0, or the value of a MAP's key; NULL where there is none."""
+    of = base.type.element
+    if base.type.name == "MAP" and of:
+        return Term("element", (base, _fixed(place, STRING, "the key of a MAP")), of)
+    if base.type.name == "ARRAY" and of:
+        return Term("element", (base, _place(place)), of)
+    raise unsupported(f"an element of {base.type}", "Only an ARRAY and a MAP have elements.", _hint_of(base.type))
+
+
+def nested_call(name: str, args: Sequence[Bound]) -> Bound:
+    """Return one of `nested_functions.NESTED_FUNCTIONS` applied to its arguments.
+
+    Raises:
+        InputError: ``type-mismatch`` for too few, too many or the wrong ones.
+    """
+    if name == "array":
+        return _array(args)
+    bind, wanted = _FUNCTIONS[name]
+    if len(args) != wanted:
+        raise mismatch(f'function "{name}" takes {counted(wanted, "argument")}', f"There {are(len(args))} {len(args)}.")
+    return bind(*args)
+
+
+def _array(args: Sequence[Bound]) -> Bound:
+    if not args:
+        raise unsupported("an array of nothing", "Its elements have no type.")
+    unified = unify(args, '"array"')
+    return Term("array", unified, array_of(unified[0].type))
+
+
+def _listed(operand: Bound) -> tuple[Bound, ...] | None:
+    """Return what ``array(…)`` lists, None for any other operand."""
+    return operand.args if isinstance(operand, Term) and operand.op == "array" else None
+
+
+def _array_contains(array: Bound, value: Bound) -> Bound:
+    if (listed := _listed(array)) is not None:
+        return Term("in", comparable((value, *listed), among=True), BOOLEAN)
+    of = _element_type(array, "array_contains")
+    if isinstance(value, Constant):
+        if value.value is None:
+            raise mismatch("NULL is in no array", "array_contains looks for a value.", "exists a NULL cannot be asked.")
+        value = _as_element(value, of)
+    elif not value.type.is_like(of) or of.is_decimal or value.type.is_decimal:
+        raise mismatch(f"an {array.type} holds no {value.type}", "array_contains takes a value of the elements' type.")
+    return Term("array_contains", (array, value), BOOLEAN)
+
+
+def _as_element(value: Constant, of: SqlType) -> Constant:
+    """Return a constant as the elements of an array are; a number with a fraction is none of whole ones."""
+    read = coerce(value, of, "decimal")
+    if of.is_decimal or (of.is_number and of != DOUBLE and not isinstance(read.value, int)):
+        raise unsupported(f'"{value.text}" in an ARRAY<{of}>', "Whole numbers and DOUBLEs are looked for.")
+    return read
+
+
+def _arrays_overlap(one: Bound, other: Bound) -> Bound:
+    if _listed(one) is not None:
+        one, other = other, one
+    if (listed := _listed(other)) is not None:
+        terms = tuple(_array_contains(one, value) for value in listed)
+        return terms[0] if len(terms) == 1 else Term("or", terms, BOOLEAN)
+    if one.type != other.type or _element_type(one, "arrays_overlap").is_nested:
+        raise mismatch("arrays of different types do not overlap", f"They are {one.type} and {other.type}.")
+    return Term("arrays_overlap", (one, other), BOOLEAN)
+
+
+def _element_type(array: Bound, name: str) -> SqlType:
+    of = array.type.element
+    if array.type.name != "ARRAY" or of is None:
+        raise mismatch(f'an argument of "{name}" is {array.type}', "It must be an ARRAY.")
+    if of.is_nested and name != "array_size":
+        raise unsupported(f'"{name}" of {array.type}', "Elements with parts are not compared.")
+    return of
+
+
+def _size(operand: Bound) -> Bound:
+    if operand.type.name not in ("ARRAY", "MAP"):
+        raise mismatch(f'an argument of "size" is {operand.type}', "It must be an ARRAY or a MAP.")
+    return Term("size", (operand,), INT)
+
+
+def _array_size(array: Bound) -> Bound:
+    _element_type(array, "array_size")
+    return Term("size", (array,), INT)
+
+
+def _element_at(base: Bound, place: Bound) -> Bound:
+    if base.type.name != "ARRAY":
+        return element(base, place)
+    found = _place(place)
+    if isinstance(found, Value) and found.value == 0:
+        raise mismatch("there is no element 0", "element_at counts from 1, and from the end by negative numbers.")
+    assert base.type.element is not None
+    return Term("element_at", (base, found), base.type.element)
+
+
+def _get(base: Bound, place: Bound) -> Bound:
+    _element_type(base, "array_size")
+    return element(base, place)
+
+
+def _map(operand: Bound, name: str) -> SqlType:
+    if operand.type.name != "MAP" or operand.type.element is None:
+        raise mismatch(f'an argument of "{name}" is {operand.type}', "It must be a MAP.")
+    return operand.type.element
+
+
+def _map_contains_key(base: Bound, key: Bound) -> Bound:
+    _map(base, "map_contains_key")
+    if key.type != STRING:
+        raise mismatch(f"a key is {key.type}", "The keys of a MAP are STRING.")
+    return Term("array_contains", (_map_keys(base), key), BOOLEAN)
+
+
+def _map_keys(base: Bound) -> Bound:
+    _map(base, "map_keys")
+    return Term("map_keys", (base,), array_of(STRING))
+
+
+def _map_values(base: Bound) -> Bound:
+    return Term("map_values", (base,), array_of(_map(base, "map_values")))
+
+
+def _get_json_object(text: Bound, path: Bound) -> Bound:
+    if text.type != STRING:
+        raise mismatch(f'an argument of "get_json_object" is {text.type}', "It must be STRING.")
+    fixed = _fixed(path, STRING, "a path")
+    parse_json_path(str(fixed.value))
+    return Term("get_json_object", (text, fixed), STRING)
+
+
+def _split(text: Bound, delimiter: Bound) -> Bound:
+    if text.type != STRING:
+        raise mismatch(f'an argument of "split" is {text.type}', "It must be STRING.")
+    fixed = _fixed(delimiter, STRING, "a delimiter")
+    if not _DELIMITER.fullmatch(str(fixed.value)):
+        raise unsupported("such a delimiter", "It is a regular expression.", "Escape its sign: '\\|'.")
+    plain = str(fixed.value).strip("[]") if len(str(fixed.value)) == 3 else str(fixed.value)
+    plain = plain.removeprefix("\\")
+    return Term("split", (text, Value(plain, "STRING")), array_of(STRING))
+
+
+def _place(place: Bound) -> Bound:
+    if isinstance(place, Constant):
+        return _fixed(place, INT, "the place of an element")
+    if place.type != INT:
+        raise mismatch(f"the place of an element is {place.type}", "It must be INT.")
+    return place
+
+
+def _fixed(constant: Bound, kind: SqlType, what: str) -> Value:
+    if not isinstance(constant, Constant):
+        raise unsupported(f"{what} that is no constant", f"It must be one of type {kind}.")
+    if constant.type != kind or constant.value is None:
+        raise mismatch(f"{what} is {constant.type}", f"It must be {kind}.")
+    return Value(constant.value, str(kind))  # type: ignore[arg-type]  # a text or a whole number
+
+
+_FUNCTIONS: dict[str, tuple[Callable[..., Bound], int]] = {
+    "array_contains": (_array_contains, 2),
+    "array_size": (_array_size, 1),
+    "arrays_overlap": (_arrays_overlap, 2),
+    "element_at": (_element_at, 2),
+    "get": (_get, 2),
+    "get_json_object": (_get_json_object, 2),
+    "map_contains_key": (_map_contains_key, 2),
+    "map_keys": (_map_keys, 1),
+    "map_values": (_map_values, 1),
+    "size": (_size, 1),
+    "split": (_split, 2),
+}
+"""By function, what binds it and of how many arguments."""

@@ -1,0 +1,42 @@
+"""Paths of get_json_object, as Spark reads them."""
+
+from __future__ import annotations
+
+import re
+
+from grouping.model.errors import InputError
+
+__all__ = ["JsonPath", "parse_json_path"]
+
+JsonPath = tuple[str | int, ...]
+"""Names of an object's fields, and places in an array from 0."""
+
+_STEP = re.compile(r"\.([^.\[]+)|\['([^'?]+)'\]|\[([0-9]{1,9})\]")
+
+
+def parse_json_path(text: str) -> JsonPath:
+    """Return a path's steps.
+
+    Raises:
+        InputError: ``unsupported-query`` for wildcards, and what is no path (for which Spark has NULL).
+
+    Example:
+        >>> parse_json_path("$.items[0]['unit price']")
+        ('items', 0, 'unit price')
+    """
+    steps: list[str | int] = []
+    at = 1
+    while text.startswith("$") and at < len(text):
+        step = _STEP.match(text, at)
+        if step is None or "*" in (step[1], step[2]):
+            break
+        steps.append(int(step[3]) if step[3] else step[1] or step[2])
+        at = step.end()
+    if not text.startswith("$") or at < len(text):
+        raise InputError(
+            f'path "{text[:60]}" is not supported',
+            code="unsupported-query",
+            detail=f"After {min(at, len(text))} characters there is no further field or place.",
+            hint="A path is $ and then .name, ['name'] or [0], without wildcards.",
+        )
+    return tuple(steps)

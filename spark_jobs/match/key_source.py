@@ -1,0 +1,55 @@
+"""A batch of events with the keys that are computed of them: what constants are looked up by as if it were a column."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from grouping.model.expression import key_expression
+from spark_jobs.batch.event_column import VALUE_BYTES, EventSource, as_plain
+from spark_jobs.match.residual import evaluate_expression
+
+__all__ = ["KeySource"]
+
+
+class KeySource:
+    """Events whose columns are also `grouping.model.expression.key_column`s, each computed once a batch."""
+
+    def __init__(self, source: EventSource, value_bytes: int = VALUE_BYTES) -> None:
+        """Take the events, and what a computed text may have."""
+        self._source = source
+        self._value_bytes = value_bytes
+        self._computed: dict[str, pa.Array] = {}
+
+    @property
+    def count(self) -> int:
+        """How many events there are."""
+        return self._source.count
+
+    @property
+    def partitions(self) -> NDArray[np.int32]:
+        """The source records' partitions."""
+        return self._source.partitions
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """The source records' offsets."""
+        return self._source.offsets
+
+    @property
+    def time_ms(self) -> NDArray[np.int64]:
+        """The source records' times."""
+        return self._source.time_ms
+
+    def column(self, name: str) -> pa.Array:
+        """Return the column's values, or those of the expression that it stands for."""
+        expression = key_expression(name)
+        if expression is None:
+            return self._source.column(name)
+        found = self._computed.get(name)
+        if found is None:
+            rows = np.arange(self._source.count)
+            found = as_plain(evaluate_expression(expression, self._source, rows, self._value_bytes))
+            self._computed[name] = found
+        return found
