@@ -151,6 +151,9 @@ class GroupBinder(Binder):
         return self._noted(name, bound, wanted, distinct=distinct)
 
     def _noted(self, name: str, args: Sequence[Bound], wanted: Sequence[Bound], *, distinct: bool) -> Column:
+        for argument in args:
+            if not argument.type.is_ordered:
+                raise mismatch(f'an argument of "{name}" is {argument.type}', "Values with parts are not aggregated.")
         kind = aggregate_type(name, tuple(argument.type for argument in args))
         settled = tuple(settle(order((normalize_value(argument),))[0][0]) for argument in args)
         conjuncts = tuple(map(settle, order(wanted)[0]))
@@ -168,7 +171,7 @@ class GroupBinder(Binder):
         Raises:
             InputError: ``unsupported-query`` for a column that is no key.
         """
-        if isinstance(bound, Constant) or (isinstance(bound, Column) and bound.name in self.aggregates):
+        if isinstance(bound, Constant | Value) or (isinstance(bound, Column) and bound.name in self.aggregates):
             return bound
         canonical = _canonical(bound) if self._keys else None
         if canonical is not None and (key := self._keys.get(canonical)) is not None:

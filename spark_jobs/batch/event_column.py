@@ -146,6 +146,10 @@ class _ElementSource:
         """Return the elements, whatever the name."""
         return self._values
 
+    def encoded(self, name: str) -> pa.Array:
+        """Return the elements, whose repeats are not known."""
+        return self._values
+
 
 class Elements:
     """The elements of an array column, to be looked up as a column of events is."""

@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![0-9A-
 _WORD = re.compile(r"(?:true|false|null)(?!\w)")
 _ESCAPE = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\.")
 _UNESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-_ESCAPED = re.compile("[\"\\\\\x00-\x1f\U00010000-\U0010ffff]")
+_ESCAPED = re.compile('["\\\\\x00-\x1f\U00010000-\U0010ffff]')
 """What Jackson writes escaped: characters of two UTF-16 units too."""
 _SHORT = {'"': '\\"', "\\": "\\\\", **{plain: f"\\{letter}" for letter, plain in _UNESCAPED.items()}}
 _DEEPEST = 1000

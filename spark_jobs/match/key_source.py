@@ -53,3 +53,7 @@ class KeySource:
             found = as_plain(evaluate_expression(expression, self._source, rows, self._value_bytes))
             self._computed[name] = found
         return found
+
+    def encoded(self, name: str) -> pa.Array:
+        """Return a column as `column` does, dictionary-encoded where its source knows what repeats."""
+        return self.column(name) if key_expression(name) is not None else self._source.encoded(name)
