@@ -195,13 +195,11 @@ class Replica:
         probes = Probes(keys)
         for part in self._parts:
             probe, row = part.find(self.table.key, probes)
-            if part.ended is not None:
-                counting = part.ended[row] == NEVER
-                probe, row = probe[counting], row[counting]
             own = part.partition[row] == partitions[probe]
-            if not own.all():
-                self._scattered = True
-                probe, row = probe[own], row[own]
+            self._scattered |= not own.all()  # older pins may still see a row that was ended
+            if part.ended is not None:
+                own &= part.ended[row] == NEVER
+            probe, row = probe[own], row[own]
             if row.size:
                 part.end(row, offsets[probe])
                 self._count -= int(row.size)
