@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import ClassVar
 
 from sqlglot import exp
 
 from grouping.compiler.bound import Bound, Constant, Term, check_size, too_large
-from grouping.compiler.call import call, cast_type, function_name
+from grouping.compiler.call import call, cast_type, function_name, refusal
 from grouping.compiler.constants import number, string
 from grouping.compiler.nested import element, field
 from grouping.compiler.operands import (
@@ -51,19 +50,6 @@ _ARITHMETIC: dict[type[exp.Expr], str] = {
 }
 _PATTERNED: dict[type[exp.Expr], str] = {exp.Like: "like", exp.ILike: "ilike", exp.RegexpLike: "rlike"}
 _PREDICATES = (*_COMPARISONS, *_PATTERNED, exp.Is, exp.In, exp.Between, exp.Not, exp.Connector)
-_REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
-    exp.Subquery: ("a subquery", "A query is over one stream."),
-    exp.Select: ("a subquery", "A query is over one stream."),
-    exp.Exists: ("a subquery", "EXISTS is over one."),
-    exp.Window: ("a window function", "A query is evaluated for each event alone."),
-    exp.CurrentDate: ("the present time", "The record's own time is there as _time."),
-    exp.CurrentTimestamp: ("the present time", "The record's own time is there as _time."),
-    exp.CurrentTime: ("the present time", "The record's own time is there as _time."),
-    exp.Localtimestamp: ("the present time", "The record's own time is there as _time."),
-    exp.Interval: ("INTERVAL", "There are date_add, date_sub and datediff."),
-    exp.Star: ("* within an expression", "It stands for all columns of the SELECT list."),
-    exp.Distinct: ("DISTINCT", "It belongs to count."),
-}
 
 
 class Binder:
@@ -102,22 +88,21 @@ class Binder:
             return arithmetic(_ARITHMETIC[kind], self.bind(node.this), self.bind(node.expression))
         method = self._METHODS.get(kind)
         if method is None:
-            name = kind.__name__ if kind.__name__.isupper() else re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__)
-            raise unsupported(*_REFUSED.get(kind, (f'"{name.upper()}"', "It is no operator that a query may use.")))
+            raise refusal(node)
         return method(self, node)
 
     def column(self, node: exp.Column) -> tuple[str, Bound]:
         """Return a column's name as its source shows it, and its bound tree; raises as `bind` does."""
         if not isinstance(node.this, exp.Identifier):
             self.check_qualifier(node)
-            raise unsupported(*_REFUSED[exp.Star])
+            raise refusal(node.this)
         if (parts := self._fields(node)) is not None:
             return parts
         self.check_qualifier(node)
         key = (_qualifier(node), node.name)
         column = self._columns.get(key)
         if column is None:
-            column = self._columns[key] = self.scope.resolve(*key)
+            column = self._columns[key] = self.scope.resolve(*key, quoted=bool(node.this.quoted))
         if not isinstance(column[1], Column):
             self._copied = check_size(column[1], 1, self._copied)
         return column

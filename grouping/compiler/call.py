@@ -1,7 +1,8 @@
-"""What a query calls by name: a function, under any of its names, and the type that a CAST is to."""
+"""What a query calls by name: a function, under any of its names, the type that a CAST is to; and what is refused."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from sqlglot import exp
@@ -18,10 +19,36 @@ from grouping.model.errors import InputError, near_name
 from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType, decimal
 from grouping.model.wording import are, counted
 
-__all__ = ["call", "cast_type", "function_name"]
+__all__ = ["call", "cast_type", "function_name", "refusal"]
 
 _TYPES = {"TEXT": STRING, **{kind.name: kind for kind in (BOOLEAN, INT, BIGINT, DOUBLE, DATE, TIMESTAMP)}}
 """By sqlglot's name; DECIMAL has sizes."""
+
+_NO_OPERATOR = "It is no operator that a query may use."
+_REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
+    exp.Subquery: ("a subquery", "A query is over one stream."),
+    exp.Select: ("a subquery", "A query is over one stream."),
+    exp.Exists: ("a subquery", "EXISTS is over one."),
+    exp.Window: ("a window function", "A query is evaluated for each event alone."),
+    exp.CurrentDate: ("the present time", "The record's own time is there as _time."),
+    exp.CurrentTimestamp: ("the present time", "The record's own time is there as _time."),
+    exp.CurrentTime: ("the present time", "The record's own time is there as _time."),
+    exp.Localtimestamp: ("the present time", "The record's own time is there as _time."),
+    exp.Interval: ("INTERVAL", "There are date_add, date_sub and datediff."),
+    exp.Star: ("* within an expression", "It stands for all columns of the SELECT list."),
+    exp.Distinct: ("DISTINCT", "It belongs to count."),
+    exp.Placeholder: ("a parameter", "Constants are written out; the gateway itself tells them from the signature."),
+    exp.Parameter: ("a parameter", "Constants are written out; the gateway itself tells them from the signature."),
+    exp.Tuple: ("a row of values", "Its values are compared one by one, with AND."),
+    exp.HexString: ("a binary literal", "There are no columns of type BINARY."),
+    exp.BitwiseAnd: ('"&"', _NO_OPERATOR),
+    exp.BitwiseOr: ('"|"', _NO_OPERATOR),
+    exp.BitwiseXor: ('"^"', _NO_OPERATOR),
+    exp.BitwiseNot: ('"~"', _NO_OPERATOR),
+    exp.BitwiseLeftShift: ('"<<"', _NO_OPERATOR),
+    exp.BitwiseRightShift: ('">>"', _NO_OPERATOR),
+}
+"""By SQL's words, never by the parser's."""
 
 
 def function_name(written: str) -> str:
@@ -104,3 +131,10 @@ def _type(target: exp.Expr) -> SqlType | None:
         return None
     precision, scale = [*map(int, sizes), *(10, 0)[len(sizes) :]]
     return decimal(precision, scale) if 1 <= precision <= WIDEST and scale <= precision else None
+
+
+def refusal(node: exp.Expr) -> InputError:
+    """Return why an expression is refused, ``unsupported-query``."""
+    kind = type(node)
+    name = kind.__name__ if kind.__name__.isupper() else re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__)
+    return unsupported(*_REFUSED.get(kind, (f'"{name.upper()}"', _NO_OPERATOR)))

@@ -10,6 +10,7 @@ from grouping.model.catalog import RECORD_FIELDS, Stream
 from grouping.model.computation import Computation
 from grouping.model.errors import InputError, near_name
 from grouping.model.expression import Column
+from grouping.statements.tokens import clipped
 
 __all__ = ["Scope", "Source", "stream_source"]
 
@@ -44,12 +45,13 @@ class Scope(NamedTuple):
     where: tuple[Bound, ...] = ()
     """The conditions of views and subqueries, and those of ON that join nothing."""
 
-    def resolve(self, qualifier: str, name: str) -> tuple[str, Bound]:
+    def resolve(self, qualifier: str, name: str, *, quoted: bool = False) -> tuple[str, Bound]:
         """Return a column's name as its source shows it, and what the column stands for.
 
         Args:
             qualifier: What is written before the dot, "" where nothing is.
             name: The column, in any case.
+            quoted: Whether the name is written in quotes, as somebody may write a string.
 
         Raises:
             InputError: ``unknown-column``: there is none of that name, or several.
@@ -60,7 +62,7 @@ class Scope(NamedTuple):
         if not qualifier:
             found = [pair for pair in found if wanted not in pair[0].merged]
         if not found:
-            raise self._unknown(qualifier, name, sources)
+            raise self._unknown(qualifier, name, sources, quoted=quoted and not qualifier)
         if len(found) > 1:
             names = " and ".join(f'"{source.name}"' for source, _ in found)
             raise InputError(
@@ -88,7 +90,7 @@ class Scope(NamedTuple):
         wanted = qualifier.casefold()
         return [source for source in self.sources if not wanted or source.name.casefold() == wanted]
 
-    def _unknown(self, qualifier: str, name: str, sources: Sequence[Source]) -> InputError:
+    def _unknown(self, qualifier: str, name: str, sources: Sequence[Source], *, quoted: bool) -> InputError:
         shown = f"{qualifier}.{name}" if qualifier else name
         if not sources:
             names = [source.name for source in self.sources]
@@ -109,7 +111,8 @@ class Scope(NamedTuple):
             f'column "{shown}" does not exist',
             code="unknown-column",
             detail=f"{listed}.",
-            hint=near_name(name, [*near, *RECORD_FIELDS]),
+            hint=near_name(name, [*near, *RECORD_FIELDS])
+            or (f"Double quotes are for names; a string is written '{clipped(name)}'." if quoted else None),
         )
 
 

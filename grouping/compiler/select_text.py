@@ -245,4 +245,14 @@ def _syntax_error(error: ParseError) -> InputError:
         f'"{near}" is not expected here' if near else "the SELECT is not complete",
         code="syntax-error",
         detail=f"{place}: the SELECT cannot be read.",
+        hint=_CLAUSE_HINTS.get(before[-1].upper()) if (before := str(first.get("start_context")).split()) else None,
     )
+
+
+_CLAUSE_HINTS = {
+    "DIGEST": "DIGEST stands behind DO PUBLISH: DO PUBLISH DIGEST ALL EVERY '10 minutes'.",
+    "EVERY": "Write the interval in quotes: EVERY '10 minutes'.",
+    "EXPIRE": "Write a time or an interval in quotes: EXPIRE AFTER '30 days'.",
+    "START": "Write the time in quotes: START '2026-11-21T10:00:00Z'.",
+}
+"""What helps where the SELECT cannot be read on behind a word: a clause that is none is taken for a part of it."""
