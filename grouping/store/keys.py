@@ -299,6 +299,7 @@ class RedisKeys:
             self.matches,
             self.match_totals,
             self.pins,
+            self.table_pins,
             self.committed,
             self.statistics,
             self.quarantine,

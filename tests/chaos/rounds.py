@@ -71,6 +71,7 @@ class Chaos:
         self._begun_at = time.monotonic()
         self._lab = lab = Lab(host.stack.bootstrap)
         self._topics_before = lab.client.topics()
+        self._keys_before = _stream_keys(host)
         self._declared = strategies.stream(random.Random(seed), f"chaos_{lab.token}")
         topic = f"{self._declared.name}-topic"
         lab.client.result(self._declared.ddl(topic, partitions=2), lab.subscriber("owner"))
@@ -205,10 +206,9 @@ class Chaos:
 
         wait_until(right, f"topics as they must be, but {(self._lab.client.topics() - kept) ^ (wanted - kept)}", 60.0)
 
-    def _left(self) -> list[bytes]:
-        """Return the keys of Redis that are of a stream: there is none any more."""
-        with redis.Redis.from_url(self._host.stack.redis_url) as client:
-            return list(client.scan_iter(match="*:s_*", count=1000))
+    def _left(self) -> set[bytes]:
+        """Return the keys of Redis that are of a stream, and of none of before: there is none any more."""
+        return _stream_keys(self._host) - self._keys_before
 
     def _sleep(self, loops: Sequence[Loop], seconds: float) -> None:
         deadline = time.monotonic() + seconds
@@ -219,3 +219,8 @@ class Chaos:
 
     def _say(self, what: str) -> None:
         self._tell(f"{time.monotonic() - self._begun_at:7.1f} s  {what}")
+
+
+def _stream_keys(host: Host) -> set[bytes]:
+    with redis.Redis.from_url(host.stack.redis_url) as client:
+        return set(client.scan_iter(match="*:s_*", count=1000))
