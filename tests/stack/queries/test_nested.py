@@ -1,0 +1,108 @@
+"""Nested columns through the real servers: their parts are looked up, their values are results (docs/expressions.md)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.queries import Event
+from tests.stack.lab import Lab
+from tests.stack.letters import await_letters
+
+_COLUMNS = """id INT, body STRING, tags ARRAY<STRING>, attrs MAP<STRING, STRING>,
+    payload STRUCT<user: STRUCT<id: BIGINT, name: STRING>, on: DATE, amount: DECIMAL(6,2),
+                   items: ARRAY<STRUCT<sku: STRING, n: INT>>>"""
+
+_CALLS: list[dict[str, Any]] = [
+    {
+        "id": 1,
+        "body": '{"user": "ann", "order": [{"id": 17}]}',
+        "tags": ["urgent", "eu", "urgent"],
+        "attrs": {"tier": "gold", "": "é"},
+        "payload": {
+            "user": {"id": 7, "name": "Ann", "surplus": [1]},
+            "on": "2026-11-21",
+            "amount": "12.50",
+            "items": [{"sku": "x", "n": 2}, {"sku": None}],
+        },
+    },
+    {"id": 2, "body": '{"user": "bob"}', "tags": ["eu", None], "attrs": {}, "payload": {"user": {"id": 8}}},
+    {"id": 3, "body": "no json", "tags": [], "attrs": None, "payload": {"user": {"id": 7}, "items": []}},
+    {"id": 4},
+]
+
+_BROKEN = {
+    "a number for a STRUCT": b'{"id": 5, "payload": 7}',
+    "a text in an ARRAY<STRING>'s place": b'{"id": 5, "tags": "urgent"}',
+    "a number in a MAP of texts": b'{"id": 5, "attrs": {"tier": 1}}',
+    "a fraction in a BIGINT within": b'{"id": 5, "payload": {"user": {"id": 7.5}}}',
+    "a date that is none within": b'{"id": 5, "payload": {"on": "2026-02-30"}}',
+}
+
+
+def test_parts_are_looked_up_and_values_are_results(lab: Lab) -> None:
+    """Queries for a part are one group with an index; objects and arrays are results; a bad part is a dead letter."""
+    source, letters = lab.stream(_COLUMNS), lab.dead_letter_tail()
+    wanted = {
+        "payload.user.id = 7": [1, 3],
+        "payload.user.id = 8": [2],
+        "array_contains(tags, 'urgent')": [1],
+        "array_contains(tags, 'eu')": [1, 2],
+        "get_json_object(body, '$.user') = 'ann'": [1],
+        "get_json_object(body, '$.user') = 'bob'": [2],
+        "attrs['tier'] = 'gold' AND payload.amount > 12": [1],
+        "size(tags) = 0 OR payload.items[0].n = 2": [1, 3],
+    }
+    made = {
+        where: lab.create(f"cq{number}", f"SELECT id FROM {source.name} WHERE {where}", clauses="DO PUBLISH SHARED")
+        for number, where in enumerate(wanted)
+    }
+    everything = lab.create(
+        "all",
+        f"SELECT *, payload.user.name, payload.items.sku AS skus, attrs['tier'] AS tier FROM {source.name} WHERE id > 0",
+    )
+    digest = lab.create(
+        "digest", f"SELECT id, tags, payload.user AS who FROM {source.name} WHERE id <= 2", clauses="EVERY '1 second'"
+    )
+    assert 5 == len({one["group"] for one in made.values()})
+
+    source.publish([Event(call) for call in _CALLS[:2]], lambda event: json.dumps(event.values).encode())
+    bad = source.publish_values(*_BROKEN.values())
+    source.publish([Event(call) for call in _CALLS[2:]], lambda event: json.dumps(event.values).encode())
+    found = {where: [one.row["id"] for one in lab.matches(cq, source)] for where, cq in made.items()}
+    assert wanted == found
+
+    rows = [one.row for one in lab.settled_matches(everything, source)]
+    assert [_shown(call) for call in _CALLS] == rows
+    lab.results.until(lambda: sum(one.row["count"] for one in lab.results.of(digest["destination"])) >= 2, "a digest")
+    held = [row for one in lab.results.of(digest["destination"]) for row in one.row["rows"]]
+    assert [{key: shown[key] for key in ("id", "tags", "who")} for shown in map(_with_user, _CALLS[:2])] == held
+    told = dict(zip([place.offset for place in bad], [(None, value) for value in _BROKEN.values()], strict=True))
+    await_letters(lab.client, letters, told, source.topic, 0, "undecodable")
+
+
+def _shown(call: dict[str, Any]) -> dict[str, Any]:
+    """Return the row that a call gives `SELECT *, name, skus, tier`."""
+    row = {name: call.get(name) for name in ("id", "body", "tags", "attrs")}
+    payload = call.get("payload")
+    items = payload and payload.get("items")
+    row["payload"] = payload and {
+        "user": _user(call),
+        "on": payload.get("on"),
+        "amount": payload.get("amount"),
+        "items": items and [{"sku": item["sku"], "n": item.get("n")} for item in items],
+    }
+    if items == []:
+        row["payload"]["items"] = []
+    user = row["payload"] and row["payload"]["user"]
+    skus = items if not items else [item["sku"] for item in items]
+    return {**row, "name": user and user["name"], "skus": skus, "tier": (call.get("attrs") or {}).get("tier")}
+
+
+def _user(call: dict[str, Any]) -> dict[str, Any]:
+    user = call["payload"]["user"]
+    return {"id": user["id"], "name": user.get("name")}
+
+
+def _with_user(call: dict[str, Any]) -> dict[str, Any]:
+    return {**call, "who": _user(call)}
