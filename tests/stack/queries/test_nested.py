@@ -57,10 +57,8 @@ def test_parts_are_looked_up_and_values_are_results(lab: Lab) -> None:
         where: lab.create(f"cq{number}", f"SELECT id FROM {source.name} WHERE {where}", clauses="DO PUBLISH SHARED")
         for number, where in enumerate(wanted)
     }
-    everything = lab.create(
-        "all",
-        f"SELECT *, payload.user.name, payload.items.sku AS skus, attrs['tier'] AS tier FROM {source.name} WHERE id > 0",
-    )
+    parts = "payload.user.name, payload.items.sku AS skus, attrs['tier'] AS tier"
+    everything = lab.create("all", f"SELECT *, {parts} FROM {source.name} WHERE id > 0")
     digest = lab.create(
         "digest", f"SELECT id, tags, payload.user AS who FROM {source.name} WHERE id <= 2", clauses="EVERY '1 second'"
     )
