@@ -1,4 +1,4 @@
-"""Nested columns through the real servers: their parts are looked up, their values are results (docs/expressions.md)."""
+"""Nested columns through the real servers: their parts are looked up, their values are results."""
 
 from __future__ import annotations
 
