@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from grouping.compiler.arguments import apply
 from grouping.compiler.bound import Bound
 from grouping.compiler.nested import nested_call
-from grouping.compiler.operands import apply, unsupported
+from grouping.compiler.operands import unsupported
 from grouping.compiler.rewritten import rewritten
 from grouping.functions.functions import ALIASES, FUNCTIONS, REWRITTEN
 from grouping.functions.nested_functions import NESTED_ALIASES, NESTED_FUNCTIONS

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from grouping.compiler.arithmetic import arithmetic, negative, positive
 from grouping.compiler.bound import Bound, Term
-from grouping.compiler.operands import arithmetic, boolean, cases, cast, comparable, negative, positive
+from grouping.compiler.operands import boolean, cases, cast, comparable
 from grouping.model.sql_type import BOOLEAN, DATE, TIMESTAMP
 
 __all__ = ["rewritten"]

@@ -1,0 +1,115 @@
+"""Functions applied to bound arguments: each fitted to its parameter, constants read for their place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grouping.compiler.arithmetic import check_turned
+from grouping.compiler.bound import Bound, Constant, Term
+from grouping.compiler.constants import coerce, read_again
+from grouping.compiler.operands import comparable, is_null, mismatch, unify, unsupported
+from grouping.functions.functions import FUNCTIONS, result_type
+from grouping.model.sql_type import BOOLEAN, DATE, DOUBLE, INT, STRING, SqlType
+from grouping.model.wording import are, counted
+
+__all__ = ["apply"]
+
+
+def apply(name: str, args: Sequence[Bound]) -> Bound:
+    """Return a function of `functions.FUNCTIONS` applied to arguments.
+
+    Raises:
+        InputError: ``type-mismatch`` for too few, too many or the wrong arguments.
+    """
+    function = FUNCTIONS[name]
+    least, most = len(function.params) - function.optional, len(function.params)
+    if len(args) < least or (len(args) > most and not function.variadic):
+        takes = f"{least} or more arguments" if function.variadic else f"{least} to {most} arguments"
+        takes = takes if function.variadic or function.optional else counted(most, "argument")
+        raise mismatch(f'function "{name}" takes {takes}', f"There {are(len(args))} {len(args)}.")
+    what = f'an argument of "{name}"'
+    if "COMMON" in function.params:
+        fitted = _null_if(args) if name == "nullif" else unify(args, f'"{name}"')
+    else:
+        params = function.params + function.params[-1:] * (len(args) - most)
+        fitted = tuple(_fit(argument, kind, what) for argument, kind in zip(args, params, strict=False))
+    if name == "abs":
+        check_turned(fitted[0], '"abs"')
+    if name in ("round", "bround") and len(fitted) == 2 and fitted[0].type.is_decimal:
+        raise unsupported(f'"{name}" of a DECIMAL to a scale', "The result's type would depend on it.", "CAST it.")
+    if name in ("concat", "coalesce") and len(fitted) == 1:
+        return fitted[0]
+    if name == "ilike":
+        return _without_case(fitted)
+    return Term(name, fitted, result_type(name, [argument.type for argument in fitted]))
+
+
+def _null_if(args: Sequence[Bound]) -> tuple[Bound, ...]:
+    """Return the operands of nullif: the first one is the result, and keeps its type."""
+    first, other = comparable(args, looked_up=False)
+    if not isinstance(args[0], Constant) or args[0].type == first.type:
+        return first, other
+    if not first.type.is_number:
+        raise unsupported('"nullif" of a text beside a date', "The result would be a STRING.", "CAST it.")
+    return args[0], other
+
+
+def _without_case(args: tuple[Bound, ...]) -> Term:
+    """Return ILIKE as LIKE between small letters, which is how Spark has it."""
+    text, pattern, *escape = args
+    if isinstance(pattern, Constant):
+        small: Bound = read_again(pattern, "ilike") if pattern.reader else pattern
+    else:
+        small = Term("lower", (pattern,), STRING)
+    return Term("like", (Term("lower", (text,), STRING), small, *escape), BOOLEAN)
+
+
+def _escape(argument: Bound) -> Constant:
+    if isinstance(argument, Constant) and isinstance(argument.value, str) and len(argument.value) == 1:
+        return Constant(argument.value, STRING)
+    raise mismatch("ESCAPE is not one character", "It takes a string of one character.")
+
+
+_CONSTANT_PARAMS = {"SCALE": (INT, "literal"), "COUNT": (INT, "count"), "PATTERN": (STRING, "pattern")}
+"""Of a parameter that takes a constant only: its type, and how it is read."""
+_NULL_PARAMS = {
+    "NUMBER": INT,
+    "WHOLE": INT,
+    "DAY": DATE,
+    "SCALE": INT,
+    "COUNT": INT,
+    "PATTERN": STRING,
+    "LIKE": STRING,
+    "ESCAPE": STRING,
+}
+
+
+_ACCEPTED = {"WHOLE": ("INT", "BIGINT"), "DAY": ("DATE", "TIMESTAMP")}
+_SHOWN_PARAMS = {"NUMBER": "a number", "WHOLE": "INT or BIGINT", "DAY": "DATE or TIMESTAMP"}
+
+
+def _fit(argument: Bound, param: str, what: str) -> Bound:
+    """Return an argument that suits a parameter, which is named as in `functions.Function`."""
+    if is_null(argument):
+        typed = param in ("NUMBER", "WHOLE") and argument.type.is_number
+        return argument if typed else Constant(None, _NULL_PARAMS.get(param) or SqlType.of(param))
+    if param == "LIKE":
+        pattern = _fit(argument, "STRING", what)
+        return read_again(pattern, "like") if isinstance(pattern, Constant) and pattern.reader else pattern
+    if param == "ESCAPE":
+        return _escape(argument)
+    if param in _CONSTANT_PARAMS:
+        wanted, reader = _CONSTANT_PARAMS[param]
+        if not isinstance(argument, Constant):
+            raise unsupported(f"{what} that is no constant", f"It must be one of type {wanted}.")
+        if argument.type != wanted:
+            raise mismatch(f"{what} is {argument.type}", f"It must be {wanted}.")
+        return read_again(argument, reader)
+    if isinstance(argument, Constant) and argument.reader and argument.type.is_number and param == "DOUBLE":
+        return coerce(argument, DOUBLE)
+    if isinstance(argument, Constant) and argument.type == STRING and param in ("DATE", "TIMESTAMP"):
+        return coerce(argument, SqlType.of(param))
+    number = param in ("NUMBER", "DOUBLE") and argument.type.is_number
+    if number or argument.type.name in _ACCEPTED.get(param, (param,)):
+        return argument
+    raise mismatch(f"{what} is {argument.type}", f"It must be {_SHOWN_PARAMS.get(param, param)}.", "CAST it.")

@@ -1,0 +1,75 @@
+"""Arithmetic of bound operands: constants read for their place, results typed."""
+
+from __future__ import annotations
+
+import msgspec
+
+from grouping.compiler.bound import Bound, Constant, Term
+from grouping.compiler.constants import read_again
+from grouping.compiler.operands import is_null, mismatch, typed, unsupported
+from grouping.functions.functions import result_type
+from grouping.model.sql_type import DATE, DOUBLE, INT, TIMESTAMP, SqlType
+
+__all__ = ["arithmetic", "check_turned", "negative", "positive"]
+
+_TURNED_DIGITS = 34
+
+
+def arithmetic(op: str, left: Bound, right: Bound) -> Term:
+    """Return an arithmetic operation; `op` is one of ``+ - * / div % pmod``."""
+    operands = [left, right]
+    kinds = [operand.type for operand in operands if not is_null(operand)]
+    for kind in kinds:
+        _check_number(kind, f'"{op}"')
+    if op == "div" and DOUBLE in kinds:
+        raise mismatch('"div" is of whole numbers', "One operand is DOUBLE.", 'Use "/".')
+    wide, decimal = DOUBLE in kinds, any(kind.is_decimal for kind in kinds)
+    if decimal and not wide and op in ("div", "pmod"):
+        raise unsupported(f'"{op}" of DECIMALs', "It is computed for INT and BIGINT.", "CAST the operands.")
+    for i, operand in enumerate(operands):
+        if is_null(operand) and not operand.type.is_number:
+            operands[i] = Constant(None, kinds[0] if kinds else INT)
+        elif isinstance(operand, Constant) and wide:
+            operands[i] = read_again(operand, "double") if operand.reader else operand
+        elif isinstance(operand, Constant) and decimal and operand.reader == "literal":
+            operands[i] = read_again(operand, "precise")
+    return Term(op, tuple(operands), result_type(op, [operand.type for operand in operands]))
+
+
+def negative(operand: Bound) -> Bound:
+    """Return the negation of a number; that of a whole literal in parentheses is no literal to Spark."""
+    if is_null(operand):
+        return Constant(None, INT)
+    operand = positive(operand, '"-"')
+    if isinstance(operand, Constant) and operand.reader in ("literal", "whole") and not operand.text.startswith("-"):
+        return read_again(msgspec.structs.replace(operand, text=f"-{operand.text}"), _NEGATED[operand.reader])
+    check_turned(operand, '"-"')
+    return Term("neg", (operand,), operand.type)
+
+
+_NEGATED = {"literal": "literal", "whole": "negated"}
+
+
+def positive(operand: Bound, what: str = '"+"') -> Bound:
+    """Return a number as it is, but for a whole literal: it is typed as any INT or BIGINT then, as Spark does."""
+    if is_null(operand):
+        return Constant(None, operand.type if operand.type.is_number else DOUBLE)
+    _check_number(operand.type, what)
+    return typed(operand)
+
+
+def check_turned(operand: Bound, what: str) -> None:
+    """Refuse to turn the sign of what Spark rounds to 34 digits when it does."""
+    if operand.type.is_decimal and operand.type.precision > _TURNED_DIGITS:
+        raise unsupported(
+            f"{what} of {operand.type}", f"Spark rounds it to {_TURNED_DIGITS} digits.", "Subtract from 0."
+        )
+
+
+def _check_number(kind: SqlType, what: str) -> None:
+    if kind in (DATE, TIMESTAMP):
+        raise unsupported(
+            "arithmetic with dates", f"An operand of {what} is {kind}.", "There are date_add and datediff."
+        )
+    if not kind.is_number:
+        raise mismatch(f"{what} is of numbers", f"One operand is {kind}.")

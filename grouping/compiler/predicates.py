@@ -1,0 +1,134 @@
+"""Predicates bound: what is TRUE, FALSE or NULL, from comparisons to AND, OR and the patterns of LIKE."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import ClassVar
+
+from sqlglot import exp
+
+from grouping.compiler.arguments import apply
+from grouping.compiler.bound import Bound, Constant, Term, check_size
+from grouping.compiler.operands import boolean, comparable, unsupported
+from grouping.model.errors import InputError
+from grouping.model.sql_type import BOOLEAN
+
+__all__ = ["PredicateBinder"]
+
+_COMPARISONS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "<=>",
+    exp.NullSafeNEQ: "<=>",
+}
+_PATTERNED: dict[type[exp.Expr], str] = {exp.Like: "like", exp.ILike: "ilike", exp.RegexpLike: "rlike"}
+_PREDICATES = (*_COMPARISONS, *_PATTERNED, exp.Is, exp.In, exp.Between, exp.Not, exp.Connector)
+
+
+class PredicateBinder(ABC):
+    """Binds the predicates of one SELECT."""
+
+    def __init__(self) -> None:
+        self._copied = 0
+
+    @abstractmethod
+    def bind(self, node: exp.Expr) -> Bound:
+        """Return the bound tree of an expression; raises InputError."""
+
+    def _connector(self, node: exp.Expr) -> Term:
+        """Bind AND or OR; the chain is walked, not recursed into, for it may be of any length."""
+        kind = type(node)
+        operands: list[Bound] = []
+        stack = [node]
+        while stack:
+            part = stack.pop()
+            if type(part) is kind:
+                stack += (part.expression, part.this)
+            else:
+                operands.append(boolean(self.bind(part), f"an operand of {kind.__name__.upper()}"))
+        return Term(kind.__name__.lower(), tuple(operands), BOOLEAN)
+
+    def _not(self, node: exp.Expr) -> Term:
+        return Term("not", (boolean(self.bind(node.this), "what NOT stands before"),), BOOLEAN)
+
+    def _comparison(self, node: exp.Expr) -> Term:
+        for side in (node.this, node.expression):
+            # Spark chains comparisons from left to right and sqlglot does not; it hides which parentheses were written.
+            if isinstance(side.unnest(), _PREDICATES):
+                raise unsupported("a comparison of comparisons", "Dialects read it differently.", "Use AND, OR, CASE.")
+        term = Term(_COMPARISONS[type(node)], comparable((self.bind(node.this), self.bind(node.expression))), BOOLEAN)
+        return Term("not", (term,), BOOLEAN) if isinstance(node, exp.NullSafeNEQ) else term
+
+    def _between(self, node: exp.Expr) -> Term:
+        if node.args.get("symmetric"):
+            raise unsupported("BETWEEN SYMMETRIC", "Spark has only the plain one.")
+        needle, low, high = (self.bind(part) for part in (node.this, node.args["low"], node.args["high"]))
+        self._copied = check_size(needle, 1, self._copied)
+        # As Spark has it: each bound meets the operand in a type of their own, whatever the other bound is.
+        sides = (Term(op, comparable((needle, bound)), BOOLEAN) for op, bound in ((">=", low), ("<=", high)))
+        return Term("and", tuple(sides), BOOLEAN)
+
+    def _in(self, node: exp.Expr) -> Term:
+        if node.args.get("query") or node.args.get("unnest"):
+            raise unsupported("a subquery", "IN takes a list of values.")
+        if not node.expressions:
+            raise InputError("the list after IN is empty", code="syntax-error", detail="It needs a value at least.")
+        parts = (node.this, *node.expressions)
+        return Term("in", comparable(tuple(self.bind(part) for part in parts), among=True), BOOLEAN)
+
+    def _is(self, node: exp.Expr) -> Term:
+        operand = self.bind(node.this)
+        if isinstance(node.expression, exp.Null):
+            return Term("is_null", (operand,), BOOLEAN)
+        if isinstance(node.expression, exp.Boolean):
+            truth = Constant(bool(node.expression.this), BOOLEAN)
+            return Term("<=>", (boolean(operand, "what IS stands behind"), truth), BOOLEAN)
+        raise unsupported("IS with anything but NULL, TRUE and FALSE", "It is no predicate of Spark's.")
+
+    def _like(self, node: exp.Expr, *escape: Bound) -> Bound:
+        """Bind LIKE, ILIKE or RLIKE, of one pattern or of ANY or ALL of several."""
+        name = _PATTERNED[type(node)]
+        texts, negated = self.bind(node.this), bool(node.args.get("negate"))
+        patterns = node.expression.unnest()
+        if not isinstance(patterns, exp.Any | exp.All):
+            return self._matched(name, texts, patterns, *escape, negated=negated)
+        if name == "rlike" or escape:
+            raise unsupported(f"{name.upper()} ANY and {name.upper()} ALL here", "It takes one pattern.")
+        listed = patterns.this.unnest()
+        each = listed.expressions if isinstance(listed, exp.Tuple) else [listed]
+        self._copied = check_size(texts, len(each), self._copied)
+        # NOT LIKE ANY asks for one that is not met, NOT LIKE ALL for none that is.
+        terms = tuple(self._matched(name, texts, pattern, negated=negated) for pattern in each)
+        if len(terms) == 1:
+            return terms[0]
+        return Term("or" if isinstance(patterns, exp.Any) else "and", terms, BOOLEAN)
+
+    def _matched(self, name: str, texts: Bound, pattern: exp.Expr, *escape: Bound, negated: bool) -> Bound:
+        term = apply(name, [texts, self.bind(pattern), *escape])
+        return Term("not", (term,), BOOLEAN) if negated else term
+
+    def _escape(self, node: exp.Expr) -> Bound:
+        inner = node.this
+        if not isinstance(inner, exp.Like | exp.ILike):
+            raise unsupported("ESCAPE", "It belongs to LIKE.")
+        return self._like(inner, self.bind(node.expression))
+
+    METHODS: ClassVar[dict[type[exp.Expr], Callable[..., Bound]]] = {
+        **dict.fromkeys(_COMPARISONS, _comparison),
+        exp.And: _connector,
+        exp.Or: _connector,
+        exp.Not: _not,
+        exp.Between: _between,
+        exp.In: _in,
+        exp.Is: _is,
+        exp.Like: _like,
+        exp.ILike: _like,
+        exp.RegexpLike: _like,
+        exp.Escape: _escape,
+    }
+    """How each kind of predicate is bound."""
