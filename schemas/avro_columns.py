@@ -15,7 +15,7 @@ from fastavro.schema import fingerprint, to_parsing_canonical_form
 
 from schemas.avro_limits import MAX_DEPTH
 
-__all__ = ["AvroMismatch", "check_avro_columns", "reading_schema", "single_object_header"]
+__all__ = ["AvroMismatch", "AvroTypes", "check_avro_columns", "reading_schema", "single_object_header"]
 
 _PRIMITIVES = {
     "string": "STRING",
@@ -50,7 +50,7 @@ def check_avro_columns(schema_text: str, columns: Iterable[tuple[str, object]]) 
 
     Args:
         schema_text: The writer's schema, JSON.
-        columns: Names and SQL types, or the texts of these.
+        columns: Names and SQL types (`grouping.model.sql_type`), or the texts of types without parts.
 
     Raises:
         AvroMismatch: With the first column that the schema lacks or has in another type; or the schema is nested
@@ -66,17 +66,71 @@ def check_avro_columns(schema_text: str, columns: Iterable[tuple[str, object]]) 
     schema = _parse(schema_text)
     if _is_deep(schema_text):
         raise AvroMismatch("the Avro schema cannot be used", f"It is nested deeper than {MAX_DEPTH} levels.")
-    fields = {field["name"]: field["type"] for field in schema["fields"]}
+    types = AvroTypes(schema)
     for name, kind in columns:
-        if name not in fields:
-            there = ", ".join(f'"{field}"' for field in fields) or "none"
+        if name not in types.fields:
+            there = ", ".join(f'"{field}"' for field in types.fields) or "none"
             raise AvroMismatch(f'column "{name}" is not in the Avro schema', f"The schema has the fields: {there}.")
-        found = _sql_type(fields[name], schema["__named_schemas"])
-        if found != _normal(kind):
+        found = types.sql_text(types.fields[name], kind)
+        if found is None or _normal(found) != _normal(kind):
             what = f"is of type {found}" if found else "has a type that no column can hold"
-            raise AvroMismatch(
-                f'column "{name}" is not a {_normal(kind)} in the Avro schema', f"The field {what} there."
-            )
+            raise AvroMismatch(f'column "{name}" is not a {kind} in the Avro schema', f"The field {what} there.")
+
+
+class AvroTypes:
+    """The types of a record schema's fields, names of types looked up."""
+
+    def __init__(self, schema: str | dict[str, Any]) -> None:
+        """Take the schema's text, or as it was parsed.
+
+        Raises:
+            AvroMismatch: The text is no Avro schema of a record.
+        """
+        parsed = _parse(schema) if isinstance(schema, str) else schema
+        self.fields: dict[str, Any] = {field["name"]: field["type"] for field in parsed["fields"]}
+        self._named = parsed["__named_schemas"]
+
+    def found(self, avro: Any) -> dict[str, Any]:
+        """Return a type's definition: that of a name, and of a union with null the other member's; {} for any other
+        union.
+
+        Example:
+            >>> text = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": ["null", "long"]}]}'
+            >>> types = AvroTypes(text)
+            >>> types.found(types.fields["a"])
+            {'type': 'long'}
+        """
+        if isinstance(avro, list):
+            others = [member for member in avro if member != "null"]
+            return self.found(others[0]) if len(others) == 1 else {}
+        if isinstance(avro, str):
+            return self.found(self._named[avro]) if avro in self._named else {"type": avro}
+        definition: dict[str, Any] = avro
+        return definition
+
+    def sql_text(self, avro: Any, wanted: object) -> str | None:
+        """Return the text of the SQL type that a type gives where some type is wanted, None when it gives none.
+
+        A record gives a STRUCT of the wanted fields that it has: others are passed over, as in JSON. So a schema that
+        is recursive ends where the wanted type does.
+        """
+        kind, logical = (definition := self.found(avro)).get("type"), definition.get("logicalType")
+        match kind:
+            case "record":
+                of = {field["name"]: field["type"] for field in definition["fields"]}
+                texts = [
+                    f"{name}: {self.sql_text(of[name], field)}"
+                    for name, field in getattr(wanted, "fields", ())
+                    if name in of
+                ]
+                return f"STRUCT<{', '.join(texts)}>"
+            case "array" | "map":
+                part = definition["items" if kind == "array" else "values"]
+                element = self.sql_text(part, getattr(wanted, "element", None))
+                return element and (f"ARRAY<{element}>" if kind == "array" else f"MAP<STRING, {element}>")
+            case "bytes" | "fixed" if logical == "decimal":
+                return f"DECIMAL({definition['precision']},{definition.get('scale', 0)})"
+        return _LOGICAL.get((str(kind), str(logical))) or _PRIMITIVES.get(str(kind))
 
 
 def single_object_header(schema_text: str) -> bytes:
@@ -95,7 +149,7 @@ def reading_schema(schema_text: str, columns: Iterable[str]) -> dict[str, Any]:
 
     Logical types are left only where a column is a DATE or TIMESTAMP: fastavro rounds decimals to their precision, and
     a value that its logical type cannot hold must not spoil a record in which it is no column. DECIMAL columns come as
-    bytes.
+    bytes; so does what lies within a nested column, times there as numbers.
 
     Raises:
         AvroMismatch: The text is no Avro schema of a record.
@@ -132,19 +186,6 @@ def _is_deep(text: str) -> bool:
         level = [inner for outer in level for inner in (outer.values() if isinstance(outer, dict) else outer)]
         level = [inner for inner in level if isinstance(inner, dict | list)]
     return bool(level)
-
-
-def _sql_type(avro: Any, named: dict[str, Any]) -> str | None:
-    """Return the column type of an Avro type, None when there is none."""
-    if isinstance(avro, list):
-        others = [member for member in avro if member != "null"]
-        return _sql_type(others[0], named) if len(others) == 1 else None
-    if isinstance(avro, str):
-        return _sql_type(named[avro], named) if avro in named else _PRIMITIVES.get(avro)
-    kind, logical = avro["type"], avro.get("logicalType")
-    if logical == "decimal" and kind in ("bytes", "fixed"):
-        return f"DECIMAL({avro['precision']},{avro.get('scale', 0)})"
-    return _LOGICAL.get((kind, logical)) or _PRIMITIVES.get(kind)
 
 
 def _normal(kind: object) -> str:

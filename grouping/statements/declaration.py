@@ -98,8 +98,6 @@ def read_columns(tokens: Tokens, *, keyed: bool = False) -> tuple[Columns, tuple
                 hint="Choose another name.",
             )
         kind = _type(tokens)
-        if keyed and kind.is_nested:
-            raise _nested_in_table(name, kind)
         columns[folded] = (name, kind)
         if keyed and tokens.accept_symbol(TokenType.PRIMARY_KEY):
             key = _only(key, (name,))
@@ -190,14 +188,6 @@ def _struct(tokens: Tokens, depth: int) -> SqlType:
         if not tokens.accept_symbol(TokenType.COMMA):
             tokens.expect_symbol(TokenType.GT, ">")
             return struct_of(tuple(fields.values()))
-
-
-def _nested_in_table(name: str, kind: SqlType) -> InputError:
-    return InputError(
-        f'column "{name}" cannot be of type {kind.name}',
-        code="unsupported-query",
-        detail="The columns of a table have plain types; those of a stream may be nested.",
-    )
 
 
 def _decimal(tokens: Tokens) -> SqlType:

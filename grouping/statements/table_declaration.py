@@ -51,6 +51,7 @@ def _spelt_as_declared(table: str, columns: Columns, key: tuple[str, ...]) -> tu
             hint="Write PRIMARY KEY behind a column, or PRIMARY KEY (a, b) behind the last one.",
         )
     declared = {column.casefold(): column for column, _ in columns}
+    types = dict(columns)
     spelt: list[str] = []
     for column in key:
         found = declared.get(column.casefold())
@@ -60,6 +61,12 @@ def _spelt_as_declared(table: str, columns: Columns, key: tuple[str, ...]) -> tu
                 code="unknown-column",
                 detail=f'The PRIMARY KEY of table "{table}" names it; there are {", ".join(declared.values())}.',
                 hint=near_name(column, list(declared.values())),
+            )
+        if types[found].is_nested:
+            raise InputError(
+                f'column "{found}" cannot be in the PRIMARY KEY',
+                code="unsupported-query",
+                detail=f"It is {types[found]}, and rows are found by values without parts.",
             )
         if found in spelt:
             raise InputError(

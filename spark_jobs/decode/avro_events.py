@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
 from operator import itemgetter
 from typing import Any
 
@@ -12,10 +11,11 @@ import fastavro
 import pyarrow as pa
 
 from grouping.model.catalog import StreamColumn
-from grouping.model.sql_type import INT, STRING, SqlType
+from grouping.model.sql_type import STRING
 from grouping.model.wording import are, counted
-from schemas.avro_columns import reading_schema, single_object_header
+from schemas.avro_columns import AvroTypes, reading_schema, single_object_header
 from schemas.avro_limits import body_check
+from spark_jobs.decode.avro_values import Nested, check_texts, plain_check
 
 __all__ = ["AvroReader"]
 
@@ -35,8 +35,9 @@ class AvroReader:
         self._check_body = body_check(self._schema)
         self._body = _BODIES[framing]
         self._header = single_object_header(schema)
-        self._texts = [column.name for column in columns if column.type == STRING]
-        checks = ((column.name, _check_of(column.type)) for column in columns)
+        self._texts = [column.name for column in columns if column.type == STRING or column.type.is_nested]
+        nested = Nested(AvroTypes(schema))
+        checks = ((column.name, _check_of(column, nested)) for column in columns)
         self._checks = [(name, check) for name, check in checks if check]
 
     def __call__(self, values: pa.Array) -> tuple[Callable[[StreamColumn], list[Any]], dict[int, str]]:
@@ -62,15 +63,17 @@ class AvroReader:
         start = self._body(value, self._header)
         if self._check_body is not None:
             self._check_body(value, start)
+        broken = False
         try:
             record = self._read(value, start, "strict")
         except UnicodeDecodeError:
-            record = self._read(value, start, "surrogateescape")
-            for name in self._texts:  # in a field that is no column it does no harm
-                (record[name] or "").encode()
+            record, broken = self._read(value, start, "surrogateescape"), True
         for name, check in self._checks:
             if record[name] is not None:
                 record[name] = check(record[name])
+        if broken:
+            for name in self._texts:  # in a field that is no column it does no harm
+                check_texts(record[name])
         return record
 
     def _read(self, value: bytes, start: int, unicode_errors: str) -> dict[str, Any]:
@@ -109,24 +112,8 @@ _BODIES: Mapping[str, Callable[[bytes, bytes], int]] = {
 """By framing, what returns where the body begins."""
 
 
-def _check_of(kind: SqlType) -> Callable[[Any], object] | None:
+def _check_of(column: StreamColumn, nested: Nested) -> Callable[[Any], object] | None:
     """Return what checks and converts the values of a column, None where fastavro's are right as they come."""
-    if kind == INT:
-        return _int32
-    if kind.is_decimal:
-        precision, scale = kind.precision, kind.scale
-        return lambda unscaled: _decimal(unscaled, precision, scale)
-    return None
-
-
-def _int32(value: int) -> int:
-    if not -(2**31) <= value < 2**31:
-        raise ValueError("an int has more than 32 bits")
-    return value
-
-
-def _decimal(unscaled: bytes, precision: int, scale: int) -> Decimal:
-    number = int.from_bytes(unscaled, "big", signed=True)
-    if abs(number) >= 10**precision:
-        raise ValueError(f"a decimal has more than {precision} digits")
-    return Decimal(f"{number}E-{scale}")  # from text: arithmetic would round to the context's 28 digits
+    if column.type.is_nested:
+        return nested.column(column)
+    return plain_check(column.type)

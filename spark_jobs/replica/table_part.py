@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from spark_jobs.batch.event_column import longest_text
@@ -27,6 +28,8 @@ _DEAD = 4
 """A part is built anew when more than one row in this many is of no use any more."""
 _LARGEST_BYTES = 1 << 30
 """Parts beyond it are not merged: Arrow counts the bytes of a column of texts in 31 bits."""
+_SCALAR_BYTES = 64
+"""More than a number or a time has within a nested value, its quotes and commas included."""
 _SAMPLE = 8_192
 """Texts that tell whether a column repeats."""
 
@@ -111,10 +114,10 @@ class TablePart:
     def longest(self) -> int:
         """Bytes that the texts of no row exceed: the sum of each column's longest; reckoned once."""
         if self._longest is None:
-            texts = (
+            values = (
                 array.dictionary if pa.types.is_dictionary(array.type) else array for array in self.columns.values()
             )
-            self._longest = sum(longest_text(array) for array in texts if pa.types.is_string(array.type))
+            self._longest = sum(map(_longest, values))
         return self._longest
 
     @property
@@ -179,6 +182,19 @@ def _merged(parts: Sequence[TablePart], key: Sequence[str], horizon: Ints) -> Ta
 
 def _filled(offsets: Ints | None, value: int, count: int) -> Ints:
     return np.full(count, value) if offsets is None else offsets
+
+
+def _longest(values: pa.Array, scalar: int = 0) -> int:
+    """Return the bytes that no value of a column exceeds in a result, where what is no text has so many."""
+    if pa.types.is_string(values.type):
+        return longest_text(values)
+    if pa.types.is_struct(values.type):
+        fields = zip(values.type, values.flatten(), strict=True)
+        return sum(len(field.name) + _longest(part, _SCALAR_BYTES) for field, part in fields)
+    if pa.types.is_list(values.type):
+        most = pc.max(pc.list_value_length(values)).as_py() or 0
+        return most * (_longest(values.flatten(), _SCALAR_BYTES) + 1)
+    return scalar
 
 
 def _packed(array: pa.Array) -> pa.Array:

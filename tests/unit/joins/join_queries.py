@@ -69,14 +69,17 @@ QUERIES = [
 ]
 
 
-def rows_of(select: str, events: list[Row], views: dict[str, TableView]) -> tuple[JoinedEvents, list[tuple[Any, ...]]]:
+def rows_of(
+    select: str, events: list[Row], views: dict[str, TableView], catalog: Catalog = CATALOG
+) -> tuple[JoinedEvents, list[tuple[Any, ...]]]:
     """Return the rows of a query's computation, and its results: event and values, in their order."""
-    query = compile_select(select, CATALOG)
+    query = compile_select(select, catalog)
     assert query.plan.computation is not None
     decoded, letters = decode(batch([json.dumps(event).encode() for event in events]), QUOTES, Settings())
     assert letters is None
     rows = join(decoded, query.plan.computation, views)
     constants = [pa.array([value]) for value in query.row.values]
+    constants = [one.dictionary_encode() if pa.types.is_string(one.type) else one for one in constants]
     places = np.arange(rows.count)
     zeros = np.zeros(rows.count, np.int64)
     found = np.flatnonzero(holds(query.plan.conjuncts, EventColumns(rows), places, query.row.types, constants, zeros))

@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from grouping.model.catalog import Catalog
+from grouping.model.column import StreamColumn
 from grouping.model.table import Table
 from spark_jobs.batch.headers import event_ids
 from spark_jobs.replica.replica import Replica
 from spark_jobs.replica.table_view import TableView
-from tests.unit.joins.join_queries import EVENTS, NUMBERS, OWNERS, PROFILES, QUERIES, Row, alone, rows_of
+from tests.unit.joins.join_queries import EVENTS, NUMBERS, OWNERS, PROFILES, QUERIES, QUOTES, Row, alone, rows_of
 from tests.unit.replica.table_records import SETTINGS, MemoryLog
 
 _PROFILES = st.dictionaries(
@@ -68,3 +70,24 @@ def test_keys_of_other_number_types() -> None:
     assert found == [(0, "p")]
     halves = "SELECT o.owner FROM quotes q JOIN owners o ON CAST(q.n AS DECIMAL(20,1)) + 0.5 = o.n"
     assert rows_of(halves, events, views)[1] == []
+
+
+def test_parts_of_a_tables_row() -> None:
+    """A table's columns may be nested: conditions and results take parts of them, and NULL where no row is met."""
+    table = Table(
+        "t_3",
+        "shops",
+        (StreamColumn("symbol", "STRING"), StreamColumn("at", "STRUCT<city: STRING, tags: ARRAY<STRING>>")),
+        ("symbol",),
+        "s",
+        "json",
+        "",
+    )
+    rows = [{"symbol": "a", "at": {"city": "Oslo", "tags": ["x", "y"]}}, {"symbol": "b", "at": {"tags": []}}]
+    events = [{"symbol": symbol, "price": 1.0, "n": 1} for symbol in "abc"]
+    select = (
+        "SELECT s.at.city AS c, size(s.at.tags) AS k FROM quotes q LEFT JOIN shops s ON q.symbol = s.symbol"
+        " WHERE s.at.city IS NULL OR array_contains(s.at.tags, 'y')"
+    )
+    _, found = rows_of(select, events, {"t_3": _view(table, rows)}, Catalog([QUOTES], [table]))
+    assert found == [(0, "Oslo", 2), (1, None, 0), (2, None, None)]

@@ -1,0 +1,118 @@
+"""Avro's values as those of columns: checked against the column's type, and made of what it names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from grouping.model.catalog import StreamColumn
+from grouping.model.sql_type import DATE, INT, TIMESTAMP, SqlType
+from schemas.avro_columns import AvroTypes
+
+__all__ = ["Nested", "check_texts", "plain_check"]
+
+Check = Callable[[Any], object]
+"""Takes a value that is not NULL, gives it as the column has it; raises ValueError or OverflowError."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+
+
+def plain_check(kind: SqlType) -> Check | None:
+    """Return what checks and converts the values of a type without parts, None where they are right as they come."""
+    if kind == INT:
+        return _int32
+    if kind.is_decimal:
+        precision, scale = kind.precision, kind.scale
+        return lambda unscaled: _decimal(unscaled, precision, scale)
+    return None
+
+
+class Nested:
+    """Checks of nested columns, of which fastavro gives what the schema has: times as numbers, decimals as bytes.
+
+    A logical type belongs to a place in the schema, and a named type may stand in several: within nested columns they
+    are read here, so that what is no column spoils no record.
+    """
+
+    def __init__(self, types: AvroTypes) -> None:
+        """Take the types of the stream's schema."""
+        self._types = types
+
+    def column(self, column: StreamColumn) -> Check:
+        """Return what checks and converts the values of a column with parts."""
+        return _each(self._check(self._types.fields[column.name], column.type))
+
+    def _check(self, avro: Any, kind: SqlType) -> Check | None:
+        definition = self._types.found(avro)
+        if kind.name == "STRUCT":
+            types = {field["name"]: field["type"] for field in definition["fields"]}
+            return _struct([(name, self._check(types[name], field)) for name, field in kind.fields])
+        if kind.element is not None:
+            part = definition["items" if kind.name == "ARRAY" else "values"]
+            return (_array if kind.name == "ARRAY" else _map)(self._check(part, kind.element))
+        if kind == DATE:
+            return lambda days: date.fromordinal(_EPOCH_DAY + days)
+        if kind == TIMESTAMP:
+            step = 1000 if definition["logicalType"] == "timestamp-millis" else 1
+            return lambda count: _EPOCH + timedelta(microseconds=count * step)
+        return plain_check(kind)
+
+
+def check_texts(value: object) -> None:
+    """Check that the texts of a value are UTF-8.
+
+    Raises:
+        UnicodeEncodeError: One holds what no text may: an escaped byte.
+    """
+    match value:
+        case str():
+            value.encode()
+        case list():
+            for each in value:
+                check_texts(each)
+        case dict():
+            for key, each in value.items():
+                check_texts(key)
+                check_texts(each)
+
+
+def _struct(parts: list[tuple[str, Check | None]]) -> Check:
+    checks = [(name, _each(check)) for name, check in parts]
+    return lambda record: {name: check(record[name]) for name, check in checks}
+
+
+def _array(check: Check | None) -> Check | None:
+    if check is None:
+        return None
+    each = _each(check)
+    return lambda values: [each(value) for value in values]
+
+
+def _map(check: Check | None) -> Check | None:
+    if check is None:
+        return None
+    each = _each(check)
+    return lambda entries: {key: each(value) for key, value in entries.items()}
+
+
+def _each(check: Check | None) -> Check:
+    """Return a check that lets NULL through."""
+    if check is None:
+        return lambda value: value
+    return lambda value: None if value is None else check(value)
+
+
+def _int32(value: int) -> int:
+    if not -(2**31) <= value < 2**31:
+        raise ValueError("an int has more than 32 bits")
+    return value
+
+
+def _decimal(unscaled: bytes, precision: int, scale: int) -> Decimal:
+    number = int.from_bytes(unscaled, "big", signed=True)
+    if abs(number) >= 10**precision:
+        raise ValueError(f"a decimal has more than {precision} digits")
+    return Decimal(f"{number}E-{scale}")  # from text: arithmetic would round to the context's 28 digits
