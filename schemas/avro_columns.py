@@ -91,8 +91,7 @@ class AvroTypes:
         self._named = parsed["__named_schemas"]
 
     def found(self, avro: Any) -> dict[str, Any]:
-        """Return a type's definition: that of a name, and of a union with null the other member's; {} for any other
-        union.
+        """Return a type's definition, of a union with null its other member's; {} for any other union.
 
         Example:
             >>> text = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": ["null", "long"]}]}'
