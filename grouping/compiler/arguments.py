@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from grouping.compiler.arithmetic import check_turned
 from grouping.compiler.bound import Bound, Constant, Term
 from grouping.compiler.constants import coerce, read_again
-from grouping.compiler.operands import comparable, is_null, mismatch, unify, unsupported
+from grouping.compiler.operands import as_timestamp, cast, comparable, is_null, mismatch, unify, unsupported
 from grouping.functions.functions import FUNCTIONS, result_type
-from grouping.model.sql_type import BOOLEAN, DATE, DOUBLE, INT, STRING, SqlType
+from grouping.model.sql_type import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType
 from grouping.model.wording import are, counted
 
 __all__ = ["apply"]
@@ -32,7 +32,8 @@ def apply(name: str, args: Sequence[Bound]) -> Bound:
         fitted = _null_if(args) if name == "nullif" else unify(args, f'"{name}"')
     else:
         params = function.params + function.params[-1:] * (len(args) - most)
-        fitted = tuple(_fit(argument, kind, what) for argument, kind in zip(args, params, strict=False))
+        strict = name in _STRICT
+        fitted = tuple(_fit(argument, kind, what, strict=strict) for argument, kind in zip(args, params, strict=False))
     if name == "abs":
         check_turned(fitted[0], '"abs"')
     if name in ("round", "bround") and len(fitted) == 2 and fitted[0].type.is_decimal:
@@ -84,11 +85,31 @@ _NULL_PARAMS = {
 }
 
 
+_STRICT = frozenset(("unix_date", "unix_seconds", "unix_millis", "unix_micros"))
+"""Functions whose arguments Spark does not cast."""
+
+
+def _implicit(argument: Bound, param: str) -> Bound | None:
+    """Return an argument cast as Spark casts it by itself, None where it does not."""
+    kind = argument.type
+    if param in ("DATE", "DAY") and (kind == STRING or (kind == TIMESTAMP and param == "DATE")):
+        return cast(argument, DATE)
+    if param == "TIMESTAMP" and kind == DATE:
+        return as_timestamp(argument)
+    if param == "TIMESTAMP" and kind == STRING:
+        return cast(argument, TIMESTAMP)
+    if param == "STRING" and (kind.is_number or kind in (BOOLEAN, DATE, TIMESTAMP)):
+        return cast(argument, STRING)
+    if param in ("NUMBER", "DOUBLE") and kind == STRING:
+        return cast(argument, DOUBLE)
+    return None
+
+
 _ACCEPTED = {"WHOLE": ("INT", "BIGINT"), "DAY": ("DATE", "TIMESTAMP")}
 _SHOWN_PARAMS = {"NUMBER": "a number", "WHOLE": "INT or BIGINT", "DAY": "DATE or TIMESTAMP"}
 
 
-def _fit(argument: Bound, param: str, what: str) -> Bound:
+def _fit(argument: Bound, param: str, what: str, *, strict: bool = False) -> Bound:
     """Return an argument that suits a parameter, which is named as in `functions.Function`."""
     if is_null(argument):
         typed = param in ("NUMBER", "WHOLE") and argument.type.is_number
@@ -107,8 +128,8 @@ def _fit(argument: Bound, param: str, what: str) -> Bound:
         return read_again(argument, reader)
     if isinstance(argument, Constant) and argument.reader and argument.type.is_number and param == "DOUBLE":
         return coerce(argument, DOUBLE)
-    if isinstance(argument, Constant) and argument.type == STRING and param in ("DATE", "TIMESTAMP"):
-        return coerce(argument, SqlType.of(param))
+    if not strict and (fitting := _implicit(argument, param)) is not None:
+        return fitting
     number = param in ("NUMBER", "DOUBLE") and argument.type.is_number
     if number or argument.type.name in _ACCEPTED.get(param, (param,)):
         return argument

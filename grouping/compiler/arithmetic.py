@@ -6,17 +6,21 @@ import msgspec
 
 from grouping.compiler.bound import Bound, Constant, Term
 from grouping.compiler.constants import read_again
-from grouping.compiler.operands import is_null, mismatch, typed, unsupported
+from grouping.compiler.intervals import is_interval
+from grouping.compiler.operands import cast, is_null, mismatch, typed, unsupported
+from grouping.compiler.time_arithmetic import is_timed, negative_interval, timed
 from grouping.functions.functions import result_type
-from grouping.model.sql_type import DATE, DOUBLE, INT, TIMESTAMP, SqlType
+from grouping.model.sql_type import DOUBLE, INT, STRING, SqlType
 
 __all__ = ["arithmetic", "check_turned", "negative", "positive"]
 
 _TURNED_DIGITS = 34
 
 
-def arithmetic(op: str, left: Bound, right: Bound) -> Term:
+def arithmetic(op: str, left: Bound, right: Bound) -> Bound:
     """Return an arithmetic operation; `op` is one of ``+ - * / div % pmod``."""
+    if is_timed(left) or is_timed(right):
+        return timed(op, left, right)
     operands = [left, right]
     kinds = [operand.type for operand in operands if not is_null(operand)]
     for kind in kinds:
@@ -40,6 +44,8 @@ def negative(operand: Bound) -> Bound:
     """Return the negation of a number; that of a whole literal in parentheses is no literal to Spark."""
     if is_null(operand):
         return Constant(None, INT)
+    if is_interval(operand):
+        return negative_interval(operand)
     operand = positive(operand, '"-"')
     if isinstance(operand, Constant) and operand.reader in ("literal", "whole") and not operand.text.startswith("-"):
         return read_again(msgspec.structs.replace(operand, text=f"-{operand.text}"), _NEGATED[operand.reader])
@@ -54,6 +60,10 @@ def positive(operand: Bound, what: str = '"+"') -> Bound:
     """Return a number as it is, but for a whole literal: it is typed as any INT or BIGINT then, as Spark does."""
     if is_null(operand):
         return Constant(None, operand.type if operand.type.is_number else DOUBLE)
+    if is_interval(operand):
+        return operand
+    if operand.type == STRING:
+        return cast(operand, DOUBLE)
     _check_number(operand.type, what)
     return typed(operand)
 
@@ -67,9 +77,5 @@ def check_turned(operand: Bound, what: str) -> None:
 
 
 def _check_number(kind: SqlType, what: str) -> None:
-    if kind in (DATE, TIMESTAMP):
-        raise unsupported(
-            "arithmetic with dates", f"An operand of {what} is {kind}.", "There are date_add and datediff."
-        )
     if not kind.is_number:
         raise mismatch(f"{what} is of numbers", f"One operand is {kind}.")

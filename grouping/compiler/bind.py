@@ -12,11 +12,14 @@ from grouping.compiler.arithmetic import arithmetic, negative, positive
 from grouping.compiler.bound import Bound, Constant, Term, check_size, too_large
 from grouping.compiler.call import call, cast_type, function_name, refusal
 from grouping.compiler.constants import number, string
+from grouping.compiler.intervals import interval_literal
 from grouping.compiler.nested import element, field
 from grouping.compiler.operands import boolean, cases, cast, comparable, unsupported
 from grouping.compiler.predicates import PredicateBinder
+from grouping.compiler.respelled_tokens import INTERVAL_LITERAL
 from grouping.compiler.scope import Scope
 from grouping.compiler.select_text import FUNCTION_MARK, MAX_DEPTH
+from grouping.compiler.time_units import UNIT_CALLS, field_of, unit_call
 from grouping.model.errors import InputError
 from grouping.model.expression import Column
 from grouping.model.sql_type import BOOLEAN, STRING
@@ -193,8 +196,16 @@ class Binder(PredicateBinder):
         return apply("locate", [self.bind(part) for part in (node.args["substr"], node.this)])
 
     def _function(self, node: exp.Expr) -> Bound:
+        if node.this == INTERVAL_LITERAL:
+            return _interval(*node.expressions)
         name = function_name(str(node.this).removeprefix(FUNCTION_MARK))
+        if name in UNIT_CALLS and len(node.expressions) == 3:
+            unit, *others = node.expressions
+            return unit_call(name, unit, [self.bind(argument) for argument in others])
         return call(name, [self.bind(argument) for argument in node.expressions])
+
+    def _extract(self, node: exp.Expr) -> Bound:
+        return field_of(node.name, self.bind(node.expression))
 
     METHODS: ClassVar[dict[type[exp.Expr], Callable[..., Bound]]] = {
         **PredicateBinder.METHODS,
@@ -214,9 +225,19 @@ class Binder(PredicateBinder):
         exp.Trim: _trim,
         exp.Substring: _substring,
         exp.StrPosition: _position,
+        exp.Extract: _extract,
         exp.Anonymous: _function,
     }
     """How each kind of node is bound, besides arithmetic."""
+
+
+def _interval(literal: exp.Expr, *units: exp.Expr) -> Bound:
+    """Return the interval that the tokens of `respelled_tokens` hold."""
+    sign = "-" if isinstance(literal, exp.Neg) else ""
+    number = literal.this if sign else literal
+    first, last = (*(unit.name for unit in units), "", "")[:2]
+    position = number.meta.get("start")
+    return interval_literal(sign + number.this, is_string=number.is_string, position=position, first=first, last=last)
 
 
 def _qualifier(node: exp.Column) -> str:

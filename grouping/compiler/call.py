@@ -12,6 +12,7 @@ from grouping.compiler.bound import Bound
 from grouping.compiler.nested import nested_call
 from grouping.compiler.operands import unsupported
 from grouping.compiler.rewritten import rewritten
+from grouping.compiler.time_units import field_of, text_of
 from grouping.functions.functions import ALIASES, FUNCTIONS, REWRITTEN
 from grouping.functions.nested_functions import NESTED_ALIASES, NESTED_FUNCTIONS
 from grouping.functions.spark_functions import REASONS
@@ -35,7 +36,7 @@ _REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
     exp.CurrentTimestamp: ("the present time", "The record's own time is there as _time."),
     exp.CurrentTime: ("the present time", "The record's own time is there as _time."),
     exp.Localtimestamp: ("the present time", "The record's own time is there as _time."),
-    exp.Interval: ("INTERVAL", "There are date_add, date_sub and datediff."),
+    exp.Interval: ("such an INTERVAL", "It is a number or a string with a unit: INTERVAL 5 MINUTES."),
     exp.Star: ("* within an expression", "It stands for all columns of the SELECT list."),
     exp.Distinct: ("DISTINCT", "It belongs to count."),
     exp.Placeholder: ("a parameter", "Constants are written out; the gateway itself tells them from the signature."),
@@ -84,6 +85,8 @@ def call(name: str, args: Sequence[Bound]) -> Bound:
             code="unsupported-query" if name in REWRITTEN else "type-mismatch",
             detail=f"There {are(len(args))} {len(args)}.",
         )
+    if canonical == "date_part" and len(args) == 2:
+        return field_of(text_of(args[0], f'the field of "{name}"'), args[1])
     if name in REWRITTEN:
         return rewritten(name, args)
     if canonical in ("trim", "ltrim", "rtrim") and name != "btrim":

@@ -7,7 +7,8 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-from grouping.compiler.bound import Bound, Constant
+from grouping.compiler.bound import Bound, Constant, Term
+from grouping.compiler.intervals import is_interval
 from grouping.functions.functions import common_type, result_type
 from grouping.model.errors import InputError
 from grouping.model.expression import Call, Column, Expression, Scalar, Slot, Value
@@ -31,7 +32,7 @@ __all__ = [
 
 _TYPED = frozenset(
     """cast field element element_at array array_contains arrays_overlap size map_keys map_values split
-    get_json_object""".split()
+    date_part get_json_object""".split()
 )
 """What has its type whatever the constants within."""
 _COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"))
@@ -165,10 +166,22 @@ def _lift(bound: Bound, lifted: list[Constant]) -> Expression:
         return Slot(len(lifted) - 1)
     if isinstance(bound, Column | Value):
         return bound
+    _check_used(bound)
     args = tuple(_lift(argument, lifted) for argument in bound.args)
     # The type must not betray the constants: `i + 1` and `i + 3000000000` are one signature.
     kinds = [UNKNOWN if isinstance(argument, Slot) else argument.type for argument in args]
     return Call(bound.op, args, str(bound.type if bound.op in _TYPED else result_type(bound.op, kinds)))
+
+
+def _check_used(term: Term) -> None:
+    """Refuse an interval that nothing was done with."""
+    if is_interval(term):
+        raise InputError(
+            "an interval as a value is not supported",
+            code="unsupported-query",
+            detail="It can be added to a time, and compared with another one.",
+            hint="timestampdiff(SECOND, a, b) gives a number.",
+        )
 
 
 def settle(bound: Bound) -> Expression:
@@ -177,6 +190,7 @@ def settle(bound: Bound) -> Expression:
         return bound
     if isinstance(bound, Constant):
         return _settled(bound.value, bound.type)
+    _check_used(bound)
     args: list[Expression] = []
     for argument in bound.args:
         if isinstance(argument, Constant) and argument.members:

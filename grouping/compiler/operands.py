@@ -6,12 +6,15 @@ from collections.abc import Sequence
 
 from grouping.compiler.bound import Bound, Constant, Term
 from grouping.compiler.constants import coerce, column_text, read_again
+from grouping.compiler.intervals import alike, is_interval
 from grouping.functions.functions import CASTS, common_type
 from grouping.model.errors import InputError
 from grouping.model.expression import Column
 from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, UNKNOWN, SqlType
 
 __all__ = [
+    "as_day",
+    "as_timestamp",
     "boolean",
     "cases",
     "cast",
@@ -40,6 +43,12 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
     Beside columns, and among the values of IN, an exact number of any size has a place; beside anything else it is a
     BIGINT or a DECIMAL.
     """
+    if any(map(is_interval, operands)):
+        if among:
+            raise unsupported("IN with an interval", "Intervals are compared one by one.", "Use OR.")
+        return alike(operands)[1]
+    if any(operand.type == TIMESTAMP for operand in operands):
+        operands = [as_timestamp(operand) if operand.type == DATE else operand for operand in operands]
     others = [operand for operand in operands if not isinstance(operand, Constant)]
     kinds = [operand.type for operand in others]
     kind = DOUBLE if DOUBLE in kinds else kinds[0] if kinds else _constants_type(operands)
@@ -80,7 +89,15 @@ def _constants_type(operands: Sequence[Bound]) -> SqlType:
 def unify(operands: Sequence[Bound], what: str) -> tuple[Bound, ...]:
     """Return operands that have one common type, as the results of CASE have."""
     known = [operand.type for operand in operands if not (is_null(operand) and operand.type == STRING)]
+    if any(map(is_interval, operands)):
+        raise unsupported(
+            f"{what} of intervals", "A value is no interval.", "timestampdiff(SECOND, a, b) gives a number."
+        )
     times = [operand.type for operand in operands if operand.type in (DATE, TIMESTAMP)]
+    if set(times) == {DATE, TIMESTAMP}:
+        operands = [as_timestamp(operand) if operand.type == DATE else operand for operand in operands]
+        known = [TIMESTAMP if kind == DATE else kind for kind in known]
+        times = [TIMESTAMP]
     kind = times[0] if times and set(known) <= {times[0], STRING} else common_type(known) if known else STRING
     if kind is None:
         if all(one.is_number for one in known):
@@ -114,6 +131,26 @@ def cases(conditions: Sequence[Bound], results: Sequence[Bound]) -> Term:
         args += (condition, result)
     args += unified[len(conditions) :]
     return Term("case", tuple(args), common_type([result.type for result in unified]) or UNKNOWN)
+
+
+def as_timestamp(operand: Bound) -> Bound:
+    """Return a TIMESTAMP: a DATE as its midnight, a constant text as what it writes.
+
+    Raises:
+        InputError: ``type-mismatch``.
+    """
+    if isinstance(operand, Constant) and (operand.value is None or operand.type in (STRING, DATE)):
+        return coerce(operand, TIMESTAMP)
+    if operand.type == TIMESTAMP:
+        return operand
+    if operand.type != DATE:
+        raise mismatch(f"a time is {operand.type}", "It must be DATE or TIMESTAMP.", "CAST it.")
+    return Term("cast", (operand,), TIMESTAMP)
+
+
+def as_day(operand: Bound) -> Bound:
+    """Return what a day is told from, a DATE or a TIMESTAMP; raises as `as_timestamp` does."""
+    return operand if operand.type == DATE and not is_null(operand) else as_timestamp(operand)
 
 
 def boolean(operand: Bound, where: str) -> Bound:

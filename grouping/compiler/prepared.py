@@ -29,6 +29,7 @@ from grouping.model.query import CreateCq
 from grouping.model.sql_type import SqlType, set_of
 from grouping.statements.command import parse
 from grouping.statements.cq_text import LITERAL, CqText
+from grouping.values.intervals import INTERVAL_READERS
 from grouping.values.literals import READERS
 
 __all__ = ["OF_STRINGS", "Preparer"]
@@ -82,7 +83,12 @@ class _Place(NamedTuple):
         return typed
 
 
-OF_STRINGS = frozenset(("string", "date", "timestamp", "pattern", "like", "ilike"))
+OF_STRINGS = frozenset(
+    (
+        *("string", "date", "timestamp", "pattern", "like", "ilike"),
+        *(reader for reader in INTERVAL_READERS if not reader.startswith("number")),
+    )
+)
 """The readers of texts in quotes."""
 
 

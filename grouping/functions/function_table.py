@@ -14,10 +14,10 @@ GROUPS = {
         upper""",
     "Numbers": """abs bround ceil exp floor isnan ln log log10 log2 mod negative pmod positive pow round sign sqrt
         try_add try_divide try_mod try_multiply try_subtract""",
-    "Dates and times": """add_months date_add date_from_unix_date date_sub date_trunc datediff day dayofweek dayofyear
-        hour last_day make_date minute month next_day quarter second timestamp_micros timestamp_millis
-        timestamp_seconds to_date to_timestamp trunc unix_date unix_micros unix_millis unix_seconds weekday weekofyear
-        year""",
+    "Dates and times": """add_months date_add date_from_unix_date date_part date_sub date_trunc datediff day
+        dayofweek dayofyear hour last_day make_date minute month next_day quarter second timestamp_micros
+        timestamp_millis timestamp_seconds timestampadd timestampdiff to_date to_timestamp trunc unix_date unix_micros
+        unix_millis unix_seconds weekday weekofyear year""",
     "Any type": "coalesce equal_null greatest if isnotnull isnull least nullif nvl2",
 }
 """Every function that a query may use, where the section shows it."""
@@ -32,6 +32,8 @@ _PARAMS = {
     "NUMBER": "number",
     "PATTERN": "pattern",
     "SCALE": "scale",
+    "UNIT": "unit",
+    "FIELD": "field",
     "WHOLE": "INT or BIGINT",
 }
 _EXAMPLES = {
@@ -43,6 +45,8 @@ _EXAMPLES = {
     "NUMBER": "",
     "PATTERN": "STRING",
     "SCALE": "INT",
+    "UNIT": "STRING",
+    "FIELD": "STRING",
     "WHOLE": "BIGINT",
 }
 _OPERATORS = (

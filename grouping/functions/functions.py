@@ -20,7 +20,8 @@ class Function(NamedTuple):
     params: tuple[str, ...]
     """Of each argument: the name of a type (``DOUBLE`` takes every number); ``WHOLE`` (INT, BIGINT); ``NUMBER`` (any);
     ``DAY`` (DATE or TIMESTAMP); ``LIKE`` (a pattern); ``SCALE``, ``COUNT``, ``PATTERN`` and ``ESCAPE`` (a character),
-    which are constants; or ``COMMON``: these arguments have one type that they all widen to."""
+    which are constants; ``UNIT`` and ``FIELD``, names that are part of a query's shape; or
+    ``COMMON``: these arguments have one type that they all widen to."""
     optional: int = 0
     """How many of the last parameters may be left out."""
     variadic: bool = False
@@ -92,6 +93,9 @@ FUNCTIONS: dict[str, Function] = {
     "date_sub": Function(("DATE", "INT")),
     "datediff": Function(("DATE", "DATE")),
     "add_months": Function(("DATE", "INT")),
+    "timestampadd": Function(("UNIT", "WHOLE", "TIMESTAMP")),
+    "timestampdiff": Function(("UNIT", "TIMESTAMP", "TIMESTAMP")),
+    "date_part": Function(("FIELD", "DAY")),
     "last_day": Function(("DATE",)),
     "next_day": Function(("DATE", "STRING")),
     "make_date": Function(("INT", "INT", "INT")),
@@ -133,6 +137,8 @@ ALIASES = {
     "dayofmonth": "day",
     "dateadd": "date_add",
     "date_diff": "datediff",
+    "datepart": "date_part",
+    "timediff": "timestampdiff",
 }
 """Spark's other names of the same functions."""
 
@@ -174,10 +180,10 @@ _RESULTS = {
     "left right lpad rpad repeat reverse",
     "INT": "length octet_length bit_length ascii instr locate year quarter month weekofyear day dayofyear dayofweek "
     "weekday hour minute second datediff unix_date",
-    "BIGINT": "div unix_seconds unix_millis unix_micros",
+    "BIGINT": "div unix_seconds unix_millis unix_micros timestampdiff",
     "DOUBLE": "sign sqrt exp pow ln log log2 log10",
     "DATE": "date_add date_sub add_months last_day next_day make_date trunc date_from_unix_date",
-    "TIMESTAMP": "date_trunc timestamp_seconds timestamp_millis timestamp_micros",
+    "TIMESTAMP": "timestampadd date_trunc timestamp_seconds timestamp_millis timestamp_micros",
 }
 _FIXED = {op: SqlType(kind) for kind, ops in _RESULTS.items() for op in ops.split()}
 _OF_FIRST = frozenset(("neg", "abs", "nullif"))

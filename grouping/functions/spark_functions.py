@@ -55,7 +55,7 @@ _OTHERS = frozenset(
     array_prepend array_remove array_repeat array_size array_sort array_union arrays_overlap arrays_zip asin asinh
     assert_true atan atan2 atanh base64 bigint bin binary bit_count bit_get bitmap_bit_position bitmap_bucket_number
     bitmap_count bool boolean bucket cardinality cbrt char chr collate collation conv convert_timezone cos cosh cot
-    crc32 csc date date_format date_part datepart dayname days decimal decode degrees double e element_at elt encode
+    crc32 csc date date_format dayname days decimal decode degrees double e element_at elt encode
     expm1 extract factorial filter find_in_set flatten float forall format_number format_string from_csv from_json
     from_unixtime from_utc_timestamp from_xml get get_json_object getbit hash hex hll_sketch_estimate hll_union
     hours hypot initcap int is_valid_utf8 is_variant_null java_method json_array_length json_object_keys

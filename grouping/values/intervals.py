@@ -7,11 +7,16 @@ microseconds. A fraction belongs to seconds, and is cut off after microseconds.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from itertools import combinations
 
-__all__ = ["DAY_MICROS", "MONTHS", "UNITS", "interval_kind", "parse_interval"]
+from grouping.model.errors import InputError
+from grouping.model.sql_type import BIGINT, INT, SqlType
+
+__all__ = ["DAY_MICROS", "INTERVAL_READERS", "UNITS", "interval_kind", "parse_interval", "unreadable"]
 
 DAY_MICROS = 86_400_000_000
-MONTHS = {"YEAR": 12, "MONTH": 1}
+_MONTHS = {"YEAR": 12, "MONTH": 1}
 _DAYS = {"WEEK": 7, "DAY": 1}
 _MICROS = {
     "HOUR": 3_600_000_000,
@@ -20,13 +25,14 @@ _MICROS = {
     "MILLISECOND": 1000,
     "MICROSECOND": 1,
 }
-UNITS = (*MONTHS, *_DAYS, *_MICROS)
+UNITS = (*_MONTHS, *_DAYS, *_MICROS)
 """The units, each in the plural too."""
 _NUMBER = re.compile(r"\s*([+-]?)([0-9]{1,18})(?:\.([0-9]{0,9}))?\s*", re.ASCII)
 _YEARS = re.compile(r"\s*([+-]?)([0-9]{1,9})-([0-9]{1,2})\s*", re.ASCII)
 _PARTS = ("DAY", "HOUR", "MINUTE", "SECOND")
 _PART = {"DAY": r"([0-9]{1,9})", "SECOND": r"([0-9]{1,2}(?:\.[0-9]{1,9})?)"}
 _LIMITS = {"HOUR": 24, "MINUTE": 60, "SECOND": 60}
+_FORMS = "Write INTERVAL 5 MINUTES, INTERVAL '1 02:03:04' DAY TO SECOND or INTERVAL '1-2' YEAR TO MONTH."
 _MOST_MONTHS = 2**31
 _MOST_MICROS = 2**63
 
@@ -37,7 +43,7 @@ def interval_kind(first: str, last: str = "") -> str:
     Raises:
         ValueError: There is no such interval.
     """
-    if first in MONTHS and last in ("", *MONTHS):
+    if first in _MONTHS and last in ("", *_MONTHS):
         return "MONTH"
     if first in _DAYS and (not last or last == first):
         return "DAY"
@@ -64,13 +70,13 @@ def parse_interval(text: str, first: str, last: str = "") -> int:
         -93784500000
     """
     if last and last != first:
-        found = _months(text) if first in MONTHS else _clock(text, first, last)
+        found = _months(text) if first in _MONTHS else _clock(text, first, last)
     else:
         found = _counted(text, first)
     kind = interval_kind(first, last)
     most = _MOST_MONTHS if kind == "MONTH" else _MOST_MICROS // (DAY_MICROS if kind == "DAY" else 1)
     if not -most <= found < most:
-        raise ValueError("too long an interval")
+        raise ValueError("too long a time in it")
     return found
 
 
@@ -78,7 +84,7 @@ def _counted(text: str, unit: str) -> int:
     number = _NUMBER.fullmatch(text)
     if number is None or (number[3] is not None and unit != "SECOND"):
         raise ValueError(f"no number of {unit}S")
-    size = int(number[2]) * (MONTHS.get(unit) or _DAYS.get(unit) or _MICROS[unit])
+    size = int(number[2]) * (_MONTHS.get(unit) or _DAYS.get(unit) or _MICROS[unit])
     if number[3]:
         size += int(number[3].ljust(6, "0")[:6])
     return -size if number[1] == "-" else size
@@ -86,9 +92,9 @@ def _counted(text: str, unit: str) -> int:
 
 def _months(text: str) -> int:
     found = _YEARS.fullmatch(text)
-    if found is None or int(found[3]) >= MONTHS["YEAR"]:
-        raise ValueError("not of the form '1-2'")
-    months = int(found[2]) * MONTHS["YEAR"] + int(found[3])
+    if found is None or int(found[3]) >= _MONTHS["YEAR"]:
+        raise ValueError("no such form as '1-2' in it")
+    months = int(found[2]) * _MONTHS["YEAR"] + int(found[3])
     return -months if found[1] == "-" else months
 
 
@@ -106,6 +112,34 @@ def _clock(text: str, first: str, last: str) -> int:
     for unit, part in zip(units, found.groups()[1:], strict=True):
         whole, _, fraction = part.partition(".")
         if unit != first and int(whole) >= _LIMITS[unit]:
-            raise ValueError(f"{whole} is beyond a clock's {unit}S")
+            raise ValueError(f"{whole}, which is beyond a clock's {unit.lower()}s")
         total += int(whole) * (_MICROS.get(unit) or DAY_MICROS) + int(fraction.ljust(6, "0")[:6])
     return -total if found[1] == "-" else total
+
+
+def unreadable(text: str, why: ValueError) -> InputError:
+    """Return the refusal of a text that is no interval."""
+    return InputError(f'"{text}" is no interval', code="type-mismatch", detail=f"There is {why}.", hint=_FORMS)
+
+
+def _reader(first: str, last: str) -> Callable[[str], tuple[SqlType, int]]:
+    kind = BIGINT if interval_kind(first, last) == "SECOND" else INT
+
+    def read(text: str) -> tuple[SqlType, int]:
+        try:
+            return kind, parse_interval(text, first, last)
+        except ValueError as error:
+            raise unreadable(text, error) from None
+
+    return read
+
+
+_SINGLE = {unit: _reader(unit, "") for unit in UNITS}
+INTERVAL_READERS = {
+    **{f"interval {unit}": read for unit, read in _SINGLE.items()},
+    **{f"number of interval {unit}": read for unit, read in _SINGLE.items()},
+    **{f"interval {a} TO {b}": _reader(a, b) for a, b in (*combinations(_PARTS, 2), ("YEAR", "MONTH"))},
+}
+"""By the units behind INTERVAL: from a literal's text to the type and the value of its slot.
+
+A number and a string are kept apart, since none may take the other's place."""

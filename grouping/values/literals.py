@@ -10,6 +10,7 @@ from grouping.model.decimal_types import WIDEST
 from grouping.model.errors import InputError
 from grouping.model.group import ConstantValue
 from grouping.model.sql_type import BIGINT, DATE, DOUBLE, INT, NUMERIC, STRING, TIMESTAMP, SqlType, decimal
+from grouping.values.intervals import INTERVAL_READERS
 from grouping.values.iso8601 import parse_date, parse_timestamp
 from grouping.values.like_pattern import is_too_large
 from grouping.values.patterns import rust_pattern
@@ -176,6 +177,7 @@ READERS: dict[str, Callable[[str], tuple[SqlType, ConstantValue]]] = {
     "string": _string,
     "date": _date,
     "timestamp": _timestamp,
+    **INTERVAL_READERS,
 }
 """From a literal's text to the type and the value of its slot."""
 

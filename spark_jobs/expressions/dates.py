@@ -12,11 +12,11 @@ from grouping.model.sql_type import BIGINT, DATE, INT, TIMESTAMP, UNKNOWN, SqlTy
 from spark_jobs.expressions.by_value import each_distinct
 from spark_jobs.expressions.types import Implementation, Operand, polars_type
 
-__all__ = ["FUNCTIONS"]
+__all__ = ["FIRST_MICROS", "FUNCTIONS", "LAST_MICROS", "moved_months"]
 
 _EPOCH = date(1970, 1, 1)
 _FIRST_DAY, _LAST_DAY = (date.min - _EPOCH).days, (date.max - _EPOCH).days
-_FIRST_MICROS, _LAST_MICROS = _FIRST_DAY * 86_400_000_000, (_LAST_DAY + 1) * 86_400_000_000 - 1
+FIRST_MICROS, LAST_MICROS = _FIRST_DAY * 86_400_000_000, (_LAST_DAY + 1) * 86_400_000_000 - 1
 
 
 def _part(read: Callable[[pl.Expr], pl.Expr]) -> Implementation:
@@ -54,8 +54,11 @@ def _by_value(function: Callable[..., object], kind: SqlType) -> Implementation:
     )
 
 
-def _add_months(day: date, months: int) -> date:
+def moved_months(day: date, months: int) -> date | None:
+    """Return the day so many months later, or the last one of that month; None beyond the calendar."""
     year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
+    if not date.min.year <= year <= date.max.year:
+        return None
     return date(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))
 
 
@@ -119,7 +122,7 @@ def _from_epoch(micros: int) -> Implementation:
 
     def apply(args: list[Operand], _: SqlType) -> Operand:
         count = args[0].expr.cast(pl.Int128) * micros
-        known = pl.when(count.is_between(_FIRST_MICROS, _LAST_MICROS)).then(count)
+        known = pl.when(count.is_between(FIRST_MICROS, LAST_MICROS)).then(count)
         return Operand(known.cast(pl.Int64).cast(polars_type(TIMESTAMP)), TIMESTAMP)
 
     return apply
@@ -144,7 +147,7 @@ FUNCTIONS: dict[str, Implementation] = {
     "date_add": _date_step(1),
     "date_sub": _date_step(-1),
     "datediff": _datediff,
-    "add_months": _by_value(_add_months, DATE),
+    "add_months": _by_value(moved_months, DATE),
     "last_day": _by_value(lambda day: day.replace(day=monthrange(day.year, day.month)[1]), DATE),
     "next_day": _by_value(_next_day, DATE),
     "make_date": _by_value(date, DATE),

@@ -21,6 +21,7 @@ from grouping.model.sql_type import BOOLEAN, DATE, NUMERIC, STRING, TIMESTAMP, U
 from spark_jobs.expressions.functions import FUNCTIONS, either
 from spark_jobs.expressions.nested import NESTED
 from spark_jobs.expressions.text import BYTES
+from spark_jobs.expressions.time_units import BY_UNIT
 from spark_jobs.expressions.types import Operand, polars_type, widened, wider
 
 __all__ = ["CompiledExpression", "KeyPair", "Member", "compile_expression"]
@@ -140,6 +141,10 @@ class _Compiler:
             first, *others = args
             named = [other.value if isinstance(other, Value) else self._once(other) for other in others]
             return Operand(NESTED[op](self._once(first), kind, *named), kind)
+        if op in BY_UNIT:
+            unit, *others = args
+            assert isinstance(unit, Value), unit
+            return Operand(BY_UNIT[op](str(unit.value), [self._once(other) for other in others]), kind)
         function = _case if op == "case" else FUNCTIONS.get(op)
         if function is None:
             raise InternalError(f'"{op}" is not evaluated here')

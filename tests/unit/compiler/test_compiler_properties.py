@@ -25,6 +25,8 @@ LITERALS = {
     "d": ("'2026-11-21'", "DATE '2026-01-01'"),
     "at": ("'2026-11-21T10:00:00Z'", "'2026-11-21'", "TIMESTAMP '2026-11-21 10:00:00'"),
     "flag": ("TRUE", "FALSE"),
+    "text": ("'5'", "'-90'", "' 7 '"),
+    "count": ("5", "-3", "0"),
 }
 OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
 TURNED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
@@ -56,6 +58,10 @@ SHAPES = (
     "CAST({symbol} AS INT) = i",
     "nullif({i}, i) IS NULL",
     "date_trunc({symbol}, at) > {at}",
+    "at - INTERVAL {text} MINUTES > {at}",
+    "d + INTERVAL {count} MONTHS = {d}",
+    "at - d > INTERVAL {count} DAYS",
+    "timestampadd(HOUR, {count}, at) = {at}",
 )
 
 

@@ -7,6 +7,7 @@ from grouping.functions.functions import ALIASES, CASTS, FUNCTIONS, REDUCED, REW
 from grouping.functions.spark_functions import REASONS
 from spark_jobs.expressions import casts
 from spark_jobs.expressions import functions as polars_functions
+from spark_jobs.expressions.time_units import BY_UNIT
 
 
 def test_the_section_shows_every_function_once() -> None:
@@ -23,5 +24,5 @@ def test_every_other_name_is_one_of_a_function() -> None:
 
 def test_all_that_is_accepted_is_evaluated() -> None:
     """Every function and CAST that a query may use is one that the evaluator computes."""
-    assert set(FUNCTIONS) - REDUCED <= set(polars_functions.FUNCTIONS)
+    assert set(FUNCTIONS) - REDUCED <= {*polars_functions.FUNCTIONS, *BY_UNIT}
     assert {(source, target) for source, targets in CASTS.items() for target in targets} <= set(casts._CASTS)

@@ -1,0 +1,120 @@
+"""Intervals while a query is compiled: each is a whole number in a wrapping that says what it counts.
+
+No column and no result is an INTERVAL, so the wrapping is taken off where an interval is used: added to a time, or
+compared with another one. What is still wrapped when the query is complete is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grouping.compiler.bound import Bound, Constant, Term
+from grouping.functions.functions import result_type
+from grouping.model.errors import InputError
+from grouping.model.expression import Value
+from grouping.model.sql_type import BIGINT, SqlType
+from grouping.values.intervals import DAY_MICROS, INTERVAL_READERS, UNITS, interval_kind, parse_interval, unreadable
+
+__all__ = ["INTERVAL", "alike", "counted", "interval", "interval_literal", "interval_unit", "is_interval", "whole"]
+
+INTERVAL = "interval"
+"""The operator of the wrapping."""
+_KINDS = {kind: SqlType(f"INTERVAL {kind}") for kind in ("MONTH", "DAY", "SECOND")}
+
+
+def is_interval(operand: Bound) -> bool:
+    """Return whether an operand is one."""
+    return isinstance(operand, Term) and operand.op == INTERVAL
+
+
+def interval(kind: str, count: Bound) -> Term:
+    """Return a count of months, days or (for SECOND) microseconds as an interval."""
+    return Term(INTERVAL, (count,), _KINDS[kind])
+
+
+def interval_unit(operand: Bound) -> str:
+    """Return what an interval counts: ``MONTH``, ``DAY`` or ``SECOND``, of which it counts the microseconds."""
+    return operand.type.name.removeprefix("INTERVAL ")
+
+
+def counted(operand: Bound) -> Bound:
+    """Return what an interval counts, as a whole number."""
+    assert isinstance(operand, Term), operand
+    return operand.args[0]
+
+
+def alike(intervals: Sequence[Bound]) -> tuple[str, tuple[Bound, ...]]:
+    """Return what intervals that meet count, and their counts.
+
+    Raises:
+        InputError: ``type-mismatch``; months have no fixed length beside days.
+    """
+    units = {interval_unit(one) if is_interval(one) else str(one.type) for one in intervals}
+    if not units <= set(_KINDS) or ("MONTH" in units and len(units) > 1):
+        shown = " and ".join(sorted({str(one.type) for one in intervals}))
+        raise InputError(
+            "an interval stands beside something of another kind",
+            code="type-mismatch",
+            detail=f"Its operands are {shown}.",
+            hint="timestampdiff(SECOND, a, b) gives a number; months have no fixed number of days.",
+        )
+    if len(units) == 1:
+        return units.pop(), tuple(counted(one) for one in intervals)
+    return "SECOND", tuple(whole(one) for one in intervals)
+
+
+def whole(operand: Bound) -> Bound:
+    """Return the microseconds of an interval of days or seconds."""
+    count = counted(operand)
+    if interval_unit(operand) == "SECOND":
+        return count
+    return Term("*", (count, Value(DAY_MICROS, "BIGINT")), result_type("*", [count.type, BIGINT]))
+
+
+def interval_literal(text: str, *, is_string: bool, position: int | None, first: str, last: str) -> Term:
+    """Return the interval that a literal writes.
+
+    Args:
+        text: The string's, or the number's with its sign.
+        is_string: Whether it stands in quotes.
+        position: Where the literal begins, None where no other may take its place.
+        first: The unit behind it; empty where the units are in the string.
+        last: The unit behind TO.
+
+    Raises:
+        InputError: ``type-mismatch`` for a text that is no such interval.
+    """
+    try:
+        if not first:
+            return _with_units(text)
+        first, last = _singular(first), _singular(last)
+        kind = interval_kind(first, last)
+    except ValueError as error:
+        raise unreadable(text, error) from None
+    reader = f"{'' if is_string else 'number of '}interval {first}{f' TO {last}' if last else ''}"
+    kind_of, value = INTERVAL_READERS[reader](text)
+    return interval(kind, Constant(value, kind_of, reader, text, position))
+
+
+def _with_units(text: str) -> Term:
+    """Read a string of numbers and units, such as ``1 day 2 hours``."""
+    words = text.split()
+    if not words or len(words) % 2:
+        raise ValueError("no number and unit")
+    units = [_singular(unit.upper()) for unit in words[1::2]]
+    kinds = {interval_kind(unit) for unit in units}
+    if len(kinds) > 1 and "MONTH" in kinds:
+        raise ValueError("a mixture of months and days")
+    kind = kinds.pop() if len(kinds) == 1 else "SECOND"
+    total = 0
+    for number, unit in zip(words[::2], units, strict=True):
+        days = kind == "SECOND" and interval_kind(unit) == "DAY"
+        total += parse_interval(number, unit) * (DAY_MICROS if days else 1)
+    return interval(kind, Constant(total, BIGINT))
+
+
+def _singular(unit: str) -> str:
+    name = unit.upper().removesuffix("S")
+    if name and name not in UNITS:
+        raise ValueError(f"no unit {unit}")
+    return name

@@ -1,0 +1,101 @@
+"""Arithmetic with dates, times and intervals, as Spark has it: made of functions that move a time, or measure two."""
+
+from __future__ import annotations
+
+from grouping.compiler.bound import Bound, Constant, Term
+from grouping.compiler.constants import coerce
+from grouping.compiler.intervals import alike, counted, interval, interval_unit, is_interval, whole
+from grouping.compiler.operands import as_timestamp, is_null, mismatch, unsupported
+from grouping.functions.functions import result_type
+from grouping.model.expression import Value
+from grouping.model.sql_type import BIGINT, DATE, INT, STRING, TIMESTAMP
+
+__all__ = ["is_timed", "negative_interval", "timed"]
+
+_TIMES = (DATE, TIMESTAMP)
+_WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+_DAYS = ("TINYINT", "SMALLINT", "INT")
+_ADDED_UNITS = {"MONTH": "MONTH", "DAY": "DAY", "SECOND": "MICROSECOND"}
+
+
+def is_timed(operand: Bound) -> bool:
+    """Return whether an operand is a DATE, a TIMESTAMP or an interval."""
+    return operand.type in _TIMES or is_interval(operand)
+
+
+def timed(op: str, left: Bound, right: Bound) -> Bound:
+    """Return arithmetic of which one operand is a DATE, a TIMESTAMP or an interval.
+
+    Raises:
+        InputError: ``type-mismatch``, or ``unsupported-query`` for what is not exact.
+    """
+    if op == "-" and left.type in _TIMES and not is_interval(right) and right.type in (*_TIMES, STRING):
+        return _difference(left, right)
+    if op == "-" and right.type in _TIMES and left.type == STRING:
+        return _difference(left, right)
+    if op == "+" and right.type in _TIMES:
+        left, right = right, left
+    if op in ("+", "-") and left.type in _TIMES:
+        if is_interval(right):
+            return _moved(op, left, right)
+        if left.type == DATE and (is_null(right) or right.type.name in _DAYS):
+            return _function("date_add" if op == "+" else "date_sub", left, right if not is_null(right) else _NO_DAYS)
+    if op in ("+", "-") and is_interval(left) and is_interval(right):
+        unit, counts = alike((left, right))
+        return interval(unit, Term(op, counts, result_type(op, [count.type for count in counts])))
+    if op == "*":
+        return _multiple(*((left, right) if is_interval(left) else (right, left)))
+    if op == "/" and is_interval(left):
+        raise unsupported("a part of an interval", "Spark rounds it.", "Multiply what it is compared with.")
+    raise mismatch(
+        f'"{op}" of {left.type} and {right.type}',
+        "An interval, or to a DATE a number of days of type INT, can be added or subtracted.",
+        "Write INTERVAL 5 MINUTES.",
+    )
+
+
+_NO_DAYS = Constant(None, INT)
+
+
+def negative_interval(operand: Bound) -> Bound:
+    """Return an interval backwards."""
+    count = counted(operand)
+    return interval(interval_unit(operand), Term("neg", (count,), count.type))
+
+
+def _difference(end: Bound, start: Bound) -> Bound:
+    """Return the time from one to the other: days between dates, else microseconds."""
+    kind = DATE if TIMESTAMP not in (end.type, start.type) else TIMESTAMP
+    end, start = (
+        coerce(side, kind) if isinstance(side, Constant) and side.type == STRING else side for side in (end, start)
+    )
+    if STRING in (end.type, start.type):
+        raise mismatch('"-" of a time and a STRING', "Only a constant is read as a time.", "CAST it.")
+    if kind == DATE:
+        return interval("DAY", _function("datediff", end, start))
+    ends = (as_timestamp(start), as_timestamp(end))
+    return interval("SECOND", _function("timestampdiff", Value("MICROSECOND", "STRING"), *ends))
+
+
+def _moved(op: str, time: Bound, by: Bound) -> Bound:
+    """Return a time moved by an interval: a DATE stays one where whole days or months are added."""
+    unit = interval_unit(by)
+    if time.type == DATE and unit == "DAY":
+        return _function("date_add" if op == "+" else "date_sub", time, counted(by))
+    count = counted(by) if op == "+" else counted(negative_interval(by))
+    if time.type == DATE and unit == "MONTH":
+        return _function("add_months", time, count)
+    return _function("timestampadd", Value(_ADDED_UNITS[unit], "STRING"), count, as_timestamp(time))
+
+
+def _multiple(one: Bound, times: Bound) -> Bound:
+    if times.type.name not in _WHOLE or not is_interval(one):
+        raise unsupported("such a multiple of an interval", "It is computed for whole numbers.", "CAST the number.")
+    count, unit = (counted(one), "MONTH") if interval_unit(one) == "MONTH" else (whole(one), "SECOND")
+    if BIGINT not in (count.type, times.type) and unit == "SECOND":
+        count = Term("cast", (count,), BIGINT)
+    return interval(unit, Term("*", (count, times), result_type("*", [count.type, times.type])))
+
+
+def _function(name: str, *args: Bound) -> Term:
+    return Term(name, args, result_type(name, [argument.type for argument in args]))

@@ -1,0 +1,125 @@
+"""Functions that take a unit of time or a field by its name, which is part of a query's shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from grouping.compiler.bound import Bound, Constant, Term
+from grouping.compiler.intervals import counted, interval_unit, is_interval
+from grouping.compiler.operands import as_day, as_timestamp, mismatch, unsupported
+from grouping.functions.functions import result_type
+from grouping.model.errors import InputError, near_name
+from grouping.model.expression import Value
+from grouping.model.sql_type import BIGINT, INT, STRING, decimal
+from grouping.values.intervals import DAY_MICROS
+
+__all__ = ["UNIT_CALLS", "field_of", "text_of", "unit_call"]
+
+UNIT_CALLS = {
+    **dict.fromkeys(("timestampadd", "dateadd", "date_add"), "timestampadd"),
+    **dict.fromkeys(("timestampdiff", "datediff", "date_diff", "timediff"), "timestampdiff"),
+}
+"""What is called with a unit and two arguments more."""
+_UNITS = (
+    *("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DAYOFYEAR"),
+    *("HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"),
+)
+_FIELDS = {
+    spelling: field
+    for field, spellings in {
+        "year": "YEAR Y YEARS YR YRS",
+        "YEAROFWEEK": "YEAROFWEEK",
+        "quarter": "QUARTER QTR",
+        "month": "MONTH MON MONS MONTHS",
+        "weekofyear": "WEEK W WEEKS",
+        "day": "DAY D DAYS",
+        "dayofweek": "DAYOFWEEK DOW",
+        "DAYOFWEEK_ISO": "DAYOFWEEK_ISO DOW_ISO",
+        "dayofyear": "DOY",
+        "hour": "HOUR H HOURS HR HRS",
+        "minute": "MINUTE M MIN MINS MINUTES",
+        "SECOND": "SECOND S SEC SECONDS SECS",
+    }.items()
+    for spelling in spellings.split()
+}
+"""By each spelling in capitals: a function, or in capitals a field that has none."""
+_OF_TIMES = frozenset(("hour", "minute", "SECOND"))
+
+
+def unit_call(name: str, unit: exp.Expr, args: Sequence[Bound]) -> Bound:
+    """Return one of `UNIT_CALLS` applied to a unit and two arguments.
+
+    Raises:
+        InputError: ``type-mismatch``.
+    """
+    written = unit.name.upper() if isinstance(unit, exp.Column) and len(unit.parts) == 1 else ""
+    between = UNIT_CALLS[name] == "timestampdiff"
+    if written not in _UNITS or (between and written == "DAYOFYEAR"):
+        raise mismatch(
+            f'"{unit.name}" is no unit of "{name}"', f"There are {', '.join(_UNITS)}.", near_name(unit.name, _UNITS)
+        )
+    value = Value("DAY" if written == "DAYOFYEAR" else written, "STRING")
+    if between:
+        return _term("timestampdiff", value, *map(as_timestamp, args))
+    count, time = args
+    if isinstance(count, Constant) and count.value is None:
+        count = Constant(None, BIGINT)
+    if count.type.name not in ("TINYINT", "SMALLINT", "INT", "BIGINT"):
+        raise mismatch(f'an argument of "{name}" is {count.type}', "It must be INT or BIGINT.", "CAST it.")
+    return _term("timestampadd", value, count, as_timestamp(time))
+
+
+def field_of(written: str, time: Bound) -> Bound:
+    """Return a field of a DATE or TIMESTAMP, as EXTRACT and date_part do.
+
+    Raises:
+        InputError: ``type-mismatch``, ``unsupported-query``.
+    """
+    field = _FIELDS.get(written.upper())
+    if field is None:
+        known = sorted(_FIELDS)
+        raise InputError(
+            f'"{written}" is no field of a time',
+            code="type-mismatch",
+            detail=f"There are {', '.join(known)}.",
+            hint=near_name(written.upper(), known),
+        )
+    if is_interval(time):
+        return _of_interval(field, time)
+    time = as_timestamp(time) if field in _OF_TIMES else as_day(time)
+    if field == "DAYOFWEEK_ISO":
+        return Term("+", (_term("weekday", time), Value(1, "INT")), INT)
+    if field == "SECOND":
+        return Term("date_part", (Value(field, "STRING"), time), decimal(8, 6))
+    if field == "YEAROFWEEK":
+        return Term("date_part", (Value(field, "STRING"), time), INT)
+    return _term(field, time)
+
+
+def _of_interval(field: str, time: Bound) -> Bound:
+    """Return a field of an interval: its days, years or months, which Spark gives as INT and TINYINT."""
+    unit, count = interval_unit(time), counted(time)
+    if field == "day" and unit == "DAY":
+        return Term("cast", (count,), INT) if count.type != INT else count
+    if field == "day" and unit == "SECOND":
+        return Term("cast", (Term("div", (count, Value(DAY_MICROS, "BIGINT")), BIGINT),), INT)
+    raise unsupported(
+        f"{field.upper()} of an interval", "DAY of one of days or seconds is computed.", "Use timestampdiff."
+    )
+
+
+def _term(name: str, *args: Bound) -> Term:
+    return Term(name, args, result_type(name, [argument.type for argument in args]))
+
+
+def text_of(argument: Bound, what: str) -> str:
+    """Return a constant text that is part of a query's shape.
+
+    Raises:
+        InputError: ``unsupported-query`` for anything else.
+    """
+    if not isinstance(argument, Constant) or argument.type != STRING or not isinstance(argument.value, str):
+        raise unsupported(f"{what} that is no constant", "It must be a STRING that stands in the query.")
+    return argument.value
