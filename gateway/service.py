@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import math
 import os
 import signal
 import threading
@@ -16,7 +17,7 @@ from typing import TypeVar
 import tenacity
 from prometheus_client import start_http_server
 
-from gateway.commands.command_queue import UnitSize
+from gateway.commands.command_queue import UNIT_SECONDS, UnitSize
 from gateway.commands.commands import Commands
 from gateway.commands.statements import Statements
 from gateway.ends.ends import Ends
@@ -253,15 +254,18 @@ class _Service:
 
     def _carry_out_some(self) -> bool:
         """Carry out the commands whose turn it is, as many as one unit of work takes; return whether there were any."""
-        queue, began = self._commands.queue, time.monotonic()
-        together = queue.together(began)
-        records = queue.take(self._unit_size.commands if together else self._settings.commands.batch)
-        if records:
-            with COMMIT_SECONDS.time():
-                self._commands.carry_out(records)
+        began = time.monotonic()
+        together = self._commands.queue.together(began)
+        if together:
+            count = self._commands.take_turns(self._unit_size.commands, UNIT_SECONDS)
+        else:
+            count = self._commands.take_turns(self._settings.commands.batch, math.inf)
+        took = time.monotonic() - began
+        if count:
+            COMMIT_SECONDS.observe(took)
             if together:
-                self._unit_size.note(len(records), time.monotonic() - began)
-        return bool(records)
+                self._unit_size.note(count, took)
+        return count > 0
 
     def _recover(self, *, rebuild: bool = False) -> None:
         """Make Redis and Kafka agree, as soon as both answer."""

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from gateway.kafka import Record
 from gateway.state.commands_read import CommandsRead
 
-__all__ = ["CommandQueue", "UnitSize"]
+__all__ = ["UNIT_SECONDS", "CommandQueue", "UnitSize"]
 
 _MOST_BYTES = 64 << 20
 """Of the records that wait; more are left on the topic."""
@@ -25,7 +25,7 @@ _MOST_AHEAD = 2_000
 """Offsets of a partition that are done before an earlier one: each commit names them."""
 _TOGETHER_SECONDS = 10.0
 """Subscribers send side by side when one follows another within this time."""
-_UNIT_SECONDS = 0.05
+UNIT_SECONDS = 0.05
 """A unit of work aims at so long: a command that comes meanwhile waits for all of it."""
 _FIRST, _SMALLEST = 200, 16
 """Commands of a unit before any is timed, and however dear they are."""
@@ -101,6 +101,13 @@ class CommandQueue:
                 del self._turns[subscriber]
         return taken
 
+    def put_back(self, records: Sequence[Record]) -> None:
+        """Let records that were taken, and are the last ones of those, be the first whose turn it is."""
+        for record in reversed(records):
+            self._turns.setdefault(record.key, deque()).appendleft(record)
+            self._turns.move_to_end(record.key, last=False)
+            self._bytes += _size(record)
+
     def _may_pass(self, record: Record) -> bool:
         """Tell whether a record may be carried out before earlier ones of its partition."""
         ahead = self._ahead.get(record.partition, ())
@@ -147,8 +154,8 @@ class UnitSize:
             >>> size.note(50, 0.01), size.commands
             (None, 100)
         """
-        fitting = int(commands * _UNIT_SECONDS / max(seconds, 1e-6))
-        if fitting < self.commands and seconds > _UNIT_SECONDS:
+        fitting = int(commands * UNIT_SECONDS / max(seconds, 1e-6))
+        if fitting < self.commands and seconds > UNIT_SECONDS:
             self.commands = max(fitting, _SMALLEST)
         elif commands >= self.commands:
             self.commands = min(max(fitting, self.commands), 2 * self.commands, self._most)

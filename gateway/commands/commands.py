@@ -7,7 +7,9 @@ and looked up together, so that the cost of a command is its compiling, not its 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from gateway.commands.command_queue import CommandQueue
@@ -34,9 +36,6 @@ Clock = Callable[[], int]
 
 _UNIT_BYTES = 64 << 20
 """Bytes of the replies and letters of one unit of work, about: thousands of large ones fit neither Redis nor Kafka."""
-
-_Compiled = tuple[Request, PreparedCommand | InputError]
-"""A command after compiling: what it asks for, or what is wrong with it."""
 
 
 class Commands:
@@ -66,103 +65,117 @@ class Commands:
         self._reply_reader = PlaceReader(settings, self._replies_topic)
         self._reply_partitions = topics.partitions(self._replies_topic) or 1
 
-    def carry_out(self, records: Sequence[Record]) -> None:
-        """Carry out a batch of records and commit it, in several units of work where its replies are too large for one.
+    def take_turns(self, most: int, seconds: float) -> int:
+        """Carry out the commands of the queue whose turn it is, in one unit of work, and return how many they were.
+
+        Args:
+            most: How many the unit may have.
+            seconds: After which it takes no more in; the rest has its turn in the next one.
 
         Raises:
             OperationalError: A server failed; nothing is answered that is not done.
         """
-        try:
-            self._carry_out(records)
-        except _UnitTooLarge:
-            self._begin_anew()
-            middle = len(records) // 2
-            self.carry_out(records[:middle])
-            self.carry_out(records[middle:])
+        records = self.queue.take(most)
+        if not records:
+            return 0
+        done = self._unit(records, seconds)
+        self.queue.put_back(records[done:])
+        return done
 
-    def _carry_out(self, records: Sequence[Record]) -> None:
-        now_ms = self._clock()
-        self._positions.begin()
-        replies = Replies(self._replies_topic, self._reply_partitions, now_ms)
-        requests = [each for record in records if (each := self._requests.read(record, replies, now_ms)) is not None]
-        if replies.size > _UNIT_BYTES and len(records) > 1:
-            raise _UnitTooLarge
-        work = self._run_unless_poisoned(requests, replies, now_ms)
-        work.answer(self.queue.finish(records), replies.records, replies.to_remember)
-        self._ends.commit(work, now_ms)
-        replies.count()
-        self._positions.delete_unneeded()
+    def carry_out(self, records: Sequence[Record]) -> None:
+        """Carry out records that need not have waited in the queue, in as few units of work as their replies fit.
 
-    def _run_unless_poisoned(self, requests: list[Request], replies: Replies, now_ms: int) -> Work:
-        """Carry out requests; one that meets a fault of ours is answered alone, and the unit made anew without it."""
-        poisoned: set[bytes] = set()
-        answered = len(replies.records)
+        Raises:
+            OperationalError: A server failed; nothing is answered that is not done.
+        """
+        while records:
+            records = records[self._unit(records) :]
+
+    def _unit(self, records: Sequence[Record], seconds: float = float("inf")) -> int:
+        """Carry out the first records as one unit of work, commit it, and return how many they were."""
+        requests = [self._requests.read(record) for record in records]
+        poisoned: set[int] = set()
         while True:
-            batch = _Batch(now_ms, replies, Work())
+            now_ms = self._clock()
+            self._positions.begin()
+            batch = _Batch(now_ms, Replies(self._replies_topic, self._reply_partitions, now_ms), Work())
             try:
-                self._run_all([each for each in requests if each.remember not in poisoned], batch)
+                done = self._run_all(requests, poisoned, batch, time.monotonic() + seconds)
                 break
             except _Poison as poison:
                 log.exception("a command met a fault of the gateway")
-                poisoned.add(poison.request.remember)
-                replies.cut_back(answered)
-                self._begin_anew()
-        for request in requests:
-            if request.remember in poisoned:
-                command = request.command
-                reply = replies.reject(command.command_id, command.subscriber, _FAULT)
-                replies.add(request.key, command.encoding, reply)
-        return batch.work
+                poisoned.add(poison.number)
+            except _UnitTooLarge:
+                requests = requests[: len(requests) // 2]
+            self._working.open()  # what the unit has changed in memory is read from Redis again
+            self._statements.reload()
+        batch.work.answer(self.queue.finish(records[:done]), batch.replies.records, batch.replies.to_remember)
+        self._ends.commit(batch.work, now_ms)
+        batch.replies.count()
+        self._positions.delete_unneeded()
+        return done
 
-    def _begin_anew(self) -> None:
-        """Let go of the unit of work: what it has changed in memory is read from Redis again."""
-        self._working.open()
-        self._statements.reload()
+    def _run_all(self, requests: Sequence[Request], poisoned: AbstractSet[int], batch: _Batch, until: float) -> int:
+        """Carry out requests, the first one whatever the time is; return how many.
 
-    def _run_all(self, requests: list[Request], batch: _Batch) -> None:
-        now_ms = batch.now_ms
-        looked_up = self._commits.look_up([request.remember for request in requests], now_ms)
-        repeats = Repeats(self._reply_reader, looked_up, _UNIT_BYTES)
+        Args:
+            requests: What is asked for.
+            poisoned: Numbers of those that met a fault of ours: they are answered so.
+            batch: Takes what comes of them.
+            until: When to take in no more, by the monotonic clock.
+
+        Raises:
+            _Poison: Another one meets a fault of ours.
+            _UnitTooLarge: There are too many for one unit.
+        """
+        ids = [request.remember for request in requests if request.remember is not None]
+        repeats = Repeats(self._reply_reader, self._commits.look_up(ids, batch.now_ms), _UNIT_BYTES)
         run: list[_Compiled] = []
-        for request in requests:
-            command = request.command
-            prepared: PreparedCommand | InputError
-            try:
-                prepared = request.refusal or self._statements.prepare(command.subscriber, command.text, now_ms)
-            except InputError as error:
-                prepared = error
-            except Exception as error:
-                raise _Poison(request) from error
+        done = 0
+        for number, request in enumerate(requests):
+            if number and time.monotonic() > until:
+                break
+            prepared = self._prepared(number, request, batch.now_ms) if number not in poisoned else _FAULT
             if isinstance(prepared, PreparedCommand) and prepared.changes_sources:
                 self._run(run, repeats, batch)
-                self._run([(request, prepared)], repeats, batch)
+                self._run([_Compiled(number, request, prepared)], repeats, batch)
                 run = []
             else:
-                run.append((request, prepared))
+                run.append(_Compiled(number, request, prepared))
+            done = number + 1
         self._run(run, repeats, batch)
+        return done
 
-    def _run(self, run: list[_Compiled], repeats: Repeats, batch: _Batch) -> None:
+    def _prepared(self, number: int, request: Request, now_ms: int) -> PreparedCommand | InputError:
+        try:
+            refusal = self._requests.refusal(request, now_ms)
+            return refusal or self._statements.prepare(request.subscriber, request.text, now_ms)
+        except InputError as error:
+            return error
+        except Exception as error:
+            raise _Poison(number) from error
+
+    def _run(self, run: Sequence[_Compiled], repeats: Repeats, batch: _Batch) -> None:
         """Carry out commands that were compiled against the same sources."""
         self._commits.finish()
         repeats.read()
-        fresh = (prepared for request, prepared in run if request.remember not in repeats)
+        fresh = (each.prepared for each in run if (each.request.remember or b"") not in repeats)
         self._statements.load(prepared for prepared in fresh if isinstance(prepared, PreparedCommand))
-        for request, prepared in run:
+        for number, request, prepared in run:
             try:
                 self._one(request, prepared, repeats, batch)
             except OperationalError:
                 raise
             except Exception as error:
-                raise _Poison(request) from error
-            if max(batch.replies.size, repeats.size) > _UNIT_BYTES and len(batch.replies.records) > 1:
+                raise _Poison(number) from error
+            if max(batch.replies.size, repeats.size) > _UNIT_BYTES and number:
                 raise _UnitTooLarge
 
     def _one(self, request: Request, prepared: PreparedCommand | InputError, repeats: Repeats, batch: _Batch) -> None:
-        command, replies = request.command, batch.replies
+        replies, remember = batch.replies, request.remember
         try:
-            first = replies.first(request.remember) or repeats.reply(request.remember)
-            if first is not None:
-                replies.add(request.key, command.encoding, first)
+            if remember is not None and (first := replies.first(remember) or repeats.reply(remember)) is not None:
+                replies.add(request, first, repeated=True)
                 return
             if isinstance(prepared, InputError):
                 raise prepared
@@ -170,10 +183,19 @@ class Commands:
             answer = self._statements.carry_out(prepared, position, batch.now_ms)
             batch.work.take(answer.change)
             message = _DONE.get(type(prepared.statement).__name__, "done")
-            reply = replies.accept(command.command_id, command.subscriber, message, answer.result, answer.at_ms)
+            reply = replies.accept(request.command_id, request.subscriber, message, answer.result, answer.at_ms)
         except InputError as error:
-            reply = replies.reject(command.command_id, command.subscriber, error)
-        replies.add(request.key, command.encoding, reply, request.remember)
+            reply = replies.reject(request.command_id, request.subscriber, error)
+        replies.add(request, reply)
+
+
+class _Compiled(NamedTuple):
+    """A command after compiling: what it asks for, or what is wrong with it."""
+
+    number: int
+    """In its unit of work."""
+    request: Request
+    prepared: PreparedCommand | InputError
 
 
 class _Batch(NamedTuple):
@@ -191,9 +213,9 @@ class _UnitTooLarge(Exception):
 class _Poison(Exception):
     """A command that met a fault of ours."""
 
-    def __init__(self, request: Request) -> None:
-        super().__init__(request.command.command_id)
-        self.request = request
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
 
 
 _FAULT = InputError(

@@ -6,11 +6,12 @@ from collections import Counter
 from datetime import UTC, datetime
 from functools import lru_cache
 
+from gateway.commands.requests import Request
 from gateway.kafka import OutgoingRecord
-from gateway.metrics import COMMANDS
+from gateway.metrics import COMMANDS, DEAD_LETTERS
 from gateway.state.command_ids import NOT_REMEMBERED
 from grouping.model.errors import InputError
-from schemas.codec import Encoding, Reply, decode_reply, encode_reply
+from schemas.codec import Reply, decode_reply, encode_reply
 from schemas.partition import partition_of
 
 __all__ = ["Replies"]
@@ -35,6 +36,7 @@ class Replies:
         self._places: dict[bytes, int] = {}
         self._now_ms = now_ms
         self._codes: Counter[str] = Counter()
+        self._letters = 0
         self.records: list[OutgoingRecord] = []
         self.size = 0
         """Bytes of the replies and letters so far."""
@@ -52,7 +54,7 @@ class Replies:
         assert value is not None, "a reply is no tombstone"
         return decode_reply(value)
 
-    def accept(self, command_id: str, subscriber: str, message: str, result: object, at_ms: int) -> Reply:
+    def accept(self, command_id: str | None, subscriber: str, message: str, result: object, at_ms: int) -> Reply:
         """Return the reply to a command that was carried out at an instant, epoch milliseconds."""
         return Reply(
             command_id=command_id,
@@ -77,47 +79,41 @@ class Replies:
             replied_at=_time(self._now_ms),
         )
 
-    def add(self, key: bytes, encoding: Encoding, reply: Reply, remember: bytes | None = None) -> None:
-        """Answer a command.
+    def add(self, request: Request, reply: Reply, *, repeated: bool = False) -> None:
+        """Answer a command, and keep the dead letter of a record that is none.
 
         Args:
-            key: The key of its record.
-            encoding: Of the command, and hence of the reply.
-            reply: The answer.
-            remember: The key of its id, where this is the first reply to it; `unavailable` is not remembered.
+            request: What is answered.
+            reply: The answer; `unavailable` is not remembered.
+            repeated: Whether the command's id had this answer before.
         """
-        headers: tuple[tuple[str, bytes], ...] = ()
-        if reply.command_id:
-            headers = (("command_id", reply.command_id.encode("utf-8", "surrogatepass")),)
-        if remember is not None and reply.code != "unavailable":
-            self._first[remember] = len(self.records)
-            self.to_remember[len(self.records)] = remember
-        elif reply.code in _TRIED_ANEW:
-            headers = (*headers, NOT_REMEMBERED)
+        key, remember = request.record.key, None if repeated else request.remember
         self._codes[reply.code] += 1
-        partition = self._places.get(key)
-        if partition is None:
-            partition = self._places[key] = partition_of(key, self._partitions)
-        value = encode_reply(reply, encoding)
-        self.size += len(value)
-        self.records.append(OutgoingRecord(self._topic, key, value, headers, partition))
-
-    def add_letter(self, letter: OutgoingRecord) -> None:
-        """Take in the dead letter of a command's record."""
-        self.size += len(letter.key or b"") + len(letter.value or b"")
-        self.records.append(letter)
-
-    def cut_back(self, count: int) -> None:
-        """Take back all records but the first ones: what they answer is carried out anew."""
-        del self.records[count:]
-        self.size = sum(len(record.value or b"") for record in self.records)
-        self.to_remember.clear()
-        self._first.clear()
+        if key and request.answerable:
+            headers: tuple[tuple[str, bytes], ...] = ()
+            if reply.command_id:
+                headers = (("command_id", reply.command_id.encode("utf-8", "surrogatepass")),)
+            if remember is not None and reply.code != "unavailable":
+                self._first[remember] = len(self.records)
+                self.to_remember[len(self.records)] = remember
+            elif reply.code in _TRIED_ANEW:
+                headers = (*headers, NOT_REMEMBERED)
+            partition = self._places.get(key)
+            if partition is None:
+                partition = self._places[key] = partition_of(key, self._partitions)
+            value = encode_reply(reply, request.encoding)
+            self.size += len(value)
+            self.records.append(OutgoingRecord(self._topic, key, value, headers, partition))
+        if (letter := request.letter) is not None:
+            self.size += len(letter.key or b"") + len(letter.value or b"")
+            self.records.append(letter)
+            self._letters += 1
 
     def count(self) -> None:
         """Tell the metrics, once the unit is written."""
         for code, number in self._codes.items():
             COMMANDS.labels(code).inc(number)
+        DEAD_LETTERS.labels("malformed-command").inc(self._letters)
 
 
 @lru_cache(maxsize=64)

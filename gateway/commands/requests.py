@@ -1,4 +1,4 @@
-"""Records of `cq.commands` as requests. A record that is no command is answered, or put on `cq.deadletters`, here."""
+"""Records of `cq.commands` as requests. A record that is no command is one that is refused, with its dead letter."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import msgspec
 
 from gateway.commands.dead_letters import LONGEST_KEY, command_letter
 from gateway.commands.rates import CommandRates
-from gateway.commands.replies import Replies
-from gateway.kafka import LARGEST_RECORD, Record
-from gateway.metrics import COMMANDS, DEAD_LETTERS
+from gateway.kafka import LARGEST_RECORD, OutgoingRecord, Record
 from gateway.state.command_ids import CommandIds
 from grouping.model.errors import InputError
 from grouping.settings import Settings
-from schemas.codec import Command, MalformedCommand, decode_command
+from schemas.codec import Command, Encoding, MalformedCommand, decode_command
 
 __all__ = ["Request", "RequestReader"]
 
@@ -24,18 +22,29 @@ class Request(msgspec.Struct, frozen=True):
     """A command record after decoding."""
 
     record: Record
-    key: bytes
-    """The subscriber's name as the record has it."""
-    command: Command
-    remember: bytes
-    """The key of the command's id."""
-    refusal: InputError | None
+    command_id: str | None
+    """None where it could not be decoded."""
+    subscriber: str
+    """The one who is answered: the record's key."""
+    text: str
+    encoding: Encoding
+    """How it came, and how it is answered."""
+    remember: bytes | None
+    """The key of the command's id; None where the answer does not count as a reply to that id."""
+    refusal: InputError | None = None
     """Why the command is refused before its text is looked at."""
+    letter: OutgoingRecord | None = None
+    """The dead letter of a record that is no command."""
 
     @property
     def position(self) -> str:
         """The command's own place on its topic."""
-        return f"{self.record.partition}/{self.record.offset}"
+        return _position(self.record)
+
+    @property
+    def answerable(self) -> bool:
+        """Whether the record has a key that a reply can have."""
+        return bool(self.record.key) and len(self.record.key or b"") <= LONGEST_KEY
 
 
 class RequestReader:
@@ -45,20 +54,13 @@ class RequestReader:
         self._letters = settings.topics.deadletters
         self._rates = CommandRates(settings.limits.commands_per_second)
 
-    def read(self, record: Record, replies: Replies, now_ms: int) -> Request | None:
-        """Return the request that a record is, None where the record is answered already.
-
-        Args:
-            record: The record.
-            replies: They take the answer to a record that is no command, or not its subscriber's.
-            now_ms: The present.
-        """
+    def read(self, record: Record) -> Request:
+        """Return the request that a record is; one that is no command has a refusal."""
         key = record.key
         try:
             command = _command(key, record.value)
         except MalformedCommand as error:
-            self._refuse_malformed(record, replies, error)
-            return None
+            return self._malformed(record, error)
         assert key, "a command has one"
         if command.subscriber.encode("utf-8", "surrogatepass") != key:
             refusal = InputError(
@@ -67,26 +69,28 @@ class RequestReader:
                 detail=f'The key is "{_clip(_text(key))}".',
                 hint="Send the command with the subscriber's name as the record's key.",
             )
-            replies.add(key, command.encoding, replies.reject(command.command_id, _text(key), refusal))
-            return None
+            return Request(record, command.command_id, _text(key), "", command.encoding, None, refusal)
         remember = CommandIds.key(key, command.command_id)
-        return Request(record, key, command, remember, self._rates.refusal(key, now_ms))
+        return Request(record, command.command_id, command.subscriber, command.text, command.encoding, remember)
 
-    def _refuse_malformed(self, record: Record, replies: Replies, error: MalformedCommand) -> None:
-        key = record.key
-        if key and len(key) <= LONGEST_KEY:
-            refusal = InputError(
-                "the record is no command",
-                code="malformed-command",
-                detail=error.detail,
-                hint="Send an object with command_id, subscriber and text.",
-            )
-            replies.add(key, error.encoding, replies.reject(error.command_id, _text(key), refusal))
-        else:
-            COMMANDS.labels("malformed-command").inc()
-        DEAD_LETTERS.labels("malformed-command").inc()
-        source = f"{record.topic}/{record.partition}/{record.offset}"
-        replies.add_letter(command_letter(self._letters, source, error.detail, key, record.value))
+    def refusal(self, request: Request, now_ms: int) -> InputError | None:
+        """Count a request whose turn it is, and return why it is refused unread, None where it is to be read."""
+        if request.refusal is None and request.record.key is not None:
+            return self._rates.refusal(request.record.key, now_ms)
+        return request.refusal
+
+    def _malformed(self, record: Record, error: MalformedCommand) -> Request:
+        refusal = InputError(
+            "the record is no command",
+            code="malformed-command",
+            detail=error.detail,
+            hint="Send an object with command_id, subscriber and text.",
+        )
+        letter = command_letter(
+            self._letters, f"{record.topic}/{_position(record)}", error.detail, record.key, record.value
+        )
+        subscriber = _text(record.key or b"")
+        return Request(record, error.command_id, subscriber, "", error.encoding, None, refusal, letter)
 
 
 def _command(key: bytes | None, value: bytes | None) -> Command:
@@ -107,6 +111,10 @@ def _command(key: bytes | None, value: bytes | None) -> Command:
             command_id=command.command_id,
         )
     return command
+
+
+def _position(record: Record) -> str:
+    return f"{record.partition}/{record.offset}"
 
 
 def _text(key: bytes) -> str:

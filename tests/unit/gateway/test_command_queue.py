@@ -53,6 +53,16 @@ def test_records_that_never_waited() -> None:
     assert CommandsRead({0: 6, 1: 3}, {}) == CommandQueue().finish([_record(0, 5, "a"), _record(1, 2, "b")])
 
 
+def test_what_found_no_time_comes_first() -> None:
+    """Records of a unit that its time did not suffice for are the first of the next one, in their order."""
+    queue = CommandQueue()
+    queue.add([_record(0, offset, name) for offset, name in enumerate("aabbc")], 0)
+    taken = queue.take(4)
+    queue.put_back(taken[1:])
+    assert taken[1:] == queue.take(3)
+    assert [(0, 3)] == [_place(record) for record in queue.take(9)]
+
+
 def test_what_is_ahead_is_bounded() -> None:
     """A partition of which too much is ahead goes on in its order until its first command is done."""
     queue = CommandQueue()
@@ -70,24 +80,26 @@ def test_what_is_ahead_is_bounded() -> None:
 _SUBSCRIBERS = st.sampled_from("abc")
 _TOPIC = st.lists(st.lists(_SUBSCRIBERS, max_size=12), min_size=1, max_size=3)
 """By partition, whose commands it holds."""
-_STEPS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 6), st.booleans()), max_size=20)
-"""How many records of each partition are read, how many are then carried out, and whether the gateway dies."""
+_STEPS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 6), st.integers(0, 3), st.booleans()), max_size=20)
+"""How many records of each partition are read, how many carried out, how many put back, whether the gateway dies."""
 
 
 @given(_TOPIC, _STEPS)
 def test_each_command_once_and_in_its_subscribers_order(
-    topic: list[list[str]], steps: list[tuple[int, int, bool]]
+    topic: list[list[str]], steps: list[tuple[int, int, int, bool]]
 ) -> None:
     """However reading, turns and deaths fall: nothing is carried out twice, nothing is left out."""
     everything = [[_record(p, n, name) for n, name in enumerate(names)] for p, names in enumerate(topic)]
     done: list[Record] = []
     noted = CommandsRead()
     queue, read = CommandQueue(), [0] * len(topic)
-    for some, most, dies in [*steps, (99, 99, False), (99, 99, False)]:
+    for some, most, left, dies in [*steps, (99, 99, 0, False), (99, 99, 0, False)]:
         for number, records in enumerate(everything):
             queue.add(records[read[number] : read[number] + some], 0)
             read[number] = min(read[number] + some, len(records))
-        unit = queue.take(most)
+        taken = queue.take(most + left)
+        unit = taken[:most]
+        queue.put_back(taken[most:])
         if dies:  # before the commit
             noted = CommandsRead.unpack(noted.pack())
             queue.begin(noted.ahead)
