@@ -25,7 +25,7 @@ _MOST_AHEAD = 2_000
 """Offsets of a partition that are done before an earlier one: each commit names them."""
 _TOGETHER_SECONDS = 10.0
 """Subscribers send side by side when one follows another within this time."""
-UNIT_SECONDS = 0.05
+UNIT_SECONDS = 0.02
 """A unit of work aims at so long: a command that comes meanwhile waits for all of it."""
 _FIRST, _SMALLEST = 200, 16
 """Commands of a unit before any is timed, and however dear they are."""
