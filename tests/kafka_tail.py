@@ -61,7 +61,9 @@ class Tail:
     def poll(self, seconds: float) -> list[Any]:
         """Return the messages that come within that time, as soon as there is one."""
         messages = []
-        for message in self._consumer.consume(1000, seconds) if seconds else self._consumer.consume(1000, 0.001):
+        # `consume` alone would wait for a thousand messages.
+        first = self._consumer.poll(seconds or 0.001)
+        for message in [] if first is None else [first, *self._consumer.consume(999, 0.0)]:
             place = (message.topic(), message.partition())
             if place not in self.next:
                 continue
