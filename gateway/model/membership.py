@@ -6,8 +6,9 @@ from functools import lru_cache
 
 import msgspec
 
-from gateway.model.records import Cq, Destination, TimedNote
+from gateway.model.records import Cq, Destination, TimedNote, TriggerSpec
 from grouping.digests.cursor import Window
+from grouping.model.panes import Bound, pack_bounds
 
 __all__ = ["ALWAYS", "Membership", "union"]
 
@@ -26,18 +27,35 @@ class Membership(msgspec.Struct, array_like=True):
     paused: int = 0
     """Paused members."""
     timed: TimedNote = TimedNote()
+    bounds: dict[str, int] = {}
+    """Of a store of groups: live, unpaused members by the bound of their ticks (``period,phase`` as text)."""
 
-    def count(self, cq: Cq, by: int) -> None:
-        """Add (or with -1 remove) a member."""
+    def count(self, cq: Cq, by: int, trigger: TriggerSpec | None = None) -> None:
+        """Add (or with -1 remove) a member.
+
+        Args:
+            cq: The member.
+            by: 1 or -1.
+            trigger: When it fires; a store of groups needs it.
+        """
         if cq.paused:
             self.paused += by
             return
-        key = _window_key(*cq.window)
-        left = self.windows.get(key, 0) + by
-        if left:
-            self.windows[key] = left
-        else:
-            self.windows.pop(key, None)
+        _add(self.windows, _window_key(*cq.window), by)
+        if self._of_groups and trigger is not None:
+            _add(self.bounds, _window_key(*trigger.bound), by)
+
+    @property
+    def _of_groups(self) -> bool:
+        return self.destination.mode == "pending" and self.destination.slots is not None
+
+    @property
+    def packed_bounds(self) -> bytes:
+        """The bounds of a store of groups: ticks, START and EXPIRE of live, unpaused members; else nothing."""
+        if not self._of_groups:
+            return b""
+        instants = [(0, at_ms) for key in self.windows for at_ms in _window(key) if at_ms is not None]
+        return pack_bounds([*instants, *map(_bound, self.bounds)])
 
     @property
     def members(self) -> int:
@@ -55,6 +73,19 @@ class Membership(msgspec.Struct, array_like=True):
     def outlives(self, at_ms: int) -> bool:
         """Tell whether a member stays when all have gone that expire by an instant."""
         return bool(self.paused) or any(end is None or end > at_ms for _, end in map(_window, self.windows))
+
+
+def _add(counts: dict[str, int], key: str, by: int) -> None:
+    left = counts.get(key, 0) + by
+    if left:
+        counts[key] = left
+    else:
+        counts.pop(key, None)
+
+
+def _bound(key: str) -> Bound:
+    period, phase = key.split(",")
+    return int(period), int(phase)
 
 
 @lru_cache(maxsize=4096)

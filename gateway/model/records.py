@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from math import gcd
 
 import msgspec
 
 from grouping.digests.cursor import VisibilityInterval, Window
-from grouping.model.group import (
-    NO_PANE,
-    ConstantRow,
-    Pane,
-    canonical_constants,
-    parse_constants,
-    pending_id,
-)
+from grouping.model.group import ConstantRow, canonical_constants, parse_constants, pending_id
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
+from grouping.model.panes import Bound
 from grouping.model.query import ChangeBased, CronBased, DigestClause, PackedDigest, TimerBased, Trigger
 from grouping.statements.cq_text import CqText
 from grouping.values.times import instant
@@ -35,8 +28,6 @@ __all__ = [
     "instant",
     "joined_with",
     "millis",
-    "on_pane",
-    "pane_of",
 ]
 
 
@@ -83,42 +74,20 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
         """Whether results gather until a tick."""
         return bool(self.every_ms or self.cron)
 
+    @property
+    def bound(self) -> Bound:
+        """The instants at which it may fire, of a timer; cron fires at whole minutes.
+
+        Example:
+            >>> TriggerSpec(every_ms=300_000, phase_ms=61_250).bound, TriggerSpec(cron="0 8 * * *").bound
+            ((300000, 61250), (60000, 0))
+        """
+        return (self.every_ms, self.phase_ms) if self.every_ms else (_MINUTE_MS, 0)
+
 
 _CHANGE_BASED = TriggerSpec()
 
-_PANES = 60
-"""So many of them a period has, at least, where that can be: what is told apart grows with these, not with matches."""
-_SECOND_MS, _MINUTE_MS = 1000, 60_000
-_WIDTHS = [
-    unit * many for unit in (_SECOND_MS, _MINUTE_MS, 60 * _MINUTE_MS) for many in (1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30)
-]
-
-
-@lru_cache(maxsize=4096)
-def pane_of(trigger: TriggerSpec) -> Pane:
-    """Return how finely times are told apart where a trigger's groups are stored: no tick lies within a pane.
-
-    Example:
-        >>> pane_of(TriggerSpec(every_ms=300_000, phase_ms=61_250)), pane_of(TriggerSpec(cron="0 8 * * *"))
-        ((5000, 1250), (60000, 0))
-    """
-    if trigger.cron:
-        return _MINUTE_MS, 0
-    every_ms = trigger.every_ms
-    fitting = [width for width in _WIDTHS if every_ms % width == 0 and width * _PANES <= every_ms]
-    width = max(fitting, default=gcd(every_ms, _SECOND_MS))
-    return width, trigger.phase_ms % width
-
-
-def on_pane(at_ms: int, pane: Pane) -> int:
-    """Return an instant, or the first after it, at which a pane begins.
-
-    Example:
-        >>> on_pane(12_001, (1000, 250)), on_pane(12_250, (1000, 250))
-        (12250, 12250)
-    """
-    width, phase = pane
-    return at_ms + (phase - at_ms) % width
+_MINUTE_MS = 60_000
 
 
 class Destination(msgspec.Struct, frozen=True, array_like=True):
@@ -138,9 +107,7 @@ class Destination(msgspec.Struct, frozen=True, array_like=True):
     word: str = ""
     """The word after PUBLISH, if there was one."""
     slots: int | None = None
-    """Of a query over groups: how many of the constants are WHERE's, and decide where its matches are stored."""
-    pane: Pane = NO_PANE
-    """Of a store of groups: how finely it tells times apart."""
+    """Of a query over groups, and of its store: how many of the constants are WHERE's, and decide what is stored."""
 
     @property
     def row(self) -> ConstantRow:
@@ -173,12 +140,12 @@ def feed_of(destination: Destination) -> Destination:
 
 @lru_cache(maxsize=20_000)
 def _store_of(destination: Destination) -> Destination:
-    constants, pane = destination.constants, NO_PANE
+    constants = destination.constants
     if destination.slots is not None:
         row = destination.row
         stored = ConstantRow(row.types[: destination.slots], row.values[: destination.slots])
-        constants, pane = canonical_constants(stored), pane_of(destination.trigger)
-    name = pending_id(destination.group_id, constants, destination.select_id, pane)
+        constants = canonical_constants(stored)
+    name = pending_id(destination.group_id, constants, destination.select_id)
     return Destination(
         DestinationId(name),
         destination.stream_id,
@@ -187,7 +154,7 @@ def _store_of(destination: Destination) -> Destination:
         constants,
         "pending",
         partition_of(name.encode(), PENDING_PARTITIONS),
-        pane=pane,
+        slots=destination.slots,
     )
 
 

@@ -16,7 +16,6 @@ import msgspec
 from gateway.model.membership import ALWAYS, Membership
 from gateway.model.records import Cq, Destination, TimedNote, TriggerSpec
 from gateway.model.unit import CqKey
-from grouping.model.group import NO_PANE, Pane
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
 from grouping.model.query import PackedDigest
 from grouping.statements.cq_text import WHOLE, CqText, TextTemplate
@@ -83,7 +82,8 @@ class _StoredMembership(msgspec.Struct, array_like=True, frozen=True):
     word: str = ""
     timed: TimedNote = TimedNote()
     slots: int | None = None
-    pane: Pane = NO_PANE
+    bounds: dict[str, int] = {}
+    """Of a store of groups, as `Membership` has it."""
 
 
 decode_cq = msgspec.msgpack.Decoder(StoredCq).decode
@@ -178,8 +178,8 @@ def pack_membership(membership: Membership) -> bytes:
         always,
     )
     rest = (windows, membership.paused, destination.trigger, destination.digest, destination.word, membership.timed)
-    if destination.slots is not None or destination.pane != NO_PANE:
-        return _encode((*fields, *rest, destination.slots, destination.pane))
+    if destination.slots is not None:
+        return _encode((*fields, *rest, destination.slots, membership.bounds))
     return _encode(fields if rest == _USUAL else fields + rest)
 
 
@@ -199,10 +199,9 @@ def unpack_membership(destination_id: DestinationId, body: bytes) -> Membership:
         stored.digest,
         stored.word,
         stored.slots,
-        stored.pane,
     )
     windows = stored.windows | {ALWAYS: stored.always} if stored.always else stored.windows
-    return Membership(destination, stored.number, windows, stored.paused, stored.timed)
+    return Membership(destination, stored.number, windows, stored.paused, stored.timed, stored.bounds)
 
 
 _IDS = re.compile(r"s_([0-9a-f]{12}) g_([0-9a-f]{24}) s([0-9a-f]{24})")

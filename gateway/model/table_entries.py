@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from gateway.model.departures import Departures
 from gateway.model.membership import Membership
@@ -12,9 +13,19 @@ from grouping.store.constant_table import Block, Entry
 
 __all__ = ["TableEntries", "rows_of", "table_entries"]
 
-TableEntries = tuple[int, list[tuple[tuple[int, ...], list[Window]]]]
-"""Where the matches are counted, and the windows by the source offsets that bound them (none of live members)."""
-_NONE: TableEntries = (0, [])
+
+class TableEntries(NamedTuple):
+    """What the constant table has of a destination."""
+
+    number: int
+    """Where its matches are counted."""
+    windows: list[tuple[tuple[int, ...], list[Window]]]
+    """The windows by the source offsets that bound them (none of live members)."""
+    bounds: bytes = b""
+    """Of a store of groups (`grouping.model.panes`)."""
+
+
+_NONE = TableEntries(0, [])
 
 
 def table_entries(membership: Membership | None, leaving: Departures | None) -> TableEntries:
@@ -23,19 +34,19 @@ def table_entries(membership: Membership | None, leaving: Departures | None) -> 
     entries: list[tuple[tuple[int, ...], list[Window]]] = [((), seen)] if seen else []
     if leaving is not None:
         entries += leaving.entries(seen)
-        return (leaving.number, entries) if entries else _NONE
-    return (membership.number, entries) if membership is not None and entries else _NONE
+        return TableEntries(leaving.number, entries) if entries else _NONE
+    if membership is None or not entries:
+        return _NONE
+    return TableEntries(membership.number, entries, membership.packed_bounds)
 
 
 def rows_of(destination: Destination, entries: TableEntries) -> Iterator[Entry]:
     """Yield the entries as the rows that they are in the table."""
-    number, bounded = entries
+    number, bounded, bounds = entries
     if not bounded:
         return
     row = destination.row
     for until, windows in bounded:
-        block = Block(
-            destination.group_id, row.type_texts, destination.select_id, destination.mode, until, destination.pane
-        )
+        block = Block(destination.group_id, row.type_texts, destination.select_id, destination.mode, until)
         for start, expire in windows:
-            yield Entry(block, destination.destination_id, row, number, destination.partition, start, expire)
+            yield Entry(block, destination.destination_id, row, number, destination.partition, start, expire, bounds)

@@ -121,7 +121,7 @@ class Unit:
                     )
                 if joined.mode == "dedicated":
                     self.inventory.dedicated.add(joined.destination_id)
-            membership.count(cq, 1)
+            membership.count(cq, 1, destination.trigger)
         self.inventory.live_cqs[stream_id] += 1
         if stream_id not in self.inventory.dependencies:
             self.inventory.dependencies[stream_id] = DependencyCounts()
@@ -223,7 +223,7 @@ class Unit:
         for left in joined_with(destination):
             membership, name = self._touch(left), left.destination_id
             assert membership is not None, "a destination stays as long as it has members"
-            membership.count(cq, -1)
+            membership.count(cq, -1, destination.trigger)
             if until and not cq.paused:
                 leaving = self.inventory.leaving.get(name) or Departures(left, membership.number)
                 self._keep_leaving(name, leaving.joined(cq.window, until))

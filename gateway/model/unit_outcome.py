@@ -24,7 +24,7 @@ def segments(unit: Unit) -> dict[StreamId, Segment]:
         before, after = unit.entries_before[name], unit.entries(name)
         if before == after:
             continue
-        if before[1]:
+        if before.windows:
             removed.setdefault(destination.stream_id, []).append(name)
         added.setdefault(destination.stream_id, []).extend(rows_of(destination, after))
     touched = (removed.keys() | added.keys() | unit.bumped) & unit.inventory.streams.keys()

@@ -1,13 +1,12 @@
-"""Queries over groups of matches: which clauses they take, and the panes in which their times are told apart."""
+"""Queries over groups of matches: which clauses they take."""
 
 from __future__ import annotations
 
-from gateway.model.records import Destination, TriggerSpec, on_pane, pane_of
 from grouping.model.errors import InputError
 from grouping.model.group import GroupPlan
 from grouping.model.query import ChangeBased, DigestClause, TimerBased, Trigger
 
-__all__ = ["accepted_trigger", "check_groups", "on_panes"]
+__all__ = ["check_groups"]
 
 _REFUSED = {"latest": "DIGEST LATEST BY", "count": "DIGEST COUNT"}
 
@@ -42,23 +41,3 @@ def check_groups(plan: GroupPlan, trigger: Trigger, clause: DigestClause | None)
 
 def _refusal(what: str, detail: str, hint: str) -> InputError:
     return InputError(f"{what} is not supported", code="unsupported-query", detail=detail, hint=hint)
-
-
-def accepted_trigger(trigger: Trigger, now_ms: int, *, grouped: bool) -> TriggerSpec:
-    """Return the trigger of a CQ without START that is accepted now.
-
-    Ticks of groups count from the beginning of the pane, so that CQs that come one after the other share a store.
-    """
-    spec = TriggerSpec.of(trigger, now_ms)
-    if not (grouped and spec.every_ms):
-        return spec
-    width, _ = pane_of(spec)
-    return TriggerSpec.of(trigger, now_ms - now_ms % width)
-
-
-def on_panes(destination: Destination, *times_ms: int | None) -> tuple[int | None, ...]:
-    """Return START and EXPIRE of a CQ as its destination tells them apart: of groups up to the next pane."""
-    if destination.slots is None:
-        return times_ms
-    pane = pane_of(destination.trigger)
-    return tuple(None if at_ms is None else on_pane(at_ms, pane) for at_ms in times_ms)

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 import msgspec
 
 from gateway.model.records import Destination, TriggerSpec, millis
-from gateway.registry.group_queries import accepted_trigger
 from gateway.registry.partitions import partitions_of
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.positions import Positions, dedicated_topic
@@ -64,10 +63,7 @@ class Placement:
     def request(self, statement: CreateCq, query: CompiledQuery, now_ms: int) -> DestinationRequest:
         """Return what a CREATE asks for."""
         kept = query.plan.kept
-        if statement.start is not None:
-            trigger = TriggerSpec.of(statement.trigger, millis(statement.start))
-        else:
-            trigger = accepted_trigger(statement.trigger, now_ms, grouped=kept is not None)
+        trigger = TriggerSpec.of(statement.trigger, now_ms if statement.start is None else millis(statement.start))
         clause, word = statement.publish.digest, statement.publish.mode or ""
         digest = _ALL if clause is None else (clause.kind, clause.columns, clause.rows, clause.even_if_empty)
         plan = query.plan

@@ -16,7 +16,7 @@ from gateway.model.end_notice import EndNotice
 from gateway.model.records import Cq, Destination, TriggerSpec, instant, millis
 from gateway.model.unit import CqKey
 from gateway.registry.admission import Admission
-from gateway.registry.group_queries import accepted_trigger, check_groups, on_panes
+from gateway.registry.group_queries import check_groups
 from gateway.registry.placement import DestinationRequest, Placement
 from gateway.registry.start_expire import check_ticks, check_window, expiry
 from gateway.registry.stays import Stays
@@ -110,7 +110,6 @@ class Registry:
                 hint="Drop those that are not needed any more.",
             )
         destination = self._destination(destination_id)
-        start_ms, expire_ms = on_panes(destination, start_ms, expire_ms)
         check_ticks(destination.trigger, start_ms, now_ms)
         if destination.trigger.timed:
             check_digests(query.plan)
@@ -254,10 +253,7 @@ class Registry:
         if statement.trigger is not None or (statement.start is not None and trigger.every_ms):
             wanted = statement.trigger or trigger.trigger
             check_groups(self._working.plan(old.stream_id, old.group_id), wanted, None)
-            if start_ms is None:
-                trigger = accepted_trigger(wanted, now_ms, grouped=old.slots is not None)
-            else:
-                trigger = TriggerSpec.of(wanted, start_ms)
+            trigger = TriggerSpec.of(wanted, now_ms if start_ms is None else start_ms)
         check_ticks(trigger, start_ms, now_ms)
         destination, offset = old, cq.offset
         if trigger != old.trigger:
@@ -269,7 +265,6 @@ class Registry:
             destination = self._destination(request.destination_id)
             offset = self._begin(destination)
             now_ms = self.stays.moment(key, destination.destination_id, now_ms)
-        start_ms, expire_ms = on_panes(destination, start_ms, expire_ms)
         changed = msgspec.structs.replace(
             cq,
             destination_id=destination.destination_id,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gateway.model.records import pane_of
 from gateway.testing.query import CheckedQuery
-from grouping.model.group import NO_PANE, ConstantRow, GroupPlan, SelectList
+from grouping.model.group import ConstantRow, GroupPlan, SelectList
 from grouping.model.ids import GroupId, SelectId, StreamId
+from grouping.model.panes import pack_bounds
 from grouping.store.constant_table import Block, Entry, Segment
 from grouping.store.notes import TableVersion
 from spark_jobs.tables.constant_cache import ConstantTables, Snapshot
@@ -42,9 +42,11 @@ def snapshot_of(checked: CheckedQuery, destination: str, mode: str) -> Snapshot:
         destination: The id under which its matches go.
         mode: Where to (`grouping.store.constant_table.MODES`).
     """
-    query, row, pane = checked.query, checked.query.row, NO_PANE
+    query, row, bounds = checked.query, checked.query.row, b""
+    window = checked.start_ms, checked.expire_ms
     if (kept := query.plan.kept) is not None:
-        row, pane = ConstantRow(row.types[: kept.slots], row.values[: kept.slots]), pane_of(checked.trigger)
-    block = Block(query.plan.group_id, row.type_texts, query.select.select_id, mode, pane=pane)
-    entry = Entry(block, destination, row, 0, 0, checked.start_ms, checked.expire_ms)
+        row = ConstantRow(row.types[: kept.slots], row.values[: kept.slots])
+        bounds = pack_bounds([checked.trigger.bound, *((0, at_ms) for at_ms in window if at_ms is not None)])
+    block = Block(query.plan.group_id, row.type_texts, query.select.select_id, mode)
+    entry = Entry(block, destination, row, 0, 0, *window, bounds)
     return ConstantTables(query.plan.stream_id).at(VERSION, _OneEntry(checked, entry))

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from gateway.commands.digest_columns import with_digest_columns
-from gateway.model.records import TriggerSpec, millis, on_pane, pane_of
-from gateway.registry.group_queries import accepted_trigger, check_groups
+from gateway.model.records import TriggerSpec, millis
+from gateway.registry.group_queries import check_groups
 from gateway.registry.start_expire import check_ticks, check_window, expiry
 from gateway.testing.stream import Stream
 from grouping.compiler.compiler import compile_draft, finish
@@ -67,12 +67,7 @@ def checked(text: str, stream: Stream, accepted_at: datetime) -> CheckedQuery:
     start_ms = None if statement.start is None else millis(statement.start)
     expire_ms = None if statement.expire is None else expiry(statement.expire, accepted_ms)
     check_window(start_ms, expire_ms, accepted_ms)
-    if start_ms is None:
-        trigger = accepted_trigger(statement.trigger, accepted_ms, grouped=query.plan.kept is not None)
-    else:
-        trigger = TriggerSpec.of(statement.trigger, start_ms)
-    if query.plan.kept is not None:
-        start_ms, expire_ms = (None if at is None else on_pane(at, pane_of(trigger)) for at in (start_ms, expire_ms))
+    trigger = TriggerSpec.of(statement.trigger, accepted_ms if start_ms is None else start_ms)
     check_ticks(trigger, start_ms, accepted_ms)
     return CheckedQuery(statement, draft, query, trigger, accepted_ms, start_ms, expire_ms)
 

@@ -94,7 +94,7 @@ def _task(stream: Stream, snapshot: Snapshot, batch: pa.RecordBatch) -> TaskOutp
         _take(output, letters)
     if events.count:
         not_evaluated = NotEvaluatedLetters(declared, _SETTINGS)
-        counting = GroupCounting(evaluate_expression, partial(_too_large, stream))
+        counting = GroupCounting(evaluate_expression, partial(_too_large, stream), snapshot.bounds)
         counting.extend(int(events.partitions[0]), int(events.offsets[0]), int(events.offsets[-1]))
         write = partial(_records, stream, counting)
         isolation = Isolation(snapshot, write, not_evaluated, NO_CAUTION, set(), Loads(), VALUE_BYTES)

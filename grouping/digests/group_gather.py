@@ -1,6 +1,6 @@
 """Which of the stored groups destinations count at a tick: as `gather` does it for matches, by whole records.
 
-A partial group stands for a range of offsets in one pane. No tick, START or EXPIRE of its readers lies within a pane,
+A partial aggregate stands for a range of offsets in one pane. No tick, START or EXPIRE of its readers lies within that,
 and a cut holds all of a range or nothing, so it is in or out as a single match at the range's first offset would be.
 
 A store has something in nearly every record, so the log is gone through once for all questions, in its order, and what
@@ -10,24 +10,20 @@ a record has for all of them is decided at once.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grouping.digests.cursor import Cursor, DigestCoverage, Offsets, Window, highest, window_base, windows_at
+from grouping.digests.cursor import Cursor, DigestCoverage, Offsets, highest, window_base
 from grouping.digests.gather import BOUNDS, Bounds, DigestQuestion
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.pending_matches import PendingGroups, PendingMatches
+from grouping.digests.question_columns import FIRST, LAST, CoveredOffsets, Flags, HeldBefore, Rows, VisibleTimes
 
 __all__ = ["GroupAnswer", "GroupPart", "gather_groups"]
-
-Rows = NDArray[np.int64]
-Flags = NDArray[np.bool_]
-_NONE = np.iinfo(np.int64).max
-_ALWAYS: list[Window] = [(None, None)]
 
 
 class GroupPart(NamedTuple):
@@ -50,7 +46,7 @@ class GroupAnswer(NamedTuple):
     oldest: tuple[int, int] | None
     """The oldest epoch and version of the tables that met one of them."""
     repeats: int
-    """Partial groups that were there once more, since their batch was replayed."""
+    """Partial aggregates that were there once more, since their batch was replayed."""
 
 
 def gather_groups(
@@ -64,7 +60,7 @@ def gather_groups(
     Args:
         log: Where the groups are.
         questions: Of destinations, each with the length of OVER LAST in milliseconds, 0 where there is none.
-        take: Called with the partial groups that count, in the order of the log, of some records at a time.
+        take: Called with the partial aggregates that count, in the order of the log, of some records at a time.
         bounds: Of what is held in memory.
     """
     sweep = _Sweep(questions)
@@ -76,52 +72,35 @@ def gather_groups(
     return sweep.answers()
 
 
-class _Class(NamedTuple):
-    """Questions that differ in their stores, and in what they saw."""
-
-    before_ms: int | None
-    had: tuple[DigestCoverage, ...]
-    """What earlier digests held that this one does not hold again."""
-    done: tuple[DigestCoverage, ...]
-    """What no later digest holds."""
-    over: bool
-    covered: Offsets | None
-
-    @classmethod
-    def of(cls, question: DigestQuestion, over_ms: int) -> _Class:
-        cursor, before_ms = question.cursor, question.before_ms
-        covered = None if question.covered is None else highest(question.covered, cursor.covered)
-        had = _coverage(cursor, before_ms, over_ms)
-        done = _coverage(cursor, None if before_ms is None else before_ms + 1, over_ms) if over_ms else had
-        return cls(before_ms, had, done, bool(over_ms), covered)
-
-
 class _Sweep:
-    """Questions on their way through the log."""
+    """Questions on their way through the log; what is said of each is a column, by its number."""
 
     def __init__(self, questions: Sequence[tuple[DigestQuestion, int]]) -> None:
         self._questions = [question for question, _ in questions]
-        self._classes: list[_Class] = []
-        self._class_of: list[int] = []
-        known: dict[str, int] = {}
-        for question, over_ms in questions:
-            made = _Class.of(question, over_ms)
-            key = repr(made)  # it holds dicts
-            if key not in known:
-                known[key] = len(known)
-                self._classes.append(made)
-            self._class_of.append(known[key])
-        self._reading = [
-            (question.cursor.next, frozenset(question.cursor.held), question.visibility) for question in self._questions
-        ]
-        """From which record on each question reads, which of those before, and what it saw."""
-        self._of_store: dict[bytes, list[int]] = {}
-        for number, question in enumerate(self._questions):
-            self._of_store.setdefault(question.store, []).append(number)
         count = len(questions)
+        numbers = defaultdict[bytes, list[int]](list)
+        self._holders = defaultdict[int, list[int]](list)
+        """By record: the questions that name it, though they have passed it."""
+        for number, question in enumerate(self._questions):
+            numbers[question.store].append(number)
+            for position in question.cursor.held:
+                self._holders[position].append(number)
+        self._of_store = {store: np.array(some) for store, some in numbers.items()}
+        self._next = np.array([question.cursor.next for question in self._questions], np.int64)
+        self._before = np.array([FIRST if each.before_ms is None else each.before_ms for each in self._questions])
+        self._over = np.array([bool(over_ms) for _, over_ms in questions], np.bool_)
+        """Whether it is of OVER LAST: what counts now may count again."""
+        self._now = CoveredOffsets([_cut(question) for question in self._questions])
+        had = [_coverage(question.cursor, question.before_ms, over_ms) for question, over_ms in questions]
+        done = [
+            _coverage(question.cursor, None if question.before_ms is None else question.before_ms + 1, over_ms)
+            for question, over_ms in questions
+        ]
+        self._had, self._done = HeldBefore(had), HeldBefore(done)
+        self._visible = VisibleTimes([question.visibility for question in self._questions])
         self._marks: dict[int, NDArray[np.int64]] = {}
-        """By source partition: first and last offset, and ordinal, of what each question met last."""
-        self._left = np.full(count, _NONE)
+        """By source partition, of what each question met last: first and last offset, ordinal, epoch and version."""
+        self._left = np.full(count, LAST)
         self._held: list[list[int]] = [[] for _ in range(count)]
         self._oldest: list[tuple[int, int] | None] = [None] * count
         self._repeats = np.zeros(count, np.int64)
@@ -156,73 +135,47 @@ class _Sweep:
 
     def part(self, position: int, record: PendingMatches) -> GroupPart | None:
         """Return what counts of a record, and note what is left."""
-        by_class = defaultdict[int, list[tuple[int, int, int]]](list)
-        reading, class_of = self._reading, self._class_of
-        narrow: dict[int, list[Window]] = {}
-        for store in self._of_store.keys() & record.spans.keys():
-            begin, end = record.spans[store]
-            for number in self._of_store[store]:
-                following, held, visibility = reading[number]
-                if position < following and position not in held:
-                    continue  # the question has passed it
-                windows = windows_at(visibility, record.epoch, record.version)
-                if windows:
-                    by_class[class_of[number]].append((number, begin, end))
-                    if windows != _ALWAYS:
-                        narrow[number] = windows
-        rows, owners = [], []
-        for number, spans in by_class.items():
-            found = self._of_class(self._classes[number], position, record, spans, narrow)
-            rows.append(found[0])
-            owners.append(found[1])
-        if not rows or not sum(each.size for each in rows):
+        stores = list(self._of_store.keys() & record.spans.keys())
+        if not stores:
             return None
-        return GroupPart(record, np.concatenate(rows), np.concatenate(owners))
-
-    def _of_class(
-        self,
-        each: _Class,
-        position: int,
-        record: PendingMatches,
-        spans: list[tuple[int, int, int]],
-        narrow: dict[int, list[Window]],
-    ) -> tuple[Rows, Rows]:
-        numbers, begins, ends = np.array(spans).T
+        asking = [self._of_store[store] for store in stores]
+        spans = np.repeat(np.array([record.spans[store] for store in stores]), [len(each) for each in asking], axis=0)
+        numbers = np.concatenate(asking)
+        wanted = self._next[numbers] <= position
+        if position in self._holders:
+            wanted |= np.isin(numbers, self._holders[position])
+        wanted &= self._visible.at(record.epoch, record.version)[numbers]
+        begins, ends = spans[wanted].T
         sizes = ends - begins
-        owner = np.repeat(numbers, sizes)
+        owner = np.repeat(numbers[wanted], sizes)
         items = record.groups.at(np.arange(owner.size) + np.repeat(begins - np.cumsum(sizes) + sizes, sizes))
-        seen = np.ones(owner.size, np.bool_)
-        for number in narrow.keys() & set(numbers.tolist()) if narrow else ():
-            mine = owner == number
-            seen[mine] = _seen(items.times[mine], narrow[number])
-        now = seen & ~_within(items, each.had)
-        if each.before_ms is None:
-            now[:] = False
-        else:
-            now &= items.times < each.before_ms
-            if each.covered is not None:
-                now &= items.first < _limits(items, each.covered)
-        kept = self._first_time(items, owner, now)
-        later = seen & ~_within(items, each.done)
-        if not each.over:
-            later &= ~now
+        seen = self._visible.inside(owner, items.times)
+        now = seen & (items.times < self._before[owner])
+        now &= self._now.holds(owner, items) & ~self._had.holds(owner, items)
+        kept = self._first_time(items, owner, now, (record.epoch, record.version))
+        later = seen & (self._over[owner] | ~now) & ~self._done.holds(owner, items)
         if later.any():
             self._leave(position, record, owner[later], items.times[later])
-        return items.rows[kept].astype(np.int64), owner[kept]
+        return GroupPart(record, items.rows[kept].astype(np.int64), owner[kept]) if kept.any() else None
 
-    def _first_time(self, items: PendingGroups, owner: Rows, now: Flags) -> Flags:
-        """Return which of the items that are in were not met before: a batch that is replayed writes its own again."""
+    def _first_time(self, items: PendingGroups, owner: Rows, now: Flags, version: tuple[int, int]) -> Flags:
+        """Return which of the items that are in were not met before: a batch that is replayed writes its own again.
+
+        Where Redis was lost in between, a replay has other tables, and ordinals of its own: its range is known.
+        """
         kept = now.copy()
         for partition in np.unique(items.partitions[now]).tolist():
             marks = self._marks.get(partition)
             if marks is None:
-                marks = self._marks[partition] = np.full((3, len(self._questions)), -1)
+                marks = self._marks[partition] = np.full((5, len(self._questions)), -1)
             mine = now & (items.partitions == partition)
-            first, last, ordinal = marks[:, owner]
-            new = mine & ((items.first > last) | ((items.first == first) & (items.ordinals > ordinal)))
+            first, last, ordinal, *met_by = marks[:, owner]
+            same = (items.first == first) & (met_by[0] == version[0]) & (met_by[1] == version[1])
+            new = mine & ((items.first > last) | (same & (items.ordinals > ordinal)))
             kept &= new | ~mine
             met = np.flatnonzero(new)  # those of a question ascend, and the last one stays
-            marks[:, owner[met]] = items.first[met], items.last[met], items.ordinals[met]
+            marks[:3, owner[met]] = items.first[met], items.last[met], items.ordinals[met]
+            marks[3, owner[met]], marks[4, owner[met]] = version
         np.add.at(self._repeats, owner[now & ~kept], 1)
         return kept
 
@@ -236,11 +189,15 @@ class _Sweep:
 
     def answers(self) -> list[GroupAnswer]:
         """Return what is left, by question."""
-        left = (None if at_ms == _NONE else at_ms for at_ms in self._left.tolist())
+        left = (None if at_ms == LAST else at_ms for at_ms in self._left.tolist())
         return [
             GroupAnswer(at_ms, tuple(held), oldest, repeats)
             for at_ms, held, oldest, repeats in zip(left, self._held, self._oldest, self._repeats.tolist(), strict=True)
         ]
+
+
+def _cut(question: DigestQuestion) -> Offsets | None:
+    return None if question.covered is None else highest(question.covered, question.cursor.covered)
 
 
 def _coverage(cursor: Cursor, before_ms: int | None, over_ms: int) -> tuple[DigestCoverage, ...]:
@@ -249,32 +206,3 @@ def _coverage(cursor: Cursor, before_ms: int | None, over_ms: int) -> tuple[Dige
         base = window_base(cursor, before_ms if before_ms is not None else cursor.tick_ms + 1, over_ms)
         return () if base is None else (base,)
     return (DigestCoverage(cursor.tick_ms, cursor.covered), *cursor.earlier)
-
-
-def _within(items: PendingGroups, held: Iterable[DigestCoverage]) -> Flags:
-    """Tell of items whether earlier digests held them."""
-    found = np.zeros(items.times.size, np.bool_)
-    for coverage in held:
-        if coverage.tick_ms:
-            found |= (items.times < coverage.tick_ms) & (items.first < _limits(items, coverage.covered))
-    return found
-
-
-def _limits(items: PendingGroups, covered: Offsets) -> NDArray[np.int64]:
-    """Return by item up to which offset its partition is covered."""
-    partitions = items.partitions
-    if partitions.size and (partitions == partitions[0]).all():
-        return np.full(partitions.size, covered.get(str(partitions[0]), 0), np.int64)
-    return np.array([covered.get(str(partition), 0) for partition in partitions.tolist()], np.int64)
-
-
-def _seen(times: NDArray[np.int64], windows: list[Window]) -> Flags:
-    seen = np.zeros(times.size, np.bool_)
-    for start, expire in windows:
-        inside = np.ones(times.size, np.bool_)
-        if start is not None:
-            inside &= times >= start
-        if expire is not None:
-            inside &= times < expire
-        seen |= inside
-    return seen

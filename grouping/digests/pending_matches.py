@@ -23,7 +23,7 @@ ID_BYTES = 12
 
 
 class PendingGroups(NamedTuple):
-    """Items that are partial groups: matches of a store with one key in one pane, out of one range of offsets.
+    """Items that are partial aggregates: matches of a store with one key in one pane, out of one range of offsets.
 
     All matches of a range that a store ever has are written in one order, whoever writes them again.
     """

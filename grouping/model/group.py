@@ -20,8 +20,6 @@ from grouping.model.query import ChangeBased, CronBased, DigestClause, TimerBase
 from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType
 
 __all__ = [
-    "NO_PANE",
-    "Pane",
     "CompiledQuery",
     "ConstantRow",
     "ConstantValue",
@@ -68,13 +66,6 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.computation.computation_id if self.computation else ""
 
 
-Pane = tuple[int, int]
-"""How finely a store of groups tells times apart, milliseconds: panes of this width, and where one begins."""
-
-NO_PANE: Pane = (0, 0)
-"""Of a store of matches, each of which has its time."""
-
-
 class SelectItem(msgspec.Struct, frozen=True):
     """One output column."""
 
@@ -89,8 +80,6 @@ class SelectList(msgspec.Struct, frozen=True, omit_defaults=True):
     items: tuple[SelectItem, ...]
     grouping: Grouping | None = None
     """How matches become groups, over whose columns the items are then; None where each match is a result."""
-    pane: Pane = NO_PANE
-    """Of the store that is meant, in the evaluator; no part of what is stored."""
 
 
 class ConstantRow(msgspec.Struct, frozen=True):
@@ -252,14 +241,12 @@ class DestinationIds:
         return DestinationId(_digest("d_", self._group, constants, self._rest))
 
 
-def pending_id(group: GroupId, constants: str, select: SelectId, pane: Pane = NO_PANE) -> PendingId:
+def pending_id(group: GroupId, constants: str, select: SelectId) -> PendingId:
     """Return the id under which matches wait for ticks: one per constant row and SELECT list (NiagaraCQ §3.6.2).
 
     Args:
         group: The group's id.
         constants: Those that decide which events match.
         select: The id of the SELECT list.
-        pane: Of matches that wait as groups.
     """
-    parts = (group, constants, select) if pane == NO_PANE else (group, constants, select, f"{pane[0]} {pane[1]}")
-    return PendingId(_digest("p_", *parts))
+    return PendingId(_digest("p_", group, constants, select))

@@ -17,7 +17,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from grouping.model.group import NO_PANE, ConstantRow, Pane
+from grouping.model.group import ConstantRow
 from grouping.model.ids import GroupId, SelectId
 from grouping.model.sql_type import SqlType
 from grouping.store.arrow_types import ARROW_TYPES
@@ -37,8 +37,6 @@ class Block(NamedTuple):
     mode: str
     until: tuple[int, ...] = ()
     """Of destinations that are leaving: by source partition, the offset of the first event that no longer counts."""
-    pane: Pane = NO_PANE
-    """Of stores of groups."""
 
     @property
     def types(self) -> tuple[SqlType, ...]:
@@ -59,6 +57,8 @@ class Entry(NamedTuple):
     """Of `cq.results` for a shared destination, of `cq.pending` for a pending one, else 0."""
     start_ms: int | None = None
     expire_ms: int | None = None
+    bounds: bytes = b""
+    """Of a store of groups: what its panes lie between (`grouping.model.panes`)."""
 
 
 def storage_type(kind: SqlType) -> pa.DataType:
@@ -96,6 +96,8 @@ def _to_batch(block: Block, entries: Sequence[Entry]) -> pa.RecordBatch:
         "start_ms": pa.array([entry.start_ms for entry in entries], pa.int64()),
         "expire_ms": pa.array([entry.expire_ms for entry in entries], pa.int64()),
     }
+    if any(entry.bounds for entry in entries):
+        columns["bounds"] = pa.array([entry.bounds for entry in entries], pa.binary())
     for slot, kind in enumerate(block.types):
         values: list[object] = [entry.row.values[slot] for entry in entries]
         if kind not in ARROW_TYPES:
@@ -114,7 +116,7 @@ class Segment:
         self.removed = removed
         """The destinations taken away, as binary(12), each once."""
         self.added = added
-        """Columns destination, number, partition, start_ms, expire_ms, c0, c1, …"""
+        """Columns destination, number, partition, start_ms, expire_ms, c0, c1, …; of stores of groups also bounds."""
 
     @classmethod
     def of(cls, removed: Iterable[str], added: Iterable[Entry]) -> Segment:
@@ -133,8 +135,7 @@ class Segment:
             sink = pa.BufferOutputStream()
             with pa.ipc.new_stream(sink, table.schema) as writer:
                 writer.write_table(table)
-            head = block if block.pane != NO_PANE else block[:-1]  # as it was before there were panes
-            blocks.append((head, memoryview(sink.getvalue())))
+            blocks.append((block, memoryview(sink.getvalue())))
         return msgspec.msgpack.encode((_id_bytes(self.removed), blocks, more))
 
     @classmethod

@@ -1,4 +1,4 @@
-"""A task's matches of queries over groups: counted batch by batch, and written as partial groups at its end.
+"""A task's matches of queries over groups: counted batch by batch, and written as partial aggregates at its end.
 
 A task has one range of offsets of one source partition, and whoever replays it has the same. So all that it counted of
 a store stands for that range: a reader of the log knows the repeats of a replay by where ranges begin.
@@ -21,7 +21,7 @@ from grouping.digests.pending_matches import ID_BYTES, PendingGroups, pack_group
 from grouping.model.expression import Expression
 from grouping.model.group import SelectList
 from grouping.model.grouping import Aggregate
-from grouping.model.ids import StreamId
+from grouping.model.ids import SelectId, StreamId
 from grouping.store.constant_table import MODES
 from grouping.store.notes import TableVersion
 from grouping.store.quarantine import share_of
@@ -29,6 +29,7 @@ from spark_jobs.batch.faults import FAULTS
 from spark_jobs.batch.matches import Matches
 from spark_jobs.batch.output import MAX_RECORD_BYTES
 from spark_jobs.batch.row_source import RowSource
+from spark_jobs.groups.panes import Panes
 from spark_jobs.groups.partials import Partials
 from spark_jobs.index import Ints
 from spark_jobs.results.encode import EvaluateExpression
@@ -42,9 +43,9 @@ _RANGE = np.iinfo(np.int64).max
 _RECORD_ROWS = 16_000
 _RECORD_BYTES = 400_000
 _MOST_TEXT = 800_000
-"""Bytes of texts that a partial group may have: each of its columns may have come of another match."""
+"""Bytes of texts that a partial aggregate may have: each of its columns may have come of another match."""
 _SET_BYTES = 100_000
-"""Of distinct values in one partial group, about."""
+"""Of distinct values in one partial aggregate, about."""
 _VALUE_BYTES = 16
 """Of one that is no text, and around each."""
 
@@ -52,8 +53,6 @@ ShareFault = Callable[[RowSource, Ints, str, str], Iterator[pa.RecordBatch]]
 """Makes what stands for the events of a share that failed: of which batch, which events, the share, and why."""
 Letters = Callable[[RowSource, dict[int, str]], pa.RecordBatch]
 """Makes dead letters: of which batch, and by event the details."""
-Shelf = tuple[str, tuple[int, int]]
-"""A SELECT list in a pane."""
 
 
 @dataclass(slots=True)
@@ -111,21 +110,27 @@ class GroupCounting:
     """Counts a task's matches."""
 
     def __init__(
-        self, evaluate: EvaluateExpression, too_large: Letters, singly_until: Mapping[int, int] | None = None
+        self,
+        evaluate: EvaluateExpression,
+        too_large: Letters,
+        bounds: Mapping[int, bytes],
+        singly_until: Mapping[int, int] | None = None,
     ) -> None:
         """Begin a task.
 
         Args:
             evaluate: Computes keys and arguments.
             too_large: Makes the dead letters of matches that are too large for a group.
+            bounds: By number, those of stores (`grouping.model.panes`).
             singly_until: By source partition: what lies before was perhaps evaluated in other batches, and is written
                 by single offsets.
         """
         self._evaluate = evaluate
         self._too_large = too_large
         self._singly_until = singly_until or {}
+        self._panes = Panes(bounds)
         self._met: dict[str, _Met] = {}
-        self._counted: dict[Shelf, _Counted] = {}
+        self._counted: dict[SelectId, _Counted] = {}
         self._stores: dict[int, tuple[bytes, int]] = {}
         """By number: the bytes of the store's id, and the partition of the log that it is in."""
         self._range: tuple[int, int, int] | None = None
@@ -144,7 +149,7 @@ class GroupCounting:
         for code in np.unique(codes).tolist():
             select = matches.selects[code & 0xFFFFFFFF]
             chosen = found[codes == code]
-            share = f"{share_of(matches.groups[code >> 32], select.select_id)} {select.pane}"
+            share = share_of(matches.groups[code >> 32], select.select_id)
             met = self._met.setdefault(share, _Met(events, select))
             event = matches.event[chosen]
             met.again |= int(event.min()) <= met.latest
@@ -172,7 +177,7 @@ class GroupCounting:
                 large = self._count(met, event, store)
             except FAULTS as fault:
                 reason, events = f"it failed with {type(fault).__name__}", met.events
-                yield from failed(events, np.unique(event).astype(np.int64), share.partition(" ")[0], reason)
+                yield from failed(events, np.unique(event).astype(np.int64), share, reason)
                 continue
             if large:
                 yield self._too_large(met.events, large)
@@ -192,24 +197,23 @@ class GroupCounting:
                 for place in large.tolist()
             }
             return details | self._count(met, event[kept], store[kept])
-        width, phase = select.pane
         times, offsets = met.events.time_ms[event], met.events.offsets[event]
         single = np.zeros(event.size, np.bool_)
         if event.size:
             single = offsets < self._singly_until.get(int(met.events.partitions[0]), 0)
         part = np.zeros(event.size, np.int64)
         if any(each.function == "approx_count_distinct" or each.distinct for each in grouping.aggregates):
-            # A set of distinct values grows with the matches: so many of these make one partial group, in their order.
+            # A set of distinct values grows with the matches: so many of these make one aggregate, in their order.
             order = np.lexsort((store, event))
             part[order] = self._parts + np.cumsum(sizes[order] + _VALUE_BYTES * len(args)) // _SET_BYTES
             self._parts = int(part.max(initial=self._parts)) + 1
         by = {
             "store": pl.Series(store),
-            "pane": pl.Series(times - (times - phase) % width),
+            "pane": pl.Series(self._panes.begins(store, times)),
             "at": pl.Series(np.where(single, offsets, _RANGE)),
             "part": pl.Series(part),
         }
-        shelf = self._counted.setdefault((select.select_id, select.pane), _Counted(Partials(grouping)))
+        shelf = self._counted.setdefault(select.select_id, _Counted(Partials(grouping)))
         shelf.tables.append(shelf.partials.counted(by, keys, args, offsets))
         return {}
 
@@ -219,7 +223,7 @@ class GroupCounting:
         self._range = (partition, min(first, known[1]), max(last, known[2]))
 
     def records(self, stream_id: StreamId, version: TableVersion) -> Iterator[tuple[int, bytes]]:
-        """Yield records of `cq.pending` with their partitions: the partial groups of the task."""
+        """Yield records of `cq.pending` with their partitions: the partial aggregates of the task."""
         for _, counted in sorted(self._counted.items()):
             if self._range is None or not counted.tables:
                 continue
@@ -258,7 +262,7 @@ class GroupCounting:
 
 
 def _packed(piece: pl.DataFrame, offsets: tuple[int, int, int], stream_id: StreamId, version: TableVersion) -> bytes:
-    """Return some partial groups as a record of `cq.pending`; `offsets` are the partition and range of the task."""
+    """Return some partial aggregates as a record of `cq.pending`; `offsets` are the partition and range of the task."""
     partition, first, last = offsets
     count, at = piece.height, piece["at"].to_numpy()
     groups = PendingGroups(

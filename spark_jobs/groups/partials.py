@@ -1,4 +1,4 @@
-"""Partial groups: matches counted by what tells them apart and by the keys of their groups, as a table of states.
+"""Partial aggregates: matches counted by what tells them apart and by the keys of their groups, as a table of states.
 
 A table has a row for each group; `n` is how many matches it has, `k0`, `k1`, … are the keys, and `a0.…`, `a1.…` the
 states of the aggregates. Columns before these (`by`) say of whose store, and when.
@@ -23,7 +23,7 @@ _ALL = "all"
 
 
 class Partials:
-    """Makes and merges the partial groups of one grouping."""
+    """Makes and merges the partial aggregates of one grouping."""
 
     def __init__(self, grouping: Grouping) -> None:
         self._grouping = grouping

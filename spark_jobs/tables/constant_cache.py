@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from grouping.model.computation import Computation
 from grouping.model.errors import OperationalError
-from grouping.model.group import GroupPlan, Pane, SelectList
+from grouping.model.group import GroupPlan, SelectList
 from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.model.sql_type import SqlType
 from grouping.store.constant_table import MODES, Block, Segment
@@ -79,6 +78,8 @@ class Snapshot:
     """The parts that have no index of their own; those of one are over the same computation."""
     computations: tuple[Computation, ...] = ()
     """The computations that some of the groups are over."""
+    bounds: Mapping[int, bytes] = field(default_factory=dict)
+    """Of stores of groups, by where their matches are counted: what their panes lie between."""
 
     @property
     def rows(self) -> int:
@@ -134,7 +135,8 @@ class ConstantTables:
         self._tables: dict[_Key, ConstantTable] = {}
         self._plans: dict[GroupId, GroupPlan] = {}
         self._selects: dict[SelectId, SelectList] = {}
-        self._variants: dict[tuple[SelectId, str, Pane], int] = {}
+        self._variants: dict[tuple[SelectId, str], int] = {}
+        self._bounds: dict[int, bytes] = {}
         self._shared_indexes = SharedIndexes()
         self._snapshot: Snapshot | None = None
 
@@ -189,9 +191,12 @@ class ConstantTables:
             self._learn(piece.added, reader)
             removed += [destinations(piece.removed)] if len(piece.removed) else []
             for block, table in piece.added.items():
-                variant = self._variants.setdefault((block.select_id, block.mode, block.pane), len(self._variants))
+                variant = self._variants.setdefault((block.select_id, block.mode), len(self._variants))
                 key = (block.group_id, block.types, block.mode == "virtual", block.until)
                 rows[key].append(ConstantRows.of(table, variant, len(block.types)))
+                if "bounds" in table.column_names:
+                    bounds = table["bounds"].to_pylist()
+                    self._bounds.update(zip(table["number"].to_pylist(), bounds, strict=True))
         return removed, rows
 
     def _learn(self, blocks: Iterable[Block], reader: TableReader) -> None:
@@ -233,13 +238,14 @@ class ConstantTables:
         plans = (table.shape.plan for table in self._tables.values())
         found = {plan.computation.computation_id: plan.computation for plan in plans if plan.computation}
         small = (part for table in self._tables.values() for part in table.parts if part.lookup is None)
-        used = dict.fromkeys((select, pane) for select, _, pane in self._variants)
-        index = {key: position for position, key in enumerate(used)}
+        used = dict.fromkeys(select for select, _ in self._variants)
+        index = {select: position for position, select in enumerate(used)}
         return Snapshot(
             tuple(self._tables.values()),
-            tuple(msgspec.structs.replace(self._selects[select], pane=pane) for select, pane in used),
-            np.array([index[select, pane] for select, _, pane in self._variants], np.int32),
-            np.array([MODES.index(mode) for _, mode, _ in self._variants], np.int8),
+            tuple(self._selects[select] for select in used),
+            np.array([index[select] for select, _ in self._variants], np.int32),
+            np.array([MODES.index(mode) for _, mode in self._variants], np.int8),
             self._shared_indexes.of(small),
             tuple(found.values()),
+            self._bounds,
         )

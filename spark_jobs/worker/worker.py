@@ -115,7 +115,7 @@ class _Task:
         caution = watch.harm.caution(_task_number(), WAIT_SECONDS) if cautious else NO_CAUTION
         value_bytes = settings.evaluator.value_bytes
         self._evaluate = partial(evaluate_expression, value_bytes=value_bytes)
-        self._counting = GroupCounting(self._evaluate, self._too_large, singly_until)
+        self._counting = GroupCounting(self._evaluate, self._too_large, self._snapshot.bounds, singly_until)
         self._isolation = Isolation(
             self._snapshot,
             self._write,

@@ -13,7 +13,7 @@ from redis import Redis
 from grouping.compiler.compiler import compile_select
 from grouping.compiler.prepared import Preparer
 from grouping.model.catalog import Catalog, Stream
-from grouping.model.group import NO_PANE, GroupPlan, Pane, SelectList
+from grouping.model.group import GroupPlan, SelectList
 from grouping.settings import Settings
 from grouping.statements.cq_text import CqText
 from grouping.store.constant_table import Block, Entry, Segment, cut
@@ -38,19 +38,21 @@ class Contents:
         self._blocks: dict[Block, list[pa.Table]] = {}
         self._random = np.random.default_rng(0)
 
-    def add(self, select: str, constants: dict[str, pa.Array], mode: str = "shared", pane: Pane = NO_PANE) -> Contents:
+    def add(self, select: str, constants: dict[str, pa.Array], mode: str = "shared", bounds: bytes = b"") -> Contents:
         """Add a query with many rows of constants.
 
         Args:
             select: The query, its own constants only telling their types.
             constants: By slot (``c0``, …) the constants of all rows.
             mode: Where matches go.
-            pane: Of a query over groups; constants are of its WHERE alone.
+            bounds: Of a query over groups (`grouping.model.panes`); constants are of its WHERE alone.
         """
         query = compile_select(select, Catalog([self.stream]))
         self._know(query.plan, query.select)
         types = query.row.type_texts[: len(constants)]
-        block = Block(query.plan.group_id, types, query.select.select_id, mode, pane=pane)
+        block = Block(query.plan.group_id, types, query.select.select_id, mode)
+        if bounds:
+            constants = constants | {"bounds": pa.array([bounds] * len(constants["c0"]))}
         self._blocks.setdefault(block, []).append(self._table(constants))
         return self
 

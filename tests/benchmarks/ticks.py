@@ -21,6 +21,7 @@ from gateway.service import collect_seldom
 from grouping.digests.pending_matches import PendingGroups, pack_groups
 from grouping.model.catalog import Stream, StreamColumn
 from grouping.model.group import ConstantValue
+from grouping.model.panes import pack_bounds
 from spark_jobs.groups.partials import Partials
 from spark_jobs.worker.worker import Evaluation
 from tests.benchmarks import quotes
@@ -91,7 +92,7 @@ def _rates(ground: Ground, symbols: int, events: int) -> dict[str, list[Run]]:
     for name, begin in ((_NOTHING, "T"), (_COUNTED, "S")):
         stream = _stream(f"s_{begin}")
         names = pa.array([f"{begin}{number:05d}" for number in range(symbols)])
-        tables.put(Contents(stream).add(_SELECT, {"c0": names}, "pending", (1000, 0)))
+        tables.put(Contents(stream).add(_SELECT, {"c0": names}, "pending", pack_bounds([(_MINUTE, 0)])))
         sides[name] = through(stream, Evaluation.of(stream, settings))
     with bench_session(settings) as spark:
         return dict(in_turns(spark, sides, events, _ROUNDS, settings))
@@ -109,7 +110,7 @@ class _GroupDesk(Desk):
         return quotes.symbol(number % self.symbols), number // self.symbols
 
     def _packed(self, ids: NDArray[np.uint8], offsets: NDArray[np.int64], times: NDArray[np.int64]) -> bytes:
-        """Return a record of partial groups, of some venues for each store."""
+        """Return a record of partial aggregates, of some venues for each store."""
         count = len(ids) * _VENUES
         grouping = self._query.select.grouping
         assert grouping is not None
@@ -134,7 +135,7 @@ class _GroupDesk(Desk):
         return pack_groups(*self._met, np.repeat(ids[order], _VENUES, axis=0), sorted_groups, body)
 
     half = 0
-    """The volume of each partial group."""
+    """The volume of each partial aggregate."""
 
 
 def _tick(count: int, symbols: int) -> list[Figure]:

@@ -6,7 +6,7 @@ import json
 import random
 from array import array
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import duckdb
@@ -14,30 +14,21 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gateway.model.records import Destination, TriggerSpec, feed_of
 from gateway.testing import Record, Stream, digests
-from gateway.testing.one_entry import VERSION, snapshot_of
-from gateway.testing.query import CheckedQuery, checked
-from gateway.testing.records import PlacedRecord, placed, source_batch
+from gateway.testing.one_entry import VERSION
+from gateway.testing.query import checked
+from gateway.testing.records import placed
 from gateway.testing.task import evaluated
 from gateway.timers.group_digests import GroupRequest, group_digests
 from grouping.digests.cursor import Cursor, moved
-from grouping.digests.gather import DigestMatches, DigestQuestion
+from grouping.digests.gather import DigestQuestion
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.pending_matches import PendingGroups, pack_groups
-from grouping.model.group import canonical_constants
 from grouping.model.ids import StreamId
-from grouping.settings import Settings
-from spark_jobs.decode.decode import decode
-from spark_jobs.groups.counting import GroupCounting
 from spark_jobs.groups.partials import Partials
-from spark_jobs.match.evaluate import matches
-from spark_jobs.match.residual import evaluate_expression
+from tests.unit.digests.group_log import AT, START_MS, STREAM, GroupLog, destination_of, digest_at, random_events
 
-_AT = datetime(2026, 1, 1, tzinfo=UTC)
-_START_MS = round(_AT.timestamp() * 1000)
-_STREAM = Stream("t (k STRING, f BOOLEAN, i INT, n BIGINT, d DOUBLE, a DECIMAL(10,2))")
 _ENGINE = duckdb.connect()
 _STORE = "p_" + "0" * 24
 
@@ -52,109 +43,6 @@ _QUERIES = [
     ("SELECT i % 3 AS r, sum(a) AS s, avg(i) AS m FROM t GROUP BY i % 3 HAVING avg(i) IN (4, 5, 6) OR sum(a) < 9", "r"),
     ("SELECT k FROM t GROUP BY k HAVING max(d) BETWEEN 0 AND 3 AND NOT (min(k) = 'b')", "k"),
 ]
-
-
-def _events(chance: random.Random, count: int) -> list[dict[str, Any]]:
-    def maybe(value: Any) -> Any:
-        return None if chance.random() < 0.15 else value
-
-    return [
-        {
-            "k": maybe(chance.choice("abB")),
-            "f": maybe(chance.random() < 0.5),
-            "i": maybe(chance.randrange(10)),
-            "n": maybe(chance.randrange(-5, 40)),
-            "d": maybe(round(chance.uniform(-2, 5), 3)),
-            "a": maybe(f"{chance.uniform(-9, 9):.2f}"),
-        }
-        for _ in range(count)
-    ]
-
-
-def _no_letters(*_: object) -> Any:
-    raise AssertionError("no match is too large")
-
-
-class _Log:
-    """`cq.pending`, as batches and their replays write it: by partition the offsets after each batch."""
-
-    def __init__(self, chance: random.Random, asked: CheckedQuery, records: Sequence[PlacedRecord]) -> None:
-        self._asked = asked
-        self._snapshot = snapshot_of(asked, _STORE, "pending")
-        self._chance = chance
-        self._parts = {number: [one for one in records if one.partition == number] for number in (0, 1)}
-        self.bodies: list[bytes] = []
-        self.commits: list[dict[str, int]] = [{}]
-        """By batch, what is committed after it."""
-        self.ends: list[int] = [0]
-        """By batch, the end of the log then."""
-        half = {number: len(part) // 2 for number, part in self._parts.items()}
-        reached = self._life({0: 0, 1: 0}, half, {})
-        # The checkpoint is lost: the next one begins at some commit, and cuts its batches otherwise.
-        begin = chance.choice(self.commits)
-        begun = {number: begin.get(str(number), 0) for number in (0, 1)}
-        self._life(begun, {number: len(part) for number, part in self._parts.items()}, reached)
-
-    def _life(self, begin: dict[int, int], until: dict[int, int], singly_until: dict[int, int]) -> dict[int, int]:
-        """Evaluate in batches, of which some are replayed; return what was read."""
-        chance, reached = self._chance, dict(begin)
-        while any(reached[number] < end for number, end in until.items()):
-            cuts = {number: min(at + chance.randrange(8), until[number]) for number, at in reached.items()}
-            written = [
-                self._task(self._parts[number][reached[number] : cuts[number]], singly_until) for number in (0, 1)
-            ]
-            if chance.random() < 0.4:  # a task dies somewhere, and the batch is replayed
-                died = written[chance.randrange(2)]
-                self.bodies += died[: chance.randrange(len(died) + 1)]
-            for bodies in written:
-                self.bodies += bodies
-            reached = cuts
-            before = self.commits[-1]
-            self.commits.append({str(number): max(at, before.get(str(number), 0)) for number, at in reached.items()})
-            self.ends.append(len(self.bodies))
-        return reached
-
-    def _task(self, records: Sequence[PlacedRecord], singly_until: dict[int, int]) -> list[bytes]:
-        if not records:
-            return []
-        events, letters = decode(source_batch(records), _STREAM.declared, Settings.model_construct())
-        assert letters is None
-        counting = GroupCounting(evaluate_expression, _no_letters, singly_until)
-        counting.extend(records[0].partition, records[0].offset, records[-1].offset)
-        for found in matches(self._snapshot, events):
-            counting.take(events, found)
-        assert not list(counting.count(lambda *_: iter(())))
-        return [body for _, body in counting.records(_STREAM.declared.stream_id, VERSION)]
-
-
-def _destination(asked: CheckedQuery, over_ms: int) -> Destination:
-    plan, trigger = asked.query.plan, asked.trigger
-    assert plan.kept is not None
-    return Destination(
-        "d_" + "0" * 24,
-        plan.stream_id,
-        plan.group_id,
-        asked.query.select.select_id,
-        canonical_constants(asked.query.row),
-        "shared",
-        0,
-        TriggerSpec(trigger.every_ms, trigger.phase_ms, over_ms=over_ms),
-        slots=plan.kept.slots,
-    )
-
-
-def _digest(asked: CheckedQuery, log: _Log, home: Destination, cursor: Cursor, tick: tuple[int, int]) -> DigestMatches:
-    """Return what a tick makes of the log as it is after some batch."""
-    tick_ms, batch = tick
-    end = log.ends[batch]
-
-    def read(_partition: int, first: int, last: int) -> Any:
-        return iter([(offset, log.bodies[offset]) for offset in range(first, min(last + 1, end))])
-
-    places = MatchPlaces(0, array("q", range(end))) if end else None
-    question = DigestQuestion(bytes(12), places, cursor, ((*VERSION, [(None, None)]),), tick_ms, log.commits[batch])
-    [found] = group_digests(PendingLog(read), [GroupRequest(home, question, asked.query.plan, asked.query.select)])
-    return found
 
 
 _COLUMNS = "k VARCHAR, f BOOLEAN, i INT, n BIGINT, d DOUBLE, a DECIMAL(10,2)"
@@ -195,26 +83,23 @@ def _number(text: Any) -> bool:
 def test_each_digest_is_the_query_over_its_matches(select: str, order: str, seed: int) -> None:
     """A digest is what DuckDB makes of the matches that came for its tick; with OVER LAST of the ticks before, too."""
     chance = random.Random(f"{seed} {select}")
-    events = _events(chance, 60)
-    times = [
-        _AT + timedelta(milliseconds=max(0, 900 * at + chance.randrange(-4000, 1500))) for at in range(len(events))
-    ]
+    events = random_events(chance, 60)
+    times = [AT + timedelta(milliseconds=max(0, 900 * at + chance.randrange(-4000, 1500))) for at in range(len(events))]
     partitions = [chance.randrange(2) for _ in events]
     counts = [0, 0]
     rows = []
     for event, time, partition in zip(events, times, partitions, strict=True):
         rows.append(Record(event, time=time, partition=partition, offset=counts[partition]))
         counts[partition] += 1
-    asked = checked(f"{select} EVERY '5 seconds'", _STREAM, _AT)
-    records = placed(rows, _STREAM, _AT)
-    log = _Log(chance, asked, records)
+    asked = checked(f"{select} EVERY '5 seconds'", STREAM, AT)
+    records = placed(rows, STREAM, AT)
+    log = GroupLog(chance, asked, records)
     over = chance.choice([0, 0, 3])
-    home = _destination(asked, over * 5000)
-    assert feed_of(home).pane == (1000, 0)
+    home = destination_of(asked, over * 5000)
 
     batches = sorted(chance.sample(range(len(log.commits)), min(7, len(log.commits) - 1))) + [len(log.commits) - 1]
-    ticks = [(_START_MS + 5000 * number * 2, batch) for number, batch in enumerate(batches, 1)]
-    ticks.append((_START_MS + 5_000_000, len(log.commits) - 1))
+    ticks = [(START_MS + 5000 * number * 2, batch) for number, batch in enumerate(batches, 1)]
+    ticks.append((START_MS + 5_000_000, len(log.commits) - 1))
     cursor, left = Cursor(), list(zip(records, events, strict=True))
     by_tick: list[tuple[int, list[dict[str, Any]]]] = []
     for tick_ms, batch in ticks:
@@ -226,7 +111,7 @@ def test_each_digest_is_the_query_over_its_matches(select: str, order: str, seed
         ]
         left = [pair for pair in left if pair not in now]
         by_tick.append((tick_ms, [event for _, event in now]))
-        found = _digest(asked, log, home, cursor, (tick_ms, batch))
+        found = digest_at(asked, log, home, cursor, (tick_ms, batch))
         counted = by_tick[-1][1]
         if over:
             counted = [event for at_ms, some in by_tick if at_ms > tick_ms - over * 5000 for event in some]
@@ -244,8 +129,8 @@ def test_large_sets_and_large_matches() -> None:
     """A set of distinct values goes over many records; a match too large for any is a dead letter, others count."""
     stream = Stream("t (k STRING)")
     rows = [{"k": f"{number:0400d}"} for number in range(900)] + [{"k": "x" * 300_000}]
-    asked = checked("SELECT count(DISTINCT k) AS c, max(k) AS m FROM t EVERY '5 seconds'", stream, _AT)
-    outputs = list(evaluated(asked, stream, placed(rows, stream, _AT), _STORE, "pending"))
+    asked = checked("SELECT count(DISTINCT k) AS c, max(k) AS m FROM t EVERY '5 seconds'", stream, AT)
+    outputs = list(evaluated(asked, stream, placed(rows, stream, AT), _STORE, "pending"))
     assert [letter.code for output in outputs for letter in output.letters.values()] == ["result-too-large"]
     assert max(len(body) for output in outputs for body in output.pending) < 1_000_000
     assert sum(len(body) for output in outputs for body in output.pending) > 360_000
@@ -256,7 +141,7 @@ def test_large_sets_and_large_matches() -> None:
 
 def _random_log(chance: random.Random, stores: int, records: int) -> list[bytes]:
     """Return records of some stores' groups, one batch of one source partition each, a few of them twice."""
-    grouping = checked(f"{_QUERIES[0][0]} EVERY '5 seconds'", _STREAM, _AT).query.select.grouping
+    grouping = checked(f"{_QUERIES[0][0]} EVERY '5 seconds'", STREAM, AT).query.select.grouping
     assert grouping is not None
     bodies, reached = [], [0, 0]
     for _ in range(records):
@@ -273,7 +158,7 @@ def _random_log(chance: random.Random, stores: int, records: int) -> list[bytes]
             np.full(count, first),
             np.full(count, first + 9),
             np.zeros(count, np.int32),
-            np.array([_START_MS + 1000 * chance.randrange(20) for _ in names]),
+            np.array([START_MS + 1000 * chance.randrange(20) for _ in names]),
             np.arange(count, dtype=np.int32),
         )
         ids = np.frombuffer(b"".join(bytes([name] * 12) for name in names), np.uint8).reshape(-1, 12)
@@ -287,7 +172,7 @@ def test_many_questions_are_answered_as_each_alone(seed: int) -> None:
     """Destinations of many stores, with cursors, ticks and times of their own, get together what each gets alone."""
     chance = random.Random(seed)
     bodies = _random_log(chance, 12, 150)
-    asked = checked(f"{_QUERIES[0][0]} EVERY '5 seconds'", _STREAM, _AT)
+    asked = checked(f"{_QUERIES[0][0]} EVERY '5 seconds'", STREAM, AT)
     log = PendingLog(lambda _, first, last: iter([(at, bodies[at]) for at in range(first, min(last + 1, len(bodies)))]))
     covered = {"0": 500, "1": 400}
     requests = []
@@ -295,13 +180,13 @@ def test_many_questions_are_answered_as_each_alone(seed: int) -> None:
         places = MatchPlaces(0, array("q", range(len(bodies))))
         if chance.random() < 0.3:  # of the older half there are no positions
             places = MatchPlaces(0, array("q", range(70, len(bodies))), chance.randrange(70))
-        tick = _START_MS + 5000 * chance.randrange(4)
+        tick = START_MS + 5000 * chance.randrange(4)
         held = tuple(sorted(chance.sample(range(60), 3)))
         cursor = Cursor(tick, {"0": chance.randrange(400), "1": 90}, chance.randrange(60, 90), held)
-        windows = chance.choice([[(None, None)], [(_START_MS + 3000, None)], [(None, _START_MS + 9000)]])
+        windows = chance.choice([[(None, None)], [(START_MS + 3000, None)], [(None, START_MS + 9000)]])
         before_ms = chance.choice([None, tick + 5000, tick + 10_000])
         question = DigestQuestion(bytes([number % 12] * 12), places, cursor, ((*VERSION, windows),), before_ms, covered)
-        home = _destination(asked, chance.choice([0, 15_000]))
+        home = destination_of(asked, chance.choice([0, 15_000]))
         requests.append(GroupRequest(home, question, asked.query.plan, asked.query.select))
     together = group_digests(log, requests)
     for request, found in zip(requests, together, strict=True):

@@ -49,7 +49,7 @@ def _partials(*aggregates: str) -> tuple[Partials, Any]:
 
 
 def _counted(partials: Partials, grouping: Any, rows: list[Row], first: int = 0) -> pl.DataFrame:
-    """Return the partial group of some rows; a condition is one of two, which Python decides here."""
+    """Return the partial aggregate of some rows; a condition is one of two, which Python decides here."""
     columns = {
         name: pl.Series([row.get(name) for row in rows], dtype=polars_type(SqlType.of(_COLUMNS[name])), strict=False)
         for name in _COLUMNS

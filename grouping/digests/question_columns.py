@@ -1,0 +1,103 @@
+"""What many questions about groups say, as columns: up to where their cuts and cursors reach, and what they saw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grouping.digests.cursor import DigestCoverage, Offsets, VisibilityInterval, Window, windows_at
+from grouping.digests.pending_matches import PendingGroups
+
+__all__ = ["FIRST", "LAST", "CoveredOffsets", "Flags", "HeldBefore", "Rows", "VisibleTimes"]
+
+Rows = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+FIRST, LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+"""Before and after all times and offsets."""
+_ALWAYS: list[Window] = [(None, None)]
+_NOTHING = DigestCoverage(0, {})
+
+
+class CoveredOffsets:
+    """By question up to which offset of each source partition something reaches."""
+
+    def __init__(self, offsets: Sequence[Offsets | None]) -> None:
+        """Take the offsets by question; None reaches behind all."""
+        partitions = {int(partition) for some in offsets if some is not None for partition in some}
+        self._width = max(partitions, default=-1) + 1
+        # The last column is of partitions that nobody names.
+        self._limits = np.zeros((len(offsets), self._width + 1), np.int64)
+        for number, some in enumerate(offsets):
+            if some is None:
+                self._limits[number] = LAST
+            elif some:
+                self._limits[number, list(map(int, some))] = list(some.values())
+
+    def holds(self, owner: Rows, items: PendingGroups) -> Flags:
+        """Tell of items whether their questions reach them."""
+        limits: Rows = self._limits[owner, np.minimum(items.partitions, self._width)]
+        return items.first < limits
+
+
+class HeldBefore:
+    """By question what digests held; of nearly all it is what the last one did."""
+
+    def __init__(self, coverages: Sequence[tuple[DigestCoverage, ...]]) -> None:
+        self._levels: list[tuple[NDArray[np.int64], CoveredOffsets]] = []
+        for level in range(max(map(len, coverages), default=0)):
+            some = [each[level] if level < len(each) else _NOTHING for each in coverages]
+            ticks = np.array([each.tick_ms or FIRST for each in some])
+            self._levels.append((ticks, CoveredOffsets([each.covered for each in some])))
+
+    def holds(self, owner: Rows, items: PendingGroups) -> Flags:
+        """Tell of items whether a digest held them."""
+        found = np.zeros(owner.size, np.bool_)
+        for ticks, covered in self._levels:
+            found |= (items.times < ticks[owner]) & covered.holds(owner, items)
+        return found
+
+
+class VisibleTimes:
+    """What questions saw at one version of the tables; neighbours in the log mostly have the same."""
+
+    def __init__(self, visibility: Sequence[tuple[VisibilityInterval, ...]]) -> None:
+        self._visibility = visibility
+        self._version: tuple[int, int] | None = None
+        self._flags = np.zeros(len(visibility), np.bool_)
+        self._bounds = np.empty((2, len(visibility)), np.int64)
+        """START and EXPIRE, by question."""
+        self._several: dict[int, list[Window]] = {}
+        """Of the few that see several windows."""
+
+    def at(self, epoch: int, version: int) -> Flags:
+        """Go on to a version, and tell who sees something at it."""
+        if self._version == (epoch, version):
+            return self._flags
+        self._version = (epoch, version)
+        self._bounds[0], self._bounds[1] = FIRST, LAST
+        self._several = {}
+        for number, intervals in enumerate(self._visibility):
+            windows = windows_at(intervals, epoch, version)
+            self._flags[number] = bool(windows)
+            if len(windows) > 1:
+                self._several[number] = windows
+            elif windows and windows != _ALWAYS:
+                start, expire = windows[0]
+                self._bounds[0, number] = FIRST if start is None else start
+                self._bounds[1, number] = LAST if expire is None else expire
+        return self._flags
+
+    def inside(self, owner: Rows, times: NDArray[np.int64]) -> Flags:
+        """Tell of times whether their questions saw them."""
+        start, expire = self._bounds[:, owner]
+        seen: Flags = (times >= start) & (times < expire)
+        for number in self._several.keys() & set(owner.tolist()) if self._several else ():
+            mine = np.flatnonzero(owner == number)
+            seen[mine] = [_within(at_ms, self._several[number]) for at_ms in times[mine].tolist()]
+        return seen
+
+
+def _within(at_ms: int, windows: Iterable[Window]) -> bool:
+    return any((start is None or at_ms >= start) and (expire is None or at_ms < expire) for start, expire in windows)
