@@ -1,11 +1,11 @@
-"""Ticks of very many destinations: their digests are made by one Spark job, a tick of one stream at a time.
+"""Ticks of very many destinations: one Spark job makes their digests, a tick of one stream at a time.
 
-They are ordered (`cq.orders`, some thousand destinations in a record), the evaluator is asked for a job that carries
-the orders out, and each is closed when the job is over: cursors go on, and the destinations are armed anew. An order
-that is open holds up its stream's ticks and ends, until it is certain that nobody writes its digests any more.
+The gateway writes orders to `cq.orders`, some thousand destinations in a record, and asks the evaluator for a job that
+carries the orders out. When the job is over, the gateway closes each order: cursors move, and the destinations are
+armed anew. An open order holds up the ticks and ends of its stream until nobody can write its digests any more.
 
-Where there is no such job, orders are carried out here: the evaluator did not take the request, which is withdrawn
-then, or it has lost its lease, and its JVM with that, while it had it. They are the same digests in any case.
+The gateway carries orders out itself where the evaluator does not take the request (the gateway withdraws it), and
+where the evaluator lost its lease, and with the lease its JVM, during the job. The digests are the same either way.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ __all__ = ["BigTicks"]
 
 log = logging.getLogger(__name__)
 
-_MOST = 200
-"""Orders of one job, which bounds what is held of their answers: half a million destinations."""
+_MOST_ORDERS = 200
+"""Orders of one job, about half a million destinations: it bounds the memory that their answers take."""
 _PATIENCE_MS = 3000
-"""How long a request waits to be taken: by far longer than an evaluator takes that runs."""
+"""How long a request waits for an evaluator to take it: a running evaluator takes it far sooner."""
 
 
 class BigTicks:
-    """One tick at a time on its way through Spark. Used by the gateway's one thread."""
+    """The one tick at a time whose digests Spark makes. Used by the gateway's one thread."""
 
     def __init__(
         self,
@@ -68,29 +68,29 @@ class BigTicks:
 
     def _begin(self, stream_id: StreamId | None) -> None:
         self.stream_id = stream_id
-        """The stream of which a tick is under way, None when there is none."""
+        """The stream whose tick is under way, None when there is none."""
         self._ordering_still = False
         self._job: Job | None = None
         self._alone_on = ""
-        """The run of Redis on which nobody but who takes this request may carry the orders out; empty: unknown."""
+        """The run of Redis whose content excludes any other job for these orders; empty: unknown."""
         self._asked_ms = 0
         self._lost_ms: int | None = None
-        """Since when the evaluator that was asked has not led."""
+        """When the evaluator that was asked stopped leading."""
         self._answers: dict[int, bytes] | None = None
-        """By offset of their orders, once nobody carries these out any more."""
+        """Answers by the offset of their order, None while a job may still carry the orders out."""
 
     def recover(self, closed: int) -> None:
-        """Take up what Kafka has: the orders from an offset on."""
+        """Read the open orders from Kafka, from an offset on."""
         self._begin(self._orders.recover(closed))
         if self.stream_id is None:
-            self._jobs.forget()  # a Redis that was restarted may have one that is over
+            self._jobs.forget()  # a Redis that was restarted may hold a job that is over
         else:
             job, _ = self._jobs.look()
             if job is not None and job.first <= self._orders.open[0] and self._orders.open[-1] < job.end:
                 self._job = job
 
     def take(self, stream_id: StreamId, due_ms: int) -> bool:
-        """Take over what is due of a stream, if that is enough for a Spark job and somebody is there to run it."""
+        """Take over a stream's due ticks, if they are enough for a Spark job and an evaluator leads; tell whether."""
         if not self._from or self.stream_id is not None or self._state.due_count(stream_id, due_ms) < self._from:
             return False
         if self._jobs.leader() is None:
@@ -101,7 +101,7 @@ class BigTicks:
         return True
 
     def step(self) -> bool:
-        """Do a bounded amount of work, and return whether there is more of it already."""
+        """Do a bounded amount of work, and return whether more can be done at once."""
         if self.stream_id is None:
             return False
         if self._ordering_still:
@@ -122,7 +122,7 @@ class BigTicks:
         order = self._ordering.order()
         if order is not None and order.digests:
             self._orders.write(order)
-        if order is None or len(self._orders.open) >= _MOST:
+        if order is None or len(self._orders.open) >= _MOST_ORDERS:
             self._ordering_still = False
             self._ordering.begin(StreamId(""), 0)
             leader = self._jobs.leader()
@@ -132,7 +132,7 @@ class BigTicks:
                 self._alone_on = self._ask(leader)
 
     def _ask(self, evaluator: str) -> str:
-        """Ask an evaluator for a job that carries out the open orders, and return the run of Redis that has it."""
+        """Ask an evaluator for a job that carries out the open orders; return the run of Redis that has the request."""
         orders = self._orders
         number = secrets.token_hex(8)
         self._job = Job(number, evaluator, orders.open[0], orders.open[-1] + 1, orders.answers_end())
@@ -153,14 +153,14 @@ class BigTicks:
             return
         self._lost_ms = None
         if found is None or found.job_id != asked.job_id:
-            # Redis has lost it. Whoever carries it out does so before this one, jobs being run one after the other.
+            # Redis has lost the request. The evaluator may be at that job still; it runs this one afterwards.
             self._alone_on = ""
             self._ask(asked.evaluator)
         elif found.state == "asked" and now_ms >= self._asked_ms + _PATIENCE_MS:
             self._withdraw(asked)
 
     def _without(self, leader: str | None, now_ms: int) -> None:
-        """Go on when the evaluator that was asked leads no more, or nobody is known to have been asked."""
+        """Go on when the evaluator that was asked leads no more, or when Redis does not tell which one was asked."""
         if self._job is None and leader is not None:
             self._ask(leader)
             return
@@ -174,7 +174,7 @@ class BigTicks:
             self._answers = {}
 
     def _withdraw(self, job: Job) -> bool:
-        """Carry the orders out here, if it is certain that nobody else does; return whether it is."""
+        """Carry the orders out here, if no evaluator can have taken the request; return whether that is certain."""
         if not self._alone_on or self._jobs.withdraw(job) != self._alone_on:
             self._alone_on = ""
             return False
@@ -185,7 +185,7 @@ class BigTicks:
     # -- closing -------------------------------------------------------------------------------------------------------
 
     def _close(self, answers: dict[int, bytes]) -> None:
-        """Close the first of the open orders; carry it out before, where nobody else did."""
+        """Close the first open order; carry it out first, where the job did not."""
         offset = self._orders.open[0]
         left: dict[str, Cut] = {}
 
@@ -210,7 +210,7 @@ class BigTicks:
         self._ordering.carried_out(answer, _cursors(answered))
 
     def _left(self, offset: int, answered: list[DigestOutcome]) -> dict[str, Cut]:
-        """Return the cut, by its key, of an order's digests that found no room; mostly there is none."""
+        """Return the cut, by its key, of an order's digests that found no room; empty when all found room."""
         failures = {each.destination_id: each.failure for each in answered if each.failure}
         if not failures:
             return {}

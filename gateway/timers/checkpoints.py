@@ -1,7 +1,7 @@
-"""Positions of what waits for a tick, kept on `cq.positions`, so that a gateway that starts reads the log's tail only.
+"""Checkpoints of the positions of pending matches, on `cq.positions`: a gateway that starts reads only the log's tail.
 
-Each partition of `cq.pending` has a checkpoint of its own, written anew when as much has come in as is worth it: so the
-writing costs a fraction of what comes in, and what is read on start is bounded, however much waits.
+Each partition of `cq.pending` has a checkpoint of its own. The gateway writes it anew when four times its size has come
+in: the writing costs a quarter of what comes in at most, and a start reads a bounded part of the log.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ from grouping.store.record_keys import place_key, place_of
 __all__ = ["Checkpoints"]
 
 _TAIL_BYTES = 8 << 20
-"""Of a partition's records that are taken in between two checkpoints, at least."""
+"""The least that comes in on a partition between two checkpoints."""
 _RATIO = 4
-"""So many times its own size comes in between two checkpoints, at least."""
+"""The least that comes in between two checkpoints, in sizes of the checkpoint."""
 _PART_BYTES = 2 << 20
 _ENTRY_BYTES = 40
 
 
 class _Entry(msgspec.Struct, array_like=True, frozen=True):
+    """The positions of one store's matches."""
+
     store: bytes
     earliest_ms: int
     older: int | None
@@ -37,10 +39,10 @@ class _Entry(msgspec.Struct, array_like=True, frozen=True):
 
 
 class _Part(msgspec.Struct, array_like=True, frozen=True):
-    """One record, key ``<partition>/<number>``."""
+    """One record of a checkpoint, key ``<partition>/<number>``."""
 
     offset: int
-    """Of `cq.pending`: everything before it is in the checkpoint."""
+    """The offset on `cq.pending` before which the checkpoint has everything."""
     parts: int
     entries: list[_Entry]
 
@@ -60,7 +62,7 @@ class Checkpoints:
         self._parts: dict[int, int] = {}
 
     def count(self, partition: int, size: int) -> None:
-        """Note that a record of so many bytes was taken in."""
+        """Note the bytes of a record that was taken in."""
         self._taken[partition] = self._taken.get(partition, 0) + size
 
     def step(self, index: PendingIndex, reached: Mapping[int, int]) -> None:
@@ -83,14 +85,14 @@ class Checkpoints:
         return OutgoingRecord(self._topic, place_key(partition, number), body, (), 0)
 
     def read(self, index: PendingIndex, ends: Mapping[int, int]) -> dict[int, int]:
-        """Fill an index with what the checkpoints hold.
+        """Fill an index with the positions in the checkpoints.
 
         Args:
-            index: An empty one.
-            ends: The log's; a checkpoint beyond them is of another log.
+            index: An empty index.
+            ends: By partition, the log's end; a checkpoint beyond it belongs to another log.
 
         Returns:
-            By partition that has a checkpoint: where the log is to be read on from.
+            By partition that has a checkpoint: the offset from which the log has to be read.
         """
         bodies: dict[tuple[int, int], bytes] = {}
         reader = LogReader(self._settings)
@@ -118,7 +120,7 @@ class Checkpoints:
 
 
 def _groups(stores: Iterator[tuple[bytes, MatchPlaces]]) -> Iterator[list[_Entry]]:
-    """Cut a partition's stores into runs for a record each; one empty run where there is none."""
+    """Cut a partition's stores into runs, one run for each record; the last may be empty."""
     group: list[_Entry] = []
     size = 0
     for store, stored in stores:

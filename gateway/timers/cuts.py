@@ -1,4 +1,4 @@
-"""What the digests of a tick hold, noted before the first of them is written."""
+"""The cut: the source offsets that the digests of a tick cover, written before the first digest is."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from grouping.model.ids import DestinationId, StreamId
 __all__ = ["Cut", "Named"]
 
 Named = tuple[DestinationId, int, int]
-"""Destination, tick, and where the digest's time begins."""
+"""Destination, tick, and the instant at which the digest's time begins."""
 
 
 class Cut(msgspec.Struct, array_like=True, frozen=True):
-    """What some digests hold, on `cq.ticks` before the first of them is written; key `cut/<name>`, until all are.
+    """The source offsets that some digests cover; on `cq.ticks` under `cut/<name>` until all of them are written.
 
-    A digest holds the matches that were evaluated by the cut, of times before the tick, that no earlier tick held.
+    A digest holds the matches below the cut, of times before its tick, that no earlier digest held.
     """
 
     stream_id: StreamId
     covered: Offsets
-    """By source partition: matches of lower offsets are in."""
+    """By source partition: the digests cover events of lower offsets."""
     digests: tuple[Named, ...]
     fired_ms: int
-    """The time that the digests give as theirs."""
+    """The time in the digests' records."""

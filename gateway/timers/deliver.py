@@ -1,7 +1,8 @@
-"""Digests are written: first the cut, in a transaction of its own, then the digests with the cursors that they move.
+"""Delivery of digests: first the cut, in a transaction of its own, then the digests with the cursors that they move.
 
-A gateway that dies in between finds the cut on `cq.ticks` and writes the same digests: an id never has two contents,
-also for readers who do not wait for commits. A cursor that has reached a tick tells that its digest is out.
+The successor of a gateway that died in between finds the cut on `cq.ticks` and writes the same digests: an id never has
+two contents, also for readers who do not wait for commits. A cursor that has reached a tick tells that the tick's
+digest is written.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ class DueDigest(NamedTuple):
     from_ms: int
     incarnation: str
     cursor: Cursor
-    """Of this incarnation of the destination, once the digest is out."""
+    """The cursor of this incarnation of the destination, once the digest is written."""
 
     @property
     def named(self) -> Named:
-        """What a cut has of it."""
+        """How a cut names the digest."""
         return self.destination.destination_id, self.tick_ms, self.from_ms
 
 
@@ -57,10 +58,10 @@ def digest_records(
     """Yield a digest's records, one for each part.
 
     Args:
-        settings: For the topics' prefix.
-        working: The streams' names.
+        settings: The gateway's, for the prefix of topics.
+        working: The working copy, for the names of streams.
         ready: The digest.
-        fired_ms: The time that it gives as its own.
+        fired_ms: The time in the digest's records.
     """
     destination = ready.destination
     frame = Frame(fired_ms, ready.from_ms, ready.tick_ms)
@@ -71,13 +72,13 @@ def digest_records(
 
 
 def source_of(working: WorkingCopy, stream_id: StreamId) -> str:
-    """Return what digests of a stream name as their source: its name, as long as there is one."""
+    """Return the source in a stream's digests: the stream's name, its id when the stream is dropped."""
     stream = working.inventory.streams.get(stream_id)
     return stream.name if stream is not None else stream_id
 
 
 class Delivery:
-    """Writes digests of one chunk of destinations after the other."""
+    """Writes digests, cuts and cursors to Kafka."""
 
     def __init__(self, settings: Settings, working: WorkingCopy, commits: Commits) -> None:
         self._settings = settings
@@ -90,13 +91,13 @@ class Delivery:
         """Make a destination's digest.
 
         Args:
-            destination: Whose.
-            matches: All of the tick.
-            from_ms: Where the digest begins.
+            destination: The destination.
+            matches: All matches of the tick.
+            from_ms: The instant at which the digest begins.
             select: The SELECT list, for TOP; looked up when it is not given.
 
         Raises:
-            RowsUnavailable: There is no room for its rows.
+            RowsUnavailable: There is no room for the digest's rows.
         """
         clause = destination.clause
         if clause.kind == "top" and select is None:
@@ -114,7 +115,7 @@ class Delivery:
         return name, cut
 
     def deliver(self, name: str, cut: Cut, ready: Sequence[DueDigest], left: Cut | None) -> None:
-        """Write digests of a cut, with the cursors that they move, and what is left of it: nothing closes it."""
+        """Write digests of a cut with the cursors that they move, and close the cut unless a part of it is left."""
 
         def records() -> Iterator[OutgoingRecord]:
             for each in ready:
@@ -132,13 +133,13 @@ class Delivery:
         answered: Collection[DigestOutcome],
         left: Callable[[], Mapping[str, Cut]],
     ) -> None:
-        """Write what an order brings with it, and that it is carried out.
+        """Write an order's cursors, and that the order is carried out.
 
         Args:
-            offset: The order's, on its log.
-            records: Digests that are not out yet, and cursors.
-            answered: What came of its digests; complete when the records are.
-            left: Called then; the cut, by its name, of those that could not be made.
+            offset: The order's offset on its log.
+            records: Cursors, and digests that the Spark job did not write.
+            answered: The outcomes of the order's digests; complete once the records are read through.
+            left: Called after that; returns the cut, by its name, of digests that could not be made.
         """
 
         def last() -> list[OutgoingRecord]:
@@ -152,7 +153,7 @@ class Delivery:
         REPEATED_MATCHES.inc(sum(each.repeats for each in answered))
 
     def move(self, cursors: Mapping[str, Cursor]) -> None:
-        """Put on Kafka how far destinations have been served of whose groups a tick left none."""
+        """Write the cursors of destinations that had matches at a tick, but no group that HAVING keeps."""
         if cursors:
             self._write((self.cursor(incarnation, cursor) for incarnation, cursor in cursors.items()), list)
 
@@ -161,19 +162,19 @@ class Delivery:
         return self._record(TickKey.cursor(incarnation), _encode(cursor))
 
     def _write(self, records: Iterable[OutgoingRecord], last: Callable[[], Iterable[OutgoingRecord]]) -> None:
-        """Write records in one transaction, or in more where they are large: the last records in the last of these."""
-        some: list[OutgoingRecord] = []
+        """Write records in one transaction, or in several when they are large; `last` goes into the last of these."""
+        transaction: list[OutgoingRecord] = []
         size = 0
         for record in records:
-            some.append(record)
+            transaction.append(record)
             size += len(record.value or b"")
             if size > _TRANSACTION_BYTES:
-                self._commits.write_records(some)
-                some, size = [], 0
-        self._commits.write_records([*some, *last()])
+                self._commits.write_records(transaction)
+                transaction, size = [], 0
+        self._commits.write_records([*transaction, *last()])
 
     def note_watermark(self, notes: Mapping[StreamId, WatermarkNote]) -> None:
-        """Put on Kafka up to when the ticks of streams have fired."""
+        """Write the watermarks of streams to Kafka."""
         if notes:
             records = [self._record(TickKey.watermark(name), _encode(note)) for name, note in notes.items()]
             self._commits.write_records(records)

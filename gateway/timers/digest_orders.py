@@ -1,4 +1,4 @@
-"""Digests are ordered rather than made here, and what follows from them is done when they are out."""
+"""Orders of digests: the gateway writes what Spark needs to make them, and arms the destinations when Spark has."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from grouping.settings import Settings
 __all__ = ["OrderDesk"]
 
 _ORDER_BYTES = 4 << 20
-"""Of an order, about: it must fit a record."""
+"""The size of an order, about: an order must fit a record."""
 
 
 class OrderDesk:
-    """Says what is to be made at a tick, some thousand destinations at a time, and arms these anew afterwards."""
+    """Makes the orders of a tick, some thousand destinations each, and arms the destinations anew afterwards."""
 
     def __init__(
         self,
@@ -56,20 +56,20 @@ class OrderDesk:
         self.begin(StreamId(""), 0)
 
     def begin(self, stream_id: StreamId, due_ms: int) -> None:
-        """Order from now on what of a stream is due up to an instant.
+        """Order from now on a stream's digests that are due up to an instant.
 
-        It stays on the event list until it is `carried_out`, so that nothing is lost to whatever dies meanwhile.
+        Their destinations stay on the event list until the orders are `carried_out`, so that a crash loses none.
         """
         self._stream_id, self._due_ms = stream_id, due_ms
         self._passed = 0
         self._names: set[str] = set()
 
     def order(self) -> Order | None:
-        """Return an order of digests that are due, None when nothing is due any more.
+        """Return an order of digests that are due, None when no destination is due any more.
 
-        Destinations that are only to be looked at are served at once, and those of groups, whose few rows are made here
-        as fast. What comes in meanwhile moves others on the event list: those that are met again are passed over, and
-        those that are not met are due still afterwards.
+        Destinations that only need a look are served at once, and so are destinations of groups, since the gateway
+        makes their few rows as fast. New matches move destinations on the event list meanwhile: a destination that
+        comes up twice is passed over the second time, and one that is missed is still due afterwards.
         """
         stream_id = self._stream_id
         due = self._state.due(stream_id, self._due_ms, CHUNK, self._passed)
@@ -114,11 +114,11 @@ class OrderDesk:
         )
 
     def carried_out(self, answer: Answer, cursors: Mapping[str, Cursor]) -> None:
-        """Arm the destinations of an order anew, whose digests are out and whose cursors are on Kafka.
+        """Arm the destinations of an order anew, once their digests and cursors are on Kafka.
 
         Args:
-            answer: What came of the order.
-            cursors: By incarnation of a destination.
+            answer: The answer to the order.
+            cursors: The cursors that moved, by incarnation of a destination.
         """
         idle: list[DestinationId] = []
         ticks: dict[DestinationId, int] = {}
@@ -127,13 +127,13 @@ class OrderDesk:
         for each, membership in zip(answer.digests, self._state.memberships(names), strict=True):
             name = each.destination_id
             if membership is None or membership.timed.born_ms != each.born_ms:
-                continue  # it has ended; what lives under its name by now was armed by itself
+                continue  # the destination ended; another incarnation was armed by itself
             if each.failure:
-                idle.append(name)  # it is looked at when its digest is out
+                idle.append(name)  # a look follows when its digest is written
                 continue
             stored = self._intake.index.get(store_key(membership.timed.store))
             if stored is not None and stored.positions and stored.positions[-1] >= each.reached:
-                ticks[name] = 0  # something has come in since: a look tells for when it is armed
+                ticks[name] = 0  # matches came in since the order: a look tells the next tick
             else:
                 watermark = self._probes.watermark(answer.stream_id)
                 following = following_tick(membership, each.tick_ms, each.left_ms, watermark.fired_ms, watermark.runs)

@@ -1,4 +1,4 @@
-"""Ticks fire: what each destination is to get is gathered, cut, and written, and the destination armed anew."""
+"""Firing of ticks: the gateway gathers destinations' matches, writes the cut and the digests, and arms them anew."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ log = logging.getLogger(__name__)
 CHUNK = 2500
 """Destinations served at once, at most."""
 _BYTES = 64 << 20
-"""Of rows in the digests that are made at once, about."""
+"""Rows of the digests that are made at once, about."""
 _EVERYTHING = 1 << 62
 _AGAIN_MS = 10_000
 _SAME_CUT_MS = 1_000
-"""So long chunks of destinations have one cut."""
+"""How long chunks of destinations share one cut."""
 
 
 class TickRun:
-    """Serves destinations, some thousands at a time."""
+    """Fires the ticks of destinations, some thousands at a time."""
 
     def __init__(
         self,
@@ -66,16 +66,16 @@ class TickRun:
         self._clock = clock
         self._gathering = DigestGathering(working, intake, probes)
         self._last_cut: tuple[str, int, int, dict[str, int]] = ("", 0, 0, {})
-        """Of which stream, for ticks up to when, when it was, and what it covers."""
+        """The last cut's stream, the instant up to which ticks fired, when it was made, and the offsets it covers."""
         self._patience: dict[str, int] = {}
-        """Destinations whose last digests found no room: when they are tried again."""
+        """By destination whose last digest found no room: when the gateway tries again."""
         self.fired: list[int] = []
         """The ticks of the digests of the last call."""
         self.shortened: dict[DestinationId, tuple[int, int]] = {}
-        """Destinations that need less of their history than they have: from which epoch and version of the tables."""
+        """By destination: the epoch and version from which on it needs its history of visibility."""
 
     def fire(self, stream_id: StreamId, due_ms: int) -> bool:
-        """Serve some destinations whose ticks are settled, or that are to be looked at; False when there are none."""
+        """Serve some destinations that are due, for a tick or for a look; False when none is."""
         due = self._state.due(stream_id, due_ms, CHUNK)
         if not due:
             return False
@@ -89,13 +89,13 @@ class TickRun:
         idle: list[DestinationId],
         due_ms: int | None = None,
     ) -> None:
-        """Send the digests of some destinations, and arm these anew.
+        """Send the digests of some destinations, and arm the destinations anew.
 
         Args:
-            stream_id: Whose.
-            served: Those that are served.
-            idle: Those that are not to be armed any more; those that have nothing to wait for are added.
-            due_ms: Up to when ticks fire, where more chunks of them may follow.
+            stream_id: The destinations' stream.
+            served: The destinations that are served.
+            idle: Destinations to disarm; destinations with nothing left to wait for are added.
+            due_ms: The instant up to which ticks fire, where more chunks of destinations may follow.
         """
         watermark = self._probes.watermark(stream_id)
         covered, runs = self._covered(stream_id, due_ms), watermark.runs
@@ -147,9 +147,10 @@ class TickRun:
         self._retention.release(done, cursors)
 
     def _covered(self, stream_id: StreamId, due_ms: int | None) -> dict[str, int]:
-        """Return what a cut of now covers; for a moment that of a cut before, while ticks up to the same instant fire.
+        """Return the offsets that a cut covers now; the last cut's, while ticks up to the same instant fire.
 
-        So destinations that read the same share what is gathered. What came before the instant is in either.
+        Destinations of one store then share the matches that are gathered. Either cut has all matches before the
+        instant.
         """
         now_ms, known = self._clock(), self._last_cut
         if due_ms is None or known[:2] != (stream_id, due_ms) or not 0 <= now_ms - known[2] < _SAME_CUT_MS:
@@ -171,7 +172,7 @@ class TickRun:
             return None
 
     def _deliver(self, key: str, cut: Cut, ready: Sequence[DueDigest], left: Sequence[Named]) -> None:
-        """Write what is ready of a cut, and leave it open for the rest."""
+        """Write the digests of a cut that are ready, and leave the cut open for the rest."""
         rest = msgspec.structs.replace(cut, digests=tuple(left)) if left else None
         self._delivery.deliver(key, cut, ready, rest)
         self._cuts.keep(key, rest, self._clock())
@@ -179,14 +180,14 @@ class TickRun:
     def choose(
         self, stream_id: StreamId, due: Sequence[tuple[DestinationId, int]]
     ) -> tuple[list[DueDestination], list[DestinationId]]:
-        """Return those of the due that are served now, and those that are not to be armed any more."""
+        """Return the due destinations that are served now, and the due destinations to disarm."""
         missed, runs = self._probes.missed(stream_id), self._probes.runs(stream_id)
         idle: list[DestinationId] = []
         armed: list[tuple[DestinationId, Membership, int]] = []
         for (name, armed_ms), membership in zip(due, self._state.memberships([name for name, _ in due]), strict=True):
             owed = name in self._retention.owed or name in self._cuts.waiting
             if membership is None or owed or not may_fire(membership, armed_ms):
-                # Gone, or paused before its tick, or not before one that is owed: it is looked at again afterwards.
+                # It has ended, was paused before its tick, or owes an earlier digest: a look follows after that digest.
                 idle.append(name)
             else:
                 armed.append((name, membership, armed_ms))
@@ -202,7 +203,7 @@ class TickRun:
                 or run_of(membership, tick, runs)
                 or not is_tick(membership, tick)
             ):
-                tick = None  # served before a crash, or no tick any more: look when the next one is
+                tick = None  # served before a crash, or no tick any more: a look tells the next tick
             served.append(DueDestination(name, membership, incarnation, cursor, tick))
         return served, idle
 
@@ -213,12 +214,12 @@ class TickRun:
         return moved(each.cursor, tick, covered, reached, answer.held, over_ms=over_ms)
 
     def shorten(self, name: DestinationId, membership: Membership, oldest: tuple[int, int] | None) -> None:
-        """Note what of a long history no match that is still to come can refer to.
+        """Note the part of a destination's history that no later match can refer to.
 
         Args:
-            name: The destination's.
+            name: The destination's id.
             membership: The destination with its members.
-            oldest: Epoch and version of the tables that met the oldest of what is left for later ticks.
+            oldest: Epoch and version of the tables that met the oldest match that is left for later ticks.
         """
         visibility, floor = membership.timed.visibility, self._probes.floor(membership.destination.stream_id)
         if len(visibility) > 1 and floor is not None:
@@ -227,7 +228,7 @@ class TickRun:
                 self.shortened[name] = table
 
     def finish(self, key: str, cut: Cut) -> None:
-        """Write the digests of a cut that a crash left unfinished: the same ones, for the cut is the same."""
+        """Write the digests of an open cut. The cut decides their content, so they are the same at each try."""
         memberships = self._state.memberships([name for name, _, _ in cut.digests])
         known = [
             (DueDestination(name, membership, incarnation_of(name, membership.timed), Cursor(), tick), since_ms)
@@ -238,7 +239,7 @@ class TickRun:
         left = [
             (each._replace(cursor=cursor), since_ms)
             for (each, since_ms), cursor in zip(known, cursors, strict=True)
-            if cursor.tick_ms != each.tick  # of its digests none comes twice, and while it is open no other
+            if cursor.tick_ms != each.tick  # not written yet; an open cut lets no other digest of it out
         ]
         answers = self._gathering.answers([each for each, _ in left], cut.covered)
         ready: list[DueDigest] = []
@@ -253,7 +254,7 @@ class TickRun:
                 ready.append(DueDigest(destination, digest, tick, since_ms, each.incarnation, moved))
         log.info("finishing digests of a cut", extra={"digests": len(ready), "left": len(again)})
         self._deliver(key, cut, ready, again)
-        # Looked at once more: what is left for later ticks arms them, and those that live again were passed over.
+        # Each gets a look: matches left for later ticks arm it, and `choose` passed over a new incarnation meanwhile.
         waiting = {name for name, _, _ in again}
         named = zip(cut.digests, memberships, strict=True)
         looks = {name: 0 for (name, _, _), membership in named if membership is not None and name not in waiting}
@@ -262,8 +263,8 @@ class TickRun:
     def last_digests(self, notices: Iterable[EndNotice]) -> Iterator[tuple[EndNotice, DueDigest | None]]:
         """Yield destinations that have ended with their last digests, None where nothing is pending.
 
-        They are the same whenever they are asked for: a notice tells which versions of the tables were seen. One that
-        finds no room is left out, and for a while nothing is tried for it.
+        The notice tells which versions of the tables a destination saw, so a last digest is the same whenever it is
+        made. A destination whose digest finds no room is left out, and is passed over for a while.
         """
         now_ms, index = self._clock(), self._intake.index
         self._patience = {name: at_ms for name, at_ms in self._patience.items() if 0 < at_ms - now_ms <= _AGAIN_MS}

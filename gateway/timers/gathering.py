@@ -1,4 +1,4 @@
-"""What destinations that are served are to get: of matches, or of groups, in their order."""
+"""Gathering for digests: the matches, or the groups, that each due destination gets."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ __all__ = ["DigestGathering", "DueDestination"]
 
 
 class DueDestination(NamedTuple):
-    """A destination whose time has come."""
+    """A destination that is due, for a tick or for a look."""
 
     name: DestinationId
     membership: Membership
     incarnation: str
     cursor: Cursor
     tick: int | None
-    """None: it is only looked at, for the tick that it is to be armed for."""
+    """The tick; None for a look, which finds the tick to arm the destination for."""
 
 
 class DigestGathering:
-    """Gathers what waits for destinations."""
+    """Gathers the pending matches and groups of destinations."""
 
     def __init__(self, working: WorkingCopy, intake: Intake, probes: Probes) -> None:
         self._working = working
@@ -41,13 +41,13 @@ class DigestGathering:
         self._known = KnownAnswers()
 
     def begins(self, each: DueDestination, tick: int) -> int:
-        """Return where the digest of a tick begins."""
+        """Return the instant at which the digest of a tick begins."""
         stream_id = each.membership.destination.stream_id
         last_ms = last_tick(each.membership, each.cursor, self._probes.runs(stream_id))
         return digest_from(each.membership, tick, self._probes.missed(stream_id), last_ms)
 
     def answers(self, served: Sequence[DueDestination], covered: Offsets) -> Iterator[DigestMatches]:
-        """Yield what destinations are to get, in their order."""
+        """Yield the matches or groups of each destination, in the order of `served`."""
         grouped = [each for each in served if each.membership.destination.slots is not None]
         if not grouped:
             yield from gather(self._intake.log, self._questions(served, covered))
@@ -75,7 +75,7 @@ class DigestGathering:
             yield DigestQuestion(store, self._intake.index.get(store), each.cursor, visibility, each.tick, covered)
 
     def last_answers(self, notices: Sequence[EndNotice], questions: Sequence[DigestQuestion]) -> list[DigestMatches]:
-        """Return what the last digests of destinations are made of."""
+        """Return the matches or groups of destinations' last digests, in the order of the notices."""
         requests = []
         for notice, question in zip(notices, questions, strict=True):
             if notice.plan is None or notice.select is None:

@@ -1,7 +1,7 @@
-"""What waits for a tick is taken in as the evaluator writes it, and those are armed who are to get it.
+"""The intake of pending matches: the gateway follows `cq.pending` and arms the destinations that matches wait for.
 
-On start the positions of what waits come from checkpoints, and only the log's tail is read; everything that came back
-is gone through once, some thousands at a time, and armed as if it had just come in.
+On start the positions of pending matches come from checkpoints, and the gateway reads only the log's tail. It goes
+through all restored stores once, some thousands at a time, and arms their readers as if the matches had just come in.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ __all__ = ["Intake"]
 _TAKEN = 500
 """Records of the log taken in at once."""
 _RESTORED = 5000
-"""Stores of a checkpoint gone through at once."""
+"""Restored stores whose readers are armed at once."""
 
 
 class Intake:
-    """The log of matches that wait, and where in it whose matches lie."""
+    """The log of pending matches, and the index of their positions."""
 
     def __init__(
         self,
@@ -48,12 +48,12 @@ class Intake:
         """Begin with nothing; `recover` comes first.
 
         Args:
-            settings: Of the gateway.
-            working: Its working copy.
+            settings: The gateway's settings.
+            working: The gateway's working copy.
             topics: The broker's offsets.
-            state: Who reads what, and the event list.
-            checkpoints: Where positions are kept.
-            fired_ms: Up to when the ticks of a stream have fired.
+            state: The readers of stores, and the event list.
+            checkpoints: The checkpoints of positions.
+            fired_ms: Returns the time up to which the ticks of a stream have fired.
         """
         self._settings = settings
         self._working = working
@@ -64,14 +64,14 @@ class Intake:
         self._tail: TailReader | None = None
         self._restored: Iterator[tuple[bytes, MatchPlaces]] = iter(())
         self.held: Counter[bytes] = Counter()
-        """Stores of which last digests are still to come, and how many: they stay when nobody reads them any more."""
+        """By store, how many last digests still need it: the store stays although no destination reads it any more."""
         self.log = PendingLog(partial(_span, LogReader(settings), settings.topics.pending))
         self.index = PendingIndex()
         self.complete = False
-        """Whether all that the checkpoints held is armed."""
+        """Whether the readers of all restored stores are armed."""
 
     def recover(self) -> None:
-        """Take up what is known to wait, and follow the log from there."""
+        """Read the checkpoints, and follow the log from there."""
         topic = self._settings.topics.pending
         places = [(topic, number) for number in range(PENDING_PARTITIONS)]
         beginnings, ends = self._topics.beginnings(places), self._topics.ends(places)
@@ -86,12 +86,12 @@ class Intake:
 
     @property
     def reached(self) -> dict[int, int]:
-        """By partition: up to where the log is taken in."""
+        """By partition: the offset up to which the log is taken in."""
         assert self._tail is not None, "recovered before"
         return self._tail.reached
 
     def step(self) -> bool:
-        """Do a bounded amount of work, and return whether there is more already."""
+        """Do a bounded amount of work, and return whether more can be done at once."""
         if not self.complete:
             self._restore(list(islice(self._restored, _RESTORED)))
             return True
@@ -99,7 +99,7 @@ class Intake:
         return self._take_in() == _TAKEN
 
     def _restore(self, some: list[tuple[bytes, MatchPlaces]]) -> None:
-        """Arm the readers of stores that come from a checkpoint, whose cursors may have gone on since."""
+        """Arm the readers of restored stores, and drop positions that the cursors passed since the checkpoint."""
         if not some:
             self.complete = True
             return
@@ -117,7 +117,7 @@ class Intake:
         self._arm(armed)
 
     def _join(self) -> None:
-        """Take up destinations that have begun to read a store in which something is pending already."""
+        """Note destinations that have begun to read a store in which matches are pending already."""
         joined, self._working.joined = self._working.joined, []
         waiting = [(stored, name) for store, name in joined if (stored := self.index.get(store_key(store))) is not None]
         cursors = {}
@@ -152,7 +152,10 @@ class Intake:
         return len(records)
 
     def _arm(self, stores: dict[bytes, tuple[MatchPlaces, int]]) -> None:
-        """Arm the readers of stores that have got matches: all of them, or those that had nothing to wait for."""
+        """Arm the readers of stores with new matches.
+
+        All readers are armed where a match is earlier than any that the store had, else only the idle ones.
+        """
         everyone = [
             store
             for store, (stored, earliest_ms) in stores.items()

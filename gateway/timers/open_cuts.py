@@ -1,7 +1,7 @@
-"""Cuts whose digests are not all out: a crash left them, or a digest found no room for its rows.
+"""Open cuts: some of their digests are not written yet, because of a crash or because there was no room for the rows.
 
-Such a digest is tried again, at first after ten seconds, out of the same cut, so that it holds the same whenever it is
-written. Until then its destination has no other digest, but a last one; everybody else's go on.
+The gateway tries such a digest again, at first after ten seconds, out of the same cut, so that its content is the same
+whenever it is written. Until then its destination gets no other digest than a last one; other destinations go on.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from gateway.timers.cuts import Cut
 __all__ = ["OpenCuts"]
 
 _AGAIN_MS, _LONGEST_MS = 10_000, 300_000
-"""From one try to the next, twice as long each time: reading a large digest takes long."""
+"""The wait between two tries doubles from the first to the second: reading a large digest takes long."""
 
 
 class _Attempt(NamedTuple):
-    """When a cut is tried next."""
+    """The last try of a cut, and the wait before the next."""
 
     since_ms: int
     wait_ms: int
 
     def due(self, now_ms: int) -> bool:
-        """Tell whether it is time; a clock that was turned back holds up none."""
+        """Tell whether the next try is due; it is when the clock was turned back."""
         return not 0 <= now_ms - self.since_ms < self.wait_ms
 
 
@@ -37,13 +37,13 @@ class OpenCuts:
         self.recover({})
 
     def recover(self, found: Mapping[str, Cut]) -> None:
-        """Begin with what Kafka has."""
+        """Begin with the open cuts that Kafka holds."""
         self._cuts = dict(found)
         self._tries: dict[str, _Attempt] = {}
         self._count()
 
     def keep(self, name: str, left: Cut | None, now_ms: int) -> None:
-        """Note what is left of a cut that was tried just now, None when all its digests are out."""
+        """Note the rest of a cut that was tried just now, None when all its digests are written."""
         if left is not None:
             wait_ms = min(2 * self._tries[name].wait_ms, _LONGEST_MS) if name in self._tries else _AGAIN_MS
             self._cuts[name], self._tries[name] = left, _Attempt(now_ms, wait_ms)
@@ -55,11 +55,11 @@ class OpenCuts:
 
     def _count(self) -> None:
         self.waiting = {name for cut in self._cuts.values() for name, _, _ in cut.digests}
-        """Destinations whose digests are to come out of an open cut."""
+        """Destinations whose digests an open cut holds."""
         WAITING_DIGESTS.set(len(self.waiting))
 
     def due(self, now_ms: int) -> tuple[str, Cut] | None:
-        """Return a cut that is to be tried now, with its name; one that a crash left is tried at once."""
+        """Return a cut whose next try is due, with its name; a cut that a crash left is due at once."""
         for name, cut in self._cuts.items():
             if name not in self._tries or self._tries[name].due(now_ms):
                 return name, cut
@@ -67,7 +67,7 @@ class OpenCuts:
 
     @property
     def untried(self) -> bool:
-        """Whether a crash left some that were not tried since."""
+        """Whether a crash left cuts that were not tried since."""
         return len(self._tries) < len(self._cuts)
 
     def of_streams(self) -> Counter[str]:

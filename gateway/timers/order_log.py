@@ -1,4 +1,4 @@
-"""The log of orders: what is written there and not carried out yet, and the answers of the job that carried it out."""
+"""The log of orders: the open orders, and the answers of the job that carried them out."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["OrderLog"]
 
 _encode = msgspec.msgpack.encode
 _AT_ONCE = 8
-"""Records held at once while the log is read: each may have megabytes."""
+"""Records held at once while the log is read: a record may have megabytes."""
 
 
 class OrderLog:
-    """Orders that are open, in the order of the log, which is also the order of their closing."""
+    """The open orders, in the order of the log; the gateway closes them in that order."""
 
     def __init__(self, settings: Settings, topics: Topics, commits: Commits) -> None:
         self._topics = topics
@@ -30,13 +30,13 @@ class OrderLog:
         self._topic = settings.topics.orders
         self._reader = LogReader(settings)
         self.open: deque[int] = deque()
-        """Offsets."""
+        """The offsets of the open orders."""
 
     def recover(self, closed: int) -> StreamId | None:
-        """Find the orders that are not closed, and return the stream that they are of; None when there are none.
+        """Find the open orders, and return their stream; None when no order is open.
 
         Args:
-            closed: All before this offset are carried out.
+            closed: The offset before which all orders are closed.
         """
         first = max(closed, self._topics.beginnings([(self._topic, ORDERS)])[self._topic, ORDERS])
         self.open.clear()
@@ -48,7 +48,7 @@ class OrderLog:
         return stream_id
 
     def write(self, order: Order) -> None:
-        """Put an order on Kafka."""
+        """Write an order to Kafka."""
         record = OutgoingRecord(self._topic, ORDER, _encode(order), (), ORDERS)
         self.open.append(self._commits.write_records([record], {0})[0])
 
@@ -64,7 +64,7 @@ class OrderLog:
         return self._topics.ends([(self._topic, ANSWERS)])[self._topic, ANSWERS]
 
     def answers(self, since: int) -> dict[int, bytes]:
-        """Return the answers from an offset on, packed as they are, by the offsets of their orders."""
+        """Return the answers from an offset on, still packed, by the offsets of their orders."""
         found: dict[int, bytes] = {}
         for record in self._reader.since(self._topic, {ANSWERS: since}, _AT_ONCE):
             if record.key is not None and record.value is not None:
@@ -72,7 +72,7 @@ class OrderLog:
         return found
 
     def trim(self) -> None:
-        """Delete everything, for it is carried out."""
+        """Delete all orders and answers: all orders are closed."""
         places = [(self._topic, ORDERS), (self._topic, ANSWERS)]
         ends = self._topics.ends(places, committed=True)
         self._topics.delete_before(self._topic, {partition: ends[self._topic, partition] for _, partition in places})

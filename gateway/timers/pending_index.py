@@ -1,6 +1,6 @@
-"""Which records of `cq.pending` hold matches of which store: positions of records, never matches.
+"""The index of pending matches: which records of `cq.pending` hold matches of which store. It holds no matches.
 
-Kept in memory, about four hundred bytes for a store that has something pending; checkpoints bring it back on start.
+It is in memory, about four hundred bytes for a store with pending matches; checkpoints bring it back on start.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def store_key(name: str) -> bytes:
 
 
 class PendingIndex:
-    """All stores with something pending."""
+    """The positions of pending matches, by store."""
 
     def __init__(self) -> None:
         self._stores: dict[bytes, MatchPlaces] = {}
@@ -37,7 +37,7 @@ class PendingIndex:
         return self._stores.get(store)
 
     def take_in(self, record: PendingMatches, partition: int, offset: int) -> Iterator[tuple[bytes, MatchPlaces, int]]:
-        """Note a record's matches; yields the stores whose readers are to be armed, with their earliest times."""
+        """Note a record's matches, and yield the stores whose readers are to be armed, with their earliest times."""
         times = record.time_of
         for store, (begin, end) in record.spans.items():
             stored = self._stores.get(store)
@@ -50,7 +50,7 @@ class PendingIndex:
                 yield store, stored, earliest
 
     def restore(self, store: bytes, stored: MatchPlaces) -> None:
-        """Take up a store that is not known yet."""
+        """Add a store that the index does not have yet."""
         self._stores[store] = self._by_partition[stored.partition][store] = stored
 
     def of_partition(self, partition: int) -> Iterator[tuple[bytes, MatchPlaces]]:
@@ -64,7 +64,7 @@ class PendingIndex:
             del self._by_partition[stored.partition][store]
 
     def floors(self) -> dict[int, int]:
-        """Return by partition the first record that is still needed; partitions that hold none are left out."""
+        """Return the first record that is still needed, by partition; a partition without one is left out."""
         floors: dict[int, int] = {}
         for stored in self._stores.values():
             if (first := stored.first) is not None:

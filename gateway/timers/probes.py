@@ -1,7 +1,8 @@
-"""Probes of all streams: what is published, what of it is evaluated, and whether its matches are taken in here.
+"""Probes of all streams: the ends of source partitions, the evaluator's commits, and the intake of their matches.
 
-A tick may fire when the evaluator has committed what was published before it *and* the matches that it had written by
-then are known. So what is committed is read first, then the end of the log, and only when that is reached it counts.
+A tick may fire when the evaluator has committed all events published before the tick, *and* the gateway has taken in
+the matches of those commits. So a probe reads the commits first and then the end of `cq.pending`; the commits count
+once the intake has reached that end.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ log = logging.getLogger(__name__)
 
 _EVERY_MS = 100
 _ABSENT_MS = 10_000
-"""Who did not look for so long was away (suspended, or its clock was set): the ticks since are missed ones."""
+"""A gateway without a probe for so long was suspended, or its clock was set: it has missed the ticks since."""
 _TURNED_MS = 2_000
-"""A clock that lies so far behind the watermark was turned back; less is waited for."""
+"""A clock so far behind the watermark was turned back; for less the gateway waits until the clock is there again."""
 
 
 class Probes:
@@ -52,9 +53,9 @@ class Probes:
         self._floors: dict[StreamId, tuple[int, int]] = {}
         self._probed_ms = 0
         self._partitions: dict[str, int] = {}
-        """By stream: how many the last probe looked at."""
+        """By stream: the number of source partitions at the last probe."""
         self.completed = 0
-        """How often all that was committed has been taken in, since the probes began."""
+        """How often the matches of all commits that a probe read were taken in, since the probes began."""
 
     def watermark(self, stream_id: StreamId) -> Watermark:
         """Return a stream's watermark."""
@@ -69,7 +70,7 @@ class Probes:
         return found
 
     def missed(self, stream_id: StreamId) -> MissedTicks | None:
-        """Return the time in which nobody was there to fire a stream's ticks, while it is being caught up with."""
+        """Return the time in which no gateway fired a stream's ticks, until those ticks are caught up with."""
         return self._missed.get(stream_id)
 
     def step(self, now_ms: int, reached: Mapping[int, int]) -> None:
@@ -77,7 +78,7 @@ class Probes:
 
         Args:
             now_ms: The present.
-            reached: By partition, up to where `cq.pending` is taken in.
+            reached: By partition, the offset up to which `cq.pending` is taken in.
         """
         if not 0 <= now_ms - self._probed_ms < _EVERY_MS:
             self._probe(now_ms)
@@ -101,7 +102,7 @@ class Probes:
         ends = self._topics.known_ends(places)
         silent = self._topics.silent(places)
         if not silent.isdisjoint(own):
-            # What the evaluator wrote there of late is not known, so nothing that it has committed counts.
+            # The end of `cq.pending` is not known, so the commits do not count.
             self._topics.forms([self._log])
         elif self._candidate is None:
             self._candidate = committed, {place[1]: ends[place] for place in own}
@@ -114,7 +115,7 @@ class Probes:
             self._look_at_partitions(stream, watermark)
             self._note_absence(stream.stream_id, watermark, now_ms)
             if now_ms > watermark.fired_ms:
-                # A source that was deleted holds up nothing: what it had and was not evaluated is gone.
+                # A deleted source holds up nothing: its events that were not evaluated are gone.
                 known = {number: ends.get((stream.topic, int(number))) for number in stream.start_offsets}
                 found = stream.positions({number: end for number, end in known.items() if end is not None})
                 certain = not any((stream.topic, int(number)) in silent for number in known)
@@ -122,7 +123,7 @@ class Probes:
         self._probed_ms = now_ms
 
     def _note_absence(self, stream_id: StreamId, watermark: Watermark, now_ms: int) -> None:
-        """Ticks that came due while nobody looked are missed ones."""
+        """Count the ticks that came due between two probes far apart as missed."""
         since_ms = self._probed_ms or watermark.fired_ms
         if now_ms > since_ms and (not self._probed_ms or now_ms > since_ms + _ABSENT_MS):
             before = self._missed.get(stream_id)
@@ -131,7 +132,7 @@ class Probes:
                 watermark.run_ms = now_ms
 
     def _turn_back(self, stream_id: StreamId, watermark: Watermark, now_ms: int) -> None:
-        """Have ticks fire by a clock that was turned back; none of those whose digests are out by the one before."""
+        """Have ticks fire by a clock that was turned back; ticks that have fired already do not fire again."""
         log.warning(
             "the clock was turned back", extra={"stream": stream_id, "milliseconds": watermark.fired_ms - now_ms}
         )
@@ -142,27 +143,27 @@ class Probes:
         self._state.note_watermark(stream_id, self.note(stream_id))
 
     def _look_at_partitions(self, stream: Stream, watermark: Watermark) -> None:
-        """See whether the source has partitions that the probes so far did not look at."""
+        """Doubt the probes so far when the source has partitions that they did not look at."""
         count = len(stream.start_offsets)
         if count > self._partitions.setdefault(stream.stream_id, count):
             watermark.doubt()
         self._partitions[stream.stream_id] = count
 
     def runs(self, stream_id: StreamId) -> tuple[Run, ...]:
-        """Return the times ahead in which ticks have fired by a clock that was turned back since."""
+        """Return the runs of ticks that lie ahead and have fired, by a clock that was turned back since."""
         known = self._watermarks.get(stream_id)
         return () if known is None else known.runs
 
     def floor(self, stream_id: StreamId) -> tuple[int, int] | None:
-        """Return an epoch and version of a stream's tables that all matches met which are not taken in yet.
+        """Return the lowest epoch and version of a stream's tables that matches still to be taken in can have met.
 
-        Batches are pinned to versions that only grow, so it is that of the last one known to be taken in; None when
-        none is known.
+        Versions only grow from micro-batch to micro-batch, so this is the pin of the last one whose matches are taken
+        in; None when no such micro-batch is known.
         """
         return self._floors.get(stream_id)
 
     def due(self, stream_id: StreamId, now_ms: int) -> int:
-        """Return up to when a stream's ticks may fire; it stays so until that is settled."""
+        """Return the instant up to which a stream's ticks may fire; it stays until all of them have fired."""
         watermark = self.watermark(stream_id)
         due_ms = self._due.get(stream_id, 0)
         if due_ms <= watermark.fired_ms:
@@ -180,6 +181,6 @@ class Probes:
         self._state.note_watermark(stream_id, self.note(stream_id))
 
     def note(self, stream_id: StreamId) -> WatermarkNote:
-        """Return what is to be remembered of a stream."""
+        """Return a stream's watermark in the form that Kafka and Redis keep."""
         watermark = self.watermark(stream_id)
         return WatermarkNote(watermark.fired_ms, watermark.covered, watermark.run_ms, watermark.runs)

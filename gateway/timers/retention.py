@@ -1,4 +1,4 @@
-"""Retention: positions that all readers have passed, records of the log and visibility of long ago go."""
+"""Retention: the gateway forgets positions that all readers have passed, and deletes records that no store needs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Retention"]
 
 
 class Retention:
-    """Lets go of stored matches, in memory and on the log."""
+    """Forgets stored matches, in memory and on the log."""
 
     def __init__(self, settings: Settings, topics: Topics, state: TimerState, intake: Intake) -> None:
         self._settings = settings
@@ -27,10 +27,10 @@ class Retention:
         self._state = state
         self._intake = intake
         self.owed: Counter[str] = Counter()
-        """How many incarnations of destinations have a last digest to come: none fires before, should it live again."""
+        """By destination, how many incarnations still owe a last digest: a later incarnation fires only after them."""
 
     def reset(self) -> None:
-        """Begin anew, as after a crash: what is held is told anew."""
+        """Begin anew, as after a crash; the owners of last digests call `hold` again."""
         self.owed.clear()
         self._intake.held.clear()
 
@@ -39,7 +39,7 @@ class Retention:
 
         Args:
             served: Destinations whose ticks have fired, or that were looked at.
-            moved: By incarnation of a destination, the cursors that changed by that.
+            moved: The cursors that have moved, by incarnation of a destination.
         """
         index = self._intake.index
         shared: list[bytes] = []
@@ -75,16 +75,16 @@ class Retention:
     # -- last digests --------------------------------------------------------------------------------------------------
 
     def hold(self, destination_id: DestinationId, store: bytes) -> None:
-        """Keep the stored matches of a destination that has a last digest to come."""
+        """Keep the stored matches of a destination that owes a last digest."""
         self.owed[destination_id] += 1
         self._intake.held[store] += 1
 
     def let_go(self, done: Iterable[tuple[Destination, bytes]], living: Iterable[Destination]) -> None:
-        """Forget matches that were held, each as often as it was; a destination that lives again may fire again.
+        """Undo `hold` for destinations whose last digests are written.
 
         Args:
-            done: Destinations that had their last digests, with their stores.
-            living: Those of them that live again.
+            done: The destinations, with their stores; one for each call of `hold`.
+            living: Those destinations that have a new incarnation, which may fire now.
         """
         held = self._intake.held
         for destination, store in done:
@@ -102,7 +102,7 @@ class Retention:
             self._state.arm(stream_id, names)
 
     def drop_unread(self, stores: Iterable[bytes]) -> None:
-        """Forget matches of ended destinations, unless they are held or somebody else reads them."""
+        """Forget the matches of stores that no destination reads and no last digest needs."""
         index, held = self._intake.index, self._intake.held
         some = [store for store in dict.fromkeys(stores) if store not in held and index.get(store) is not None]
         for store, readers in zip(some, self._state.reader_counts(some), strict=True):
@@ -112,7 +112,7 @@ class Retention:
     # -- the log -------------------------------------------------------------------------------------------------------
 
     def trim(self) -> None:
-        """Delete the records of the log that no store needs any more, and note how far `cq.ticks` is known."""
+        """Delete the records of the log that no store needs any more, and note the end of `cq.ticks` in Redis."""
         floors = dict(self._intake.reached) | self._intake.index.floors()
         topic = self._settings.topics.pending
         beginnings = self._topics.beginnings([(topic, number) for number in floors])

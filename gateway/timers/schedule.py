@@ -25,18 +25,18 @@ __all__ = [
 
 
 Run = tuple[int, int]
-"""A time, first and last instant, in which ticks fired one after the other, by a clock that was turned back since."""
+"""First and last instant of a time in which ticks fired without a gap, by a clock that was turned back since."""
 
 
 class MissedTicks(NamedTuple):
-    """A time in which no tick fired since nobody was there: its ticks become one."""
+    """A time in which no gateway fired ticks: each destination's ticks in it become one."""
 
     since_ms: int
     until_ms: int
 
 
 def last_instant(membership: Membership) -> int | None:
-    """Return when the last of a destination's CQs expires, None when not all of them do (or some are paused)."""
+    """Return when the last of a destination's CQs expires, None when some never expire or are paused."""
     windows = membership.seen
     if membership.paused or not windows or windows[-1][1] is None:
         return None
@@ -44,9 +44,9 @@ def last_instant(membership: Membership) -> int | None:
 
 
 def tick_after(membership: Membership, at_ms: int) -> int | None:
-    """Return a destination's first tick later than an instant, None when none comes while its CQs live.
+    """Return a destination's first tick later than an instant, None when no tick comes before its last CQ expires.
 
-    A tick at the EXPIRE of its last CQ, or later, is none: there the last digest comes in its place.
+    At the EXPIRE of the last CQ the last digest takes the tick's place.
     """
     windows = membership.seen
     if not windows:
@@ -57,12 +57,12 @@ def tick_after(membership: Membership, at_ms: int) -> int | None:
 
 
 def is_tick(membership: Membership, at_ms: int) -> bool:
-    """Tell whether a destination fires at an instant; one whose CQs are all paused by now did, before they were."""
+    """Tell whether a destination fires at an instant; true where all its CQs are paused, for it fired before that."""
     return not membership.windows or tick_after(membership, at_ms - 1) == at_ms
 
 
 def tick_to_fire(membership: Membership, armed_ms: int, missed: MissedTicks | None) -> int:
-    """Return the tick at which a destination that was armed fires: of missed ones the last."""
+    """Return the tick at which an armed destination fires: the last of the ticks that it missed, if it missed some."""
     if missed is None or not missed.since_ms < armed_ms <= missed.until_ms:
         return armed_ms
     last = previous_tick(membership.destination.trigger, missed.until_ms + 1)
@@ -70,9 +70,9 @@ def tick_to_fire(membership: Membership, armed_ms: int, missed: MissedTicks | No
 
 
 def run_of(membership: Membership, tick_ms: int, runs: Iterable[Run]) -> Run | None:
-    """Return the run in which a tick may have fired already: its id must not be used again.
+    """Return the run in which a tick may have fired already: the id of its digest must not be used again.
 
-    The first tick of a run is the one before it began, since ticks that were missed become one.
+    A run's first tick may lie before the run's beginning, since missed ticks become one.
     """
     for first_ms, last_ms in runs:
         if tick_ms <= last_ms:
@@ -83,18 +83,20 @@ def run_of(membership: Membership, tick_ms: int, runs: Iterable[Run]) -> Run | N
 
 
 def last_tick(membership: Membership, cursor: Cursor, runs: Iterable[Run]) -> int:
-    """Return the tick of the digest before, 0 where that lies ahead since the clock was turned back."""
+    """Return the tick of the last digest, 0 where that tick lies ahead because the clock was turned back."""
     return cursor.tick_ms if run_of(membership, cursor.tick_ms, runs) is None else 0
 
 
 def digest_from(membership: Membership, tick_ms: int, missed: MissedTicks | None, last_ms: int) -> int:
-    """Return where a digest begins: at the tick before (before missed ones), the first at START or acceptance.
+    """Return the instant at which a digest begins.
+
+    That is the tick before (the tick before all missed ones), and for the first digest START or the acceptance.
 
     Args:
-        membership: Whose digest.
-        tick_ms: Its tick.
-        missed: A time in which nobody was there.
-        last_ms: The tick of the digest before, 0 if there was none.
+        membership: The destination with its members.
+        tick_ms: The digest's tick.
+        missed: A time in which no gateway fired ticks.
+        last_ms: The tick of the last digest, 0 if there was none.
     """
     trigger, note = membership.destination.trigger, membership.timed
     before: int | None
@@ -105,15 +107,15 @@ def digest_from(membership: Membership, tick_ms: int, missed: MissedTicks | None
         before = last_ms if before is None else max(before, last_ms)
     else:
         before = previous_tick(trigger, tick_ms)
-    # A tick before the destination was there, or before START, is none of its own.
+    # A tick before the destination's incarnation, or before START, is not a tick of the destination.
     return note.from_ms if before is None or before < max(note.born_ms, note.from_ms) else before
 
 
 def may_fire(membership: Membership, armed_ms: int) -> bool:
-    """Tell whether a destination that was armed for a tick (0: to be looked at) fires, or waits for a RESUME.
+    """Tell whether a destination that was armed for a tick (0: for a look) fires, or waits for a RESUME.
 
-    One whose CQs are all paused fires at ticks up to the PAUSE; and once more when it was an EXPIRE that left only
-    paused ones, for what the one that is gone had seen is not theirs to hold up.
+    A destination whose CQs are all paused fires at ticks up to the PAUSE. Where an EXPIRE left only paused CQs, it
+    fires once more: paused CQs do not hold up the matches of the CQ that expired.
     """
     if membership.windows:
         return True
@@ -125,26 +127,26 @@ def may_fire(membership: Membership, armed_ms: int) -> bool:
 def following_tick(
     membership: Membership, tick: int | None, left_ms: int | None, served_ms: int, runs: Collection[Run] = ()
 ) -> int | None:
-    """Return the tick for which a destination is armed next: the first that has something, if any has.
+    """Return the tick for which a destination is armed next: its first tick with a digest, None when it knows none.
 
     Args:
-        membership: Which destination.
-        tick: The one at which it was served, None when it was only looked at.
-        left_ms: The earliest time of what waits for later ticks, None when nothing does.
-        served_ms: Up to when its ticks have fired.
-        runs: Of ticks that lie ahead and may have fired: none of these is taken.
+        membership: The destination with its members.
+        tick: The tick at which it was served, None after a look.
+        left_ms: The earliest time of the matches that wait for later ticks, None when no match waits.
+        served_ms: The instant up to which its ticks have fired.
+        runs: The runs of ticks that lie ahead and may have fired: these ticks are passed over.
     """
     after_ms = max(served_ms, tick or 0)
     born_ms, changed_ms = (_past(at_ms, runs) for at_ms in (membership.timed.born_ms, membership.timed.changed_ms))
     if tick is None and changed_ms > born_ms:
-        after_ms = max(after_ms, changed_ms)  # RESUME: what waited comes at the first tick after it
+        after_ms = max(after_ms, changed_ms)  # RESUME: waiting matches come at the first tick after it
     if membership.destination.clause.even_if_empty:
         return _unused(membership, tick_after(membership, max(after_ms, born_ms)), runs)
     return None if left_ms is None else _unused(membership, tick_after(membership, max(after_ms, left_ms)), runs)
 
 
 def _past(at_ms: int, runs: Collection[Run]) -> int:
-    """Return an instant that was noted, 0 where that was by a clock that was turned back since."""
+    """Return a noted instant, 0 where it was noted by a clock that was turned back since."""
     return 0 if any(first_ms <= at_ms <= last_ms for first_ms, last_ms in runs) else at_ms
 
 

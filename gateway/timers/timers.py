@@ -1,6 +1,6 @@
-"""Timers: stored matches are taken in, ticks that are settled fire, and what nobody reads any more goes.
+"""Timers: one step takes in stored matches, fires the ticks that the watermark allows and deletes matches nobody reads.
 
-One step does a bounded amount of work, so that commands are never kept waiting; `busy` tells that there is more.
+A step does a bounded amount of work, so that commands are never kept waiting; `busy` tells that there is more.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ class Timers:
         """Begin with nothing; `recover` comes first.
 
         Args:
-            settings: Of the gateway.
-            working: Its working copy.
+            settings: The gateway's settings.
+            working: The gateway's working copy.
             topics: The broker's offsets.
-            commits: They write all that the gateway writes.
+            commits: The writer of all that the gateway writes.
             clock: The present, epoch milliseconds.
         """
         self._settings = settings
@@ -83,7 +83,7 @@ class Timers:
         """Whether the next step has work already."""
 
     def recover(self) -> None:
-        """Take up what Kafka has: cursors and open cuts at once, stored matches step by step."""
+        """Read what Kafka holds: cursors and open cuts at once, stored matches step by step."""
         self._big.recover(self._read_ticks())
         self._intake.recover()
         self.retention.reset()
@@ -127,7 +127,7 @@ class Timers:
         return closed
 
     def step(self) -> None:
-        """Do a bounded amount of what is to be done now."""
+        """Do a bounded amount of the work that is due."""
         now_ms = self._clock()
         self._firing.fired = []
         self.busy = self._intake.step()
@@ -151,7 +151,7 @@ class Timers:
             self.retention.trim()
 
     def _advance(self, stream_id: StreamId, now_ms: int) -> None:
-        """Fire what a stream's watermark allows; it moves on when nothing is left to fire."""
+        """Fire the ticks that a stream's watermark allows; the watermark moves on when no tick is left to fire."""
         due_ms = self._probes.due(stream_id, now_ms)
         if due_ms <= self._fired_ms(stream_id):
             return
@@ -164,25 +164,28 @@ class Timers:
         return self._probes.watermark(stream_id).fired_ms
 
     def evaluated_ms(self, stream_id: StreamId) -> int:
-        """Return up to when everything published to a stream is evaluated and taken in here."""
+        """Return the time up to which everything published to a stream is evaluated and its matches are taken in."""
         return self._probes.watermark(stream_id).evaluated_ms
 
     @property
     def taken_in(self) -> int:
-        """How often all that was committed has been taken in: twice more than at a moment, and all up to then is."""
+        """How often all committed matches were taken in.
+
+        Once the count has grown by two since a moment, all matches committed by that moment are taken in.
+        """
         return 0 if self._cuts.untried else self._probes.completed
 
     def under_way(self, stream_id: StreamId) -> bool:
-        """Tell whether digests of a stream's destinations may be written by somebody else: its ends wait for that."""
+        """Tell whether a Spark job may be writing digests of a stream: the stream's ends wait for the job."""
         return stream_id == self._big.stream_id
 
     def waits(self, destination: Destination) -> bool:
-        """Tell whether a digest of an earlier tick is still to come, since it finds no room."""
+        """Tell whether a destination still owes a digest of an earlier tick, for which there was no room."""
         return destination.destination_id in self._cuts.waiting
 
     @property
     def waiting(self) -> Mapping[str, int]:
-        """By stream: digests that find no room and are tried again."""
+        """By stream: how many digests found no room and are tried again."""
         return self._cuts.of_streams()
 
     def tick_after(self, destination: Destination, at_ms: int) -> int:
@@ -191,12 +194,12 @@ class Timers:
         return next_tick(destination.trigger, max(at_ms, fired_ms)) or fired_ms
 
     def armed_ms(self, destination: Destination) -> int | None:
-        """Return for which tick a destination is armed (0: it is to be looked at), None when nothing is pending."""
+        """Return the tick that a destination is armed for (0: a look is due), None when nothing is pending."""
         return self._state.armed(destination.stream_id, destination.destination_id)
 
     @property
     def reached(self) -> Mapping[int, int]:
-        """By partition of `cq.pending`: up to where it is taken in."""
+        """By partition of `cq.pending`: the offset up to which records are taken in."""
         return self._intake.reached
 
     @property
@@ -205,7 +208,10 @@ class Timers:
         return self._firing.fired
 
     def shortened(self) -> dict[DestinationId, tuple[int, int]]:
-        """Return, once each, destinations that need their history only from an epoch and version of the tables on."""
+        """Return destinations that need their history only from an epoch and version of the tables on.
+
+        Each destination is returned once.
+        """
         found, self._firing.shortened = self._firing.shortened, {}
         return found
 

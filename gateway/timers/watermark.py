@@ -1,8 +1,8 @@
-"""How far time is settled for one stream: up to which instant everything published has been evaluated.
+"""The watermark of a stream: the time up to which everything published has been evaluated.
 
-From time to time the ends of the source's partitions are looked up (a *probe*). Once the evaluator has committed those
-ends, whatever was published before the probe is evaluated: every tick up to it may fire. An idle partition holds
-nothing up. A tick waits only so long; the end of a CQ (EXPIRE) waits for as long as it takes.
+From time to time the gateway looks up the ends of the source's partitions (a *probe*). Once the evaluator has committed
+those ends, all events published before the probe are evaluated, and every tick up to the probe may fire. An idle
+partition holds nothing up. A tick waits for `timers.wait_seconds` at most; an EXPIRE waits for as long as it takes.
 """
 
 from __future__ import annotations
@@ -17,47 +17,50 @@ __all__ = ["Watermark", "covers"]
 
 
 class _Probe(NamedTuple):
+    """The ends of a source's partitions at an instant."""
+
     at_ms: int
     ends: Offsets
     certain: bool
 
 
 def covers(reached: Offsets, wanted: Offsets) -> bool:
-    """Tell whether every partition has reached what is wanted of it."""
+    """Tell whether every partition has reached the offset that is wanted."""
     return all(reached.get(partition, 0) >= end for partition, end in wanted.items())
 
 
 class Watermark:
-    """The watermark of one stream. Moved by its caller's clock, epoch milliseconds."""
+    """The watermark of one stream, in epoch milliseconds of its caller's clock."""
 
     def __init__(self, fired_ms: int, covered: Offsets, wait_ms: int) -> None:
-        """Begin where an earlier life ended.
+        """Begin with the watermark of an earlier gateway.
 
         Args:
-            fired_ms: All ticks up to here have fired.
-            covered: What the evaluator is known to have committed.
-            wait_ms: How long a tick waits for it.
+            fired_ms: The instant up to which all ticks have fired.
+            covered: By source partition, the offset up to which the evaluator is known to have committed.
+            wait_ms: How long a tick waits for the evaluator.
         """
         self.fired_ms = fired_ms
-        """All ticks up to here have fired."""
+        """All ticks up to this instant have fired."""
         self.evaluated_ms = fired_ms
-        """What was published up to here is certainly evaluated."""
+        """Everything published up to this instant is certainly evaluated."""
         self.covered: dict[str, int] = dict(covered)
-        """What the evaluator has committed, and whose matches are all known here."""
+        """By source partition: the offset up to which events are committed and their matches taken in."""
         self.run_ms = fired_ms
-        """Since when ticks have fired one after the other."""
+        """The instant since which ticks have fired without a gap."""
         self.runs: tuple[Run, ...] = ()
-        """Those that the clock was turned back behind, and that are not over by it."""
+        """The runs that the clock was turned back behind and has not passed again."""
         self._wait_ms = wait_ms
         self._probes: deque[_Probe] = deque()
 
     def probe(self, at_ms: int, ends: Offsets, *, certain: bool = True) -> None:
-        """Note the ends of the partitions at an instant, which is later than that of the probe before.
+        """Note the ends of the partitions at an instant, later than the probe before.
 
         Args:
             at_ms: The instant.
-            ends: By partition.
-            certain: Whether they are those of the instant: a partition without a leader has the end that it had last.
+            ends: By partition, the offset of the next event.
+            certain: Whether these are the ends at that instant: of a partition without a leader only an older end is
+                known.
         """
         self._probes.append(_Probe(at_ms, ends, certain))
 
@@ -69,7 +72,7 @@ class Watermark:
         self._probes.clear()
 
     def doubt(self) -> None:
-        """Forget what was evaluated up to when: there are partitions that no probe so far has looked at."""
+        """Forget `evaluated_ms` and the probes: the source has partitions that no probe has looked at."""
         self.evaluated_ms = 0
         self._probes.clear()
 
@@ -79,12 +82,12 @@ class Watermark:
         self.runs = tuple(run for run in self.runs if run[1] > at_ms)
 
     def cover(self, committed: Offsets) -> None:
-        """Note what the evaluator has committed; never less than before."""
+        """Note the offsets that the evaluator has committed; they never go back."""
         for partition, offset in committed.items():
             self.covered[partition] = max(offset, self.covered.get(partition, 0))
 
     def due(self, now_ms: int) -> int:
-        """Return up to where ticks may fire now: `fired_ms` when nothing has changed."""
+        """Return the instant up to which ticks may fire now: `fired_ms` when no probe is covered since."""
         due_ms = self.fired_ms
         while self._probes:
             probe = self._probes[0]
