@@ -9,7 +9,7 @@ from grouping.compiler.bound import Bound, Constant, Term
 from grouping.compiler.constants import coerce, read_again
 from grouping.compiler.operands import as_timestamp, cast, comparable, is_null, mismatch, unify, unsupported
 from grouping.functions.functions import FUNCTIONS, result_type
-from grouping.model.sql_type import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType
+from grouping.model.sql_type import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType, decimal
 from grouping.model.wording import are, counted
 
 __all__ = ["apply"]
@@ -71,11 +71,19 @@ def _escape(argument: Bound) -> Constant:
     raise mismatch("ESCAPE is not one character", "It takes a string of one character.")
 
 
-_CONSTANT_PARAMS = {"SCALE": (INT, "literal"), "COUNT": (INT, "count"), "PATTERN": (STRING, "pattern")}
+_CONSTANT_PARAMS = {
+    "ZONE": (STRING, "zone"),
+    "SCALE": (INT, "literal"),
+    "COUNT": (INT, "count"),
+    "PATTERN": (STRING, "pattern"),
+}
 """Of a parameter that takes a constant only: its type, and how it is read."""
+_SECONDS = decimal(16, 6)
 _NULL_PARAMS = {
     "NUMBER": INT,
     "WHOLE": INT,
+    "SECONDS": _SECONDS,
+    "ZONE": STRING,
     "DAY": DATE,
     "SCALE": INT,
     "COUNT": INT,
@@ -100,6 +108,8 @@ def _implicit(argument: Bound, param: str) -> Bound | None:
         return cast(argument, TIMESTAMP)
     if param == "STRING" and (kind.is_number or kind in (BOOLEAN, DATE, TIMESTAMP)):
         return cast(argument, STRING)
+    if param == "SECONDS":
+        return cast(argument, _SECONDS)
     if param in ("NUMBER", "DOUBLE") and kind == STRING:
         return cast(argument, DOUBLE)
     return None

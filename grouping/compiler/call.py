@@ -12,6 +12,7 @@ from grouping.compiler.bound import Bound
 from grouping.compiler.nested import nested_call
 from grouping.compiler.operands import unsupported
 from grouping.compiler.rewritten import rewritten
+from grouping.compiler.time_calls import TIME_CALLS, time_call
 from grouping.compiler.time_units import field_of, text_of
 from grouping.functions.functions import ALIASES, FUNCTIONS, REWRITTEN
 from grouping.functions.nested_functions import NESTED_ALIASES, NESTED_FUNCTIONS
@@ -85,6 +86,8 @@ def call(name: str, args: Sequence[Bound]) -> Bound:
             code="unsupported-query" if name in REWRITTEN else "type-mismatch",
             detail=f"There {are(len(args))} {len(args)}.",
         )
+    if canonical in TIME_CALLS:
+        return time_call(canonical, args)
     if canonical == "date_part" and len(args) == 2:
         return field_of(text_of(args[0], f'the field of "{name}"'), args[1])
     if name in REWRITTEN:

@@ -85,7 +85,7 @@ class _Place(NamedTuple):
 
 OF_STRINGS = frozenset(
     (
-        *("string", "date", "timestamp", "pattern", "like", "ilike"),
+        *("string", "date", "timestamp", "pattern", "like", "ilike", "zone"),
         *(reader for reader in INTERVAL_READERS if not reader.startswith("number")),
     )
 )

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from grouping.compiler.arithmetic import arithmetic, negative, positive
 from grouping.compiler.bound import Bound, Term
-from grouping.compiler.operands import boolean, cases, cast, comparable
-from grouping.model.sql_type import BOOLEAN, DATE, TIMESTAMP
+from grouping.compiler.operands import boolean, cases, comparable
+from grouping.model.sql_type import BOOLEAN
 
 __all__ = ["rewritten"]
 
@@ -44,10 +44,6 @@ def rewritten(name: str, args: Sequence[Bound]) -> Bound:
             return cases([_not_null(first)], args[1:])
         case "equal_null":
             return Term("<=>", comparable(args), BOOLEAN)
-        case "to_date":
-            return cast(first, DATE)
-        case "to_timestamp":
-            return cast(first, TIMESTAMP)
     return arithmetic(_ARITHMETIC[name], *args)
 
 

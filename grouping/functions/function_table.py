@@ -14,10 +14,11 @@ GROUPS = {
         upper""",
     "Numbers": """abs bround ceil exp floor isnan ln log log10 log2 mod negative pmod positive pow round sign sqrt
         try_add try_divide try_mod try_multiply try_subtract""",
-    "Dates and times": """add_months date_add date_from_unix_date date_part date_sub date_trunc datediff day
-        dayofweek dayofyear hour last_day make_date minute month next_day quarter second timestamp_micros
-        timestamp_millis timestamp_seconds timestampadd timestampdiff to_date to_timestamp trunc unix_date unix_micros
-        unix_millis unix_seconds weekday weekofyear year""",
+    "Dates and times": """add_months date_add date_format date_from_unix_date date_part date_sub date_trunc
+        datediff day dayname dayofweek dayofyear from_unixtime from_utc_timestamp hour last_day make_date make_timestamp
+        minute month monthname months_between next_day quarter second timestamp_micros timestamp_millis
+        timestamp_seconds timestampadd timestampdiff to_date to_timestamp to_utc_timestamp trunc unix_date unix_micros
+        unix_millis unix_seconds unix_timestamp weekday weekofyear year""",
     "Any type": "coalesce equal_null greatest if isnotnull isnull least nullif nvl2",
 }
 """Every function that a query may use, where the section shows it."""
@@ -33,6 +34,9 @@ _PARAMS = {
     "PATTERN": "pattern",
     "SCALE": "scale",
     "UNIT": "unit",
+    "FORMAT": "format",
+    "ZONE": "zone",
+    "SECONDS": "seconds",
     "FIELD": "field",
     "WHOLE": "INT or BIGINT",
 }
@@ -46,6 +50,9 @@ _EXAMPLES = {
     "PATTERN": "STRING",
     "SCALE": "INT",
     "UNIT": "STRING",
+    "FORMAT": "STRING",
+    "ZONE": "STRING",
+    "SECONDS": "INT",
     "FIELD": "STRING",
     "WHOLE": "BIGINT",
 }
@@ -56,10 +63,14 @@ _OPERATORS = (
 _NOTES = (
     "A *pattern* is a constant of characters, sets, groups, `|`, `^`, a last `$`, `* + ? {n,m}`, `\\d \\w \\s` and a "
     "first `(?i)`; a *scale* and a *count* (of up to 1000) are constants too.",
+    "A *format* is a constant of `y M L d D E H h k K m s S a Q q X x Z` and texts in single quotes; in one that "
+    "texts are read by, `y yy yyyy M MM MMM MMMM d dd DDD H HH h hh k kk K KK m mm s ss S… a X XX XXX`. A *zone* is "
+    "a constant: a name of the IANA database, or an offset; before 1970 its clock is as the machine's own database "
+    "has it. A text without a date, which Spark takes for today's time, is no TIMESTAMP.",
     "DECIMAL arithmetic has Spark's precision and scale, and is rounded half up. Dates are of the years 1 to 9999; "
     "what would leave these is NULL.",
     "Refused, because the result depends on the version of Java or would not be exact: CAST of DOUBLE to STRING and "
-    "DECIMAL, of STRING to TIMESTAMP (a constant in ISO 8601 apart), `div` and `pmod` of DECIMALs, `round` of a "
+    "DECIMAL, `div` and `pmod` of DECIMALs, `round` of a "
     "DECIMAL to a scale, `-` and `abs` of one of more than 34 digits.",
 )
 

@@ -20,7 +20,8 @@ class Function(NamedTuple):
     params: tuple[str, ...]
     """Of each argument: the name of a type (``DOUBLE`` takes every number); ``WHOLE`` (INT, BIGINT); ``NUMBER`` (any);
     ``DAY`` (DATE or TIMESTAMP); ``LIKE`` (a pattern); ``SCALE``, ``COUNT``, ``PATTERN`` and ``ESCAPE`` (a character),
-    which are constants; ``UNIT`` and ``FIELD``, names that are part of a query's shape; or
+    which are constants; ``ZONE`` too; ``SECONDS`` is
+    DECIMAL(16,6); ``UNIT``, ``FIELD`` and ``FORMAT`` are part of a query's shape; or
     ``COMMON``: these arguments have one type that they all widen to."""
     optional: int = 0
     """How many of the last parameters may be left out."""
@@ -96,6 +97,17 @@ FUNCTIONS: dict[str, Function] = {
     "timestampadd": Function(("UNIT", "WHOLE", "TIMESTAMP")),
     "timestampdiff": Function(("UNIT", "TIMESTAMP", "TIMESTAMP")),
     "date_part": Function(("FIELD", "DAY")),
+    "date_format": Function(("TIMESTAMP", "FORMAT")),
+    "to_timestamp": Function(("STRING", "FORMAT"), 1),
+    "to_date": Function(("STRING", "FORMAT"), 1),
+    "unix_timestamp": Function(("STRING", "FORMAT"), 1),
+    "from_unixtime": Function(("WHOLE", "FORMAT"), 1),
+    "from_utc_timestamp": Function(("TIMESTAMP", "ZONE")),
+    "to_utc_timestamp": Function(("TIMESTAMP", "ZONE")),
+    "make_timestamp": Function(("INT", "INT", "INT", "INT", "INT", "SECONDS", "ZONE"), 1),
+    "months_between": Function(("TIMESTAMP", "TIMESTAMP", "BOOLEAN"), 1),
+    "monthname": Function(("DAY",)),
+    "dayname": Function(("DAY",)),
     "last_day": Function(("DATE",)),
     "next_day": Function(("DATE", "STRING")),
     "make_date": Function(("INT", "INT", "INT")),
@@ -114,7 +126,7 @@ FUNCTIONS: dict[str, Function] = {
 
 ``trim`` and its like have the text first and the characters to trim second, whatever the spelling."""
 
-REDUCED = frozenset(("ilike",))
+REDUCED = frozenset(("ilike", "to_date", "unix_timestamp", "from_unixtime"))
 """Those that are compiled as calls of others."""
 
 ALIASES = {
@@ -138,6 +150,11 @@ ALIASES = {
     "dateadd": "date_add",
     "date_diff": "datediff",
     "datepart": "date_part",
+    "to_unix_timestamp": "unix_timestamp",
+    "try_to_timestamp": "to_timestamp",
+    "try_make_timestamp": "make_timestamp",
+    "make_timestamp_ltz": "make_timestamp",
+    "try_make_timestamp_ltz": "make_timestamp",
     "timediff": "timestampdiff",
 }
 """Spark's other names of the same functions."""
@@ -157,13 +174,11 @@ REWRITTEN: dict[str, int] = {
     "isnotnull": 1,
     "equal_null": 2,
     "nvl2": 3,
-    "to_date": 1,
-    "to_timestamp": 1,
 }
 """Functions that are compiled as operators and CASTs, with the number of their arguments."""
 
 CASTS: dict[str, frozenset[str]] = {
-    "STRING": frozenset(("BOOLEAN", "INT", "BIGINT", "DOUBLE", "DECIMAL", "DATE")),
+    "STRING": frozenset(("BOOLEAN", "INT", "BIGINT", "DOUBLE", "DECIMAL", "DATE", "TIMESTAMP")),
     "BOOLEAN": frozenset(("INT", "BIGINT", "DOUBLE", "STRING")),
     "INT": frozenset(("BOOLEAN", "INT", "BIGINT", "DOUBLE", "DECIMAL", "STRING", "TIMESTAMP")),
     "BIGINT": frozenset(("BOOLEAN", "INT", "BIGINT", "DOUBLE", "DECIMAL", "STRING", "TIMESTAMP")),
@@ -177,13 +192,14 @@ CASTS: dict[str, frozenset[str]] = {
 _RESULTS = {
     "BOOLEAN": "= <> < <= > >= <=> and or not in is_null like rlike between startswith endswith contains isnan",
     "STRING": "upper lower trim ltrim rtrim substring split_part concat concat_ws replace translate "
-    "left right lpad rpad repeat reverse",
+    "date_format from_unixtime monthname dayname left right lpad rpad repeat reverse",
     "INT": "length octet_length bit_length ascii instr locate year quarter month weekofyear day dayofyear dayofweek "
     "weekday hour minute second datediff unix_date",
-    "BIGINT": "div unix_seconds unix_millis unix_micros timestampdiff",
-    "DOUBLE": "sign sqrt exp pow ln log log2 log10",
-    "DATE": "date_add date_sub add_months last_day next_day make_date trunc date_from_unix_date",
-    "TIMESTAMP": "timestampadd date_trunc timestamp_seconds timestamp_millis timestamp_micros",
+    "BIGINT": "div unix_seconds unix_millis unix_micros unix_timestamp timestampdiff",
+    "DOUBLE": "months_between sign sqrt exp pow ln log log2 log10",
+    "DATE": "to_date date_add date_sub add_months last_day next_day make_date trunc date_from_unix_date",
+    "TIMESTAMP": "from_utc_timestamp to_utc_timestamp make_timestamp to_timestamp timestampadd "
+    " date_trunc timestamp_seconds timestamp_millis timestamp_micros",
 }
 _FIXED = {op: SqlType(kind) for kind, ops in _RESULTS.items() for op in ops.split()}
 _OF_FIRST = frozenset(("neg", "abs", "nullif"))

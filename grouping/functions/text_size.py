@@ -31,6 +31,8 @@ _MOST_CASED = 3
 """Bytes that one byte may become in another case: U+0390 is two, and three letters of two bytes in capitals."""
 _WIDEST = 4
 """Bytes of the longest character."""
+_LONGEST_FIELD = 11
+"""Bytes that a letter of a format may become: "1st quarter" is of four."""
 _LONGEST_SCALAR = 64
 """Bytes, and more than enough, of a number, a date or a time as text."""
 
@@ -145,6 +147,8 @@ def _computed(call: Call, sizes: Sequence[Size]) -> Size:
             for size in sizes:
                 longest = np.maximum(longest, size)
             return longest
+        case "date_format":
+            return _LONGEST_SCALAR + _LONGEST_FIELD * constant_size(call.args[1])  # type: ignore[arg-type]  # a Value
         case "cast" if call.type == STRING:
             return np.maximum(sizes[0], _LONGEST_SCALAR)
     return 0

@@ -14,6 +14,7 @@ from grouping.values.intervals import INTERVAL_READERS
 from grouping.values.iso8601 import parse_date, parse_timestamp
 from grouping.values.like_pattern import is_too_large
 from grouping.values.patterns import rust_pattern
+from grouping.values.time_zone import time_zone
 
 __all__ = ["EXACT", "LARGEST_COUNT", "READERS", "exact_or_decimal"]
 
@@ -162,6 +163,19 @@ def _ilike(text: str) -> tuple[SqlType, ConstantValue]:
     return _like(text.lower())
 
 
+def _zone(text: str) -> tuple[SqlType, ConstantValue]:
+    try:
+        time_zone(text)
+    except ValueError:
+        raise InputError(
+            f'"{text[:_SHOWN]}" is no time zone',
+            code="unsupported-query",
+            detail="A zone is one of the IANA database, in its spelling, or an offset.",
+            hint="Write 'Europe/Madrid' or '+01:00'.",
+        ) from None
+    return STRING, text
+
+
 READERS: dict[str, Callable[[str], tuple[SqlType, ConstantValue]]] = {
     "exact": _exact,
     "decimal": exact_or_decimal,
@@ -177,6 +191,7 @@ READERS: dict[str, Callable[[str], tuple[SqlType, ConstantValue]]] = {
     "string": _string,
     "date": _date,
     "timestamp": _timestamp,
+    "zone": _zone,
     **INTERVAL_READERS,
 }
 """From a literal's text to the type and the value of its slot."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import polars as pl
@@ -13,6 +13,7 @@ from grouping.model.errors import InternalError
 from grouping.model.sql_type import BIGINT, SqlType
 from spark_jobs.expressions.by_value import each_distinct
 from spark_jobs.expressions.decimals import fitted
+from spark_jobs.expressions.time_zones import to_utc
 from spark_jobs.expressions.types import Operand, polars_type, to_double
 
 __all__ = ["cast", "to_bigint"]
@@ -28,6 +29,13 @@ _DOUBLE = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[dDf
 _SPECIAL = re.compile(r"([+-]?)(?:inf|infinity)|nan", re.I | re.A)
 _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?")
 _DATE = re.compile(r"([+-]?)([0-9]{4,7})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T].*)?)?)?", re.S)
+_TIMESTAMP = re.compile(
+    r"(?P<sign>[+-]?)(?P<year>[0-9]{4,6})(?:-(?P<month>[0-9]{1,2})(?:-(?P<day>[0-9]{1,2})"
+    r"(?:[ T](?P<hour>[0-9]{1,2})(?::(?P<minute>[0-9]{1,2})(?::(?P<second>[0-9]{1,2})"
+    r"(?:\.(?P<fraction>[0-9]*))?(?P<zone>[^0-9.].*)?)?)?)?)?)?",
+    re.ASCII | re.DOTALL,
+)
+_FIELDS = (("year", 1), ("month", 1), ("day", 1), ("hour", 0), ("minute", 0), ("second", 0))
 _TRUE = frozenset(("t", "true", "y", "yes", "1"))
 _FALSE = frozenset(("f", "false", "n", "no", "0"))
 _MICROS = 1_000_000
@@ -122,6 +130,20 @@ def _string_to_date(text: str, _: SqlType) -> date | None:
         return None
 
 
+def _string_to_timestamp(text: str, _: SqlType) -> datetime | None:
+    """Read a time; one without a date, which Spark takes for today's, is none."""
+    match = _TIMESTAMP.fullmatch(text.strip(_BLANK))
+    if match is None or match["sign"] == "-":
+        return None
+    micros = (match["fraction"] or "")[:6].ljust(6, "0")
+    year, month, day, hour, minute, second = (int(match[part] or least) for part, least in _FIELDS)
+    try:
+        time = datetime(year, month, day, hour, minute, second, int(micros), UTC)
+        return to_utc(time, (match["zone"] or "").strip() or "UTC")
+    except (ValueError, OverflowError):
+        return None
+
+
 def _timestamp_to_string(time: datetime, _: SqlType) -> str:
     text = f"{time.year:04}-{time.month:02}-{time.day:02} {time.hour:02}:{time.minute:02}:{time.second:02}"
     return f"{text}.{time.microsecond:06}".rstrip("0") if time.microsecond else text
@@ -160,6 +182,7 @@ _CASTS: dict[tuple[str, str], Caster] = {
     ("STRING", "DOUBLE"): _by_value(_string_to_double),
     ("STRING", "DECIMAL"): _by_value(_string_to_decimal),
     ("STRING", "BOOLEAN"): _by_value(_string_to_boolean),
+    ("STRING", "TIMESTAMP"): _by_value(_string_to_timestamp),
     ("STRING", "DATE"): _by_value(_string_to_date),
     ("DECIMAL", "DOUBLE"): lambda value, _: to_double(value),
     ("DECIMAL", "STRING"): _by_value(lambda number, _: format(number, "f")),

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from calendar import monthrange
 from collections.abc import Callable
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 
 import polars as pl
 
-from grouping.model.sql_type import BIGINT, DATE, INT, TIMESTAMP, UNKNOWN, SqlType
+from grouping.model.sql_type import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP, UNKNOWN, SqlType
 from spark_jobs.expressions.by_value import each_distinct
+from spark_jobs.expressions.time_zones import from_utc, to_utc
 from spark_jobs.expressions.types import Implementation, Operand, polars_type
 
 __all__ = ["FIRST_MICROS", "FUNCTIONS", "LAST_MICROS", "moved_months"]
 
 _EPOCH = date(1970, 1, 1)
+_MICROS = 1_000_000
 _FIRST_DAY, _LAST_DAY = (date.min - _EPOCH).days, (date.max - _EPOCH).days
 FIRST_MICROS, LAST_MICROS = _FIRST_DAY * 86_400_000_000, (_LAST_DAY + 1) * 86_400_000_000 - 1
 
@@ -117,6 +121,46 @@ def _next_day(day: date, name: str) -> date | None:
     return None if wanted is None else day + timedelta(days=(wanted - day.weekday() - 1) % 7 + 1)
 
 
+_MONTH_NAMES = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+_DAY_NAMES = "Mon Tue Wed Thu Fri Sat Sun".split()
+_LAST_SECOND = 60
+
+
+def _make_timestamp(year: int, month: int, day: int, hour: int, minute: int, seconds: Decimal, *zone: str) -> datetime:
+    """Return a time of its fields; 60 seconds are the next minute.
+
+    Raises:
+        ValueError: A field is out of its range.
+    """
+    whole, fraction = divmod(int(seconds.scaleb(6)), _MICROS)
+    if seconds < 0 or (whole, fraction) > (_LAST_SECOND, 0):
+        raise ValueError("seconds out of range")
+    time = datetime(year, month, day, hour, minute, whole % _LAST_SECOND, fraction, UTC)
+    time += timedelta(minutes=whole // _LAST_SECOND)
+    return to_utc(time, *zone) if zone else time
+
+
+_MONTH_SECONDS = 31 * 86_400
+
+
+def _months_between(one: datetime, other: datetime, rounded: bool = True) -> float:
+    """Return the months from the other time to the one, days and clocks counted as parts of 31 days."""
+    months = (one.year - other.year) * 12 + one.month - other.month
+    if one.day == other.day or (_is_last(one) and _is_last(other)):
+        return float(months)
+    seconds = (one.day - other.day) * 86_400 + _clock(one) - _clock(other)
+    between = months + seconds / _MONTH_SECONDS
+    return math.floor(between * 1e8 + 0.5) / 1e8 if rounded else between
+
+
+def _is_last(day: date) -> bool:
+    return day.day == monthrange(day.year, day.month)[1]
+
+
+def _clock(time: datetime) -> int:
+    return time.hour * 3600 + time.minute * 60 + time.second
+
+
 def _from_epoch(micros: int) -> Implementation:
     """Make a TIMESTAMP of a count of units since 1970."""
 
@@ -153,6 +197,12 @@ FUNCTIONS: dict[str, Implementation] = {
     "make_date": _by_value(date, DATE),
     "trunc": _by_value(_trunc, DATE),
     "date_trunc": _by_value(_date_trunc, TIMESTAMP),
+    "from_utc_timestamp": _by_value(from_utc, TIMESTAMP),
+    "to_utc_timestamp": _by_value(to_utc, TIMESTAMP),
+    "make_timestamp": _by_value(_make_timestamp, TIMESTAMP),
+    "months_between": _by_value(_months_between, DOUBLE),
+    "monthname": _by_value(lambda day: _MONTH_NAMES[day.month - 1], STRING),
+    "dayname": _by_value(lambda day: _DAY_NAMES[day.weekday()], STRING),
     "unix_date": lambda args, _: Operand(args[0].expr.cast(pl.Int32), INT),
     "date_from_unix_date": lambda args, _: _date_step(1)([Operand(pl.repeat(_EPOCH, pl.len()), DATE), *args], UNKNOWN),
     "unix_seconds": _to_epoch(1_000_000),

@@ -142,9 +142,11 @@ class _Compiler:
             named = [other.value if isinstance(other, Value) else self._once(other) for other in others]
             return Operand(NESTED[op](self._once(first), kind, *named), kind)
         if op in BY_UNIT:
-            unit, *others = args
+            place, compute = BY_UNIT[op]
+            unit = args[place]
             assert isinstance(unit, Value), unit
-            return Operand(BY_UNIT[op](str(unit.value), [self._once(other) for other in others]), kind)
+            operands = [self._once(other) for other in (*args[:place], *args[place + 1 :])]
+            return Operand(compute(str(unit.value), operands), kind)
         function = _case if op == "case" else FUNCTIONS.get(op)
         if function is None:
             raise InternalError(f'"{op}" is not evaluated here')

@@ -11,6 +11,7 @@ import polars as pl
 from grouping.model.sql_type import TIMESTAMP, decimal
 from spark_jobs.expressions.by_value import each_distinct
 from spark_jobs.expressions.dates import FIRST_MICROS, LAST_MICROS, moved_months
+from spark_jobs.expressions.time_formats import date_format, to_timestamp
 from spark_jobs.expressions.types import Operand, polars_type
 
 __all__ = ["BY_UNIT"]
@@ -84,9 +85,11 @@ def _date_part(field: str, args: Sequence[Operand]) -> pl.Expr:
     )
 
 
-BY_UNIT: dict[str, Callable[[str, Sequence[Operand]], pl.Expr]] = {
-    "timestampadd": _timestampadd,
-    "timestampdiff": _timestampdiff,
-    "date_part": _date_part,
+BY_UNIT: dict[str, tuple[int, Callable[[str, Sequence[Operand]], pl.Expr]]] = {
+    "timestampadd": (0, _timestampadd),
+    "timestampdiff": (0, _timestampdiff),
+    "date_part": (0, _date_part),
+    "date_format": (1, date_format),
+    "to_timestamp": (1, to_timestamp),
 }
-"""By function: of a unit or field, which is part of the query's shape, and of operands."""
+"""By function: the place of its unit, field or format, which is part of the query's shape, and what computes it."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import math
+import re
 import warnings
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
@@ -72,8 +73,9 @@ class Corpus:
     def __init__(self, spark: SparkSession, edges: dict[str, tuple[str, list[Any]]] | None = None) -> None:
         """Take the columns by name, each with its type and values; without them those of any type."""
         self._edges = edges or _EDGES
+        self._rows = max(_ROWS, *(len(values) for _, values in self._edges.values()))
         self._data = {
-            name: [values[(row + shift) % len(values)] for row in range(_ROWS)]
+            name: [values[(row + shift) % len(values)] for row in range(self._rows)]
             for shift, (name, (_, values)) in enumerate(self._edges.items())
         }
         kinds = {name: kind for name, (kind, _) in self._edges.items()}
@@ -81,7 +83,7 @@ class Corpus:
         self._catalog = Catalog([Stream("s_1", "q", columns, "q", "json", {"0": 0}, "2026-11-21T00:00:00Z")])
         self._events = Events({name: (kind, self._data[name]) for name, kind in kinds.items()})
         arrays = {name: pa.array(self._data[name], arrow_type(SqlType.of(kind))) for name, kind in kinds.items()}
-        self._frame = spark.createDataFrame(pa.table({"row": pa.array(range(_ROWS), pa.int32()), **arrays}))
+        self._frame = spark.createDataFrame(pa.table({"row": pa.array(range(self._rows), pa.int32()), **arrays}))
 
     def differences(self, texts: Sequence[str]) -> list[str]:
         """Return how expressions differ from Spark's: in type, in values, with constants in place and lifted."""
@@ -92,12 +94,12 @@ class Corpus:
                 ours[text] = self._ours(text)
             except InputError as error:
                 wrong.append(f"{text} is refused: {error.message}: {error.detail}")
-        theirs = _evaluated(self._frame, [*ours], range(_ROWS))
+        theirs = _evaluated(self._frame, [*ours], range(self._rows))
         for (text, (kind, values)), (spark_kind, expected) in zip(ours.items(), theirs, strict=True):
             if kind != spark_kind:
                 wrong.append(f"{text} is {kind}, Spark's {spark_kind}")
             for which, found in (("", values), (" lifted", self._lifted(text, kind))):
-                rows = [row for row in range(_ROWS) if not _same(found[row], expected[row])]
+                rows = [row for row in range(self._rows) if not _same(found[row], expected[row])]
                 if rows:
                     row = rows[0]
                     read = {name: self._data[name][row] for name in self._data if name in text}
@@ -118,7 +120,7 @@ class Corpus:
     def _ours(self, text: str) -> tuple[str, list[Any]]:
         made = compile_select(f"SELECT {text} AS v FROM q", self._catalog).select.items[0].expression
         kind = compile_expression(made, ()).type
-        return str(kind), evaluate_expression(made, self._events, np.arange(_ROWS)).to_pylist()
+        return str(kind), evaluate_expression(made, self._events, np.arange(self._rows)).to_pylist()
 
     def _lifted(self, text: str, kind: str) -> list[Any]:
         """Return the values with the constants where a group has them: in its rows."""
@@ -132,10 +134,10 @@ class Corpus:
             for kind, value in zip(query.row.types, query.row.values, strict=True)
         ]
         placed = _placed(conjunct.args[0], values)
-        return evaluate_expression(placed, self._events, np.arange(_ROWS)).to_pylist()  # type: ignore[no-any-return]
+        return evaluate_expression(placed, self._events, np.arange(self._rows)).to_pylist()  # type: ignore[no-any-return]
 
     def _matched(self, text: str) -> list[Any]:
-        truths: list[bool | None] = [None] * _ROWS
+        truths: list[bool | None] = [None] * self._rows
         for truth, where in ((True, f"({text})"), (False, f"NOT ({text})")):
             query = compile_select(f"SELECT i FROM q WHERE {where}", self._catalog)
             tables = snapshot(query.plan.conjuncts, [entry(0, query.row.type_texts, query.row.values)])
@@ -161,7 +163,7 @@ def _evaluated(frame: DataFrame, texts: Sequence[str], rows: range) -> list[tupl
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)  # pyspark leaves its sockets to the garbage collector
             result = frame.where(f"row BETWEEN {rows.start} AND {rows.stop - 1}").selectExpr(
-                "row", *[f"{text} AS c{i}" for i, text in enumerate(texts)]
+                "row", *[f"{_spark_text(text)} AS c{i}" for i, text in enumerate(texts)]
             )
             kinds = [field.dataType.simpleString().upper() for field in result.schema.fields[1:]]
             table = result.toArrow().sort_by("row")
@@ -179,6 +181,11 @@ def _evaluated(frame: DataFrame, texts: Sequence[str], rows: range) -> list[tupl
     return [(_type(frame, texts[0]), [None])]
 
 
+def _spark_text(text: str) -> str:
+    """Return the text with quotes in strings as Spark has them."""
+    return re.sub(r"(?<=[^\s(,])''(?=[^\s),])|(?<=\s)''(?=\w)|(?<=\w)''(?=\s)", r"\\'", text)
+
+
 def _values(column: pa.ChunkedArray) -> list[Any]:
     """Return Spark's values, None for what is beyond the years 1 to 9999."""
     if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
@@ -194,7 +201,7 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
 def _type(frame: DataFrame, text: str) -> str:
     """Return the type of an expression that fails; empty where Spark refuses it whole."""
     try:
-        return str(frame.selectExpr(text).schema.fields[0].dataType.simpleString().upper())
+        return str(frame.selectExpr(_spark_text(text)).schema.fields[0].dataType.simpleString().upper())
     except PySparkException:
         return ""
 

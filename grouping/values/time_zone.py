@@ -1,0 +1,64 @@
+"""Names of time zones, as Spark takes them."""
+
+from __future__ import annotations
+
+import re
+import zoneinfo
+from datetime import UTC, timedelta, timezone, tzinfo
+from functools import lru_cache
+
+__all__ = ["time_zone"]
+
+_OFFSET = re.compile(
+    r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<time>[0-9]{1,2}|[0-9]{4}|[0-9]{6}|[0-9]{2}:[0-9]{2}(?::[0-9]{2})?)", re.ASCII
+)
+_SHORT_HOUR = re.compile(r"([+-])([0-9]):")
+_SHORT_MINUTE = re.compile(r"([+-][0-9]{2}:)([0-9])$")
+_UTC = frozenset(("Z", "UTC", "GMT", "UT"))
+_SHORT = {
+    "ACT": "Australia/Darwin", "AET": "Australia/Sydney", "AGT": "America/Argentina/Buenos_Aires",
+    "ART": "Africa/Cairo", "AST": "America/Anchorage", "BET": "America/Sao_Paulo", "BST": "Asia/Dhaka",
+    "CAT": "Africa/Harare", "CNT": "America/St_Johns", "CST": "America/Chicago", "CTT": "Asia/Shanghai",
+    "EAT": "Africa/Addis_Ababa", "ECT": "Europe/Paris", "IET": "America/Indiana/Indianapolis",
+    "IST": "Asia/Kolkata", "JST": "Asia/Tokyo", "MIT": "Pacific/Apia", "NET": "Asia/Yerevan",
+    "NST": "Pacific/Auckland", "PLT": "Asia/Karachi", "PNT": "America/Phoenix", "PRT": "America/Puerto_Rico",
+    "PST": "America/Los_Angeles", "SST": "Pacific/Guadalcanal", "VST": "Asia/Ho_Chi_Minh",
+    "EST": "-05:00", "MST": "-07:00", "HST": "-10:00",
+}  # fmt: skip
+"""Java's short names."""
+_FARTHEST = timedelta(hours=18)
+_SIXTY = 60
+
+
+@lru_cache(maxsize=1024)
+def time_zone(name: str) -> tzinfo:
+    """Return a zone: of the IANA database, an offset, or one of Java's short names; in this spelling only.
+
+    Raises:
+        ValueError: There is none of that name.
+
+    Example:
+        >>> str(time_zone("Europe/Madrid")), str(time_zone("+01:30")), time_zone("PST").key
+        ('Europe/Madrid', 'UTC+01:30', 'America/Los_Angeles')
+    """
+    # As Spark completes an offset before it hands it to Java.
+    name = _SHORT_MINUTE.sub(r"\g<1>0\2", _SHORT_HOUR.sub(r"\g<1>0\2:", name, count=1))
+    name = _SHORT.get(name, name)
+    if name in _UTC:
+        return UTC
+    if found := _OFFSET.fullmatch(name):
+        digits = found["time"].replace(":", "")
+        digits = digits.zfill(2).ljust(6, "0")
+        hours, minutes, seconds = int(digits[:2]), int(digits[2:4]), int(digits[4:])
+        size = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+        if max(minutes, seconds) >= _SIXTY or size > _FARTHEST:
+            raise ValueError(f'no offset "{name}"')
+        return timezone(-size if found["sign"] == "-" else size)
+    if "/" in name and name in _zones():
+        return zoneinfo.ZoneInfo(name)
+    raise ValueError(f'no time zone "{name}"')
+
+
+@lru_cache(maxsize=1)
+def _zones() -> frozenset[str]:
+    return frozenset(zoneinfo.available_timezones())
