@@ -21,7 +21,7 @@ from gateway.timers.schedule import digest_from, following_tick, last_tick
 from gateway.topics.positions import topic_of
 from grouping.digests.cursor import Cursor
 from grouping.digests.digest import column_type
-from grouping.digests.orders import Answer, DigestOrder, Order, lying
+from grouping.digests.orders import Answer, DigestOrder, Order, places_after
 from grouping.model.ids import DestinationId, StreamId
 from grouping.settings import Settings
 
@@ -109,7 +109,7 @@ class OrderDesk:
             each.cursor,
             timed.visibility,
             store,
-            lying(self._intake.index.get(store), each.cursor),
+            places_after(self._intake.index.get(store), each.cursor),
             self._intake.reached[timed.partition],
         )
 

@@ -1,4 +1,4 @@
-"""How far a destination has been served: after each digest on `cq.ticks`, key ``cursor/<incarnation>``."""
+"""The cursor of a destination: the cut and tick of its last digest; on `cq.ticks` under ``cursor/<incarnation>``."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ VisibilityInterval = tuple[int, int, list[Window]]
 
 
 MOST_HELD = 64
-"""Positions that a cursor names; from the first of more the log is read again."""
+"""Positions that a cursor names, at most; where there are more, the log is read again from the first."""
 
 
 class DigestCoverage(msgspec.Struct, array_like=True, frozen=True):
-    """What digests held up to one of them: matches of times before its tick, and of offsets that its cut covered."""
+    """The matches in a digest and those before it: of times before its tick, and of offsets that its cut covered."""
 
     tick_ms: int
     covered: Offsets
@@ -44,20 +44,21 @@ class DigestCoverage(msgspec.Struct, array_like=True, frozen=True):
 class Cursor(msgspec.Struct, array_like=True, frozen=True):
     """A match was in an earlier digest exactly when its offset is below `covered` and its time below `tick_ms`.
 
-    Or when the same holds of one of `earlier`: of digests at ticks that lie ahead since the clock was turned back.
+    Or when that holds for an entry of `earlier`.
     """
 
     tick_ms: int = 0
     """The last digest's tick."""
     covered: Offsets = {}
-    """By source partition: what that digest's cut covered."""
+    """By source partition: the offset up to which that digest's cut covered events."""
     next: int = 0
-    """In the partition of `cq.pending` that holds the matches: all records before it are done with, but the `held`."""
+    """The offset on `cq.pending` before which digests hold the matches of all records but the `held`."""
     held: tuple[int, ...] = ()
-    """Earlier records with matches that are still to come; a cursor of an earlier version has them in any order."""
+    """Earlier records with matches for later digests, ascending; cursors of an earlier version have them unsorted."""
     earlier: tuple[DigestCoverage, ...] = ()
+    """Coverages of digests whose ticks lie ahead because the clock was turned back."""
     window: tuple[DigestCoverage, ...] = ()
-    """With OVER LAST what the digests held that a window still to come begins behind, and those since; oldest first."""
+    """With OVER LAST: coverages of the digests since the one that the next window begins behind; oldest first."""
 
     def passed(self, partition: int, offset: int, time_ms: int) -> bool:
         """Tell whether a match was in an earlier digest."""
@@ -79,12 +80,12 @@ def moved(
     """Return a cursor after a tick.
 
     Args:
-        cursor: As it was.
-        tick: The tick; None when nothing was sent.
-        covered: By the tick's cut.
-        reached: Up to where the partition of the log was taken in.
-        held: Records before that with matches that are still to come.
-        most_held: Of these are named by the cursor, at most.
+        cursor: The cursor before the tick.
+        tick: The tick; None when no digest was sent.
+        covered: The offsets that the tick's cut covers.
+        reached: The offset up to which the partition of `cq.pending` was taken in.
+        held: Records before that with matches for later digests.
+        most_held: Records that the cursor names, at most.
         over_ms: The length of OVER LAST; 0 where there is none.
 
     Example:
@@ -102,7 +103,7 @@ def moved(
 
 
 def window_base(cursor: Cursor, tick_ms: int, over_ms: int) -> DigestCoverage | None:
-    """Return what the last digest held before the window of a tick begins, None where all lies within it."""
+    """Return the coverage of the last digest before a tick's window begins, None where no digest lies before it."""
     begun = [one for one in cursor.window if one.tick_ms <= tick_ms - over_ms]
     return begun[-1] if begun else None
 
@@ -115,14 +116,14 @@ def _windows(cursor: Cursor, latest: DigestCoverage, over_ms: int) -> tuple[Dige
 
 
 def _ahead(cursor: Cursor, tick: int) -> tuple[DigestCoverage, ...]:
-    """Return what digests held whose ticks lie ahead of the present one; usually nothing."""
+    """Return the coverages of digests whose ticks lie ahead of the present one; usually none."""
     if not cursor.earlier and cursor.tick_ms <= tick:
         return ()
     return tuple(one for one in (*cursor.earlier, DigestCoverage(cursor.tick_ms, cursor.covered)) if one.tick_ms > tick)
 
 
 def highest(covered: Offsets, before: Offsets) -> Offsets:
-    """Return what a cut covers together with the one before: never less, though a restart may know of less.
+    """Return the higher offset of each partition, out of a cut and the one before: after a restart a cut may be lower.
 
     Example:
         >>> highest({"0": 5, "1": 2}, {"0": 7})

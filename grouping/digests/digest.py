@@ -1,4 +1,4 @@
-"""A digest out of the matches of one tick: which rows it shows, and how it is cut into parts. No I/O."""
+"""The digest of one tick's matches: the rows that its clause selects, and their parts. No I/O."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ from grouping.values.times import instant
 __all__ = ["PART_BYTES", "Digest", "Frame", "column_type", "digest_parts", "parts_of", "shown"]
 
 PART_BYTES = 900_000
-"""A part's rows, at most: Kafka's default of 1 MiB a record, less ample room. A longer row has a part of its own."""
+"""Bytes of rows in a part, at most: Kafka's default of 1 MiB a record, less ample room.
+
+A longer row has a part of its own.
+"""
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 _encode = msgspec.json.encode
@@ -38,23 +41,23 @@ class Frame(NamedTuple):
 
 
 class Digest(NamedTuple):
-    """What a digest shows of its matches."""
+    """The rows of a digest, and how many matches they stand for."""
 
     rows: Rows
     matches: int
-    """How many there were."""
+    """The number of matches."""
     late: int
-    """Matches of times before the digest begins."""
+    """The number of matches of times before the digest begins."""
 
     @classmethod
     def of(cls, clause: DigestClause, kind: SqlType, matches: Rows, from_ms: int) -> Digest:
-        """Make a digest, all but its records: what needs room on a disk is done by then.
+        """Select the rows of a digest. Writing its records needs no room on a disk after this.
 
         Args:
-            clause: What was asked for; its columns are names of the SELECT list.
-            kind: As `column_type` gives it.
-            matches: All of them, in source order per partition.
-            from_ms: Where the digest begins.
+            clause: The digest clause; its columns are names of the SELECT list.
+            kind: The type of TOP's column, from `column_type`.
+            matches: All matches of the tick, in source order per partition.
+            from_ms: The instant at which the digest begins.
 
         Raises:
             RowsUnavailable: There is no room for the rows.
@@ -70,8 +73,8 @@ def digest_parts(
 
     Args:
         source: The stream's name.
-        destination_id: Whose digest.
-        digest: What it shows.
+        destination_id: The destination's id.
+        digest: The digest.
         frame: The digest's times.
     """
     for part, body in enumerate(parts_of(digest.rows, digest.matches, frame), 1):
@@ -79,7 +82,7 @@ def digest_parts(
 
 
 def column_type(clause: DigestClause, select: SelectList | None) -> SqlType:
-    """Return the type of TOP's column, out of the SELECT list; `UNKNOWN` for other clauses, which need none."""
+    """Return the type of TOP's column from the SELECT list, `UNKNOWN` for clauses that need no type."""
     if clause.kind != "top":
         return UNKNOWN
     assert select is not None, "TOP compares by a column's type"
@@ -87,16 +90,16 @@ def column_type(clause: DigestClause, select: SelectList | None) -> SqlType:
 
 
 def shown(clause: DigestClause, kind: SqlType, rows: Rows, *, in_memory: int = IN_MEMORY) -> Rows:
-    """Return the rows that a digest shows, given all its matches in source order per partition.
+    """Return the rows that a digest shows.
 
     Args:
-        clause: What was asked for; its columns are names of the SELECT list.
-        kind: As `column_type` gives it.
-        rows: All matches.
+        clause: The digest clause; its columns are names of the SELECT list.
+        kind: The type of TOP's column, from `column_type`.
+        rows: All matches of the tick, in source order per partition.
         in_memory: Bytes of rows that are held at once, about.
 
     Raises:
-        RowsUnavailable: There is no room for them.
+        RowsUnavailable: There is no room for the rows.
     """
     match clause.kind:
         case "count":
@@ -128,12 +131,12 @@ def _latest(columns: Sequence[str], rows: Iterable[Row], in_memory: int) -> Iter
 
 
 def _plain(value: Any) -> Any:
-    """Return what of equal values is the same JSON: there are two zeros of DOUBLE."""
+    """Return a value whose JSON is the same for all equal values: DOUBLE has two zeros."""
     return value + 0.0 if isinstance(value, float) else value
 
 
 def _top(most: int, column: str, kind: SqlType, rows: Iterable[Row], in_memory: int) -> Iterable[Row]:
-    """Keep the largest, largest first; NULLs last, ties earliest first."""
+    """Keep the rows with the largest values, largest first; NULLs last, ties earliest first."""
     read = _comparable(kind)
 
     def key_of(row: Row) -> tuple[bool, Any, tuple[int, int, int]]:
@@ -151,7 +154,7 @@ _descending = cmp_to_key(_compared)
 
 
 def _comparable(kind: SqlType) -> Callable[[Any], Any]:
-    """Return what makes a JSON value of a type comparable as the type is."""
+    """Return the function that turns a JSON value into one that compares as its SQL type does."""
     if kind.is_decimal:
         return Decimal
     if kind == TIMESTAMP:
@@ -161,7 +164,7 @@ def _comparable(kind: SqlType) -> Callable[[Any], Any]:
     if kind == BINARY:
         return b64decode
     if not kind.is_ordered:
-        return _encode  # refused at CREATE, but not by earlier versions
+        return _encode  # CREATE refuses such a type today; CQs of earlier versions may have it
     return lambda value: value
 
 
@@ -169,33 +172,33 @@ def parts_of(rows: Iterable[Row], count: int, frame: Frame) -> Iterator[bytes]:
     """Yield the values of a digest's records, one at least.
 
     Args:
-        rows: What is shown; gone through twice, since each part tells how many there are.
-        count: Of all matches.
+        rows: The digest's rows; gone through twice, since each part tells the number of parts.
+        count: The number of matches.
         frame: The digest's times.
     """
-    parts = sum(1 for _ in _groups(rows))
+    parts = sum(1 for _ in _parts(rows))
     fired, since, until = _text(frame.fired_ms), _text(frame.from_ms), _text(frame.tick_ms)
     head = b'{"fired_at":"%b","from":"%b","to":"%b","count":%d' % (fired, since, until, count)
-    for number, bodies in enumerate(_groups(rows), 1):
+    for number, bodies in enumerate(_parts(rows), 1):
         yield b'%b,"part":%d,"parts":%d,"rows":[%b]}' % (head, number, parts, b",".join(bodies))
 
 
-def _groups(rows: Iterable[Row]) -> Iterator[list[bytes]]:
-    """Cut rows into runs that fit a part each; an empty one where there is no row."""
-    group: list[bytes] = []
+def _parts(rows: Iterable[Row]) -> Iterator[list[bytes]]:
+    """Cut rows into the bodies of parts; one empty part where there is no row."""
+    part: list[bytes] = []
     size = 0
     for row in rows:
-        if group and size + len(row.body) > PART_BYTES:
-            yield group
-            group, size = [], 0
-        group.append(row.body)
+        if part and size + len(row.body) > PART_BYTES:
+            yield part
+            part, size = [], 0
+        part.append(row.body)
         size += len(row.body) + 1
-    yield group
+    yield part
 
 
 @lru_cache(maxsize=4096)
 def _text(epoch_ms: int) -> bytes:
-    """Return an instant as text; many digests share theirs."""
+    """Return an instant as text; cached, since many digests have the same instants."""
     return instant(epoch_ms).encode()
 
 

@@ -1,4 +1,4 @@
-"""Which of the stored matches a destination has still to get, and which of them at this tick. No I/O but the log."""
+"""Gathering of matches: which pending matches a destination's digest holds, and which are left for later ticks."""
 
 from __future__ import annotations
 
@@ -16,57 +16,57 @@ __all__ = ["BOUNDS", "Bounds", "DigestMatches", "DigestQuestion", "gather"]
 
 
 class Bounds(NamedTuple):
-    """How many records are held in memory at once."""
+    """How many records are held in memory at once, at most."""
 
     one: int = 64
-    """Of one destination; where it has more, they are read one after the other."""
+    """Records of one destination; a destination with more reads its records one after the other."""
     together: int = 256
-    """Of several destinations, read together."""
+    """Records of several destinations that are read together."""
 
 
 class DigestQuestion(NamedTuple):
-    """One destination's question."""
+    """The question which matches a destination's digest holds."""
 
     store: bytes
     stored: MatchPlaces | None
-    """None: nothing is pending."""
+    """The positions of the store's matches; None: nothing is pending."""
     cursor: Cursor
     visibility: tuple[VisibilityInterval, ...]
     before_ms: int | None
-    """The tick; None for no row at all, just what is left."""
+    """The tick; None for a look, which leaves all matches for later ticks."""
     covered: Offsets | None
-    """What the tick's cut covers; None for everything."""
+    """The offsets that the tick's cut covers; None for all offsets."""
 
 
 class DigestMatches(NamedTuple):
-    """The answer."""
+    """The matches of a digest, and what the gateway needs to know of the matches left for later ticks."""
 
     rows: Rows
     """This tick's matches, each once, in source order per partition."""
     left_ms: int | None
-    """The earliest time among those that are left for later ticks."""
+    """The earliest time of the matches that are left."""
     held: tuple[int, ...]
-    """The records that hold them, ascending."""
+    """The records with matches that are left, ascending."""
     oldest: tuple[int, int] | None
-    """The oldest epoch and version of the tables that met one of them."""
+    """The oldest epoch and version of the tables that met a match that is left."""
     repeats: int
-    """Matches that were there once more, since their batch was replayed."""
+    """How many matches were written again by replayed micro-batches."""
     failure: str = ""
-    """Why there is no answer: there was no room for the rows."""
+    """Why there are no rows: there was no room for them."""
     counted: int | None = None
-    """Of groups: how many matches they count; None where each row is one."""
+    """With GROUP BY the number of matches in the groups; None where each row is a match."""
 
 
 BOUNDS = Bounds()
 
 
 def gather(log: PendingLog, questions: Iterable[DigestQuestion], bounds: Bounds = BOUNDS) -> Iterator[DigestMatches]:
-    """Answer destinations' questions in their order, reading a record once for many of them.
+    """Answer destinations' questions in their order; a record that several of them need is read once.
 
     Args:
-        log: Where the matches are.
-        questions: Of destinations; asked as the answers are taken.
-        bounds: Of what is held in memory.
+        log: The log of pending matches.
+        questions: One question for each destination, taken from the iterator as answers are.
+        bounds: How many records are held in memory.
     """
     asked: list[tuple[DigestQuestion, list[Place] | None]] = []
     together: set[Place] = set()
@@ -97,9 +97,9 @@ def _answers(
 
 
 def _places(question: DigestQuestion, most: int) -> list[Place] | None:
-    """Return where matches lie that the destination has not been given, in the order of the log.
+    """Return the positions of the matches that no digest of the destination held, in the order of the log.
 
-    None where there are very many, or old ones that the index has no positions of: the log is read from the first on.
+    None where there are very many, or where the index has no positions of the older ones: `_scanned` reads these.
     """
     stored, cursor = question.stored, question.cursor
     if stored is None:
@@ -112,7 +112,10 @@ def _places(question: DigestQuestion, most: int) -> list[Place] | None:
 
 
 def _scanned(log: PendingLog, question: DigestQuestion) -> Iterator[tuple[int, PendingMatches]]:
-    """Yield the records of a question in the order of the log, one at a time but those that its cursor names."""
+    """Yield the records of a question in the order of the log, reading one at a time.
+
+    Only the records that the cursor names are read together.
+    """
     stored, cursor = question.stored, question.cursor
     assert stored is not None, "there is something to read"
     first = max(stored.positions[0] if stored.older is None else stored.older, cursor.next)
@@ -125,7 +128,7 @@ def _scanned(log: PendingLog, question: DigestQuestion) -> Iterator[tuple[int, P
 
 
 def _answer(question: DigestQuestion, records: Iterable[tuple[int, PendingMatches]]) -> DigestMatches:
-    """Go through the records that may hold something of a destination, in the order of the log."""
+    """Sort a destination's matches into those of this tick and those left, going by the order of the log."""
     store, cursor, before_ms = question.store, question.cursor, question.before_ms
     covered = None if question.covered is None else highest(question.covered, cursor.covered)
     had_ms = max([cursor.tick_ms, *(one.tick_ms for one in cursor.earlier)]) if cursor.earlier else cursor.tick_ms
@@ -148,7 +151,7 @@ def _answer(question: DigestQuestion, records: Iterable[tuple[int, PendingMatche
                 and time_ms < before_ms
                 and (covered is None or offset < covered.get(str(partition), 0))
             ):
-                # A batch that is replayed after a crash writes its matches again, in the same order.
+                # A micro-batch that is replayed after a crash writes its matches again, in the same order.
                 if offset > marks.get(partition, -1):
                     marks[partition] = offset
                     rows.append(Row(partition, offset, time_ms, record.values[row]))

@@ -1,4 +1,4 @@
-"""Where the matches of one store lie in the log: positions of records, never matches."""
+"""The positions of one store's matches on `cq.pending`. They name records; no match is held."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from grouping.model.ids import DestinationId
 __all__ = ["MatchPlaces"]
 
 _MOST_POSITIONS = 512
-"""Per store: of one that has more, the older ones are found again by reading the log from the first of them."""
+"""Positions kept for a store; older matches are found again by reading the log from `older` on."""
 
 
 class MatchPlaces:
-    """Where the matches of one store lie, in its partition of the log."""
+    """The positions of one store's matches, in the store's partition of the log."""
 
     __slots__ = ("earliest_ms", "fired", "idle", "older", "partition", "positions", "readers")
 
@@ -28,18 +28,18 @@ class MatchPlaces:
         self.positions = array("q") if positions is None else positions
         """Offsets of records, ascending."""
         self.older = older
-        """From here to the first of the positions every record may hold some."""
+        """The first of the older records: each record from here to the first position may hold matches of the store."""
         self.earliest_ms = earliest_ms
-        """Earliest time of a match that all readers are armed for; None while they are not."""
+        """The earliest time of a match that all readers are armed for; None while they are not armed."""
         self.idle: set[DestinationId] = set()
-        """Readers that are to be armed again with the next match."""
+        """Readers that the next match arms."""
         self.readers = 0
-        """How many there are, or were at some time."""
+        """The number of readers when they were last counted."""
         self.fired = 0
-        """Digests since the positions were last gone through."""
+        """Readers served since the positions were last cleared of those that all readers have passed."""
 
     def add(self, offset: int, most: int = _MOST_POSITIONS) -> None:
-        """Note that a record holds matches; of so many positions the older half goes."""
+        """Note that a record holds matches; beyond `most` positions the older half is dropped."""
         positions = self.positions
         if positions and positions[-1] >= offset:
             return
@@ -51,7 +51,7 @@ class MatchPlaces:
             del positions[:half]
 
     def forget_before(self, offset: int, held: set[int]) -> None:
-        """Forget positions that nobody reads any more."""
+        """Forget the positions before an offset, but those in `held`."""
         if self.older is not None:
             low = min([offset, *held])
             if low < self.positions[0]:

@@ -1,7 +1,7 @@
-"""Digests that are made elsewhere than where it was decided whose they are: all that it takes, and what came of it.
+"""Orders of digests: at a tick of very many destinations the gateway only decides who is served.
 
-At a tick of very many destinations the gateway writes *orders* to the log `cq.orders`, and a Spark job carries them
-out. An order needs nothing but itself and `cq.pending`: its digests are the same whoever makes them, and how often.
+It writes *orders* to `cq.orders`, and a Spark job makes the digests. An order needs only itself and `cq.pending`: its
+digests are the same whoever makes them, and however often.
 """
 
 from __future__ import annotations
@@ -26,40 +26,40 @@ __all__ = [
     "ANSWERS",
     "ORDERS",
     "Answer",
-    "DigestOutcome",
-    "StorePlaces",
-    "Order",
     "DigestOrder",
+    "DigestOutcome",
+    "Order",
+    "StorePlaces",
     "carry_out",
-    "lying",
     "ordered_parts",
+    "places_after",
 ]
 
 ORDERS, ANSWERS = 0, 1
 """Partitions of `cq.orders`."""
 
 _MANY = 64
-"""Positions that an order names; of more it has the first and the last, and what lies between is read."""
+"""Positions that an order names, at most; beyond that it names the first and the last, and the job reads the rest."""
 
 
 class StorePlaces(msgspec.Struct, array_like=True, frozen=True):
-    """Where the matches of a store lie that a destination has still to get: a `MatchPlaces` as it was at an instant."""
+    """The positions of a store's matches that a destination's cursor has not passed; a snapshot of `MatchPlaces`."""
 
     partition: int
     older: int | None
     positions: tuple[int, ...]
 
 
-def lying(stored: MatchPlaces | None, cursor: Cursor, most: int = _MANY) -> StorePlaces | None:
-    """Return where what a cursor has not passed lies now; None where nothing is pending.
+def places_after(stored: MatchPlaces | None, cursor: Cursor, most: int = _MANY) -> StorePlaces | None:
+    """Return the positions that a cursor has not passed; None where nothing is pending.
 
     Args:
-        stored: Of the store.
-        cursor: The destination's.
-        most: Positions that are named.
+        stored: The store's positions.
+        cursor: The destination's cursor.
+        most: Positions that are named, at most.
 
     Example:
-        >>> lying(MatchPlaces(3, array("q", [5, 8, 9])), Cursor(next=6))
+        >>> places_after(MatchPlaces(3, array("q", [5, 8, 9])), Cursor(next=6))
         StorePlaces(partition=3, older=None, positions=(8, 9))
     """
     if stored is None or not stored.positions:
@@ -72,25 +72,25 @@ def lying(stored: MatchPlaces | None, cursor: Cursor, most: int = _MANY) -> Stor
 
 
 class DigestOrder(msgspec.Struct, array_like=True, frozen=True):
-    """One destination's digest."""
+    """All that it takes to make one destination's digest."""
 
     destination_id: DestinationId
     born_ms: int
-    """Which of its incarnations."""
+    """When the destination's incarnation began."""
     topic: str
     partition: int
     digest: PackedDigest
     """The digest clause."""
     column_type: str
-    """Of TOP's column."""
+    """The type of TOP's column."""
     tick_ms: int
     from_ms: int
     cursor: Cursor
     visibility: tuple[VisibilityInterval, ...]
     store: bytes
-    lying: StorePlaces | None
+    places: StorePlaces | None
     reached: int
-    """In the store's partition of `cq.pending`: what lies behind is none of this tick's."""
+    """The offset in the store's partition of `cq.pending` from which on records are not of this tick."""
 
     @property
     def clause(self) -> DigestClause:
@@ -105,35 +105,35 @@ class Order(msgspec.Struct, array_like=True, frozen=True):
     source: str
     """The stream's name."""
     covered: Offsets
-    """The cut: by source partition, matches of lower offsets are in."""
+    """The cut: by source partition, the digests cover events of lower offsets."""
     fired_ms: int
-    """The time that the digests give as theirs."""
+    """The time in the digests' records."""
     digests: tuple[DigestOrder, ...]
 
 
 class DigestOutcome(msgspec.Struct, array_like=True, frozen=True):
-    """What the gateway has to know when a digest is out."""
+    """What became of one digest of an order."""
 
     destination_id: DestinationId
     born_ms: int
     tick_ms: int
     reached: int
     cursor: Cursor | None
-    """Where it moves to; None: it stays, since nothing was there."""
+    """The destination's new cursor; None: it stays, since there was no match."""
     late: int
     """Matches of times before the digest begins."""
     left_ms: int | None
-    """The earliest time of what is left for later ticks."""
+    """The earliest time of the matches that are left for later ticks."""
     oldest: tuple[int, int] | None
-    """The oldest epoch and version of the tables that met something of it."""
+    """The oldest epoch and version of the tables that met a match that is left."""
     repeats: int = 0
-    """Matches that were there once more."""
+    """How many matches were written again by replayed micro-batches."""
     failure: str = ""
-    """Why the digest could not be made; then nothing of it is out."""
+    """Why the digest could not be made; then no part of it is written."""
 
     @property
     def incarnation(self) -> str:
-        """What its cursor is kept under."""
+        """The name under which the cursor is kept."""
         return f"{self.destination_id}/{self.born_ms}"
 
     @property
@@ -143,7 +143,7 @@ class DigestOutcome(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Answer(msgspec.Struct, array_like=True, frozen=True):
-    """A record of the log: what came of an order. Its key is the order's offset."""
+    """A record of the log: the outcomes of an order's digests. Its key is the order's offset."""
 
     stream_id: StreamId
     fired_ms: int
@@ -153,16 +153,16 @@ class Answer(msgspec.Struct, array_like=True, frozen=True):
 def carry_out(
     log: PendingLog, order: Order, bounds: Bounds = BOUNDS, most_held: int = MOST_HELD
 ) -> Iterator[tuple[DigestOrder, Digest | None, DigestOutcome]]:
-    """Yield each digest of an order, in turn: None where there is nothing to send; and what came of it.
+    """Yield the digests of an order in turn, None where there is nothing to send, with their outcomes.
 
     Args:
-        log: Where the matches are.
-        order: What is to be made.
-        bounds: Of what is held in memory.
-        most_held: Records that a cursor names.
+        log: The log of pending matches.
+        order: The order.
+        bounds: How many records are held in memory.
+        most_held: Records that a cursor names, at most.
     """
     questions = (
-        DigestQuestion(each.store, _stored(each.lying), each.cursor, each.visibility, each.tick_ms, order.covered)
+        DigestQuestion(each.store, _stored(each.places), each.cursor, each.visibility, each.tick_ms, order.covered)
         for each in order.digests
     )
     for each, found in zip(order.digests, gather(log, questions, bounds), strict=True):
@@ -197,7 +197,7 @@ def carry_out(
 
 
 def _digest(each: DigestOrder, matches: Rows) -> Digest | None:
-    """Return what is sent of a digest's matches, None where that is nothing."""
+    """Return the digest of an order, None where there is nothing to send."""
     if not matches and not each.clause.even_if_empty:
         return None
     return Digest.of(each.clause, SqlType.of(each.column_type), matches, each.from_ms)
@@ -210,5 +210,5 @@ def ordered_parts(
     return digest_parts(order.source, each.destination_id, digest, Frame(order.fired_ms, each.from_ms, each.tick_ms))
 
 
-def _stored(where: StorePlaces | None) -> MatchPlaces | None:
-    return None if where is None else MatchPlaces(where.partition, array("q", where.positions), where.older)
+def _stored(places: StorePlaces | None) -> MatchPlaces | None:
+    return None if places is None else MatchPlaces(places.partition, array("q", places.positions), places.older)

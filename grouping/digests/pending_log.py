@@ -1,4 +1,4 @@
-"""`cq.pending`, the log of matches that wait for a tick: read by position, some records kept at hand."""
+"""The log of pending matches, `cq.pending`: read by position, with recent records kept in memory."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ Place = tuple[int, int]
 """Partition and offset of a record."""
 
 Span = Callable[[int, int, int], Iterator[tuple[int, bytes]]]
-"""Reads a partition's records from one offset to another, that one included: their offsets and values."""
+"""Reads offsets and values of a partition's records, from a first offset to a last one, both included."""
 
 _KEPT_BYTES = 128 << 20
-"""Of records as they lie on the log; unpacked they take some more."""
+"""Size of the records kept in memory, as packed on the log; unpacked they take some more."""
 _NEAR = 64
-"""Records that are read over rather than sought past."""
+"""The longest gap, in records, that is read over; a longer one is skipped by a seek."""
 
 
 class PendingLog:
     """Reads records by their places."""
 
     def __init__(self, span: Span, *, most_bytes: int = _KEPT_BYTES, keeping: bool = False) -> None:
-        """Begin with nothing at hand.
+        """Begin with no record in memory.
 
         Args:
             span: Reads the log.
-            most_bytes: Of records that are kept at hand, as they lie on the log.
-            keeping: Whether what `load` has to read is kept too: where nothing is told by `keep`.
+            most_bytes: Size of the records kept in memory, as packed on the log.
+            keeping: Whether `load` keeps the records that it reads: for callers that never call `keep`.
         """
         self._span = span
         self._most_bytes = most_bytes
@@ -42,7 +42,7 @@ class PendingLog:
         self._bytes = 0
 
     def keep(self, place: Place, record: PendingMatches, size: int) -> None:
-        """Keep a record at hand for a while, since most ticks want recent ones."""
+        """Keep a record in memory for a while, since most ticks need recent records."""
         if place in self._kept:
             return  # the log is read again after a server failed
         self._kept[place] = (record, size)
@@ -74,13 +74,13 @@ class PendingLog:
         return found
 
     def scan(self, partition: int, first: int, last: int) -> Iterator[tuple[Place, PendingMatches]]:
-        """Yield a partition's records from one offset to another, that one included."""
+        """Yield a partition's records from a first offset to a last one, both included."""
         for offset, body in self._span(partition, first, last):
             yield (partition, offset), PendingMatches.decode(body)
 
 
 def _runs(offsets: list[int]) -> Iterator[tuple[int, int]]:
-    """Join offsets that are near each other to runs, first and last."""
+    """Join neighbouring offsets to runs; yields the first and last offset of each."""
     first = last = offsets[0]
     for offset in offsets[1:]:
         if offset > last + _NEAR:

@@ -1,7 +1,7 @@
-"""Matches that wait for a tick, as they travel from Spark to the gateway: many to a record of `cq.pending`.
+"""Pending matches, as they travel from Spark to the gateway: many in a record of `cq.pending`.
 
-A record holds matches of one task for one partition of the topic. Its items are sorted by the store of matches that
-they belong to (`p_…`), within one in source order; a row of JSON is held once, however many stores want it.
+A record holds matches of one task for one partition of the topic. Its items are sorted by their store (`p_…`), and
+within a store in source order; a row of JSON is held once, however many stores have it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from grouping.model.ids import StreamId
 __all__ = ["ID_BYTES", "PendingGroups", "PendingMatches", "pack_groups", "pack_pending"]
 
 ID_BYTES = 12
-"""Of a pending id without its prefix."""
+"""Length of a store's id without its prefix."""
 
 
 class PendingGroups(NamedTuple):
@@ -33,11 +33,11 @@ class PendingGroups(NamedTuple):
     first: NDArray[np.int64]
     """The first offset of the range; it grows within a store and partition."""
     last: NDArray[np.int64]
-    """The last one."""
+    """The last offset of the range."""
     ordinals: NDArray[np.int32]
     """Grows within a store and range."""
     times: NDArray[np.int64]
-    """Where the pane begins, epoch milliseconds."""
+    """When the pane begins, epoch milliseconds."""
     rows: NDArray[np.int32]
     """The place in the table of states."""
 
@@ -51,12 +51,12 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, om
 
     stream_id: StreamId
     epoch: int
-    """With `version` the state of the constant tables that met the events."""
+    """The epoch of the constant tables that met the events."""
     version: int
     ids: bytes
     """The distinct stores, 12 bytes each."""
     ends: bytes
-    """By store (int32): the end of its items, which begin where those of the store before end."""
+    """By store (int32): the end of its items, which begin at the end of the store before."""
     partitions: bytes
     """By item (int32): the source partition."""
     offsets: bytes
@@ -66,15 +66,15 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, om
     rows: bytes
     """By item (int32): its place in `values`."""
     values: list[bytes]
-    """Rows as JSON objects; of groups the one table of their states, as Arrow's stream of it."""
+    """Rows as JSON objects; for groups a single value, the table of their states as an Arrow stream."""
     ends_at: bytes = b""
-    """From here on of groups, each of which is of a range of offsets. By item (int64): the last offset."""
+    """For groups only, by item (int64): the last offset of the range that `offsets` begins."""
     ordinals: bytes = b""
-    """By item (int32): its place among the items of its store and range."""
+    """For groups only, by item (int32): its place among the items of its store and range."""
 
     @classmethod
     def decode(cls, body: bytes) -> PendingMatches:
-        """Return the record of those bytes."""
+        """Decode a record's value."""
         return _decode(body)
 
     @cached_property
@@ -111,13 +111,13 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, om
     def items(self, store: bytes) -> Iterator[tuple[int, int, int, int]]:
         """Yield a store's items: the source's partition, offset and time, and the place in `values`.
 
-        They are unpacked as they are asked for: many records are held at once, whose items would take much room.
+        Items are unpacked on demand: many records are held at once, and their unpacked items would take much room.
         """
         begin, end = self.spans.get(store, (0, 0))
         partitions, offsets, times, rows = self._columns
         if end == begin + 1:
             return iter(((partitions[begin], offsets[begin], times[begin], rows[begin]),))
-        # All are of one length.
+        # All columns have one length.
         return zip(  # noqa: B905
             partitions[begin:end].tolist(),
             offsets[begin:end].tolist(),
@@ -132,12 +132,12 @@ _decode = msgspec.msgpack.Decoder(PendingMatches).decode
 def pack_groups(
     stream_id: StreamId, table: tuple[int, int], ids: NDArray[np.uint8], groups: PendingGroups, states: bytes
 ) -> bytes:
-    """Return a record's value.
+    """Encode partial aggregates as a record's value.
 
     Args:
-        stream_id: Of the source.
+        stream_id: The source stream.
         table: Epoch and version of the constant tables.
-        ids: By item the 12 bytes of its store, as a matrix; those of one store are neighbours.
+        ids: By item the 12 bytes of its store, as a matrix; the items of one store are neighbours.
         groups: The items.
         states: The table of their states.
     """
@@ -168,10 +168,10 @@ def pack_pending(
     rows: NDArray[np.int32],
     values: Sequence[bytes],
 ) -> bytes:
-    """Return a record's value.
+    """Encode matches as a record's value.
 
     Args:
-        stream_id: Of the source.
+        stream_id: The source stream.
         table: Epoch and version of the constant tables.
         ids: By item the 12 bytes of its store, as a matrix.
         events: By item the source's partition, offset and time.

@@ -1,4 +1,4 @@
-"""The matches of one digest: few in memory, many in a file that is gone with them."""
+"""The rows of one digest: in memory while they are few, then in a temporary file."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from grouping.model.errors import OperationalError
 __all__ = ["IN_MEMORY", "Row", "RowFile", "Rows", "RowsUnavailable", "size_of"]
 
 IN_MEMORY = 16 << 20
-"""Of rows that one digest holds in memory."""
+"""Bytes of rows that one digest holds in memory."""
 _HEAD = struct.Struct("<iqqi")
 _ROW_BYTES = 250
-"""What a row takes in memory besides its body, about."""
+"""Memory of a row besides its body, about."""
 _READ_BYTES = 64 << 10
 _WRITE_BYTES = 1 << 20
 
@@ -28,7 +28,7 @@ class RowsUnavailable(OperationalError):
 
 
 class Row(NamedTuple):
-    """A match that waited."""
+    """A match, or a group, in a digest."""
 
     partition: int
     offset: int
@@ -38,12 +38,12 @@ class Row(NamedTuple):
 
 
 def size_of(row: Row) -> int:
-    """Return what a row takes in memory, about."""
+    """Return the bytes that a row takes in memory, about."""
     return len(row.body) + _ROW_BYTES
 
 
 class RowFile:
-    """A temporary file of rows, in runs; it is gone with this object."""
+    """A temporary file of rows, in runs; the file goes with this object."""
 
     def __init__(self) -> None:
         """Make the file.
@@ -100,7 +100,7 @@ class RowFile:
             at += size
 
     def _more(self, left: bytes, begin: int, end: int, least: int) -> tuple[bytes, int, int]:
-        """Return what is left with more of the file behind it, where that begins, and where to read on."""
+        """Return unread bytes with more of the file appended, the place to go on in them, and in the file."""
         wanted = min(max(_READ_BYTES, least - len(left)), end - begin)
         with _kept():
             read = os.pread(self._file.fileno(), wanted, begin)
@@ -111,7 +111,7 @@ class RowFile:
 
 @contextmanager
 def _kept() -> Iterator[None]:
-    """Turn what the system says about files into `RowsUnavailable`."""
+    """Turn the system's errors about files into `RowsUnavailable`."""
     try:
         yield
     except OSError as exc:
@@ -123,13 +123,13 @@ def _kept() -> Iterator[None]:
 
 
 class Rows:
-    """Rows in the order of their coming; read as often as wanted, so that a digest of any size is written in passes."""
+    """Rows in the order of appending. They can be read several times: a digest of any size is written in passes."""
 
     def __init__(self, rows: Iterable[Row] = (), *, in_memory: int = IN_MEMORY) -> None:
         """Begin with some rows.
 
         Args:
-            rows: They are taken in as `append` takes them.
+            rows: Appended one by one.
             in_memory: Bytes of rows that are not in a file, at most.
         """
         self._rows: list[Row] = []
@@ -137,15 +137,15 @@ class Rows:
         self._file: RowFile | None = None
         self._written = self._spilled = 0
         self.size = 0
-        """Bytes of all rows, in memory or not."""
+        """Bytes of all rows, in memory and in the file."""
         for row in rows:
             self.append(row)
 
     def append(self, row: Row) -> None:
-        """Take in one more.
+        """Append a row.
 
         Raises:
-            RowsUnavailable: There is no room for it.
+            RowsUnavailable: There is no room for the row.
         """
         self._rows.append(row)
         self.size += len(row.body) + _ROW_BYTES

@@ -1,4 +1,4 @@
-"""Rows in the order of a key, however many: runs that are sorted in memory lie in a file, and are merged."""
+"""Sorting of more rows than memory holds: runs are sorted in memory, written to a file, and merged."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ Cut = Callable[[Iterable[Row]], Iterable[Row]]
 
 
 def sorted_rows(rows: Iterable[Row], key: Key, cut: Cut, *, in_memory: int = IN_MEMORY) -> Iterable[Row]:
-    """Return what a cut leaves of rows in the order of a key.
+    """Sort rows by a key and return the rows that a cut leaves.
 
     Args:
-        rows: Gone through once.
-        key: Of a row; no two rows have the same.
-        cut: What is wanted of sorted rows; of a part of the rows it must leave at least what it leaves of all.
+        rows: The rows; gone through once.
+        key: The key of a row; no two rows have the same key.
+        cut: Selects from sorted rows. A row that it leaves of all rows, it must also leave of any part of them.
         in_memory: Bytes of rows that are held at once, about.
 
     Raises:
-        RowsUnavailable: They cannot be kept in a file.
+        RowsUnavailable: There is no room for the file.
 
     Example:
         >>> made = [Row(0, offset, 5, b"{}") for offset in (3, 1, 2)]

@@ -17,14 +17,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from grouping.digests.cursor import Cursor, moved
 from grouping.digests.gather import Bounds, DigestQuestion, gather
 from grouping.digests.match_places import MatchPlaces
-from grouping.digests.orders import DigestOrder, Order, carry_out, lying
+from grouping.digests.orders import DigestOrder, Order, carry_out, places_after
 from grouping.digests.pending_matches import PendingMatches
 from tests.unit.digests.pending import STORE, Partition, record
 
 _OTHER = b"q" * 12
 _BOUNDS = Bounds(one=4, together=6)
 _MOST_HELD = 3
-_MOST_LYING = 3
+_MOST_PLACES = 3
 _MOST_POSITIONS = 8
 _HISTORY = ((1, 1, [(None, None)]),)
 
@@ -77,7 +77,7 @@ class _Reader:
 
     def _by_order(self, kafka: Partition, stored: MatchPlaces, tick_ms: int, cut: dict[str, int]) -> _Told:
         """Make a digest as a Spark job does, which knows nothing but the order."""
-        place = lying(stored, self.cursor, _MOST_LYING)
+        place = places_after(stored, self.cursor, _MOST_PLACES)
         each = DigestOrder(
             "d_1", 7, "cq.results", 3, ("all", (), 0, False), "", tick_ms, 0, self.cursor, _HISTORY, STORE, place,
             len(kafka.bodies),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from grouping.digests.cursor import Cursor, moved
 from grouping.digests.gather import DigestQuestion, gather
 from grouping.digests.match_places import MatchPlaces
-from grouping.digests.orders import Answer, DigestOrder, Order, carry_out, lying, ordered_parts
+from grouping.digests.orders import Answer, DigestOrder, Order, carry_out, ordered_parts, places_after
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.pending_matches import PendingMatches
 from tests.unit.digests.pending import STORE, Partition, record
@@ -24,7 +24,7 @@ _ALWAYS = ((1, 1, [(None, None)]),)
 def _ordered(cursor: Cursor, stored: MatchPlaces | None, reached: int, *, empty: bool = False) -> DigestOrder:
     return DigestOrder(
         "d_1", 7, "cq.results", 3, ("all", (), 0, empty), "", 100, 50, cursor, _ALWAYS, STORE,
-        lying(stored, cursor), reached,
+        places_after(stored, cursor), reached,
     )  # fmt: skip
 
 
@@ -95,7 +95,9 @@ def test_an_order_tells_which_digests_found_no_room(monkeypatch: pytest.MonkeyPa
     large = record([(number, 60) for number in range(10)], value=b"x" * 4_000_000)
     log = Partition([large, record([(10, 60)], stores=(b"q" * 12,))]).log
     first = _ordered(Cursor(), MatchPlaces(0, array("q", [0])), 2)
-    small = msgspec.structs.replace(first, store=b"q" * 12, lying=lying(MatchPlaces(0, array("q", [1])), Cursor()))
+    small = msgspec.structs.replace(
+        first, store=b"q" * 12, places=places_after(MatchPlaces(0, array("q", [1])), Cursor())
+    )
     order = Order("s", "quotes", {"0": 11}, 200, (first, small))
     [(_, none, failed), (_, digest, answered)] = carry_out(log, order)
     assert (none, failed.cursor, failed.sent) == (None, None, False)
