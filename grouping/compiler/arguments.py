@@ -8,6 +8,7 @@ from grouping.compiler.arithmetic import check_turned
 from grouping.compiler.bound import Bound, Constant, Term
 from grouping.compiler.constants import coerce, read_again
 from grouping.compiler.operands import as_timestamp, cast, comparable, is_null, mismatch, unify, unsupported
+from grouping.compiler.printed import printed
 from grouping.functions.functions import FUNCTIONS, result_type
 from grouping.model.sql_type import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType, decimal
 from grouping.model.wording import are, counted
@@ -38,6 +39,8 @@ def apply(name: str, args: Sequence[Bound]) -> Bound:
         check_turned(fitted[0], '"abs"')
     if name in ("round", "bround") and len(fitted) == 2 and fitted[0].type.is_decimal:
         raise unsupported(f'"{name}" of a DECIMAL to a scale', "The result's type would depend on it.", "CAST it.")
+    if name == "format_string":
+        return printed(fitted)
     if name in ("concat", "coalesce") and len(fitted) == 1:
         return fitted[0]
     if name == "ilike":
@@ -76,6 +79,10 @@ _CONSTANT_PARAMS = {
     "SCALE": (INT, "literal"),
     "COUNT": (INT, "count"),
     "PATTERN": (STRING, "pattern"),
+    "GROUPS": (STRING, "groups"),
+    "OCCURRENCES": (STRING, "occurrences"),
+    "REPLACEMENT": (STRING, "replacement"),
+    "MASK": (STRING, "mask"),
 }
 """Of a parameter that takes a constant only: its type, and how it is read."""
 _SECONDS = decimal(16, 6)
@@ -87,7 +94,7 @@ _NULL_PARAMS = {
     "DAY": DATE,
     "SCALE": INT,
     "COUNT": INT,
-    "PATTERN": STRING,
+    **dict.fromkeys(("PATTERN", "GROUPS", "OCCURRENCES", "REPLACEMENT", "MASK", "PRINTF", "PRINTED"), STRING),
     "LIKE": STRING,
     "ESCAPE": STRING,
 }
@@ -129,6 +136,8 @@ def _fit(argument: Bound, param: str, what: str, *, strict: bool = False) -> Bou
         return read_again(pattern, "like") if isinstance(pattern, Constant) and pattern.reader else pattern
     if param == "ESCAPE":
         return _escape(argument)
+    if param in ("PRINTF", "PRINTED"):
+        return argument
     if param in _CONSTANT_PARAMS:
         wanted, reader = _CONSTANT_PARAMS[param]
         if not isinstance(argument, Constant):

@@ -9,9 +9,11 @@ __all__ = ["GROUPS", "function_table"]
 
 
 GROUPS = {
-    "Strings": """ascii bit_length concat concat_ws contains endswith ilike instr left length like locate lower lpad
-        ltrim octet_length repeat replace reverse right rlike rpad rtrim split_part startswith substring translate trim
-        upper""",
+    "Strings": """ascii base64 bit_length chr concat concat_ws contains crc32 elt endswith find_in_set
+        format_string ilike initcap instr left length levenshtein like locate lower lpad ltrim luhn_check mask md5
+        octet_length overlay regexp_count regexp_extract regexp_extract_all regexp_instr regexp_replace
+        regexp_substr repeat replace reverse right rlike rpad rtrim sha1 sha2 soundex space split_part startswith
+        substring substring_index translate trim upper url_decode url_encode""",
     "Numbers": """abs bround ceil exp floor isnan ln log log10 log2 mod negative pmod positive pow round sign sqrt
         try_add try_divide try_mod try_multiply try_subtract""",
     "Dates and times": """add_months date_add date_format date_from_unix_date date_part date_sub date_trunc
@@ -29,9 +31,15 @@ _PARAMS = {
     "DAY": "DATE or TIMESTAMP",
     "DOUBLE": "number",
     "ESCAPE": "character",
+    "GROUPS": "pattern",
     "LIKE": "STRING",
+    "MASK": "character",
     "NUMBER": "number",
+    "OCCURRENCES": "pattern",
     "PATTERN": "pattern",
+    "PRINTED": "any",
+    "PRINTF": "format",
+    "REPLACEMENT": "replacement",
     "SCALE": "scale",
     "UNIT": "unit",
     "FORMAT": "format",
@@ -45,9 +53,15 @@ _EXAMPLES = {
     "COUNT": "INT",
     "DAY": "DATE",
     "ESCAPE": "STRING",
+    "GROUPS": "STRING",
     "LIKE": "STRING",
+    "MASK": "STRING",
     "NUMBER": "",
+    "OCCURRENCES": "STRING",
     "PATTERN": "STRING",
+    "PRINTED": "",
+    "PRINTF": "STRING",
+    "REPLACEMENT": "STRING",
     "SCALE": "INT",
     "UNIT": "STRING",
     "FORMAT": "STRING",
@@ -61,9 +75,12 @@ _OPERATORS = (
     "`IS [NOT] TRUE`, `AND OR NOT`, `+ - * / % div`, `||`, `CASE`, `CAST`"
 )
 _NOTES = (
-    "A *pattern* is a constant of characters, sets, groups, `|`, `^`, a last `$`, `* + ? {n,m}`, `\\d \\w \\s` and a "
-    "first `(?i)`; a *scale* and a *count* (of up to 1000) are constants too.",
-    "A *format* is a constant of `y M L d D E H h k K m s S a Q q X x Z` and texts in single quotes; in one that "
+    "A *pattern* is a constant of characters, sets, groups, `|`, `^`, a last `$`, `* + ? {n,m}`, `\\d \\w \\s \\b` and "
+    "a first `(?i)`; `\\b` is as in Java 19 and later, where `\\w` tells words. `regexp_count`, `regexp_extract_all` "
+    "and `regexp_replace` take no pattern that the empty text matches. In a *replacement* `$1` is a group. The "
+    "*format* of format_string has `%s` (STRING, INT, BIGINT, BOOLEAN), `%d`, `%x`, `%X`, `%o` (INT, BIGINT), widths, "
+    "flags. A *replacement*, a *format*, a *scale* and a *count* (of up to 1000) are constants too.",
+    "A *format* of a time is of `y M L d D E H h k K m s S a Q q X x Z` and texts in single quotes; in one that "
     "texts are read by, `y yy yyyy M MM MMM MMMM d dd DDD H HH h hh k kk K KK m mm s ss S… a X XX XXX`. A *zone* is "
     "a constant: a name of the IANA database, or an offset; before 1970 its clock is as the machine's own database "
     "has it. A text without a date, which Spark takes for today's time, is no TIMESTAMP.",

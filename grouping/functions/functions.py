@@ -6,32 +6,19 @@ What stands here is what `spark_jobs` computes exactly as Spark does; anything e
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from grouping.functions.function import Function
+from grouping.functions.text_functions import TEXT_ALIASES, TEXT_FUNCTIONS, TEXT_RESULTS
 from grouping.model.decimal_types import WIDEST, decimal_result, exact_size
 from grouping.model.sql_type import BIGINT, DOUBLE, INT, UNKNOWN, SqlType, decimal
 
 __all__ = ["ALIASES", "CASTS", "FUNCTIONS", "REDUCED", "REWRITTEN", "Function", "common_type", "result_type"]
 
 
-class Function(NamedTuple):
-    """What a function takes; its result's type is `result_type`'s business."""
-
-    params: tuple[str, ...]
-    """Of each argument: the name of a type (``DOUBLE`` takes every number); ``WHOLE`` (INT, BIGINT); ``NUMBER`` (any);
-    ``DAY`` (DATE or TIMESTAMP); ``LIKE`` (a pattern); ``SCALE``, ``COUNT``, ``PATTERN`` and ``ESCAPE`` (a character),
-    which are constants; ``ZONE`` too; ``SECONDS`` is
-    DECIMAL(16,6); ``UNIT``, ``FIELD`` and ``FORMAT`` are part of a query's shape; or
-    ``COMMON``: these arguments have one type that they all widen to."""
-    optional: int = 0
-    """How many of the last parameters may be left out."""
-    variadic: bool = False
-    """Whether the last parameter may be repeated."""
-
-
 _STRINGS = ("STRING", "STRING")
 
 FUNCTIONS: dict[str, Function] = {
+    **TEXT_FUNCTIONS,
     "upper": Function(("STRING",)),
     "lower": Function(("STRING",)),
     "length": Function(("STRING",)),
@@ -130,6 +117,7 @@ REDUCED = frozenset(("ilike", "to_date", "unix_timestamp", "from_unixtime"))
 """Those that are compiled as calls of others."""
 
 ALIASES = {
+    **TEXT_ALIASES,
     "ucase": "upper",
     "lcase": "lower",
     "char_length": "length",
@@ -201,7 +189,7 @@ _RESULTS = {
     "TIMESTAMP": "from_utc_timestamp to_utc_timestamp make_timestamp to_timestamp timestampadd "
     " date_trunc timestamp_seconds timestamp_millis timestamp_micros",
 }
-_FIXED = {op: SqlType(kind) for kind, ops in _RESULTS.items() for op in ops.split()}
+_FIXED = {op: SqlType(kind) for kind, ops in _RESULTS.items() for op in ops.split()} | TEXT_RESULTS
 _OF_FIRST = frozenset(("neg", "abs", "nullif"))
 _ARITHMETIC = frozenset(("+", "-", "*", "/", "%"))
 _TO_WHOLE = frozenset(("ceil", "floor", "round", "bround"))

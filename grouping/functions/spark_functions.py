@@ -50,30 +50,38 @@ _GENERATORS = frozenset(
 """They make several rows of one."""
 
 _OTHERS = frozenset(
-    """acos acosh aes_decrypt aes_encrypt aggregate approx_top_k array array_append array_compact array_contains
+    """
+    acos acosh aes_decrypt aes_encrypt aggregate approx_top_k array array_append array_compact array_contains
     array_distinct array_except array_insert array_intersect array_join array_max array_min array_position
     array_prepend array_remove array_repeat array_size array_sort array_union arrays_overlap arrays_zip asin asinh
-    assert_true atan atan2 atanh base64 bigint bin binary bit_count bit_get bitmap_bit_position bitmap_bucket_number
-    bitmap_count bool boolean bucket cardinality cbrt char chr collate collation conv convert_timezone cos cosh cot
-    crc32 csc date days decimal decode degrees double e element_at elt encode
-    expm1 extract factorial filter find_in_set flatten float forall format_number format_string from_csv from_json
-    from_xml get get_json_object getbit hash hex hll_sketch_estimate hll_union
-    hours hypot initcap int is_valid_utf8 is_variant_null java_method json_array_length json_object_keys
-    levenshtein log1p make_dt_interval make_interval make_time make_timestamp_ntz
-    make_valid_utf8 make_ym_interval map map_concat map_contains_key map_entries map_filter map_from_arrays
-    map_from_entries map_keys map_values map_zip_with mask md5 months named_struct nanvl
-    negate nullifzero overlay parse_json parse_url pi printf product radians raise_error reduce reflect regexp_count
-    regexp_extract regexp_extract_all regexp_instr regexp_replace regexp_substr rint schema_of_csv schema_of_json
-    schema_of_variant schema_of_xml sec sentences sequence session_window sha sha1 sha2 shiftleft shiftright
-    shiftrightunsigned sin sinh size slice smallint sort_array soundex split str_to_map string struct
-    substring_index tan tanh timestamp timestamp_add timestamp_diff tinyint to_binary to_char to_csv to_json
-    to_number to_time to_timestamp_ltz to_timestamp_ntz to_varchar
-    to_variant_object to_xml transform transform_keys transform_values try_aes_decrypt try_element_at
-    try_make_interval try_make_timestamp_ntz try_parse_json try_parse_url
-    try_reflect try_to_binary try_to_number try_url_decode try_validate_utf8
-    try_variant_get typeof unbase64 unhex url_decode url_encode validate_utf8 variant_get
-    width_bucket window window_time xpath xpath_boolean xpath_double xpath_float xpath_int xpath_long xpath_number
-    xpath_short xpath_string xxhash64 years zeroifnull zip_with
+    assert_true atan atan2 atanh
+    bigint bin binary bit_count bit_get bitmap_bit_position bitmap_bucket_number bitmap_count bool boolean bucket
+    cardinality cbrt collate collation conv convert_timezone cos cosh cot csc
+    date days decimal decode degrees double
+    e element_at encode expm1 extract
+    factorial filter flatten float forall format_number from_csv from_json from_xml
+    get get_json_object getbit
+    hash hex hll_sketch_estimate hll_union hours hypot
+    int is_valid_utf8 is_variant_null
+    java_method json_array_length json_object_keys
+    log1p
+    make_dt_interval make_interval make_time make_timestamp_ntz make_valid_utf8 make_ym_interval map map_concat
+    map_contains_key map_entries map_filter map_from_arrays map_from_entries map_keys map_values map_zip_with months
+    named_struct nanvl negate nullifzero
+    parse_json parse_url pi product
+    radians raise_error reduce reflect rint
+    schema_of_csv schema_of_json schema_of_variant schema_of_xml sec sentences sequence session_window shiftleft
+    shiftright shiftrightunsigned sin sinh size slice smallint sort_array split str_to_map string struct
+    tan tanh timestamp timestamp_add timestamp_diff tinyint to_binary to_char to_csv to_json to_number to_time
+    to_timestamp_ltz to_timestamp_ntz to_varchar to_variant_object to_xml transform transform_keys transform_values
+    try_aes_decrypt try_element_at try_make_interval try_make_timestamp_ntz try_parse_json try_parse_url try_reflect
+    try_to_binary try_to_number try_validate_utf8 try_variant_get typeof
+    unbase64 unhex
+    validate_utf8 variant_get
+    width_bucket window window_time
+    xpath xpath_boolean xpath_double xpath_float xpath_int xpath_long xpath_number xpath_short xpath_string xxhash64
+    years
+    zeroifnull zip_with
     """.split()
 )
 """The rest of Spark 4.0's."""

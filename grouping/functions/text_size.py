@@ -33,6 +33,12 @@ _WIDEST = 4
 """Bytes of the longest character."""
 _LONGEST_FIELD = 11
 """Bytes that a letter of a format may become: "1st quarter" is of four."""
+_LONGEST_DIGEST = 128
+"""Bytes of the longest digest, in hexadecimal digits."""
+_LARGEST_WIDTH = 999
+"""Characters to which a format fills an argument up."""
+_MOST_ENCODED = 4
+"""Bytes that one byte may become, encoded or masked."""
 _LONGEST_SCALAR = 64
 """Bytes, and more than enough, of a number, a date or a time as text."""
 
@@ -138,6 +144,24 @@ def _computed(call: Call, sizes: Sequence[Size]) -> Size:
             return sizes[0] * _widest(call.args[2])
         case "upper" | "lower":
             return sizes[0] * _MOST_CASED
+        case "overlay" | "elt":
+            return sum(sizes)
+        case "format_string":
+            return sizes[0] + _marks(call.args[0], "%") * (sum(sizes[1:]) + _LARGEST_WIDTH)
+        case "regexp_replace":  # occurrences, and so one group of each, have together what the text has
+            return (sizes[0] + 1) * (1 + sizes[2] + _marks(call.args[2], "$"))
+        case "base64" | "url_encode" | "mask" | "initcap":
+            return sizes[0] * _MOST_ENCODED + _WIDEST
+        case "url_decode":
+            return sizes[0] * _MOST_CASED
+        case "md5" | "sha1" | "sha2" | "chr":
+            return _LONGEST_DIGEST
+        case "soundex":
+            return np.maximum(sizes[0], _WIDEST)
+        case "space":
+            return _count(call.args[0])
+        case "regexp_extract" | "regexp_extract_all" | "regexp_substr" | "substring_index":
+            return sizes[0]
         case "trim" | "ltrim" | "rtrim" | "substring" | "left" | "right" | "reverse" | "split_part" | "nullif":
             return sizes[0]
         case "field" | "element" | "element_at" | "get_json_object" | "split" | "map_keys" | "map_values":
@@ -152,6 +176,11 @@ def _computed(call: Call, sizes: Sequence[Size]) -> Size:
         case "cast" if call.type == STRING:
             return np.maximum(sizes[0], _LONGEST_SCALAR)
     return 0
+
+
+def _marks(constant: Expression, mark: str) -> int:
+    """Return how often a sign is in a constant."""
+    return constant.value.count(mark) if isinstance(constant, Value) and isinstance(constant.value, str) else 1
 
 
 def _replaced(call: Call, sizes: Sequence[Size]) -> Size:

@@ -13,13 +13,16 @@ from grouping.model.sql_type import BIGINT, DATE, DOUBLE, INT, NUMERIC, STRING, 
 from grouping.values.intervals import INTERVAL_READERS
 from grouping.values.iso8601 import parse_date, parse_timestamp
 from grouping.values.like_pattern import is_too_large
-from grouping.values.patterns import rust_pattern
+from grouping.values.patterns import occurrences, rust_groups, rust_pattern
+from grouping.values.replacement import check_replacement
 from grouping.values.time_zone import time_zone
 
 __all__ = ["EXACT", "LARGEST_COUNT", "READERS", "exact_or_decimal"]
 
 _LONGEST_NUMBER = 400
 LARGEST_COUNT = 1000
+_LAST_OF_JAVA = 0xFFFF
+"""Of the characters that Java holds in one of its own."""
 _SHOWN = 20
 """Characters of a literal that a refusal repeats, when it is longer."""
 EXACT = Context(prec=2 * _LONGEST_NUMBER)
@@ -146,6 +149,32 @@ def _pattern(text: str) -> tuple[SqlType, ConstantValue]:
     return STRING, text
 
 
+def _groups(text: str) -> tuple[SqlType, ConstantValue]:
+    rust_groups(text)
+    return STRING, text
+
+
+def _occurrences(text: str) -> tuple[SqlType, ConstantValue]:
+    occurrences(text)
+    return STRING, text
+
+
+def _replacement(text: str) -> tuple[SqlType, ConstantValue]:
+    check_replacement(text)
+    return STRING, text
+
+
+def _mask(text: str) -> tuple[SqlType, ConstantValue]:
+    """Read a character that hides others."""
+    if len(text) != 1 or ord(text) > _LAST_OF_JAVA:
+        raise InputError(
+            f'"{text[:_SHOWN]}" is not one character',
+            code="type-mismatch",
+            detail="A mask is a string of one character, or NULL.",
+        )
+    return STRING, text
+
+
 def _like(text: str) -> tuple[SqlType, ConstantValue]:
     """Read a pattern of LIKE."""
     if is_too_large(text):
@@ -186,6 +215,10 @@ READERS: dict[str, Callable[[str], tuple[SqlType, ConstantValue]]] = {
     "precise": _precise,
     "count": _count,
     "pattern": _pattern,
+    "groups": _groups,
+    "occurrences": _occurrences,
+    "replacement": _replacement,
+    "mask": _mask,
     "like": _like,
     "ilike": _ilike,
     "string": _string,

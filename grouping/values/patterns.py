@@ -1,22 +1,26 @@
 r"""Regular expressions that mean the same to Java, which is Spark's, and to Rust, which is Polars'.
 
 A pattern is read as Java reads it and written anew for Rust: ``\d \w \s`` are ASCII, ``.`` stops at Java's line ends,
-``$`` holds before a last line end. What the two engines cannot be made to agree on is refused.
+``$`` holds before a last line end, ``\b`` stands between letters, digits and ``_`` of ASCII and all else, as in Java 19
+and later. What the two engines cannot be made to agree on is refused.
 """
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 from grouping.model.errors import InputError
 
-__all__ = ["rust_pattern"]
+__all__ = ["Groups", "occurrences", "rust_groups", "rust_pattern"]
 
 _LARGEST = 5000
 """Elements of a pattern with its counted repetitions written out: what Rust compiles without a thought."""
 _LINE_ENDS = r"\n\r\x{85}\x{2028}\x{2029}"
 _END = rf"(?:\r\n|[{_LINE_ENDS}])?\z"
+_END_GROUP = rf"(\r\n|[{_LINE_ENDS}])?\z"
+_BORDER = r"(?-u:\b)"
 _CLASSES = {
     "d": "0-9",
     "w": "0-9A-Z_a-z",
@@ -43,13 +47,73 @@ def rust_pattern(pattern: str) -> str:
     return _Reader(pattern).read()
 
 
+class Groups(NamedTuple):
+    """A pattern of which more counts than whether it occurs."""
+
+    text: str
+    """For Rust's engine: its group 1 is the match, group n + 1 the pattern's group n; the last one, where it ends in
+    ``$``, the line end behind that."""
+    number: int
+    """Of the pattern's own groups."""
+    ends: bool
+    """Whether it ends in ``$``."""
+    empty: bool
+    """Whether it may match the empty text."""
+
+
+@lru_cache(maxsize=4096)
+def rust_groups(pattern: str) -> Groups:
+    r"""Return a Java pattern for Rust's engine, with its groups, for a search of its first occurrence.
+
+    Raises:
+        InputError: ``unsupported-query``, where its occurrence or its groups might be others there.
+
+    Example:
+        >>> print(rust_groups("A(b)").text)
+        (\x{41}(\x{62}))
+    """
+    return _Reader(pattern, captures=True).read_groups()
+
+
+def occurrences(pattern: str) -> Groups:
+    """Return a pattern as `rust_groups` does, for a search of all its occurrences.
+
+    Raises:
+        InputError: As there; and for one that the empty text matches: engines find it in different places.
+    """
+    groups = rust_groups(pattern)
+    if groups.empty:
+        raise InputError(
+            "such a pattern is not supported",
+            code="unsupported-query",
+            detail="It matches the empty text, which engines find in different places.",
+            hint="Ask for one character at least: + instead of *.",
+        )
+    return groups
+
+
 class _Reader:
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, *, captures: bool = False) -> None:
+        self._captures = captures
+        self._groups = 0
         self._folded = pattern.startswith("(?i)")
         self._text = pattern
         self._at = 4 if self._folded else 0
         self._ends = False
         self._takes_return = False
+        self._takes_line_end = False
+        self._empty = True
+
+    def read_groups(self) -> Groups:
+        """Return the pattern with its groups."""
+        written = self.read()
+        if self._ends:
+            if self._takes_line_end:
+                raise self._refused('"$" beside what may be a line end')
+            written = f"({written.removesuffix(_END)}){_END_GROUP}"
+        else:
+            written = f"({written})"
+        return Groups(written, self._groups, self._ends, self._empty)
 
     def read(self) -> str:
         written, size = self._alternatives()
@@ -62,21 +126,25 @@ class _Reader:
         return written
 
     def _alternatives(self) -> tuple[str, int]:
-        branches, size = [], 0
+        branches, size, empty = [], 0, False
         while True:
             written, more = self._sequence()
             branches.append(written)
             size += more
+            empty |= self._empty
             if self._peek() != "|":
+                self._empty = empty
+                if self._captures and self._ends and len(branches) > 1:
+                    raise self._refused('"$" in one of several branches')
                 return "|".join(branches), size + 1
             self._at += 1
 
     def _sequence(self) -> tuple[str, int]:
-        parts, size = [], 0
+        parts, size, empty = [], 0, True
         while (character := self._peek()) not in ("", "|", ")"):
-            if character == "^":
-                self._at += 1
-                parts.append(r"\A")
+            if character == "^" or self._text.startswith("\\b", self._at):
+                self._at += len("^" if character == "^" else "\\b")
+                parts.append(r"\A" if character == "^" else _BORDER)
                 self._no_count()
                 continue
             if character == "$":
@@ -86,12 +154,17 @@ class _Reader:
                 self._ends = True
                 parts.append(_END)
                 continue
+            self._empty = False
             written, weight = self._element(character)
             count, times = self._repetition()
+            if self._captures and self._empty and count:
+                raise self._refused("a repetition of what may be empty")
+            empty &= self._empty or count[:1] in ("*", "?") or count.startswith("{0")
             parts.append(written + count)
             size += weight * times
             if size > _LARGEST:
                 raise self._refused("repetitions that make it too large")
+        self._empty = empty
         return "".join(parts), size
 
     def _element(self, character: str) -> tuple[str, int]:
@@ -107,25 +180,27 @@ class _Reader:
         if character == "\\":
             kind, literal = self._escape()
             if kind:
-                self._takes_return |= kind in "sDW"
+                self._take_class(kind)
                 return f"[{_CLASSES[kind]}]", 1
             character = literal
-        self._takes_return |= character == "\r"
+        self._take_range(character, character)
         both = self._cases(character)
         return (both if len(character) == len(set(character)) and both.count("\\x") == 1 else f"[{both}]"), 1
 
     def _group(self) -> tuple[str, int]:
-        if self._peek() == "?":
+        plain = self._peek() == "?"
+        if plain:
             if not self._text.startswith("?:", self._at):
                 raise self._refused('a group that begins with "(?"')
             self._at += 2
+        self._groups += not plain
         written, size = self._alternatives()
         if self._peek() != ")":
             raise self._refused("a parenthesis that is not closed")
         if self._ends:
             raise self._refused('"$" within a group')
         self._at += 1
-        return f"(?:{written})", size
+        return (f"({written})" if self._captures and not plain else f"(?:{written})"), size
 
     def _set(self) -> str:
         negated = self._peek() == "^"
@@ -143,6 +218,7 @@ class _Reader:
             first = False
         self._at += 1
         self._takes_return |= negated
+        self._takes_line_end |= negated
         return f"[{'^' if negated else ''}{''.join(items)}]"
 
     def _item(self, character: str, *, first: bool) -> str:
@@ -151,7 +227,7 @@ class _Reader:
         if character == "\\":
             kind, character = self._escape()
             if kind:
-                self._takes_return |= kind in "sDW"
+                self._take_class(kind)
                 return _CLASSES[kind]
         last = character
         if self._peek() == "-" and self._text[self._at + 1 : self._at + 2] not in ("", "]"):
@@ -164,8 +240,16 @@ class _Reader:
                     raise self._refused("a range that ends in a class")
             if last in "[]-&" or last < character:
                 raise self._refused("a range that ends before it begins")
-        self._takes_return |= character <= "\r" <= last
+        self._take_range(character, last)
         return self._cases(character, last)
+
+    def _take_class(self, kind: str) -> None:
+        self._takes_return |= kind in "sDW"
+        self._takes_line_end |= kind in "sDWS"
+
+    def _take_range(self, first: str, last: str) -> None:
+        self._takes_return |= first <= "\r" <= last
+        self._takes_line_end |= any(first <= end <= last for end in "\n\r\x85\u2028\u2029")
 
     def _escape(self) -> tuple[str, str]:
         """Return a class's letter, or the character that is meant."""
@@ -204,7 +288,8 @@ class _Reader:
         else:
             return "", 1
         if self._peek() == "?":
-            self._at += 1  # whether as few as possible are taken makes no difference to whether there is a match
+            self._at += 1
+            count += "?" if self._captures else ""  # it makes no difference to whether there is a match
         self._no_count()
         return count, times
 
@@ -220,7 +305,7 @@ class _Reader:
             "such a pattern is not supported",
             code="unsupported-query",
             detail=f"After {self._at} characters there is {what}: engines read it differently.",
-            hint="Characters, sets, groups, |, ^, a last $, * + ? {n,m}, \\d \\w \\s and a first (?i) are.",
+            hint="Characters, sets, groups, |, ^, a last $, * + ? {n,m}, \\d \\w \\s \\b and a first (?i) are.",
         )
 
 

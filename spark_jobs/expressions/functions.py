@@ -15,6 +15,9 @@ from spark_jobs.expressions import dates as polars_dates
 from spark_jobs.expressions import numbers as polars_numbers
 from spark_jobs.expressions import text as polars_text
 from spark_jobs.expressions.casts import cast
+from spark_jobs.expressions.regex import REGEX
+from spark_jobs.expressions.text_codes import CODES
+from spark_jobs.expressions.text_words import WORDS
 from spark_jobs.expressions.types import Implementation, Operand, polars_type, widened, wider
 
 __all__ = ["FUNCTIONS", "either"]
@@ -81,5 +84,8 @@ FUNCTIONS: dict[str, Implementation] = {
     **polars_numbers.FUNCTIONS,
     **polars_text.FUNCTIONS,
     **polars_dates.FUNCTIONS,
+    **REGEX,
+    **WORDS,
+    **CODES,
 }
 """By operator or function, as `grouping.functions.functions` names them."""

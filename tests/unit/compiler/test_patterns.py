@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from grouping.model.errors import InputError
-from grouping.values.patterns import rust_pattern
+from grouping.values.patterns import occurrences, rust_groups, rust_pattern
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,7 @@ from grouping.values.patterns import rust_pattern
         (r"[^a\]-]", ["b"], ["a", "]", "-"]),
         ("a{2,3}?b|c+$", ["aab", "xcc"], ["ab", "cx"]),
         ("[.]|[*$^]", [".", "$"], ["a"]),
+        (r"\bto\b", ["to", "go to it", "x-to", "\u00e9to"], ["tot", "_to", "into"]),
         ("", ["", "a"], []),
     ],
 )
@@ -34,8 +35,9 @@ def test_a_pattern_means_what_java_says(pattern: str, matched: list[str], others
 @pytest.mark.parametrize(
     "pattern",
     [
-        "(?=a)", "(?i:a)", "a++", "a**", "*", r"\bA", r"\1", r"(a)\1", r"\p{L}", r"\Qa\E", "a$b", "(a$)", "[a[b]]",
-        "[a&&b]", "[", "(", ")", "a)", "[]", "{2}", "a{", "a{3,2}", "[z-a]", r"[a-\d]", "^*", "((a{99}){99}){99}",
+        r"\B", r"\b+", "(?=a)", "(?i:a)", "a++", "a**", "*", r"\1", r"(a)\1", r"\p{L}", r"\Qa\E", "a$b",
+        "(a$)", "[a[b]]", "[a&&b]", "[", "(", ")", "a)", "[]",
+        "{2}", "a{", "a{3,2}", "[z-a]", r"[a-\d]", "^*", "((a{99}){99}){99}",
         r"\s$", "[^,]*$", "(?i", "a\\", "[a",
     ],
 )  # fmt: skip
@@ -45,3 +47,20 @@ def test_what_engines_read_differently_is_refused(pattern: str) -> None:
         rust_pattern(pattern)
     assert caught.value.code == "unsupported-query"
     assert "characters there is" in str(caught.value.detail)
+
+
+@pytest.mark.parametrize("pattern", ["(a*)*", "(a|b?)+", "a|b$", r"[ \n]+$", "(?:a|){2}"])
+def test_groups_that_engines_find_elsewhere_are_refused(pattern: str) -> None:
+    """Where the place of an occurrence, or of a group in it, might differ, only its presence may be asked for."""
+    with pytest.raises(InputError) as caught:
+        rust_groups(pattern)
+    assert caught.value.code == "unsupported-query"
+    assert rust_pattern(pattern)
+
+
+@pytest.mark.parametrize("pattern", ["", "a*", "(a|b*)", "^", "a{0,2}", r"\b", "x??"])
+def test_the_empty_text_is_not_looked_for_everywhere(pattern: str) -> None:
+    """A pattern that matches it has a first occurrence, but not the same ones in both engines."""
+    assert rust_groups(pattern).empty
+    with pytest.raises(InputError):
+        occurrences(pattern)

@@ -1,0 +1,42 @@
+"""format_string: a format, which belongs to the predicate's shape, and what it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grouping.compiler.bound import Bound, Constant, Term
+from grouping.compiler.operands import is_null, mismatch, unsupported
+from grouping.model.expression import Value
+from grouping.model.sql_type import BIGINT, BOOLEAN, INT, STRING
+from grouping.values.printf import Conversion, parse_format
+
+__all__ = ["printed"]
+
+
+def printed(args: Sequence[Bound]) -> Bound:
+    """Return format_string of a constant format and arguments.
+
+    Raises:
+        InputError: ``unsupported-query`` or ``type-mismatch``, where it is not exact or Java would refuse it.
+    """
+    form, *shown = args
+    if not isinstance(form, Constant):
+        raise unsupported("a format that is no constant", "It must be one of type STRING.")
+    if is_null(form):
+        return Constant(None, STRING)
+    if form.type != STRING:
+        raise mismatch(f"a format is {form.type}", "It must be STRING.")
+    for part in parse_format(str(form.value)):
+        if isinstance(part, Conversion):
+            _check(part, shown)
+    return Term("format_string", (Value(str(form.value), "STRING"), *shown), STRING)
+
+
+def _check(part: Conversion, shown: Sequence[Bound]) -> None:
+    if part.argument >= len(shown):
+        raise mismatch("a format shows more than there is", f"It has no argument {part.argument + 1}.")
+    kind = shown[part.argument].type
+    wanted = (STRING, INT, BIGINT, BOOLEAN) if part.kind == "s" else (INT, BIGINT)
+    if kind not in wanted and not is_null(shown[part.argument]):
+        names = ", ".join(map(str, wanted))
+        raise unsupported(f"%{part.kind} of {kind}", f"It shows {names} exactly.", "CAST it to STRING.")

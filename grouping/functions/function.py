@@ -1,0 +1,23 @@
+"""What a function takes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["Function"]
+
+
+class Function(NamedTuple):
+    """What a function takes; its result's type is `result_type`'s business."""
+
+    params: tuple[str, ...]
+    """Of each argument: the name of a type (``DOUBLE`` takes every number); ``WHOLE`` (INT, BIGINT); ``NUMBER`` (any);
+    ``DAY`` (DATE or TIMESTAMP); ``LIKE`` (a pattern); ``SECONDS`` (DECIMAL(16,6)); ``SCALE``, ``COUNT``, ``PATTERN``,
+    ``ESCAPE`` (a character), ``GROUPS`` and ``OCCURRENCES`` (patterns of which more than the presence counts),
+    ``REPLACEMENT``, ``MASK`` (a character, or NULL) and ``ZONE``, which are constants; ``UNIT``, ``FIELD``, ``FORMAT``
+    and ``PRINTF``, which are part of a query's shape; ``PRINTED`` (shown by a format); or ``COMMON``: these arguments
+    have one type that they all widen to."""
+    optional: int = 0
+    """How many of the last parameters may be left out."""
+    variadic: bool = False
+    """Whether the last parameter may be repeated."""

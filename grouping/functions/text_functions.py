@@ -1,0 +1,48 @@
+"""The functions of texts beyond the everyday ones: patterns, words, codes and formats."""
+
+from __future__ import annotations
+
+from grouping.functions.function import Function
+from grouping.model.sql_type import BIGINT, BOOLEAN, INT, STRING, SqlType, array_of
+
+__all__ = ["TEXT_ALIASES", "TEXT_FUNCTIONS", "TEXT_RESULTS"]
+
+_ONE = Function(("STRING",))
+_TWO = Function(("STRING", "STRING"))
+
+_TYPED: dict[str, tuple[Function, SqlType]] = {
+    "base64": (_ONE, STRING),
+    "chr": (Function(("WHOLE",)), STRING),
+    "crc32": (_ONE, BIGINT),
+    "elt": (Function(("INT", "STRING"), variadic=True), STRING),
+    "find_in_set": (_TWO, INT),
+    "format_string": (Function(("PRINTF", "PRINTED"), 1, variadic=True), STRING),
+    "initcap": (_ONE, STRING),
+    "levenshtein": (Function(("STRING", "STRING", "INT"), 1), INT),
+    "luhn_check": (_ONE, BOOLEAN),
+    "mask": (Function(("STRING", "MASK", "MASK", "MASK", "MASK"), 4), STRING),
+    "md5": (_ONE, STRING),
+    "overlay": (Function(("STRING", "STRING", "INT", "INT"), 1), STRING),
+    "regexp_count": (Function(("STRING", "OCCURRENCES")), INT),
+    "regexp_extract": (Function(("STRING", "GROUPS", "INT"), 1), STRING),
+    "regexp_extract_all": (Function(("STRING", "OCCURRENCES", "INT"), 1), array_of(STRING)),
+    "regexp_instr": (Function(("STRING", "GROUPS")), INT),
+    "regexp_replace": (Function(("STRING", "OCCURRENCES", "REPLACEMENT")), STRING),
+    "regexp_substr": (Function(("STRING", "GROUPS")), STRING),
+    "sha1": (_ONE, STRING),
+    "sha2": (Function(("STRING", "INT")), STRING),
+    "soundex": (_ONE, STRING),
+    "space": (Function(("COUNT",)), STRING),
+    "substring_index": (Function(("STRING", "STRING", "INT")), STRING),
+    "url_decode": (_ONE, STRING),
+    "url_encode": (_ONE, STRING),
+}
+
+TEXT_FUNCTIONS = {name: function for name, (function, _) in _TYPED.items()}
+"""What they take."""
+
+TEXT_RESULTS = {name: kind for name, (_, kind) in _TYPED.items()}
+"""What they give."""
+
+TEXT_ALIASES = {"char": "chr", "printf": "format_string", "sha": "sha1", "try_url_decode": "url_decode"}
+"""Spark's other names of the same functions; what fails is NULL here anyhow."""
