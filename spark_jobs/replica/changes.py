@@ -1,7 +1,7 @@
-"""Records of a table's topic → what they set and remove, and dead letters.
+"""Records of a table's topic → changes of rows, and dead letters.
 
-As in `spark_jobs.decode`, what is a dead letter depends on the record and the table alone: whether a row is there that
-a record removes is not asked, since what is in a compacted topic depends on when it is read.
+As in `spark_jobs.decode`, the record and the table alone decide whether a record is a dead letter. A record that
+removes a row never is one for want of the row: the records in a compacted topic depend on when it is read.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ __all__ = ["Changes", "decode_changes"]
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Changes of a table's rows, those of a partition in the order of their records.
+    """Changes of a table's rows, within a partition in the order of their records.
 
-    A record that changes a row's key is two: it removes, and then it sets.
+    A record that changes a row's key makes two changes: it removes the old key's row, then it sets the new one's.
     """
 
     partition: NDArray[np.int32]
@@ -41,9 +41,9 @@ class Changes:
     keys: tuple[pa.Array, ...]
     """The PRIMARY KEY columns, never NULL."""
     row: NDArray[np.int32]
-    """Index into `rows` of what the row is from then on; -1 where it is removed."""
+    """By change: the index of the new row in `rows`; -1 where the change removes a row."""
     rows: pa.RecordBatch
-    """All columns of the rows that are set."""
+    """The rows that changes set, with all columns."""
 
     def __len__(self) -> int:
         return int(self.offset.size)
@@ -73,12 +73,12 @@ def decode_changes(batch: pa.RecordBatch, table: Table, settings: Settings) -> t
 
     Args:
         batch: Columns key, value, partition and offset of Spark's Kafka source.
-        table: What the records should be.
-        settings: For the topic of the dead letters.
+        table: The table.
+        settings: The evaluator's, for the topic of dead letters.
 
     Returns:
-        The changes of the good records, and one dead letter (code ``undecodable``) for each other one; None when there
-        is none.
+        The changes of the good records, and a dead letter (code ``undecodable``) for each bad one; None when all are
+        good.
     """
     wrong: dict[int, str] = {}
     images = _images(batch, table, wrong)
@@ -99,7 +99,7 @@ def decode_changes(batch: pa.RecordBatch, table: Table, settings: Settings) -> t
     row = np.arange(set_at.size, dtype=np.int32)
     at = set_at
     if removed_at.size:
-        at = np.concatenate([removed_at, set_at])  # a record that does both removes first: the sort is stable
+        at = np.concatenate([removed_at, set_at])  # a record with both changes removes first: the sort is stable
         order = np.argsort(at, kind="stable")
         at = at[order]
         row = np.concatenate([np.full(removed_at.size, -1, np.int32), row])[order]
@@ -110,7 +110,7 @@ def decode_changes(batch: pa.RecordBatch, table: Table, settings: Settings) -> t
 
 
 def _images(batch: pa.RecordBatch, table: Table, wrong: dict[int, str]) -> Images:
-    """Return what the records set and remove, still encoded."""
+    """Return the rows that records set and the keys that they remove, still encoded."""
     if table.format == "debezium-json":
         return read_envelopes(batch["value"], wrong)
     present = batch["value"].is_valid()
@@ -146,7 +146,7 @@ def _decoded(
     wrong: dict[int, str],
     of_key: str = "",
 ) -> tuple[Ints, pa.RecordBatch]:
-    """Return where the good values stand and their columns; what is wrong with the others is noted by record."""
+    """Return the places and columns of the good values; `wrong` gets the detail of each bad one, by record."""
     read, refused = reader(values)
     arrays = {column.name: pa.array(read(column), arrow_type(column.type)) for column in columns}
     if refused:

@@ -16,7 +16,7 @@ _REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class _Change(msgspec.Struct, gc=False):
-    """One change, of which the rows are still JSON."""
+    """One change; its rows are still JSON."""
 
     op: str | None = None
     before: msgspec.Raw = msgspec.Raw(_NOTHING)
@@ -39,12 +39,12 @@ _decode = msgspec.json.Decoder(_Envelope).decode
 def read_envelopes(values: pa.Array, wrong: dict[int, str]) -> Images:
     """Return the rows that records set, and those that they remove.
 
-    Records without a value and messages (``op`` ``m``) are passed over. The row before an update counts only by its
-    key, which may be another one than the row's after it.
+    Records without a value and messages (``op`` ``m``) are passed over. Of the row before an update only the key
+    counts, which may differ from the key after it.
 
     Args:
-        values: Of the records.
-        wrong: Takes by record what is wrong with it.
+        values: The records' values.
+        wrong: Gets the detail of each bad record, by its place.
 
     Example:
         >>> wrong: dict[int, str] = {}

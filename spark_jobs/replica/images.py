@@ -13,12 +13,13 @@ __all__ = ["Images"]
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """What records set, and the keys of what they remove; a record may do both, and removes first."""
+    """The rows that records set, and the keys that they remove; a record may do both, and removes first."""
 
     set: pa.Array
     """Binary: rows, in the order of their records."""
     set_at: Ints
-    """Beside each the record that it is of: its place in the batch."""
+    """By row of `set`: the place of its record in the batch."""
     removed: pa.Array
     """Binary: keys, or rows of which the key alone counts."""
     removed_at: Ints
+    """By key of `removed`: the place of its record in the batch."""

@@ -1,4 +1,4 @@
-"""Values of some columns together, as keys: equal as SQL compares them, hashed, and ordered.
+"""Tuples of column values as keys: hashed, and compared and ordered as SQL does.
 
 NaN equals itself and is greater than all numbers, -0.0 is 0.0, texts order by their UTF-8. Equal hashes are not equal
 values.
@@ -41,7 +41,7 @@ class KeyTuples:
         return len(self._columns[0])
 
     def known(self) -> NDArray[np.intp] | None:
-        """Return the positions at which no column is NULL; None when that is all."""
+        """Return the positions at which no column is NULL; None when no column has a NULL."""
         with_nulls = [column for column in self._columns if column.null_count]
         if not with_nulls:
             return None
@@ -49,7 +49,7 @@ class KeyTuples:
         return np.flatnonzero(known)
 
     def hashes(self) -> Hashes:
-        """Return a hash for each row, under a key of this process; anything where a column is NULL."""
+        """Return a hash for each row, seeded for this process; meaningless where a column is NULL."""
         found = _hashed(self._columns[0])
         for column in self._columns[1:]:
             found = mix((found * _ODD + (_hashed(column) ^ _SEED)).view(np.int64))
@@ -67,10 +67,10 @@ class KeyTuples:
         return same
 
     def order(self, then: NDArray[np.integer] | None = None) -> Ints:
-        """Return what sorts the rows, by column after column; equal ones keep their order.
+        """Return the indices that sort the rows, by column after column; equal rows keep their order.
 
         Args:
-            then: By what rows are ordered that are equal; no NULLs.
+            then: The last sort key, which orders equal rows; no NULLs.
         """
         columns = self._columns if then is None else [*self._columns, pa.array(then)]
         if len(columns) == 1:
@@ -81,7 +81,7 @@ class KeyTuples:
         return np.asarray(pc.sort_indices(table, sort_keys=[(name, "ascending") for name in names]), np.int64)
 
     def repeats(self) -> NDArray[np.bool_]:
-        """Tell for each row but the first of sorted ones whether it equals the one before it."""
+        """Tell for each of sorted rows, but the first, whether it equals the row before."""
         if len(self) < 2:
             return np.zeros(0, np.bool_)
         before = KeyTuples([column.slice(0, len(column) - 1) for column in self._columns])
@@ -89,7 +89,7 @@ class KeyTuples:
 
 
 def _comparable(column: pa.Array) -> pa.Array:
-    """Return values that have equality and order of the column's: texts, decimals or int64."""
+    """Return a column of texts, decimals or int64 that compares and orders as SQL does the given one."""
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_decimal(kind) or pa.types.is_int64(kind):
         return column

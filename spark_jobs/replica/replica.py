@@ -21,17 +21,17 @@ from spark_jobs.replica.value_index import Probes
 __all__ = ["Log", "Pin", "Replica"]
 
 Pin = Mapping[int, int]
-"""By partition of a table's topic an end offset: changes before it are seen. A partition that is not in it has none."""
+"""By partition of a table's topic the end offset: changes before it are seen. A missing partition ends at 0."""
 
 _AT_ONCE_ROWS = 250_000
 _AT_ONCE_BYTES = 256_000_000
-"""Records that are held before they are applied; more than rows are there at most by so many."""
+"""Records that are held before they are applied, at most: so much memory is used beyond that of the rows."""
 _SUPERSEDED = 100_000
-"""So many rows, or as many as count, may be kept for older pins alone."""
+"""Rows that may be kept for older pins alone; as many as rows that count, where that is more."""
 
 
 class Log(Protocol):
-    """Where changes come from: `spark_jobs.kafka.table_log.TableLog`."""
+    """The reader of tables' topics: `spark_jobs.kafka.table_log.TableLog`."""
 
     def read(self, topic: str, starts: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[pa.RecordBatch]:
         """Yield the records of a topic from some offsets up to others, each partition's in its order."""
@@ -42,11 +42,11 @@ def _ignore(_letters: pa.RecordBatch) -> None:
 
 
 class Replica:
-    """The rows of a table, as of any pin that may still be asked for. For one thread.
+    """The rows of a table, as of any pin that a micro-batch may still have. For one thread.
 
-    A row as of a pin is a function of the records before the pin, whatever else was asked for before. That holds as
-    long as the topic has them: compaction may take a row away that a later change superseded, so
-    ``min.compaction.lag.ms`` must be longer than a pin may be asked for.
+    The rows as of a pin are a function of the records before the pin alone, as long as the topic has these records:
+    compaction may delete a row that a later change superseded, so ``min.compaction.lag.ms`` must be longer than any
+    micro-batch, with its replays, takes.
     """
 
     def __init__(
@@ -55,11 +55,11 @@ class Replica:
         """Begin with nothing loaded.
 
         Args:
-            table: Which one.
-            log: Its topic.
-            settings: Of the evaluator.
-            report: Takes dead letters, rows of `spark_jobs.batch.output.OUTPUT`: those of a record once in the life of
-                this replica, or again where it had to begin anew.
+            table: The table.
+            log: The reader of its topic.
+            settings: The evaluator's settings.
+            report: Takes dead letters, rows of `spark_jobs.batch.output.OUTPUT`: a record's once, or again where the
+                replica had to begin anew.
         """
         self.table = table
         self._log = log
@@ -76,14 +76,15 @@ class Replica:
         self._scattered = False
 
     def at(self, pin: Pin) -> TableView:
-        """Return the table as of a pin, reading what changed since the last one that was as new.
+        """Return the table as of a pin, reading the records since the newest pin so far.
 
-        Pins at the horizon or after it are shown from memory: at the first pin, until `forget_before` moves it, or
-        until more rows are kept for older pins than count. For one before it another replica is loaded from the topic's
-        beginning, and kept until `forget_before` says that no such pin comes any more.
+        Pins at the *horizon* or after it are shown from memory. The horizon is the first pin; `forget_before` moves
+        it on, and so does `_bound` when more rows are kept for older pins than count. For a pin before the horizon
+        another replica is loaded from the topic's beginning, and kept until `forget_before` says that no such pin
+        comes any more.
 
         Raises:
-            OperationalError: The log could not be read, or has not what the pin says; what was read is kept.
+            OperationalError: The log could not be read, or ends before the pin; the records read so far are kept.
         """
         if self._horizon is None:
             self._horizon = dict(pin)
@@ -102,9 +103,9 @@ class Replica:
         )
 
     def forget_before(self, pin: Pin) -> None:
-        """Say that no pin will be asked for that has less than this one in any partition.
+        """Declare that no later pin has a lower offset than this one in any partition.
 
-        Called before the first `at`, it spares a second replica where that one's pin is not the oldest.
+        Called before the first `at`, it spares a second replica where the first pin is not the oldest.
         """
         old = self._horizon or {}
         self._horizon = {each: max(pin.get(each, 0), old.get(each, 0)) for each in pin.keys() | old.keys()}
@@ -119,7 +120,7 @@ class Replica:
 
     @property
     def reached(self) -> Pin:
-        """How far the topic was read."""
+        """The offsets up to which the topic was read."""
         return self._reached
 
     @property
@@ -157,7 +158,7 @@ class Replica:
             self._horizon = dict(pin)
 
     def _take_in(self, held: list[Changes], letters: list[pa.RecordBatch], reached: Pin) -> None:
-        """Apply changes as a whole, and note how far they go."""
+        """Apply changes as a whole, and note the offsets up to which they go."""
         if held:
             try:
                 self._apply(Changes.concat(held), reached)
@@ -191,7 +192,7 @@ class Replica:
         self._parts = added(self._parts, part, self.table.key, horizon)
 
     def _end_rows(self, keys: KeyTuples, partitions: NDArray[np.int32], offsets: Ints) -> None:
-        """Strike out the rows that count and have these keys, which are distinct within each partition."""
+        """End the rows that count and have these keys, which are distinct within each partition."""
         probes = Probes(keys)
         for part in self._parts:
             probe, row = part.find(self.table.key, probes)
@@ -205,7 +206,7 @@ class Replica:
                 self._count -= int(row.size)
 
     def _bounds(self, *pins: Pin) -> Ints:
-        """Return the last pin's offsets in the places of their partitions, with a place for each that is known."""
+        """Return the last pin's offsets as an array by partition, with a place for each known partition."""
         bounds = np.zeros(max((max(pin, default=0) for pin in (self._reached, *pins)), default=0) + 1, np.int64)
         bounds[list(pins[-1])] = list(pins[-1].values())
         return bounds

@@ -1,4 +1,4 @@
-"""A part of a table's replica: rows that never change, and from when on each of them does not count any more."""
+"""A part of a table's replica: rows that never change, with the offsets from and until which each of them counts."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ NEVER = int(np.iinfo(np.int64).max)
 """The offset of a change that has not come."""
 
 _RATIO = 8
-"""A part is merged into the one before it unless that is this many times larger."""
+"""A part is merged into the part before it, unless that one is this many times larger."""
 _SMALL = 2_000
 """Rows that are indexed anew faster than a second index is looked up."""
 _DEAD = 4
-"""A part is built anew when more than one row in this many is of no use any more."""
+"""A part is built anew when more than one row in this many counts for no pin any more."""
 _LARGEST_BYTES = 1 << 30
-"""Parts beyond it are not merged: Arrow counts the bytes of a column of texts in 31 bits."""
+"""Parts larger than this are not merged: Arrow counts the bytes of a column of texts in 31 bits."""
 _SCALAR_BYTES = 64
-"""More than a number or a time has within a nested value, its quotes and commas included."""
+"""The longest text of a number or time within a nested value, its quotes and commas included."""
 _SAMPLE = 8_192
-"""Texts that tell whether a column repeats."""
+"""Texts sampled to tell whether the values of a column repeat."""
 
 
 class TablePart:
-    """Rows of a table in the order of their keys, each as it was for a time; several may be of one key.
+    """Rows of a table in the order of their keys; there may be several of one key, from different times.
 
-    A row counts for the pins of its partition that lie behind the change that set it and not behind the one that
-    superseded or removed it: ``begun < pin <= ended``.
+    A row counts for pins after the change that set it, up to the change that superseded or removed it:
+    ``begun < pin <= ended``, in the row's partition.
     """
 
     def __init__(
@@ -48,10 +48,10 @@ class TablePart:
 
         Args:
             columns: By name, sorted by the PRIMARY KEY.
-            partition: Where the changes that set them lie.
-            begun: The offset of each one's change; None where all lie before every pin that is asked for.
-            ended: The offset of the change that superseded or removed each, NEVER while there is none; None when that
-                is so for all.
+            partition: By row, the partition of the change that set it.
+            begun: By row, the offset of that change; None where all changes lie before every pin.
+            ended: By row, the offset of the change that superseded or removed it, NEVER while there is none; None
+                when there is none for any row.
         """
         self.columns = {name: _packed(array) for name, array in columns.items()}
         self.partition = partition
@@ -65,7 +65,7 @@ class TablePart:
     def of(
         cls, columns: Mapping[str, pa.Array], partition: NDArray[np.int32], begun: Ints, ended: Ints, horizon: Ints
     ) -> TablePart:
-        """Keep the rows, and of their times what pins at the horizon or after it need."""
+        """Keep the rows, with the offsets that pins at the horizon or after it need."""
         young = bool((begun >= horizon[partition]).any())
         return cls(columns, partition, begun if young else None, ended if (ended != NEVER).any() else None)
 
@@ -73,7 +73,7 @@ class TablePart:
         return int(self.partition.size)
 
     def find(self, columns: tuple[str, ...], probes: Probes) -> RowPairs:
-        """Return the rows whose columns equal a probe's values, those that don't count included."""
+        """Return the rows whose columns equal a probe's values, including rows that do not count."""
         index = self._indexes.get(columns)
         if index is None:
             index = self._indexes[columns] = ValueIndex(KeyTuples([self.columns[name] for name in columns]))
@@ -92,7 +92,7 @@ class TablePart:
         self._ends += int(rows.size)
 
     def counting(self, rows: NDArray[np.integer], pins: Ints) -> NDArray[np.bool_] | None:
-        """Tell which rows count at some pins, which stand in the places of their partitions; None when all do."""
+        """Tell which rows count at a pin, given as offsets by partition; None when all rows do."""
         if self.begun is None and self.ended is None:
             return None
         pin = pins[self.partition[rows]]
@@ -100,11 +100,11 @@ class TablePart:
         return counts if self.ended is None else counts & (self.ended[rows] >= pin)
 
     def useful(self, horizon: Ints) -> NDArray[np.bool_] | None:
-        """Tell which rows count at some pin that is not before the horizon; None when all do."""
+        """Tell which rows count at some pin from the horizon on; None when all rows do."""
         return None if self.ended is None else self.ended >= horizon[self.partition]
 
     def wasteful(self, horizon: Ints) -> bool:
-        """Tell whether many rows are of no use any more for pins at the horizon or after it."""
+        """Tell whether many rows count for no pin from the horizon on."""
         if self._ends * _DEAD <= len(self):
             return False
         useful = self.useful(horizon)
@@ -112,7 +112,7 @@ class TablePart:
 
     @property
     def longest(self) -> int:
-        """Bytes that the texts of no row exceed: the sum of each column's longest; reckoned once."""
+        """An upper bound of the bytes of a row's texts: the sum of each column's longest; computed once."""
         if self._longest is None:
             values = (
                 array.dictionary if pa.types.is_dictionary(array.type) else array for array in self.columns.values()
@@ -185,7 +185,7 @@ def _filled(offsets: Ints | None, value: int, count: int) -> Ints:
 
 
 def _longest(values: pa.Array, scalar: int = 0) -> int:
-    """Return the bytes that no value of a column exceeds in a result, where what is no text has so many."""
+    """Return an upper bound of the bytes of a column's values in a result; `scalar` is that of values without text."""
     if pa.types.is_string(values.type):
         return longest_text(values)
     if pa.types.is_struct(values.type):
@@ -198,7 +198,7 @@ def _longest(values: pa.Array, scalar: int = 0) -> int:
 
 
 def _packed(array: pa.Array) -> pa.Array:
-    """Return texts that repeat much as a dictionary's where that saves memory, everything else as it is."""
+    """Return texts dictionary-encoded where that saves memory, and any other array unchanged."""
     if not pa.types.is_string(array.type):
         return array
     if not _repeats(array):
@@ -208,7 +208,7 @@ def _packed(array: pa.Array) -> pa.Array:
 
 
 def _repeats(array: pa.Array) -> bool:
-    """Tell whether values stand twice or more on average, by a sample drawn with replacement.
+    """Tell whether values occur twice or more on average, by a sample drawn with replacement.
 
     Of n draws from D values that are equally frequent D * (1 - exp(-n / D)) are distinct. Rows are sorted by key, so
     that draws at equal distances would miss the repeats of a column that the key begins with.

@@ -1,4 +1,4 @@
-"""A table as it was at a pin: what joins look up."""
+"""A table as of a pin: joins look rows up in it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ __all__ = ["TableView"]
 class TableView:
     """The rows of a table at a pin, numbered from 0 with gaps.
 
-    Row numbers are the view's own: another view's, and another process's, are others. A view stays right when its
-    replica goes on; it keeps the memory of the parts that it was made of.
+    Row numbers hold within one view only, not in another view or another process. A view stays right when its replica
+    reads on; it keeps the parts that it was made of in memory.
     """
 
     def __init__(
@@ -32,11 +32,11 @@ class TableView:
         """Look at parts of a replica.
 
         Args:
-            table: What they are of.
-            parts: All of them.
-            pins: The end offsets, in the places of their partitions.
-            scattered: Whether rows of one key may lie in several partitions; the highest then counts.
-            count: How many rows there are, where it is known.
+            table: The table.
+            parts: All parts of the replica.
+            pins: The pin: end offsets by partition.
+            scattered: Whether rows of one key may lie in several partitions; the row of the highest then counts.
+            count: The number of rows, where it is known.
         """
         self.table = table
         self._parts = parts
@@ -49,17 +49,17 @@ class TableView:
     def find(self, columns: tuple[str, ...], keys: Sequence[pa.Array]) -> tuple[Ints, Ints]:
         """Return all pairs of a probe and a row whose columns equal the probe's values.
 
-        NULL equals nothing. Equality is that of the columns' types: who asks casts his values to these exactly, and
-        makes NULL of what none of the column's values equals (a BIGINT that no INT holds, a fraction beside a BIGINT).
-        Where values repeat much, ask for the distinct ones.
+        NULL equals nothing. Equality is that of the columns' types: the caller casts its values to these types
+        exactly, and passes NULL for a value that none of the column's can equal (a BIGINT that no INT holds, a
+        fraction beside a BIGINT). Where values repeat much, pass the distinct ones.
 
         Args:
-            columns: The table's, as declared; any order, each once.
-            keys: Beside each column the values of the probes, of its Arrow type or dictionary-encoded.
+            columns: Columns of the table, as declared; any order, each once.
+            keys: By column, the values of the probes, of the column's Arrow type or dictionary-encoded.
 
         Returns:
-            Positions of probes, ascending, and the rows; those of one probe by the values of their PRIMARY KEY, so in
-            every process and at every replay in the same order.
+            Positions of probes, ascending, and the rows. The rows of a probe are ordered by their PRIMARY KEY, so
+            every process and every replay gives the same order.
         """
         by = self.table.key if set(self.table.key) <= set(columns) else columns
         values = dict(zip(columns, keys, strict=True))
@@ -83,7 +83,7 @@ class TableView:
     def encoded(self, column: str, rows: Ints) -> pa.Array:
         """Return the values of a column as `take` does, dictionary-encoded where that saves work.
 
-        That is where most rows keep a dictionary of the column, which has fewer values than are taken.
+        That is where a part keeps the column as a dictionary with fewer values than are taken.
         """
         missing, stored = rows < 0, [part.columns[column] for part in self._parts]
         if len(stored) == 1:
@@ -107,12 +107,12 @@ class TableView:
 
     @property
     def longest_row(self) -> int:
-        """Bytes that the texts of no row exceed."""
+        """An upper bound of the bytes of a row's texts."""
         return max((part.longest for part in self._parts), default=0)
 
     @property
     def count(self) -> int:
-        """How many rows there are; of a key that lies in several partitions each one's counts."""
+        """The number of rows; a key with rows in several partitions counts once for each."""
         if self._count is None:
             self._count = 0
             for part in self._parts:
@@ -128,7 +128,7 @@ class TableView:
     def _found(
         self, part: TablePart, by: tuple[str, ...], rest: tuple[str, ...], probes: Probes, values: dict[str, pa.Array]
     ) -> tuple[Ints, NDArray[np.int32]]:
-        """Return the pairs of one part that count: looked up by some columns, compared by the rest."""
+        """Return the pairs of one part whose rows count: looked up by some columns, compared by the rest."""
         probe, row = part.find(by, probes)
         if (counting := part.counting(row, self._pins)) is not None:
             probe, row = probe[counting], row[counting]
@@ -159,7 +159,7 @@ class TableView:
         return probe, row
 
     def _valid(self, row: Ints) -> NDArray[np.bool_]:
-        """Tell which rows no other one of their key hides, whose partition is higher."""
+        """Tell which rows are not hidden by a row of the same key in a higher partition."""
         distinct, which = np.unique(row, return_inverse=True)
         probes = Probes(self._keys(distinct))
         highest = np.full(distinct.size, -1)

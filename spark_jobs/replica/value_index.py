@@ -1,4 +1,4 @@
-"""Rows by the values of some columns: hashes lead to them, and the values themselves decide."""
+"""An index of rows by the values of some columns: it finds candidates by hash, and compares the values."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from spark_jobs.replica.key_tuples import KeyTuples
 __all__ = ["Probes", "ValueIndex"]
 
 RowPairs = tuple[Ints, NDArray[np.int32]]
-"""Positions of probes and, beside each, of a row; by probe, and those of one by row."""
+"""Pairs of a probe's position and a row's, ordered by probe and then by row."""
 
 Take = Callable[[NDArray[np.integer]], KeyTuples]
-"""Gives the values of some rows in the columns that are indexed."""
+"""Returns the values of some rows in the indexed columns."""
 
 
 class Probes:
-    """Values to look up, whose hashes are computed once for all parts of a table."""
+    """Values to look up; their hashes are computed once for all parts of a table."""
 
     def __init__(self, keys: KeyTuples) -> None:
         self.keys = keys
         self.hashes = keys.hashes()
         self.known = keys.known()
-        """Those that have no NULL, which equals nothing; None when all have none."""
+        """Positions of the values without a NULL, since NULL equals nothing; None when no value has a NULL."""
 
 
 class ValueIndex:
-    """The rows of a part of a table by the values of some of its columns; rows with a NULL there are not met."""
+    """The rows of a table's part by the values of some columns; rows with a NULL in one of these are never found."""
 
     def __init__(self, values: KeyTuples) -> None:
         """Index the rows. Sixteen bytes a row where the values are distinct, four where they repeat much."""
@@ -42,7 +42,7 @@ class ValueIndex:
         self._rows: NDArray[np.int32] | None = None
         self._by_code: EqualityIndex | None = None
         self._mixed = False
-        """Whether values that differ share a hash, so that each row must be compared, not one for all."""
+        """Whether different values share a hash, so that each row must be compared, not one row of each hash."""
         if distinct.size < rows.size:
             self._directory = KeyDirectory(distinct)
             codes = self._directory.find(hashes)
@@ -54,7 +54,7 @@ class ValueIndex:
             self._rows = None if known is None else rows
 
     def find(self, probes: Probes, values: Take) -> RowPairs:
-        """Return the rows that have a probe's values."""
+        """Return the pairs of a probe and a row with its values."""
         codes = self._directory.find(probes.hashes)
         hit = np.flatnonzero(codes >= 0)
         if probes.known is not None:

@@ -1,12 +1,12 @@
 """The daemon that forks Spark's Python workers, with four changes; Spark starts it as ``spark.python.daemon.module``.
 
 - pyspark's worker re-reads the directory of every archive on its path (two ``.zip``, one ``.jar``) at each task, 120 ms
-  of CPU: they go, as pyspark is importable without them.
-- Modules that every worker needs are imported once, before it forks.
+  of CPU: the daemon takes the archives off the path, as pyspark is importable without them.
+- The daemon imports the modules that every worker needs once, before it forks.
 - pyspark's worker collects garbage after each task, and looks through all modules for it, 50 ms of CPU and of the next
-  task's start: what is there before the fork is kept out of it, and what a worker loads later too (`garbage`).
-- Daemon and workers end when what started them is gone, and the daemon takes the JVM with it when the driver is gone:
-  two evaluators on one checkpoint would break exactly-once.
+  task's start: collections pass over the modules loaded before the fork, and over those a worker loads (`garbage`).
+- The daemon and its workers end when their parent process is gone, and the daemon kills the JVM when the driver is
+  gone: two evaluators on one checkpoint would break exactly-once.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _end_with_parent() -> None:
 
 
 def _end_with_driver() -> None:
-    """Kill the JVM, and with it all of this, when the driver that it serves is gone."""
+    """Kill the JVM, and with it this daemon and its workers, when the driver is gone."""
     driver = os.environ.get(DRIVER_VARIABLE)
     if driver is None:
         return

@@ -1,4 +1,4 @@
-"""What a task of a digest job does: it carries out orders, with the code that the gateway carries them out with."""
+"""A task of a digest job: it carries out orders, with the same code as the gateway (`grouping/digests/orders.py`)."""
 
 from __future__ import annotations
 
@@ -24,34 +24,34 @@ __all__ = ["MEMORY", "DigestTask", "JobMemory"]
 _BATCH_BYTES = 4 << 20
 _IDLE_SECONDS = 10.0
 _KEPT_BYTES = 32 << 20
-"""Of stored matches that a worker keeps for the next order; unpacked they take some more."""
+"""Bytes of pending matches that a worker keeps for the next order; unpacked they take some more."""
 
 _decode = msgspec.msgpack.Decoder(Order).decode
 
 
 class JobMemory:
-    """What a worker process keeps from one task of a digest job to the next: its orders read the same records."""
+    """The records that a worker process keeps between tasks of a digest job, whose orders read the same records."""
 
     def __init__(self, task_done: Callable[[], None] | None = None) -> None:
         self._logs: dict[str, tuple[PendingLog, float]] = {}
-        """By prefix; and when it was used."""
+        """By prefix: the log, and when it was last used, monotonic seconds."""
         self.task_done = task_done or GarbagePolicy().task_done
 
     def log(self, settings: Settings) -> PendingLog:
-        """Return the records that orders read."""
+        """Return the log of pending matches that orders read."""
         known = self._logs.get(settings.prefix)
         log = known[0] if known else PendingLog(StoredMatches(settings).span, most_bytes=_KEPT_BYTES, keeping=True)
         self._logs[settings.prefix] = (log, time.monotonic())
         return log
 
     def forget_idle(self, now: float) -> None:
-        """Let go of what was kept for a job that is over."""
+        """Forget the records of jobs that are over."""
         for prefix in [prefix for prefix, (_, used_at) in self._logs.items() if now - used_at > _IDLE_SECONDS]:
             del self._logs[prefix]
 
 
 MEMORY = JobMemory()
-"""Of this worker."""
+"""The memory of this worker process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +63,11 @@ class DigestTask:
 
     @classmethod
     def of(cls, settings: Settings) -> DigestTask:
-        """Return the function."""
+        """Return the task of a job under some settings."""
         return cls(pickle.dumps(settings))
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the digests of a task's orders, and after those of each the answer to it."""
+        """Yield the digests of each of a task's orders, and then the answer to the order."""
         settings: Settings = pickle.loads(self.settings)
         log = MEMORY.log(settings)
         for batch in batches:
@@ -93,7 +93,7 @@ def _carried_out(log: PendingLog, offset: int, order: Order, answers: str) -> It
 
 
 class _Records:
-    """Rows of `spark_jobs.batch.output.OUTPUT` in the making."""
+    """Rows of `spark_jobs.batch.output.OUTPUT`, gathered for a batch."""
 
     def __init__(self) -> None:
         self._clear()
@@ -107,7 +107,7 @@ class _Records:
         self.size += len(value)
 
     def taken(self) -> pa.RecordBatch:
-        """Return what there is, and begin anew."""
+        """Return the rows as a batch, and begin an empty one."""
         arrays = [
             pa.array(column, kind) for column, kind in zip(zip(*self._rows, strict=True), OUTPUT.types, strict=True)
         ]

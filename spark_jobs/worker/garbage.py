@@ -1,4 +1,4 @@
-"""What a worker keeps for good, out of the way; and what it needed only to load that, given back to the system."""
+"""Garbage collection in a worker: it passes over permanent objects, and freed memory returns to the system."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["GarbagePolicy", "give_back", "settle"]
 
 
 def settle() -> None:
-    """Take what is alive now for permanent: collections pass over it, and it is still freed when nobody uses it.
+    """Make collections pass over all objects that are alive now; an object is still freed with its last reference.
 
     pyspark collects garbage after every task.
     """
@@ -20,7 +20,7 @@ def settle() -> None:
 
 
 def give_back() -> None:
-    """Return freed memory to the system: loading constant tables takes thrice what they need afterwards."""
+    """Return freed memory to the system: loading constant tables takes thrice the memory that they need afterwards."""
     pa.default_memory_pool().release_unused()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:  # glibc has it, others don't
@@ -28,7 +28,7 @@ def give_back() -> None:
 
 
 class GarbagePolicy:
-    """Settles a worker after its first tasks, ever more rarely: modules and tables are loaded when first needed."""
+    """Settles a worker after the tasks 1, 2, 4, 8 and so on: modules and tables are loaded when first needed."""
 
     def __init__(self) -> None:
         self._tasks = 0

@@ -1,4 +1,4 @@
-"""The tables that a stream's queries join, in a worker process: one replica each, at the offsets that a batch pins."""
+"""The tables that queries join, in a worker process: one replica of each, at the offsets that a micro-batch pins."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class JoinedTables:
         open_pins: Callable[[Settings, TableLog], PinLog] = PinLog,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Begin without any.
+        """Begin without replicas.
 
         Args:
-            settings: Of the evaluator.
-            open_log: Gives what reads the topics of tables.
-            open_pins: Gives what knows the pins of batches.
+            settings: The evaluator's settings.
+            open_log: Opens the reader of the tables' topics.
+            open_pins: Opens the log of the micro-batches' pins.
             clock: Seconds, for `forget_idle`.
         """
         self._settings = settings
@@ -55,8 +55,8 @@ class JoinedTables:
         """Return by id the tables that some computations join, as they were when the batch was first evaluated.
 
         Raises:
-            TableAway: A table's topic cannot be read, or has not what the batch was evaluated with.
-            OperationalError: Redis or Kafka did not answer; ask again.
+            TableAway: A table's topic cannot be read, or lacks records that the batch was evaluated with.
+            OperationalError: Redis or Kafka did not answer; try again.
         """
         ids = sorted({join.table_id for computation in computations for join in computation.joins})
         if not ids:
@@ -79,14 +79,14 @@ class JoinedTables:
             yield from table.letters.due(store)
 
     def forget_idle(self, seconds: float) -> None:
-        """Let go of the tables that no stream has joined for so long: they, or what joined them, may be dropped."""
+        """Forget the tables that no stream has joined for so long: the table or its queries may be dropped."""
         before = self._clock() - seconds
         self._tables = {table_id: table for table_id, table in self._tables.items() if table.used_since(before)}
 
     def _pinned(
         self, stream_id: StreamId, batch: MicroBatch, tables: Mapping[str, Table], store: TableStore
     ) -> TablePins:
-        """Return the offsets that a batch sees: Redis has what a task of it asked for, and Kafka what Redis lost."""
+        """Return the offsets that a batch sees: from Redis once a task asked for them, else from Kafka."""
         pins = store.table_pins(stream_id, batch.number)
         wanted = {table.source_id: table for table in tables.values()}
         if not wanted.keys() <= pins.keys():
@@ -96,7 +96,7 @@ class JoinedTables:
 
     @cached_property
     def _log(self) -> TableLog:
-        """Made in the process that uses it, when a table is first joined."""
+        """The reader of the tables' topics, made when a table is first joined: it must not be forked or pickled."""
         return self._open_log(self._settings)
 
     @cached_property
@@ -114,22 +114,22 @@ class JoinedTables:
 
 @dataclass(frozen=True, slots=True)
 class _JoinedTable:
-    """A table's replica, and what the streams that join it still need of it."""
+    """A table's replica, with the pins of the streams that join it."""
 
     replica: Replica
     letters: TableLetters
     _pins: dict[StreamId, tuple[Pin, float]] = field(default_factory=dict)
-    """The latest pin of each stream, whose earlier batches are committed, and when it was asked for."""
+    """By stream: its latest pin, and when a task asked for it. The stream's earlier batches are committed."""
 
     def at(self, pin: Pin, stream_id: StreamId, now: float) -> TableView:
-        """Return the table at a stream's pin; changes that no stream's batch can tell apart any more are forgotten."""
+        """Return the table at a stream's pin, and forget changes that lie before every stream's pin."""
         self._pins[stream_id] = pin, now
         pins = [each for each, _ in self._pins.values()]
         self.replica.forget_before({place: min(each.get(place, 0) for each in pins) for place in pin})
         return self.replica.at(pin)
 
     def used_since(self, before: float) -> bool:
-        """Forget the streams that have not joined the table since a moment, and tell whether any has."""
+        """Forget the streams that have not joined the table since a moment, and tell whether any stream is left."""
         for stream_id in [each for each, (_, at) in self._pins.items() if at < before]:
             del self._pins[stream_id]
         return bool(self._pins)

@@ -1,4 +1,4 @@
-"""What a worker process keeps from one task to the next: connections, tables, and what it observes of each stream."""
+"""The state of a worker process between tasks: connections, tables, and observations of each stream."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ log = logging.getLogger(__name__)
 
 WAIT_SECONDS = 0.2
 _IDLE_SECONDS = 600.0
-"""Tables that no task has used for so long go: their stream may be dropped, and loading them again is quick."""
+"""Tables that no task has used for so long are forgotten: their stream may be dropped, and loading them is quick."""
 
 
 class BatchTables(NamedTuple):
-    """What a micro-batch is evaluated with."""
+    """The tables under which a micro-batch is evaluated."""
 
     version: TableVersion
     constants: Snapshot
@@ -45,7 +45,7 @@ class BatchTables(NamedTuple):
 
 
 class WorkerProcess:
-    """Empty when a worker is forked, and its own from then on. A worker runs one task at a time: nothing is locked."""
+    """The state of one worker, empty when the worker is forked. A worker runs one task at a time: nothing is locked."""
 
     def __init__(
         self,
@@ -57,16 +57,17 @@ class WorkerProcess:
         self._stores: dict[str, TableStore] = {}
         """By the URL of Redis."""
         self._tables: dict[str, ConstantTables] = {}
-        """By stream id, as all that follows."""
+        """By stream id."""
         self._watches: dict[str, StreamWatch] = {}
+        """By stream id."""
         self._used_at: dict[str, float] = {}
-        """When each stream's tables were last used, monotonic seconds."""
+        """By stream id: when the stream's tables were last used, monotonic seconds."""
         self._joined_tables: JoinedTables | None = None
-        """Of all streams."""
+        """The tables that any stream joins."""
         self._garbage = GarbagePolicy()
 
     def begin(self, stream: Stream, settings: Settings) -> StreamWatch:
-        """Begin a task, let go of streams that are not used any more, and return what is observed of this one."""
+        """Begin a task: forget streams without a task for long, and return the observations of this stream."""
         now = time.monotonic()
         self._used_at[stream.stream_id] = now
         for stream_id in [name for name, at in self._used_at.items() if now - at > _IDLE_SECONDS]:
@@ -84,7 +85,7 @@ class WorkerProcess:
         self._garbage.task_done()
 
     def tables(self, stream_id: StreamId, batch: MicroBatch, settings: Settings) -> BatchTables:
-        """Return the tables that a micro-batch sees; waits as long as none are confirmed, never goes on without.
+        """Return the tables that a micro-batch sees; waits until Redis has them.
 
         Raises:
             TableAway: A table that the stream joins cannot be read. A task that waited would take a core from streams
@@ -110,7 +111,7 @@ class WorkerProcess:
                 self._sleep(WAIT_SECONDS)
 
     def table_letters(self, settings: Settings) -> Iterator[pa.RecordBatch]:
-        """Yield the dead letters of joined tables that no worker has written; where Redis does not answer, later."""
+        """Yield the dead letters of joined tables that no worker has written; none where Redis does not answer."""
         try:
             yield from self._joined(settings).letters(self._store(settings))
         except OperationalError as error:
@@ -118,7 +119,7 @@ class WorkerProcess:
             log.warning("dead letters of tables wait", extra={"reason": error.message})
 
     def observe(self, watch: StreamWatch, version: TableVersion, snapshot: Snapshot, settings: Settings) -> None:
-        """Use what a task saw of a stream; called when nothing of the snapshot is in use any more."""
+        """Review indexes and write statistics by a task's events; called when the task uses the snapshot no more."""
         events, stream_id = watch.take_last(), watch.stream_id
         if events is None:
             return
@@ -136,7 +137,7 @@ class WorkerProcess:
             log.warning("statistics not told", extra={"stream": stream_id, "reason": error.message})
 
     def count(self, stream_id: StreamId, tally: MatchTally, settings: Settings) -> None:
-        """Have matches counted; where Redis does not answer they are not."""
+        """Add a task's matches to the counts in Redis; they are not counted where Redis does not answer."""
         try:
             self._store(settings).count_matches(stream_id, tally)
         except OperationalError as error:

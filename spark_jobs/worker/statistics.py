@@ -1,4 +1,4 @@
-"""What a worker tells of a stream: samples of its columns and the loads of its groups, every few seconds."""
+"""Statistics of a stream: samples of its columns and the loads of its groups, every few seconds."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ __all__ = ["StreamSampler"]
 
 _EVERY_SECONDS = 2.0
 _APART_SECONDS = 0.25
-"""Between any two partitions: there may be many, and each costs some milliseconds."""
+"""The pause between two source partitions: there may be many, and the statistics of each cost some milliseconds."""
 _AT_ONCE = 256
-"""Events of a batch that are sampled."""
+"""Events sampled of a batch, at most."""
 _KEPT = 512
-"""Events of which samples are kept: the latest ones."""
+"""Events in a sample, at most; the latest stay."""
 
 
 class StreamSampler:
-    """Samples one stream in one worker, apart for each source partition: a task's events are all of one."""
+    """Samples one stream in one worker, each source partition by itself: a task's events are of one partition."""
 
     def __init__(self, stream: Stream, clock: Callable[[], float]) -> None:
-        """Begin with nothing seen.
+        """Begin without samples.
 
         Args:
-            stream: What is sampled.
+            stream: The stream to sample.
             clock: Seconds since the epoch.
         """
         self._names = [column.name for column in stream.columns if not column.type.is_nested]
@@ -41,10 +41,10 @@ class StreamSampler:
         self._next = 0.0
         self._kept: dict[int, dict[str, deque[Rounded | None]]] = {}
         self.loads = Loads()
-        """What the groups cost, over all partitions."""
+        """The loads of the groups, over all partitions."""
 
     def take(self, events: Events, version: TableVersion, snapshot: Snapshot) -> tuple[int, PartitionStatistics] | None:
-        """Return the partition of the events and what is known of it, None when that was told lately."""
+        """Return the partition of the events with its statistics, None when they were taken lately."""
         partition, now = int(events.partitions[0]), self._clock()
         if now < max(self._next, self._due.get(partition, 0.0)):
             return None

@@ -1,4 +1,4 @@
-"""Dead letters of a table's records: every worker decodes them, and one of them writes what none has written."""
+"""Dead letters of a table's records: every worker decodes the records, and one worker writes their dead letters."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ __all__ = ["TableLetters"]
 
 _WORKER = secrets.token_hex(8)
 _MOST = 1_000
-"""So many batches of letters are held by a worker that does not write them."""
+"""Batches of letters that a worker holds while another one writes them, at most."""
 
 
 class TableLetters:
-    """The dead letters of one table that are not known to be written."""
+    """The dead letters of one table that Kafka is not known to have."""
 
     def __init__(self, table_id: str) -> None:
-        """Begin without any."""
+        """Begin without letters."""
         self._table_id = table_id
         self._held: list[pa.RecordBatch] = []
         self._written: dict[int, int] = {}
-        """What the last task wrote: by partition the offset after it. That the next one runs means that it is out."""
+        """By partition: the offset after the last task's letters. Kafka has them once the next task runs."""
 
     def add(self, letters: pa.RecordBatch) -> None:
-        """Hold letters until it is known that they are written."""
+        """Hold letters until Kafka is known to have them."""
         self._held.append(letters)
         del self._held[:-_MOST]
 
     def due(self, store: TableStore) -> Iterator[pa.RecordBatch]:
-        """Yield those that this worker is to write, if it is the one that writes; the others are let go when written.
+        """Yield the letters to write, if this worker is the one that writes; forget letters that Kafka has.
 
         Raises:
             OperationalError: Redis did not answer.

@@ -1,4 +1,4 @@
-"""What a worker observes of one stream."""
+"""A worker's observations of one stream."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["StreamWatch"]
 
 
 class StreamWatch:
-    """Observations from one task to the next: they are told the gateway, and indexes are chosen by them."""
+    """Observations kept between tasks: indexes are chosen by them, and the gateway reads them as statistics."""
 
     def __init__(self, stream: Stream, settings: Settings) -> None:
         self.stream_id = stream.stream_id

@@ -1,4 +1,4 @@
-"""What a task does: one version of the tables, then batch by batch decode → match → split."""
+"""A task: it takes one version of the tables, then goes batch by batch: decode → match → split."""
 
 from __future__ import annotations
 
@@ -45,24 +45,24 @@ __all__ = ["PROCESS", "Evaluation"]
 
 _QUERY_ID = "sql.streaming.queryId"
 _BATCH_ID = "streaming.sql.batchId"
-"""Spark's own names for the local properties that tell the query, which lies in its checkpoint, and the micro-batch."""
+"""Spark's local properties with the query's id, as in its checkpoint, and with the micro-batch's number."""
 
 PROCESS = WorkerProcess()
-"""The one global of a worker: Spark calls a function, which must find what the process has."""
+"""The state of this worker: a global, since Spark calls a function that has to find it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The function that `mapInArrow` runs; pickled once per task, so it holds no tables."""
+    """The function that `mapInArrow` runs. Spark pickles it for each task, so it holds no tables."""
 
     stream: bytes
     """The `Stream`, as JSON."""
     settings: bytes
     """The `Settings`, pickled, since JSON would mask its secrets."""
     cautious: bool = False
-    """Whether shares of the stream's queries did harm before: only then do tasks ask which."""
+    """Whether a group or SELECT list of the stream did harm before: only then do tasks ask Redis which."""
     anew: tuple[tuple[int, int], ...] = ()
-    """By source partition, up to where events may have been evaluated before the checkpoint was begun."""
+    """By source partition, the offset before which an earlier checkpoint may have evaluated events."""
 
     @classmethod
     def of(
@@ -94,7 +94,7 @@ class Evaluation:
 
 
 class _Task:
-    """What a task does with its records, under one version of the tables."""
+    """The evaluation of one task's records, under one version of the tables."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class _Task:
         yield from self._not_evaluated(events, rows, share, reason)
 
     def groups(self) -> Iterator[pa.RecordBatch]:
-        """Yield what was counted of queries over groups: one range of offsets, whoever replays the task."""
+        """Yield the task's partial aggregates: they stand for its whole range of offsets, as in any replay."""
         for partition, body in self._counting.records(self._stream.stream_id, self._version):
             yield pending_output([(partition, body)], self._settings)
 
@@ -177,7 +177,7 @@ class _Task:
         self._counting.take(events, found)
 
     def end(self) -> None:
-        """Tell what was seen, and what could not be evaluated."""
+        """Write statistics and counts of the task, and the codes of its dead letters."""
         PROCESS.observe(self._watch, self._version, self._snapshot, self._settings)
         if (tally := self._matches.tally()) is not None:
             PROCESS.count(self._stream.stream_id, tally, self._settings)
@@ -187,7 +187,7 @@ class _Task:
 
 @lru_cache(maxsize=64)
 def _unpacked(stream: bytes, settings: bytes) -> tuple[Stream, Settings]:
-    """Read what comes with each task, but is the same each time: 5 ms of a small batch."""
+    """Decode a task's stream and settings; cached, since reading the same bytes takes 5 ms of a small batch."""
     return msgspec.json.decode(stream, type=Stream), pickle.loads(settings)
 
 
