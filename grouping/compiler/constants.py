@@ -11,7 +11,7 @@ from grouping.compiler.bound import Bound, Constant, Term
 from grouping.compiler.intervals import is_interval
 from grouping.functions.functions import common_type, result_type
 from grouping.model.errors import InputError
-from grouping.model.expression import Call, Column, Expression, Scalar, Slot, Value
+from grouping.model.expression import Call, Column, Expression, Scalar, Slot, Value, computed_text, source_of
 from grouping.model.group import ConstantRow, ConstantValue
 from grouping.model.sql_type import BIGINT, DATE, DOUBLE, NUMERIC, STRING, TIMESTAMP, UNKNOWN, SqlType
 from grouping.model.sql_type import set_of as set_type
@@ -91,7 +91,10 @@ def coerce(constant: Constant, kind: SqlType, exact: str = "exact", beside: Boun
 
 def column_text(operand: Bound | None) -> str:
     """Return how a message names an operand that is a column; empty for any other one."""
-    return f'column "{operand.name}"' if isinstance(operand, Column) else ""
+    if not isinstance(operand, Column):
+        return ""
+    computed = computed_text(operand.name)
+    return f'"{computed}"' if computed else f'column "{".".join(filter(None, source_of(operand.name)))}"'
 
 
 def _as_time(constant: Constant, kind: SqlType, beside: Bound | None) -> Constant:

@@ -194,7 +194,7 @@ def _check_kind(node: exp.Join) -> bool:
     if side in ("RIGHT", "FULL"):
         raise unsupported(f"{side} JOIN", "A result belongs to an event of the stream.", "Use JOIN or LEFT JOIN.")
     if not node.args.get("on") and not node.args.get("using"):
-        raise unsupported("a join without an equality", "ON or USING says what is joined.", "Add ON.")
+        raise unsupported("a join without an equality", "ON or USING says what is joined.", "Write JOIN … ON.")
     return side == "LEFT"
 
 

@@ -23,6 +23,7 @@ from grouping.model.wording import are, counted
 
 __all__ = ["GroupBinder", "aggregate_name", "bind_keys", "has_aggregates"]
 
+_SETS = frozenset(FUNCTION_MARK + name for name in ("rollup", "cube"))
 _PLACE = "no aggregate stands within another, nor in WHERE, ON or GROUP BY"
 
 
@@ -65,7 +66,7 @@ def bind_keys(tree: exp.Select, binder: Binder) -> tuple[GroupKey, ...]:
 
 
 def _key(node: exp.Expr, items: Sequence[exp.Expr], binder: Binder) -> GroupKey:
-    if isinstance(node, exp.GroupingSets | exp.Rollup | exp.Cube):
+    if isinstance(node, exp.GroupingSets) or (isinstance(node, exp.Anonymous) and node.name.casefold() in _SETS):
         raise unsupported("GROUP BY with sets of keys", "GROUP BY takes expressions.", "Write the keys out.")
     bound = normalize_value(binder.bind(_meant(node, items, binder)))
     if isinstance(bound, Constant):

@@ -94,7 +94,8 @@ class Scope(NamedTuple):
         shown = f"{qualifier}.{name}" if qualifier else name
         if not sources:
             names = [source.name for source in self.sources]
-            detail = f'The query is over "{names[0]}" only.' if len(names) == 1 else f"It is over {', '.join(names)}."
+            over = " and ".join(f'"{name}"' for name in names)
+            detail = f"The query is over {over} only."
             return InputError(
                 f'column "{shown}" does not exist',
                 code="unknown-column",

@@ -16,6 +16,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from grouping.compiler.bound import too_large
 from grouping.compiler.respelled_tokens import UNARY_PLUS, after_operand, renamed, respelled
+from grouping.compiler.streaming_forms import check_forms
 from grouping.model.errors import InputError
 from grouping.model.wording import are, counted
 from grouping.statements.tokens import PlainSql
@@ -69,6 +70,7 @@ def read_select(text: str) -> exp.Select:
     try:
         tokens = respelled(_parted(_TOKENIZER.tokenize(text), text))
         _check_angles(tokens)
+        check_forms(tokens)
         _check_depth(tokens)
         trees = _DIALECT.parser().parse(_names_as_one(_marked(tokens), text), text)
     except ParseError as error:

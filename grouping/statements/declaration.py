@@ -86,6 +86,13 @@ def read_columns(tokens: Tokens, *, keyed: bool = False) -> tuple[Columns, tuple
             key = _only(key, _key(tokens))
             tokens.expect_symbol(TokenType.R_PAREN, ")")
             return tuple(columns.values()), key
+        if tokens.word() == "WATERMARK" and tokens.word(1) == "FOR":
+            raise InputError(
+                "WATERMARK is not supported",
+                code="unsupported-query",
+                detail="The time of an event is that of its record.",
+                hint="Leave it out; a query has that time as _time.",
+            )
         name = tokens.name("the name of a column")
         folded = name.casefold()
         if folded in columns or folded in RECORD_FIELDS:
