@@ -33,7 +33,7 @@ class AccessPath(msgspec.Struct, frozen=True):
     kind: Kind
     """``hash``: the keys in `equal`, or those of the set in `set_member`. ``composite``: `equal`, then one bound or
     both within them. ``ordered``: one bound. ``interval``: both bounds. ``prefix``: what the texts that a LIKE
-    matches begin with. ``elements``: each element of an event's array. ``union``: each branch of an OR by a path of its
+    matches begin with or hold. ``elements``: each element of an event's array. ``union``: each branch of an OR by a path of its
     own. ``scan``: every row is a candidate."""
     equal: tuple[int, ...] = ()
     """``column = :c`` conjuncts."""
@@ -44,7 +44,7 @@ class AccessPath(msgspec.Struct, frozen=True):
     upper: int | None = None
     """The ``column < :c`` or ``column <= :c`` conjunct, on the column of `lower` if there is one."""
     prefix: int | None = None
-    """The ``column LIKE :c`` or ``startswith(column, :c)`` conjunct, which is checked as well."""
+    """The ``column LIKE :c``, startswith, endswith or contains conjunct, which is checked as well."""
     element: int | None = None
     """The ``array_contains(column, :c)`` conjunct, which every element of an event's array is looked up for."""
     filters: tuple[int, ...] = ()
@@ -169,7 +169,7 @@ def _is_key(expression: Expression) -> bool:
 
 def _on_prefix(conjunct: Expression) -> bool:
     match conjunct:
-        case Call("like" | "startswith", (left, Slot())):
+        case Call("like" | "startswith" | "endswith" | "contains", (left, Slot())):
             return _is_key(left)
     return False
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["is_too_large", "like_parts", "like_prefix"]
+import re
 
+__all__ = ["is_too_large", "like_part", "like_parts", "like_prefix"]
+
+_WILDCARDS = re.compile("[%_]")
 _MOST_BYTES = 100_000
 _MOST_WILDCARDS = 5_000
 """The length up to which Rust's engine compiles a pattern to much less than the 10 MB at which it stops."""
@@ -50,3 +53,19 @@ def like_prefix(pattern: str) -> tuple[str, bool] | None:
         return None
     length = next((i for i, part in enumerate(parts) if part in ("%", "_")), len(parts))
     return "".join(part[1:] for part in parts[:length]), parts[length:] == ["%"]
+
+
+def like_part(pattern: str) -> str | None:
+    """Return the longest text that every match of a pattern holds; None where nothing matches.
+
+    Example:
+        >>> like_part("%ab_cde%"), like_part("%\\\\_%"), like_part("%")
+        ('cde', '_', '')
+    """
+    if "\\" not in pattern:
+        return max(_WILDCARDS.split(pattern), key=len)
+    parts = like_parts(pattern)
+    if parts is None:
+        return None
+    marked = "".join(part[1:] if part[0] == "=" else "\0" for part in parts)
+    return max(marked.split("\0"), key=len)

@@ -15,7 +15,7 @@ from spark_jobs.index.prefix_lookup import PrefixLookup
 from spark_jobs.match.evaluate import match
 from tests.unit.matching.matching import Events, apart, compare, destination, entry, found, looked_up_by, snapshot
 
-_TEXTS = st.text(alphabet="ab%_\\é\n", max_size=4)
+_TEXTS = st.text(alphabet="ab%_\\é\n", max_size=4) | st.text(alphabet="ab%", min_size=5, max_size=12)
 _ROWS = st.lists(st.tuples(st.one_of(_TEXTS, st.none()), st.integers(0, 2)), min_size=1, max_size=8)
 _EVENTS = st.lists(st.tuples(st.one_of(_TEXTS, st.none()), st.integers(0, 2)), min_size=1, max_size=6)
 
@@ -33,14 +33,21 @@ def _like(text: str, parts: list[str]) -> bool:
 def _true(op: str, text: str | None, constant: str | None) -> bool:
     if text is None or constant is None:
         return False
-    if op == "startswith":
-        return text.startswith(constant)
+    if op in ("startswith", "endswith"):
+        return getattr(text, op)(constant)
+    if op == "contains":
+        return constant in text
     parts = like_parts(constant)
     return parts is not None and _like(text, parts)
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.sampled_from(["like", "startswith"]), st.sampled_from(["none", "and", "or"]), _ROWS, _EVENTS)
+@given(
+    st.sampled_from(["like", "startswith", "endswith", "contains"]),
+    st.sampled_from(["none", "and", "or"]),
+    _ROWS,
+    _EVENTS,
+)
 @example("like", "none", [("a\\", 0), ("\\%%", 0), ("", 0), ("%", 0)], [("%a", 0), ("", 0), (None, 0)])
 def test_every_path_equals_brute_force(
     op: str, beside: str, rows: list[tuple[str | None, int]], events: list[tuple[str | None, int]]
@@ -78,6 +85,18 @@ def test_only_what_begins_so_is_a_candidate() -> None:
     counts = np.zeros(3, np.int64)
     lookup.find(events, np.arange(3)).add_counts(counts)
     assert [1, 0, 1] == counts.tolist()
+
+
+def test_only_what_holds_it_is_a_candidate() -> None:
+    """Of a hundred thousand texts that may stand anywhere an event is compared with the few that share a rare window."""
+    count = 100_000
+    patterns = pa.array([f"%common {number:06d} common%" for number in range(count)])
+    lookup = PrefixLookup(compare("s", "like", "STRING", 0), [patterns])
+    texts = ["a common 000017 common text", "common 00001 common", "none", None, "0" * 100, "x common 000017 common"]
+    events = EventColumns(Events({"s": ("STRING", texts)}))
+    counts = np.zeros(len(texts), np.int64)
+    lookup.find(events, np.arange(len(texts))).add_counts(counts)
+    assert [1, 0, 0, 0, 0, 1] == counts.tolist()
 
 
 def test_a_prefix_comes_after_keys_and_bounds() -> None:
