@@ -88,7 +88,7 @@ def test_only_what_begins_so_is_a_candidate() -> None:
 
 
 def test_only_what_holds_it_is_a_candidate() -> None:
-    """Of a hundred thousand texts that may stand anywhere an event is compared with the few that share a rare window."""
+    """Of a hundred thousand texts that may stand anywhere an event meets the few that share a rare window."""
     count = 100_000
     patterns = pa.array([f"%common {number:06d} common%" for number in range(count)])
     lookup = PrefixLookup(compare("s", "like", "STRING", 0), [patterns])
