@@ -33,8 +33,8 @@ class AccessPath(msgspec.Struct, frozen=True):
     kind: Kind
     """``hash``: the keys in `equal`, or those of the set in `set_member`. ``composite``: `equal`, then one bound or
     both within them. ``ordered``: one bound. ``interval``: both bounds. ``prefix``: what the texts that a LIKE
-    matches begin with or hold. ``elements``: each element of an event's array. ``union``: each branch of an OR by a path of its
-    own. ``scan``: every row is a candidate."""
+    matches begin with or hold. ``elements``: each element of an event's array. ``union``: each branch of an OR by a
+    path of its own. ``scan``: every row is a candidate."""
     equal: tuple[int, ...] = ()
     """``column = :c`` conjuncts."""
     set_member: int | None = None

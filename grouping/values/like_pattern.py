@@ -56,10 +56,10 @@ def like_prefix(pattern: str) -> tuple[str, bool] | None:
 
 
 def like_part(pattern: str) -> str | None:
-    """Return the longest text that every match of a pattern holds; None where nothing matches.
+    r"""Return the longest text that every match of a pattern holds; None where nothing matches.
 
     Example:
-        >>> like_part("%ab_cde%"), like_part("%\\\\_%"), like_part("%")
+        >>> like_part("%ab_cde%"), like_part(r"%\_%"), like_part("%")
         ('cde', '_', '')
     """
     if "\\" not in pattern:
