@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from gateway.sdk import Client, CommandRejected, Digest, GatewayError, Match, connect
+from gateway.sdk import Client, CommandRejection, Digest, GatewayError, Match, connect
 from gateway.sdk.statements import text_literal
 from grouping.model.errors import OperationalError
 from grouping.model.wording import counted
@@ -40,7 +40,7 @@ def sql(
     with _client(data, kafka, subscriber) as client:
         try:
             reply = client.execute(statement)
-        except CommandRejected as error:
+        except CommandRejection as error:
             if as_json:
                 print(msgspec.json.encode(error.reply).decode())
             else:
@@ -104,14 +104,14 @@ def _client(data: Path | None, kafka: str | None, subscriber: str | None) -> Ite
             bootstrap, subscriber or getpass.getuser(), prefix=settings.prefix, extra=settings.kafka.extra
         ) as client:
             yield client
-    except CommandRejected as error:
+    except CommandRejection as error:
         _print_rejection(error)
         raise typer.Exit(1) from None
     except GatewayError as error:
         raise OperationalError(error.message, detail=error.detail, hint=error.hint) from error
 
 
-def _print_rejection(error: CommandRejected) -> None:
+def _print_rejection(error: CommandRejection) -> None:
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     console.print(f"[red]{error.code}[/red]: ", end="")
     console.print(error.message, markup=False)

@@ -24,7 +24,7 @@ from gateway.kafka.driver import ANSWER_SECONDS, NOT_YET, KafkaUnavailable, clie
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
 
-__all__ = ["TopicForm", "TopicRefused", "Topics"]
+__all__ = ["TopicForm", "TopicRefusal", "Topics"]
 
 log = logging.getLogger(__name__)
 
@@ -49,11 +49,11 @@ _KEPT = (
 """Kafka's errors for a topic that it refuses to delete."""
 
 
-class TopicRefused(OperationalError):
-    """Kafka will not have a topic of that name or form; `detail` says why.
+class TopicRefusal(OperationalError):
+    """Kafka refuses to make or delete a topic; `detail` says why.
 
     Attributes:
-        code: Of the codes of docs/commands.md the one that says so.
+        code: The code of docs/commands.md for the refusal.
     """
 
     def __init__(self, message: str, *, code: str, detail: str) -> None:
@@ -159,7 +159,7 @@ class Topics:
         """Create topics with so many partitions each, and return which; those that exist are left as they are.
 
         Raises:
-            TopicRefused: Kafka will not have one of them; the others are there.
+            TopicRefusal: Kafka will not have one of them; the others are there.
             KafkaUnavailable: Some may have been created.
         """
         made, refused = self.create_each(wanted, config)
@@ -169,7 +169,7 @@ class Topics:
 
     def create_each(
         self, wanted: Mapping[str, int], config: Mapping[str, str] | None = None
-    ) -> tuple[set[str], dict[str, TopicRefused]]:
+    ) -> tuple[set[str], dict[str, TopicRefusal]]:
         """Create topics with so many partitions each; return which were not there, and why Kafka will not have others.
 
         Raises:
@@ -188,7 +188,7 @@ class Topics:
                 except KafkaException as error:
                     if (code := _REFUSALS.get(error_code(error))) is not None:
                         detail = f"Kafka says: {_reason(error)}"
-                        refused[name] = TopicRefused(f'topic "{name}" cannot be made', code=code, detail=detail)
+                        refused[name] = TopicRefusal(f'topic "{name}" cannot be made', code=code, detail=detail)
                     elif error_code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
                         raise
                     made.discard(name)

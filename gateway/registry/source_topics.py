@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gateway.kafka import TopicForm, TopicRefused, Topics
+from gateway.kafka import TopicForm, TopicRefusal, Topics
 from gateway.topics.source_policy import check_source
 from grouping.model.errors import InputError, near_name
 from grouping.model.query import CreateStream, CreateTable
@@ -60,7 +60,7 @@ def source_form(
         )
     try:
         topics.create({statement.topic: statement.partitions}, config)
-    except TopicRefused as error:
+    except TopicRefusal as error:
         # Kafka takes "a.b" and "a_b" for one name, and may have policies of its own.
         raise InputError(
             error.message, code="stream-mismatch", detail=error.detail, hint="Choose another topic."

@@ -19,15 +19,15 @@ from gateway.sdk.errors import (
     BadStatement,
     BadTime,
     ClientClosed,
-    CommandRejected,
+    CommandRejection,
     Conflict,
     FilterUnavailable,
     GatewayError,
     NoReply,
     NotAllowed,
     NotFound,
+    PartialRejection,
     ResultsGone,
-    SomeRejected,
     TransportError,
     Unavailable,
 )
@@ -35,7 +35,9 @@ from gateway.sdk.pipeline import Tally
 from gateway.sdk.results import ContinuousQuery, Destination, Digest, End, Match, Pause, Quarantine, Reply, Trigger
 from gateway.sdk.subscription import Subscription
 
-Refused, Closed, Quarantined = NotAllowed, ClientClosed, Quarantine  # their names in 0.1.0
+# Names of 0.1.0, which go on working.
+Refused, Closed, Quarantined = NotAllowed, ClientClosed, Quarantine
+CommandRejected, SomeRejected = CommandRejection, PartialRejection
 
 __all__ = [
     "BadCursor",
@@ -46,6 +48,7 @@ __all__ = [
     "ClientClosed",
     "Closed",
     "CommandRejected",
+    "CommandRejection",
     "Conflict",
     "ContinuousQuery",
     "Destination",
@@ -57,6 +60,7 @@ __all__ = [
     "NoReply",
     "NotAllowed",
     "NotFound",
+    "PartialRejection",
     "Pause",
     "Quarantine",
     "Quarantined",

@@ -25,7 +25,7 @@ _STEP = 0.1
 class Client:
     """One subscriber's way to the gateway; safe to use from several threads. Closes as a context manager.
 
-    Every method that sends a statement raises `CommandRejected` (one of its children) for a rejected one,
+    Every method that sends a statement raises `CommandRejection` (one of its children) for a rejected one,
     `NoReply` when none came in time, and `TransportError` when Kafka is not reached.
     """
 
@@ -102,10 +102,10 @@ class Client:
             check: Whether to raise when some are rejected, after all are answered.
 
         Returns:
-            One per item in order: the reply, or (without `check`) the `CommandRejected`.
+            One per item in order: the reply, or (without `check`) the `CommandRejection`.
 
         Raises:
-            SomeRejected: Some were rejected; it carries all outcomes.
+            PartialRejection: Some were rejected; it carries all outcomes.
         """
         outcomes: list[Outcome] = []
         self._drive(Pipeline(self._session.exchange, items, outcomes.append, timeout=timeout, progress=progress))

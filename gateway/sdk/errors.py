@@ -1,15 +1,15 @@
-"""Everything that the SDK raises.
+"""The errors that the SDK raises.
 
     GatewayError
-    ├── CommandRejected        the gateway's answer was no: code, message, detail, hint
+    ├── CommandRejection       the gateway's answer was no: code, message, detail, hint
     │   ├── BadStatement       syntax-error, unknown-statement, malformed-command, command-too-large
     │   ├── BadQuery           unknown-column, unknown-function, type-mismatch, unsupported-query
     │   ├── NotFound           unknown-cq, unknown-stream
     │   ├── Conflict           cq-exists, stream-exists, stream-in-use, stream-mismatch
     │   ├── BadTime            bad-interval, bad-time, already-expired
     │   ├── NotAllowed         not-allowed, quota-exceeded
-    │   └── Unavailable        unavailable: nothing was changed, the same can be sent again
-    ├── SomeRejected           of many commands at once, some were: the outcomes in order
+    │   └── Unavailable        unavailable: nothing was changed, the command can be sent again
+    ├── PartialRejection       some of many commands were rejected: the outcomes in order
     ├── TransportError         Kafka could not do what was asked
     │   ├── NoReply            a command's reply did not come in time; send the same command id again
     │   └── ResultsGone        results that a cursor points at are no longer kept
@@ -17,7 +17,7 @@
     ├── FilterUnavailable      a virtual destination's filter cannot be applied here
     └── ClientClosed           the client or subscription was closed
 
-What the Kafka driver raises is turned into these in `transport.py` alone.
+Errors of the Kafka driver are turned into these in `transport.py` alone.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ __all__ = [
     "BadStatement",
     "BadTime",
     "ClientClosed",
-    "CommandRejected",
+    "CommandRejection",
     "Conflict",
     "FilterUnavailable",
     "GatewayError",
     "NoReply",
     "NotAllowed",
     "NotFound",
+    "PartialRejection",
     "ResultsGone",
-    "SomeRejected",
     "TransportError",
     "Unavailable",
     "rejection",
@@ -50,7 +50,7 @@ __all__ = [
 
 
 class GatewayError(Exception):
-    """Base of all: a message in lower case, and what helps beside it."""
+    """The base class: a message in lower case, with a detail and a hint where there are any."""
 
     def __init__(self, message: str, *, detail: str | None = None, hint: str | None = None) -> None:
         super().__init__(message)
@@ -61,8 +61,8 @@ class GatewayError(Exception):
         """Advice, in full sentences."""
 
 
-class CommandRejected(GatewayError):
-    """A rejected command; also raised itself for codes that a later gateway may add."""
+class CommandRejection(GatewayError):
+    """The rejection of a command; raised as such for a code that this SDK does not know."""
 
     def __init__(
         self, message: str, *, code: str, command_id: str, detail: str | None = None, hint: str | None = None
@@ -80,42 +80,42 @@ class CommandRejected(GatewayError):
         return " ".join(part for part in (f"{self.code}: {self.message}.", self.detail, self.hint) if part)
 
 
-class BadStatement(CommandRejected):
+class BadStatement(CommandRejection):
     """The text is no statement that the gateway knows."""
 
 
-class BadQuery(CommandRejected):
+class BadQuery(CommandRejection):
     """The statement is well formed, but its SELECT cannot be kept running."""
 
 
-class NotFound(CommandRejected):
+class NotFound(CommandRejection):
     """The command names a CQ or a stream that does not exist, or is another subscriber's."""
 
 
-class Conflict(CommandRejected):
+class Conflict(CommandRejection):
     """The command collides with something that exists: a name in use, a stream with CQs, another form of a topic."""
 
 
-class BadTime(CommandRejected):
+class BadTime(CommandRejection):
     """A clause about time cannot be kept."""
 
 
-class NotAllowed(CommandRejected):
+class NotAllowed(CommandRejection):
     """The command is well formed, but not allowed to this subscriber, or passes a quota."""
 
 
-class Unavailable(CommandRejected):
+class Unavailable(CommandRejection):
     """The gateway could not carry the command out just now and changed nothing."""
 
 
-class SomeRejected(GatewayError):
-    """Of many commands at once some were rejected; the others stay accepted."""
+class PartialRejection(GatewayError):
+    """Some of many commands were rejected; the others stay accepted."""
 
     def __init__(self, outcomes: Sequence[object]) -> None:
-        errors = [outcome for outcome in outcomes if isinstance(outcome, CommandRejected)]
+        errors = [outcome for outcome in outcomes if isinstance(outcome, CommandRejection)]
         super().__init__(f"{len(errors)} of {len(outcomes)} commands were rejected", detail=str(errors[0]))
         self.outcomes = outcomes
-        """One per command in the order given: its result, or the `CommandRejected`."""
+        """One per command in the order given: its result, or the `CommandRejection`."""
         self.errors = errors
         """The rejections alone."""
 
@@ -137,7 +137,7 @@ class NoReply(TransportError):
 
 
 class ResultsGone(TransportError):
-    """Results that come next for a reader have been deleted, by retention or with their topic."""
+    """The next results of a reader have been deleted, by retention or with their topic."""
 
 
 class BadCursor(GatewayError):
@@ -145,14 +145,14 @@ class BadCursor(GatewayError):
 
 
 class FilterUnavailable(GatewayError):
-    """A virtual destination needs its filter applied, and what does that is not installed."""
+    """A virtual destination needs its filter applied, and DuckDB, which applies it, is not installed."""
 
 
 class ClientClosed(GatewayError):
     """The client or subscription was closed."""
 
 
-_CLASSES: dict[str, type[CommandRejected]] = {
+_CLASSES: dict[str, type[CommandRejection]] = {
     "malformed-command": BadStatement,
     "command-too-large": BadStatement,
     "syntax-error": BadStatement,
@@ -176,12 +176,12 @@ _CLASSES: dict[str, type[CommandRejected]] = {
 }
 
 
-def rejection(code: str, message: str, *, command_id: str, detail: str | None, hint: str | None) -> CommandRejected:
+def rejection(code: str, message: str, *, command_id: str, detail: str | None, hint: str | None) -> CommandRejection:
     """Return the exception for a rejected reply.
 
     Example:
         >>> type(rejection("unknown-cq", 'CQ "a" does not exist', command_id="1", detail=None, hint=None)).__name__
         'NotFound'
     """
-    kind = _CLASSES.get(code, CommandRejected)
+    kind = _CLASSES.get(code, CommandRejection)
     return kind(message, code=code, command_id=command_id, detail=detail, hint=hint)

@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from gateway.sdk import statements
-from gateway.sdk.errors import CommandRejected
+from gateway.sdk.errors import CommandRejection
 from gateway.sdk.outbox import CommandUnderWay
 from gateway.sdk.results import ContinuousQuery, Reply
 
@@ -26,11 +26,11 @@ def accepted(pending: CommandUnderWay) -> Reply:
     """Return the reply of an accepted command.
 
     Raises:
-        CommandRejected: It was rejected.
+        CommandRejection: It was rejected.
         TransportError: Its outcome is not known.
     """
     outcome = pending.outcome()
-    if isinstance(outcome, CommandRejected):
+    if isinstance(outcome, CommandRejection):
         raise outcome
     return outcome
 
@@ -87,18 +87,18 @@ def describing(queries: Iterable[str | ContinuousQuery]) -> list[str]:
 
 
 def described(
-    queries: Iterable[str | ContinuousQuery], outcomes: Iterable[Reply | CommandRejected]
+    queries: Iterable[str | ContinuousQuery], outcomes: Iterable[Reply | CommandRejection]
 ) -> list[ContinuousQuery]:
     """Return CQs, those that are given by name as they were described.
 
     Raises:
-        CommandRejected: One is not there; the first of them in the order of the names.
+        CommandRejection: One is not there; the first of them in the order of the names.
     """
     found, left = [], iter(outcomes)
     for each in queries:
         if isinstance(each, str):
             outcome = next(left)
-            if isinstance(outcome, CommandRejected):
+            if isinstance(outcome, CommandRejection):
                 raise outcome
             found.append(outcome.query)
         else:

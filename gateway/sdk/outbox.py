@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from gateway.sdk.errors import CommandRejected, NoReply, TransportError, rejection
+from gateway.sdk.errors import CommandRejection, NoReply, TransportError, rejection
 from gateway.sdk.results import Reply
 
 __all__ = ["Outbox", "CommandUnderWay"]
@@ -50,7 +50,7 @@ class CommandUnderWay:
         """Whether the outcome is known."""
         return self.reply is not None or self.error is not None
 
-    def outcome(self) -> Reply | CommandRejected:
+    def outcome(self) -> Reply | CommandRejection:
         """Return the reply, or the rejection as a value.
 
         Raises:

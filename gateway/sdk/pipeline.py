@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from gateway.sdk import statements
-from gateway.sdk.errors import CommandRejected, SomeRejected
+from gateway.sdk.errors import CommandRejection, PartialRejection
 from gateway.sdk.exchange import MOST_UNDER_WAY, Exchange
 from gateway.sdk.outbox import CommandUnderWay
 from gateway.sdk.results import Reply
@@ -18,13 +18,13 @@ __all__ = ["Item", "Outcome", "Pipeline", "Progress", "Rejected", "Tally", "chec
 Item = str | tuple[str, str]
 """A statement, or a CQ's name and its SELECT."""
 
-Outcome = Reply | CommandRejected
+Outcome = Reply | CommandRejection
 """The outcome of one command of many."""
 
 Progress = Callable[[int], None]
 """Told now and then how many commands have been answered."""
 
-Rejected = Callable[[int, CommandRejected], None]
+Rejected = Callable[[int, CommandRejection], None]
 """Told of each rejection, with the item's place among the items, from 0."""
 
 _CHUNK = 500
@@ -37,7 +37,7 @@ class Tally:
 
     accepted: int = 0
     rejected: int = 0
-    rejections: dict[int, CommandRejected] = field(default_factory=dict)
+    rejections: dict[int, CommandRejection] = field(default_factory=dict)
     """The first thousand, by the item's place among the items, from 0."""
 
 
@@ -94,7 +94,7 @@ def counted(tally: Tally, rejected: Rejected | None) -> Callable[[Outcome], None
     """Return what counts outcomes into a tally, and tells of the rejections."""
 
     def take(outcome: Outcome) -> None:
-        if not isinstance(outcome, CommandRejected):
+        if not isinstance(outcome, CommandRejection):
             tally.accepted += 1
             return
         place = tally.accepted + tally.rejected
@@ -111,8 +111,8 @@ def checked(outcomes: list[Outcome], check: bool) -> list[Outcome]:
     """Return outcomes.
 
     Raises:
-        SomeRejected: `check` is set and some were rejected; it carries all outcomes.
+        PartialRejection: `check` is set and some were rejected; it carries all outcomes.
     """
-    if check and any(isinstance(outcome, CommandRejected) for outcome in outcomes):
-        raise SomeRejected(outcomes)
+    if check and any(isinstance(outcome, CommandRejection) for outcome in outcomes):
+        raise PartialRejection(outcomes)
     return outcomes

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from gateway.kafka import TopicRefused, Topics
+from gateway.kafka import TopicRefusal, Topics
 from grouping.model.errors import InputError
 from grouping.model.wording import counted
 from grouping.settings import Settings
@@ -34,7 +34,7 @@ class ResultTopics:
 
     def begin(self) -> None:
         """Start a unit of work: what Kafka refused before may be had now."""
-        self._refused: dict[str, TopicRefused] = {}
+        self._refused: dict[str, TopicRefusal] = {}
 
     def reload(self) -> None:
         """Ask Kafka which there are."""
@@ -125,8 +125,8 @@ class ResultTopics:
         self.delete((self._dedicated | self._virtual).difference(wanted))
 
 
-def _not_tried(topic: str) -> TopicRefused:
-    return TopicRefused(
+def _not_tried(topic: str) -> TopicRefusal:
+    return TopicRefusal(
         f'topic "{topic}" cannot be made now', code="unavailable", detail="Kafka has just refused many others."
     )
 

@@ -1,4 +1,4 @@
-"""How far a query is, by Spark's checkpoint; only for checkpoints in a local folder."""
+"""Spark's checkpoint of a query, read and written; only for checkpoints in a local folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 __all__ = ["Position", "begun_anew", "checkpoints", "is_whole", "last_commit", "note_anew", "remove"]
 
 _ANEW = "anew.json"
-"""Beside Spark's own folders, and gone with them."""
+"""A file beside Spark's own folders, deleted with them."""
 
 
 class Position(NamedTuple):
@@ -39,9 +39,9 @@ def last_commit(location: str, topic: str) -> Position | None:
 
 
 def is_whole(location: str) -> bool:
-    """Tell whether a query can go on there: it began a micro-batch, and what it wrote last of each kind can be read.
+    """Tell whether a query can go on from a checkpoint: a micro-batch began, and each log's last file is readable.
 
-    A disk that was full, or lost its power, leaves empty files. What is not kept locally is taken to be whole.
+    A disk that was full, or lost its power, leaves empty files. A checkpoint elsewhere than here is taken to be whole.
     """
     if "://" in location:
         return True
@@ -64,7 +64,7 @@ def _is_readable(log: Path) -> bool:
 
 
 def note_anew(location: str, ends: Mapping[str, int]) -> None:
-    """Note with a new checkpoint up to where events may have been evaluated before it, by source partition."""
+    """Note with a new checkpoint, by source partition, the end of what an earlier one may have evaluated."""
     if "://" not in location:
         Path(location).mkdir(parents=True, exist_ok=True)
         written = Path(location) / f"{_ANEW}.new"
@@ -73,7 +73,7 @@ def note_anew(location: str, ends: Mapping[str, int]) -> None:
 
 
 def begun_anew(location: str) -> dict[str, int]:
-    """Return what `note_anew` noted; nothing for a checkpoint that an earlier version made, or of no local folder."""
+    """Return the offsets of `note_anew`; none for a checkpoint of an earlier version, or in no local folder."""
     noted = Path(location) / _ANEW
     if "://" in location or not noted.is_file():
         return {}

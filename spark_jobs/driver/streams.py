@@ -14,8 +14,9 @@ from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
 from grouping.store.table_store import TableStore
-from spark_jobs.driver.checkpoint import Position, begun_anew, checkpoints, is_whole, last_commit, note_anew, remove
+from spark_jobs.driver.checkpoint import begun_anew, checkpoints, remove
 from spark_jobs.driver.progress import Progress
+from spark_jobs.driver.resumption import resume
 from spark_jobs.driver.trials import Trials, failure_reason
 from spark_jobs.kafka.broker import Broker
 from spark_jobs.kafka.sink import Produce, checkpoint_location, write_stream
@@ -31,15 +32,17 @@ _COMPARE_EVERY_SECONDS = 1.0
 _PROMPT_DEATHS = 10
 """How often a stream whose worker died is started again at once: each death tells more about the share at fault."""
 _STEADY_SECONDS = 10.0
-"""How long a query must run until its stream is taken for sound again, unless it commits a batch."""
+"""How long a query must run before its failures are forgotten, unless it commits a batch."""
 
 Evaluate = Callable[[Stream, bool, dict[str, int]], Produce]
-"""Gives the function that a stream's tasks run: whether they must be cautious, and up to where by partition events may
-have been evaluated before the checkpoint was begun."""
+"""Returns the function that a stream's tasks run, given whether they must be cautious, and by source partition the
+offset before which an earlier checkpoint may have evaluated events."""
 
 
 @dataclass(slots=True)
 class _StreamQuery:
+    """A stream's query, and when it is started again."""
+
     stream: Stream
     progress: Progress | None = None
     query: StreamingQuery | None = None
@@ -49,7 +52,7 @@ class _StreamQuery:
     behind: int | None = None
     steady_at: float = 0.0
     reason: str | None = None
-    """Why it does not run, or did not a moment ago."""
+    """Why the query does not run, or did not a moment ago."""
 
 
 class Streams:
@@ -196,7 +199,7 @@ class Streams:
         if stream.topic_id not in ("", form.topic_id):
             raise OperationalError("the topic was made anew", detail="The gateway has not noticed it yet.")
         location = checkpoint_location(stream.source_id, self._settings)
-        position = self._position(stream, location)
+        position = resume(stream, location, self._store, self._broker)
         progress = Progress(stream, position, self._store, self._broker)
         progress.tell()
         # Before the first batch: it would silently begin after what was deleted meanwhile.
@@ -218,26 +221,6 @@ class Streams:
         log.info(
             "stream started", extra={"stream": stream.name, "stream_id": stream.stream_id, "batch": progress.batch}
         )
-
-    def _position(self, stream: Stream, location: str) -> Position:
-        """Return how far a stream is; without a checkpoint that is where the store knows it to be, or its start.
-
-        All before that is evaluated, and what was evaluated after it comes again with the same ids.
-        """
-        if is_whole(location):
-            position = last_commit(location, stream.topic)
-            if "://" not in location:
-                self._store.unpin(stream.stream_id, 0 if position is None else position.batch + 1)
-            if position is not None:
-                return position
-        else:
-            remove(location)
-            self._store.unpin(stream.stream_id, None)
-            ends = self._broker.ends(stream.topic)
-            note_anew(location, stream.positions({str(partition): end for partition, end in ends.items()}))
-        begin = stream.evaluated(self._store.committed_positions(stream.stream_id))
-        offsets = {partition: place - stream.base for partition, place in begin.items() if place >= stream.base}
-        return Position(-1, offsets)
 
     def _failed(self, running: _StreamQuery, reason: str, *, prompt: bool = False) -> None:
         backoff = 0.0

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
 
-__all__ = ["PLANTED", "when_imported"]
+__all__ = ["PLANTED", "replace", "when_imported"]
 
 PLANTED = {
     "replay_skipped": "kill-driver",
@@ -22,12 +22,18 @@ PLANTED = {
 
 
 def when_imported(name: str, change: Callable[[ModuleType], None]) -> None:
-    """Have a module changed as soon as somebody imports it: no role imports what it doesn't need."""
+    """Change a module as soon as it is imported: a role does not import modules that it doesn't need."""
     sys.meta_path.insert(0, _Finder(name, change))
 
 
+def replace(owner: object, name: str, other: object) -> None:
+    """Set an attribute that a module or class has; without it the fault would do nothing, and chaos would find none."""
+    assert hasattr(owner, name), f"{owner} has no {name}"
+    setattr(owner, name, other)
+
+
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds one module, as the others do, and has it changed after it was executed."""
+    """Finds one module through the other finders, and changes it after its execution."""
 
     def __init__(self, name: str, change: Callable[[ModuleType], None]) -> None:
         self._name = name

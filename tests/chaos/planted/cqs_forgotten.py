@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
-from tests.chaos.planted import when_imported
+from tests.chaos.planted import replace, when_imported
 
 __all__ = ["plant"]
 
@@ -24,4 +24,4 @@ def _change(replay: ModuleType) -> None:
         kept = (one for one in messages if not (one.key or b"").startswith(b"cq") or zlib.crc32(one.key) % 3)
         return run(self, kept)
 
-    replay.CatalogReplay.run = forget
+    replace(replay.CatalogReplay, "run", forget)

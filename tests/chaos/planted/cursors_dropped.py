@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
-from tests.chaos.planted import when_imported
+from tests.chaos.planted import replace, when_imported
 
 __all__ = ["plant"]
 
@@ -24,4 +24,4 @@ def _change(state: ModuleType) -> None:
     ) -> None:
         settle(self, stream_id, ticks, idle, {})
 
-    state.TimerState.settle = forget
+    replace(state.TimerState, "settle", forget)

@@ -6,7 +6,7 @@ import time
 from types import ModuleType
 from typing import Any
 
-from tests.chaos.planted import when_imported
+from tests.chaos.planted import replace, when_imported
 
 __all__ = ["plant"]
 
@@ -18,7 +18,7 @@ def plant() -> None:
 
 
 def _drop(recovery: ModuleType) -> None:
-    recovery._is_written = lambda *_: True
+    replace(recovery, "_is_written", lambda *_: True)
 
 
 def _dawdle(commit: ModuleType) -> None:
@@ -28,4 +28,4 @@ def _dawdle(commit: ModuleType) -> None:
         time.sleep(0.5)
         publish(self, *arguments)
 
-    commit.Commits.publish = late
+    replace(commit.Commits, "publish", late)

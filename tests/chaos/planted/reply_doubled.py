@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from tests.chaos.planted import when_imported
+from tests.chaos.planted import replace, when_imported
 
 __all__ = ["plant"]
 
@@ -22,8 +22,8 @@ def _keep_pending(commit: ModuleType) -> None:
         journal = None if body is None else commit.Journal.unpack(body)
         return (journal.number if journal else 0), journal
 
-    commit.Commits.pending = pending
+    replace(commit.Commits, "pending", pending)
 
 
 def _write_again(recovery: ModuleType) -> None:
-    recovery._is_written = lambda *_: False
+    replace(recovery, "_is_written", lambda *_: False)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
@@ -17,7 +15,7 @@ from grouping.store.connection import connect
 from grouping.store.keys import RedisKeys
 from grouping.store.table_store import TableStore
 from spark_jobs.driver.checkpoint import Position
-from spark_jobs.driver.streams import Streams
+from spark_jobs.driver.resumption import resume
 from spark_jobs.kafka.broker import Broker
 from spark_jobs.kafka.sink import checkpoint_location
 from tests.ground import Ground
@@ -40,9 +38,8 @@ def _topic(settings: Settings) -> str:
 def _resumed(settings: Settings) -> tuple[Position, set[bytes]]:
     """Return where the query of the stream begins, and the batches that are pinned then."""
     stream = Stream("s_1", "quotes", (), _topic(settings), "json", {"0": 5, "1": 0}, "")
-    nothing: Any = None  # no query is started
-    streams = Streams(nothing, settings, TableStore(settings), Broker(settings), nothing, nothing, time.monotonic)
-    position = streams._position(stream, checkpoint_location(stream.source_id, settings))
+    location = checkpoint_location(stream.source_id, settings)
+    position = resume(stream, location, TableStore(settings), Broker(settings))
     return position, set(connect(settings).hkeys(RedisKeys.of(settings).pins("s_1")))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from gateway.sdk import Conflict, Match, NoReply, Reply, SomeRejected, TransportError, aio, connect
+from gateway.sdk import Conflict, Match, NoReply, PartialRejection, Reply, TransportError, aio, connect
 from schemas.partition import partition_of
 
 _PARTITIONS = 4
@@ -139,7 +139,7 @@ def test_thousands_are_pipelined_and_every_reply_is_checked(rote: RoteGateway) -
     """Outcomes come in the order given, rejections among them; commands went out in order."""
     texts = [f"CREATE CQ {'taken' if number % 1000 == 7 else 'c'}{number} AS SELECT" for number in range(3000)]
     told: list[int] = []
-    with connect(rote.bootstrap, "alice") as client, pytest.raises(SomeRejected) as caught:
+    with connect(rote.bootstrap, "alice") as client, pytest.raises(PartialRejection) as caught:
         client.create_many(texts, progress=told.append)
     assert [7, 1007, 2007] == [at for at, each in enumerate(caught.value.outcomes) if not isinstance(each, Reply)]
     assert texts == [command["text"] for command in rote.commands]

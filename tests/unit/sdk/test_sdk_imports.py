@@ -50,6 +50,6 @@ def test_every_error_is_in_the_drawn_tree() -> None:
 def test_every_code_of_the_contract_has_its_exception() -> None:
     """Codes that cross the wire become a class of their own kind; unknown ones stay readable."""
     kinds = {code: type(errors.rejection(code, "no", command_id="1", detail=None, hint=None)) for code in CODES}
-    assert [] == [code for code, kind in kinds.items() if kind is errors.CommandRejected]
+    assert [] == [code for code, kind in kinds.items() if kind is errors.CommandRejection]
     later = errors.rejection("later-code", "no", command_id="1", detail="A.", hint="B.")
     assert "later-code: no. A. B." == str(later)

@@ -1,0 +1,22 @@
+"""The faults that chaos plants: each changes something that the programs still have."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from tests.chaos.planted import PLANTED
+
+_PLANT_ALL = """
+import importlib, sys
+for name in sys.argv[1:]:
+    importlib.import_module(f"tests.chaos.planted.{name}").plant()
+import gateway.state.catalog_replay, gateway.state.commit, gateway.state.recovery, gateway.state.timer_state
+import spark_jobs.worker.worker
+"""
+
+
+def test_each_fault_changes_something() -> None:
+    """A fault whose function was renamed would let chaos pass without having shown that it finds faults."""
+    done = subprocess.run([sys.executable, "-c", _PLANT_ALL, *PLANTED], capture_output=True, text=True, check=False)
+    assert (0, "") == (done.returncode, done.stderr)
