@@ -26,6 +26,8 @@ _PRIMITIVES = {
     "double": "DOUBLE",
     "enum": "STRING",
 }
+_NARROW = {"int": ("TINYINT", "SMALLINT"), "float": ("FLOAT",), "bytes": ("BINARY",), "fixed": ("BINARY",)}
+"""What a type gives besides, where it is wanted; of an int each value is checked."""
 _LOGICAL = {
     ("int", "date"): "DATE",
     ("long", "timestamp-millis"): "TIMESTAMP",
@@ -129,6 +131,8 @@ class AvroTypes:
                 return element and (f"ARRAY<{element}>" if kind == "array" else f"MAP<STRING, {element}>")
             case "bytes" | "fixed" if logical == "decimal":
                 return f"DECIMAL({definition['precision']},{definition.get('scale', 0)})"
+        if logical is None and str(wanted) in _NARROW.get(str(kind), ()):
+            return str(wanted)
         return _LOGICAL.get((str(kind), str(logical))) or _PRIMITIVES.get(str(kind))
 
 

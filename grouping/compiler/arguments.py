@@ -10,7 +10,7 @@ from grouping.compiler.constants import coerce, read_again
 from grouping.compiler.operands import as_timestamp, cast, comparable, is_null, mismatch, unify, unsupported
 from grouping.compiler.printed import printed
 from grouping.functions.functions import FUNCTIONS, result_type
-from grouping.model.sql_type import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType, decimal
+from grouping.model.sql_type import BOOLEAN, DATE, DOUBLE, FLOAT, INT, STRING, TIMESTAMP, SqlType, decimal
 from grouping.model.wording import are, counted
 
 __all__ = ["apply"]
@@ -37,6 +37,8 @@ def apply(name: str, args: Sequence[Bound]) -> Bound:
         fitted = tuple(_fit(argument, kind, what, strict=strict) for argument, kind in zip(args, params, strict=False))
     if name == "abs":
         check_turned(fitted[0], '"abs"')
+    if name in ("round", "bround") and fitted[0].type == FLOAT:
+        raise unsupported(f'"{name}" of a FLOAT', "Spark rounds how Java writes it.", "CAST it to DOUBLE.")
     if name in ("round", "bround") and len(fitted) == 2 and fitted[0].type.is_decimal:
         raise unsupported(f'"{name}" of a DECIMAL to a scale', "The result's type would depend on it.", "CAST it.")
     if name == "format_string":
@@ -122,7 +124,11 @@ def _implicit(argument: Bound, param: str) -> Bound | None:
     return None
 
 
-_ACCEPTED = {"WHOLE": ("INT", "BIGINT"), "DAY": ("DATE", "TIMESTAMP")}
+_ACCEPTED = {
+    "INT": ("TINYINT", "SMALLINT", "INT"),
+    "WHOLE": ("TINYINT", "SMALLINT", "INT", "BIGINT"),
+    "DAY": ("DATE", "TIMESTAMP"),
+}
 _SHOWN_PARAMS = {"NUMBER": "a number", "WHOLE": "INT or BIGINT", "DAY": "DATE or TIMESTAMP"}
 
 

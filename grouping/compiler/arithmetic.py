@@ -10,7 +10,7 @@ from grouping.compiler.intervals import is_interval
 from grouping.compiler.operands import cast, is_null, mismatch, typed, unsupported
 from grouping.compiler.time_arithmetic import is_timed, negative_interval, timed
 from grouping.functions.functions import result_type
-from grouping.model.sql_type import DOUBLE, INT, STRING, SqlType
+from grouping.model.sql_type import DOUBLE, FLOAT, INT, STRING, SqlType
 
 __all__ = ["arithmetic", "check_turned", "negative", "positive"]
 
@@ -25,9 +25,9 @@ def arithmetic(op: str, left: Bound, right: Bound) -> Bound:
     kinds = [operand.type for operand in operands if not is_null(operand)]
     for kind in kinds:
         _check_number(kind, f'"{op}"')
-    if op == "div" and DOUBLE in kinds:
-        raise mismatch('"div" is of whole numbers', "One operand is DOUBLE.", 'Use "/".')
-    wide, decimal = DOUBLE in kinds, any(kind.is_decimal for kind in kinds)
+    if op == "div" and {FLOAT, DOUBLE} & {*kinds}:
+        raise mismatch('"div" is of whole numbers', "One operand is FLOAT or DOUBLE.", 'Use "/".')
+    wide, decimal = bool({FLOAT, DOUBLE} & {*kinds}), any(kind.is_decimal for kind in kinds)
     if decimal and not wide and op in ("div", "pmod"):
         raise unsupported(f'"{op}" of DECIMALs', "It is computed for INT and BIGINT.", "CAST the operands.")
     for i, operand in enumerate(operands):

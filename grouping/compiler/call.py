@@ -19,12 +19,27 @@ from grouping.functions.nested_functions import NESTED_ALIASES, NESTED_FUNCTIONS
 from grouping.functions.spark_functions import REASONS
 from grouping.model.decimal_types import WIDEST
 from grouping.model.errors import InputError, near_name
-from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType, decimal
+from grouping.model.sql_type import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    SqlType,
+    decimal,
+)
 from grouping.model.wording import are, counted
 
 __all__ = ["call", "cast_type", "function_name", "refusal"]
 
-_TYPES = {"TEXT": STRING, **{kind.name: kind for kind in (BOOLEAN, INT, BIGINT, DOUBLE, DATE, TIMESTAMP)}}
+_PLAIN = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP, BINARY)
+_TYPES = {"TEXT": STRING, **{kind.name: kind for kind in _PLAIN}}
 """By sqlglot's name; DECIMAL has sizes."""
 
 _NO_OPERATOR = "It is no operator that a query may use."

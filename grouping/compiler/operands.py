@@ -10,7 +10,19 @@ from grouping.compiler.intervals import alike, is_interval
 from grouping.functions.functions import CASTS, common_type
 from grouping.model.errors import InputError
 from grouping.model.expression import Column
-from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, UNKNOWN, SqlType
+from grouping.model.sql_type import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    STRING,
+    TIMESTAMP,
+    UNKNOWN,
+    SqlType,
+)
 
 __all__ = [
     "as_day",
@@ -51,9 +63,10 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
         operands = [as_timestamp(operand) if operand.type == DATE else operand for operand in operands]
     others = [operand for operand in operands if not isinstance(operand, Constant)]
     kinds = [operand.type for operand in others]
-    kind = DOUBLE if DOUBLE in kinds else kinds[0] if kinds else _constants_type(operands)
-    if kind.is_nested:
-        raise unsupported(f"a comparison of {kind}", "Values with parts are not compared.", "Compare a part of them.")
+    kind = DOUBLE if {FLOAT, DOUBLE} & {*kinds} else kinds[0] if kinds else _constants_type(operands)
+    if kind.is_nested or BINARY in kinds:
+        shown = "Values with parts and of BINARY are not compared."
+        raise unsupported(f"a comparison of {kind}", shown, "Compare a part of them, or what is computed of it.")
     for other in others:
         if not other.type.is_like(kind):
             raise _incomparable(others[kinds.index(kind)], other)
@@ -174,8 +187,9 @@ def cast(operand: Bound, kind: SqlType) -> Bound:
     if isinstance(operand, Constant) and operand.reader:
         if operand.type == STRING and kind in (DATE, TIMESTAMP):
             return coerce(operand, kind)
-        if operand.type.is_number and kind == DOUBLE:
-            return coerce(operand, kind)
+        if operand.type.is_number and kind in (DOUBLE, FLOAT):
+            read = coerce(operand, DOUBLE)
+            return read if kind == DOUBLE else Term("cast", (read,), FLOAT)
     castable = CASTS[operand.type.name]
     # NULL is cast where a string would be, since it may stand for one in a signature.
     if is_null(operand) and (operand.type != STRING or kind.name not in castable or kind in (DATE, TIMESTAMP)):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot.tokenizer_core import Token, TokenType
 
+from grouping.model.errors import InputError
 from grouping.values.intervals import UNITS
 
 __all__ = ["INTERVAL_LITERAL", "UNARY_PLUS", "after_operand", "renamed", "respelled"]
@@ -24,6 +25,7 @@ _SUFFIXES = {
     "L": TokenType.BIGINT,
     "F": TokenType.FLOAT,
     "D": TokenType.DOUBLE,
+    "BD": TokenType.DECIMAL,
 }
 """By the letter behind a number: its type."""
 _BEFORE_OPERANDS = frozenset(
@@ -43,7 +45,7 @@ def respelled(tokens: Sequence[Token]) -> list[Token]:
         elif kind is TokenType.DOUBLE and word in _SINGLE_FLOATS:
             made.append(renamed(token, TokenType.FLOAT, token.text))
         elif kind is TokenType.VAR and word in _SUFFIXES and _is_suffix(tokens, place):
-            made += (renamed(token, TokenType.DCOLON, "::"), renamed(token, _SUFFIXES[word], token.text))
+            made += _typed(tokens[place - 1], token, word)
         else:
             made.append(token)
     return made
@@ -61,6 +63,35 @@ def after_operand(tokens: Sequence[Token], place: int) -> bool:
 def renamed(token: Token, kind: TokenType, text: str) -> Token:
     """Return a token in the same place of another kind and text."""
     return Token(kind, text, token.line, token.col, token.start, token.end)
+
+
+_BITS = {"Y": 8, "S": 16, "L": 64}
+
+
+def _typed(number: Token, letter: Token, word: str) -> list[Token]:
+    """Return the tokens of a CAST of the number before a letter.
+
+    Raises:
+        InputError: ``type-mismatch``; the number is none of that type, which Spark refuses too.
+    """
+    digits = number.text.replace(".", "")
+    whole = number.text.isdecimal()
+    within = not whole or word not in _BITS or int(number.text) <= 2 ** (_BITS[word] - 1)
+    if not within or (word in _BITS and not whole) or (word == "BD" and not digits.isdecimal()):
+        raise InputError(
+            f'"{number.text[:40]}{letter.text}" is no number of that type',
+            code="type-mismatch",
+            detail=f"Line {letter.line}, column {letter.col}: it is out of range, or has a fraction.",
+        )
+    made = [renamed(letter, TokenType.DCOLON, "::"), renamed(letter, _SUFFIXES[word], letter.text)]
+    if word == "BD":
+        scale = len(number.text.partition(".")[2])
+        sizes = (str(max(len(digits.lstrip("0")), scale, 1)), str(scale))
+        for mark, size in zip((TokenType.L_PAREN, TokenType.COMMA), sizes, strict=True):
+            text = "(" if mark is TokenType.L_PAREN else ","
+            made += (renamed(letter, mark, text), renamed(letter, TokenType.NUMBER, size))
+        made.append(renamed(letter, TokenType.R_PAREN, ")"))
+    return made
 
 
 def _is_suffix(tokens: Sequence[Token], place: int) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from grouping.functions.function import Function
 from grouping.functions.text_functions import TEXT_ALIASES, TEXT_FUNCTIONS, TEXT_RESULTS
 from grouping.model.decimal_types import WIDEST, decimal_result, exact_size
-from grouping.model.sql_type import BIGINT, DOUBLE, INT, UNKNOWN, SqlType, decimal
+from grouping.model.sql_type import BIGINT, DOUBLE, FLOAT, INT, SMALLINT, TINYINT, UNKNOWN, SqlType, decimal
 
 __all__ = ["ALIASES", "CASTS", "FUNCTIONS", "REDUCED", "REWRITTEN", "Function", "common_type", "result_type"]
 
@@ -165,15 +165,18 @@ REWRITTEN: dict[str, int] = {
 }
 """Functions that are compiled as operators and CASTs, with the number of their arguments."""
 
+_WHOLE_NAMES = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+_FROM_WHOLE = frozenset(("BOOLEAN", *_WHOLE_NAMES, "FLOAT", "DOUBLE", "DECIMAL", "STRING", "TIMESTAMP"))
 CASTS: dict[str, frozenset[str]] = {
-    "STRING": frozenset(("BOOLEAN", "INT", "BIGINT", "DOUBLE", "DECIMAL", "DATE", "TIMESTAMP")),
-    "BOOLEAN": frozenset(("INT", "BIGINT", "DOUBLE", "STRING")),
-    "INT": frozenset(("BOOLEAN", "INT", "BIGINT", "DOUBLE", "DECIMAL", "STRING", "TIMESTAMP")),
-    "BIGINT": frozenset(("BOOLEAN", "INT", "BIGINT", "DOUBLE", "DECIMAL", "STRING", "TIMESTAMP")),
-    "DOUBLE": frozenset(("BOOLEAN", "INT", "BIGINT")),
-    "DECIMAL": frozenset(("BOOLEAN", "INT", "BIGINT", "DOUBLE", "DECIMAL", "STRING")),
+    "STRING": frozenset(("BOOLEAN", *_WHOLE_NAMES, "DOUBLE", "DECIMAL", "DATE", "TIMESTAMP", "BINARY")),
+    "BOOLEAN": frozenset((*_WHOLE_NAMES, "FLOAT", "DOUBLE", "DECIMAL", "STRING")),
+    **dict.fromkeys(_WHOLE_NAMES, _FROM_WHOLE),
+    "FLOAT": frozenset(("BOOLEAN", *_WHOLE_NAMES, "DOUBLE")),
+    "DOUBLE": frozenset(("BOOLEAN", *_WHOLE_NAMES, "FLOAT")),
+    "DECIMAL": frozenset(("BOOLEAN", *_WHOLE_NAMES, "DOUBLE", "DECIMAL", "STRING")),
     "DATE": frozenset(("TIMESTAMP", "STRING")),
-    "TIMESTAMP": frozenset(("INT", "BIGINT", "DATE", "STRING")),
+    "TIMESTAMP": frozenset((*_WHOLE_NAMES, "DOUBLE", "DATE", "STRING")),
+    "BINARY": frozenset(),
 }
 """What may be CAST to what, by the types' names."""
 
@@ -190,6 +193,7 @@ _RESULTS = {
     " date_trunc timestamp_seconds timestamp_millis timestamp_micros",
 }
 _FIXED = {op: SqlType(kind) for kind, ops in _RESULTS.items() for op in ops.split()} | TEXT_RESULTS
+_WHOLE = (TINYINT, SMALLINT, INT, BIGINT)
 _OF_FIRST = frozenset(("neg", "abs", "nullif"))
 _ARITHMETIC = frozenset(("+", "-", "*", "/", "%"))
 _TO_WHOLE = frozenset(("ceil", "floor", "round", "bround"))
@@ -211,7 +215,7 @@ def result_type(op: str, kinds: Sequence[SqlType]) -> SqlType:
         return _FIXED[op]
     if op in _OF_FIRST:
         return kinds[0]
-    if op in _ARITHMETIC and DOUBLE not in kinds:
+    if op in _ARITHMETIC and DOUBLE not in kinds and FLOAT not in kinds:
         if UNKNOWN in kinds:
             return UNKNOWN
         if any(kind.is_decimal for kind in kinds):
@@ -240,12 +244,14 @@ def common_type(kinds: Sequence[SqlType]) -> SqlType | None:
         return known.pop() if len(known) == 1 else None
     if len(known) == 1 and len(kinds) == 1:
         return known.pop()
-    if DOUBLE in known:
-        return DOUBLE
+    if known == {FLOAT} and UNKNOWN not in kinds:
+        return FLOAT
+    if known & {FLOAT, DOUBLE}:
+        return DOUBLE  # Spark has no FLOAT of whole numbers
     if UNKNOWN in kinds:
         return UNKNOWN
-    if known <= {INT, BIGINT}:
-        return BIGINT if BIGINT in known else INT
+    if known <= set(_WHOLE):
+        return max(known, key=_WHOLE.index)
     return _common_decimal(known)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grouping.model.sql_type import BIGINT, INT, SqlType, decimal
+from grouping.model.sql_type import BIGINT, INT, SMALLINT, TINYINT, SqlType, decimal
 
 __all__ = ["WIDEST", "decimal_result", "exact_size"]
 
@@ -10,7 +10,7 @@ WIDEST = 38
 """The most digits of a DECIMAL."""
 _KEPT_DIGITS = 6
 """Digits after the point that a product or quotient keeps however wide it is."""
-_WHOLE = {INT: (10, 0), BIGINT: (20, 0)}
+_WHOLE = {TINYINT: (3, 0), SMALLINT: (5, 0), INT: (10, 0), BIGINT: (20, 0)}
 
 
 def exact_size(kind: SqlType) -> tuple[int, int]:

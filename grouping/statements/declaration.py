@@ -12,12 +12,16 @@ from grouping.model.decimal_types import WIDEST
 from grouping.model.errors import InputError, near_name
 from grouping.model.sql_type import (
     BIGINT,
+    BINARY,
     BOOLEAN,
     DATE,
     DOUBLE,
+    FLOAT,
     INT,
+    SMALLINT,
     STRING,
     TIMESTAMP,
+    TINYINT,
     SqlType,
     array_of,
     decimal,
@@ -33,26 +37,28 @@ Columns = tuple[tuple[str, SqlType], ...]
 Options = dict[str, str | int]
 Choices = Mapping[str, Sequence[str]]
 
-PLAIN_TYPES = {kind.name: kind for kind in (STRING, BOOLEAN, INT, BIGINT, DOUBLE, DATE, TIMESTAMP)}
+PLAIN_TYPES = {
+    kind.name: kind
+    for kind in (STRING, BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP, BINARY)
+}
 """The types of columns by their names, besides DECIMAL, which has sizes."""
 _OTHER_SPELLINGS = {
+    "BLOB": "BINARY",
     "BOOL": "BOOLEAN",
-    "BYTE": "INT",
+    "BYTE": "TINYINT",
+    "BYTES": "BINARY",
     "CHAR": "STRING",
     "DATETIME": "TIMESTAMP",
     "DEC": "DECIMAL",
-    "FLOAT": "DOUBLE",
     "INTEGER": "INT",
     "LONG": "BIGINT",
     "NUMERIC": "DECIMAL",
-    "REAL": "DOUBLE",
-    "SHORT": "INT",
-    "SMALLINT": "INT",
+    "REAL": "FLOAT",
+    "SHORT": "SMALLINT",
     "TEXT": "STRING",
     "TIMESTAMP_LTZ": "TIMESTAMP",
     "TIMESTAMP_NTZ": "TIMESTAMP",
     "TIMESTAMPTZ": "TIMESTAMP",
-    "TINYINT": "INT",
     "VARCHAR": "STRING",
 }
 """Names that other systems have for a type, for the hint only."""

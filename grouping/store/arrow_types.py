@@ -6,17 +6,34 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType
+from grouping.model.sql_type import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    SqlType,
+)
 
 __all__ = ["ARROW_TYPES"]
 
 ARROW_TYPES: Mapping[SqlType, pa.DataType] = {
     STRING: pa.string(),
     BOOLEAN: pa.bool_(),
+    TINYINT: pa.int8(),
+    SMALLINT: pa.int16(),
     INT: pa.int32(),
     BIGINT: pa.int64(),
+    FLOAT: pa.float32(),
     DOUBLE: pa.float64(),
     DATE: pa.date32(),
     TIMESTAMP: pa.timestamp("us", "UTC"),
+    BINARY: pa.binary(),
 }
 """DECIMAL is none of them: constants of it are kept as text, columns in their own precision and scale."""

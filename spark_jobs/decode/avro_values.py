@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from grouping.model.catalog import StreamColumn
-from grouping.model.sql_type import DATE, INT, TIMESTAMP, SqlType
+from grouping.model.sql_type import DATE, TIMESTAMP, SqlType
 from schemas.avro_columns import AvroTypes
 
 __all__ = ["Nested", "check_texts", "plain_check"]
@@ -16,14 +16,15 @@ __all__ = ["Nested", "check_texts", "plain_check"]
 Check = Callable[[Any], object]
 """Takes a value that is not NULL, gives it as the column has it; raises ValueError or OverflowError."""
 
+_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 
 
 def plain_check(kind: SqlType) -> Check | None:
     """Return what checks and converts the values of a type without parts, None where they are right as they come."""
-    if kind == INT:
-        return _int32
+    if kind.name in _BITS:
+        return _whole(_BITS[kind.name])
     if kind.is_decimal:
         precision, scale = kind.precision, kind.scale
         return lambda unscaled: _decimal(unscaled, precision, scale)
@@ -105,10 +106,13 @@ def _each(check: Check | None) -> Check:
     return lambda value: None if value is None else check(value)
 
 
-def _int32(value: int) -> int:
-    if not -(2**31) <= value < 2**31:
-        raise ValueError("an int has more than 32 bits")
-    return value
+def _whole(bits: int) -> Check:
+    def check(value: int) -> int:
+        if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+            raise ValueError(f"an int has more than {bits} bits")
+        return value
+
+    return check
 
 
 def _decimal(unscaled: bytes, precision: int, scale: int) -> Decimal:

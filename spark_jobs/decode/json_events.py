@@ -21,19 +21,36 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from grouping.model.catalog import StreamColumn
-from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType
-from spark_jobs.decode.json_exact import WrongRecord, read_record
+from grouping.model.sql_type import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    SqlType,
+)
+from spark_jobs.decode.json_exact import FLOAT_BOUND, WrongRecord, read_record
 
 __all__ = ["JsonReader"]
 
 _FIELD_TYPES: dict[SqlType, Any] = {
     STRING: str,
     BOOLEAN: bool,
+    TINYINT: Annotated[int, msgspec.Meta(ge=-(2**7), le=2**7 - 1)],
+    SMALLINT: Annotated[int, msgspec.Meta(ge=-(2**15), le=2**15 - 1)],
     INT: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)],
     BIGINT: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)],
+    FLOAT: Annotated[float, msgspec.Meta(gt=-FLOAT_BOUND, lt=FLOAT_BOUND)],
     DOUBLE: float,
     DATE: date,
     TIMESTAMP: datetime,
+    BINARY: bytes,
 }
 
 _REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)

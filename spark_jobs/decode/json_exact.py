@@ -6,6 +6,7 @@ that they harm only the column in which they are.
 
 from __future__ import annotations
 
+import binascii
 import json
 import math
 import re
@@ -14,16 +15,30 @@ from decimal import Decimal
 from typing import NoReturn
 
 from grouping.model.catalog import StreamColumn
-from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, SqlType
+from grouping.model.sql_type import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    TIMESTAMP,
+    TINYINT,
+    SqlType,
+)
 from grouping.values.iso8601 import parse_date, parse_timestamp
 
-__all__ = ["DECIMAL_TEXT", "WrongRecord", "fit_decimal", "read_record"]
+__all__ = ["DECIMAL_TEXT", "FLOAT_BOUND", "WrongRecord", "fit_decimal", "read_record"]
 
 DECIMAL_TEXT = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
 """A decimal number as a string; Python's own reading would take spaces, underscores, NaN and other scripts' digits."""
 
 _INTEGER = re.compile(r"-?[0-9]+")
-_BOUNDS = {INT: 2**31, BIGINT: 2**63}
+_BOUNDS = {TINYINT: 2**7, SMALLINT: 2**15, INT: 2**31, BIGINT: 2**63}
+FLOAT_BOUND = (2 - 2**-24) * 2.0**127
+"""The least double that is rounded to an infinite FLOAT."""
 _LONGEST_INTEGER = 20
 """Characters of the longest BIGINT: longer texts are not even converted."""
 
@@ -88,8 +103,8 @@ def _convert(value: object, kind: SqlType) -> object:
         return value
     if kind in _BOUNDS:
         return _integer(_number(value), _BOUNDS[kind])
-    if kind == DOUBLE:
-        return _double(_number(value))
+    if kind in (DOUBLE, FLOAT):
+        return _double(_number(value), FLOAT_BOUND if kind == FLOAT else math.inf)
     if kind.is_decimal:
         text = _number(value) if isinstance(value, _Number) else _text(value)
         return fit_decimal(text, kind.precision, kind.scale)
@@ -97,6 +112,8 @@ def _convert(value: object, kind: SqlType) -> object:
         return parse_date(_text(value))
     if kind == TIMESTAMP:
         return parse_timestamp(_text(value))
+    if kind == BINARY:
+        return _binary(_text(value))
     if kind.is_nested:
         return _nested(value, kind)
     return _text(value)
@@ -151,9 +168,16 @@ def _integer(text: str, bound: int) -> int:
     return int(text)
 
 
-def _double(text: str) -> float:
+def _binary(text: str) -> bytes:
+    try:
+        return binascii.a2b_base64(text, strict_mode=True)
+    except ValueError:
+        raise ValueError("the string is no base64") from None
+
+
+def _double(text: str, bound: float) -> float:
     number = float(text)
-    if math.isinf(number):
+    if abs(number) >= bound:
         raise ValueError("the number is out of range")
     return number
 

@@ -19,8 +19,8 @@ from spark_jobs.expressions.types import Operand, polars_type, to_double
 __all__ = ["cast", "to_bigint"]
 
 _TOP = 2.0**63
-_INTEGERS = ("INT", "BIGINT")
-_BITS = {"INT": 32, "BIGINT": 64}
+_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+_INTEGERS = tuple(_BITS)
 _BLANK = "".join(map(chr, (*range(0x21), 0x7F)))
 """What Spark trims around a number or a date: white space and control characters of ASCII."""
 _JAVA_BLANK = "".join(map(chr, range(0x21)))
@@ -78,9 +78,11 @@ def _by_value(convert: Callable[..., object]) -> Caster:
 
 
 def _double_to_whole(value: Operand, kind: SqlType) -> pl.Expr:
-    whole = pl.when(value.expr < 0).then(value.expr.ceil()).otherwise(value.expr.floor())
-    top = _TOP if kind == BIGINT else 2.0**31 - 1  # Spark compares with the bounds as doubles, 2^63 passes
-    fits = (whole <= top) & (whole >= (-_TOP if kind == BIGINT else -(2.0**31)))
+    number = to_double(value)
+    whole = pl.when(number < 0).then(number.ceil()).otherwise(number.floor())
+    most = 2.0 ** (_BITS[kind.name] - 1)
+    top = _TOP if kind == BIGINT else most - 1  # Spark compares with the bounds as doubles, 2^63 passes
+    fits = (whole <= top) & (whole >= -most)
     return pl.when(fits).then(to_bigint(whole)).cast(polars_type(kind), strict=False)
 
 
@@ -165,15 +167,19 @@ def _decimal_to_whole(number: Decimal, kind: SqlType) -> int | None:
 
 
 _CASTS: dict[tuple[str, str], Caster] = {
-    **dict.fromkeys([(a, b) for a in _INTEGERS for b in (*_INTEGERS, "DOUBLE", "STRING")], _plain),
+    **dict.fromkeys([(a, b) for a in _INTEGERS for b in (*_INTEGERS, "FLOAT", "DOUBLE", "STRING")], _plain),
     **dict.fromkeys([(kind, "TIMESTAMP") for kind in _INTEGERS], _seconds_to_timestamp),
     **dict.fromkeys([("TIMESTAMP", kind) for kind in _INTEGERS], _timestamp_to_seconds),
-    **dict.fromkeys([("DOUBLE", kind) for kind in _INTEGERS], _double_to_whole),
+    **dict.fromkeys([(a, kind) for a in ("FLOAT", "DOUBLE") for kind in _INTEGERS], _double_to_whole),
+    **dict.fromkeys([("FLOAT", "DOUBLE"), ("DOUBLE", "FLOAT"), ("BOOLEAN", "FLOAT")], _plain),
+    ("BOOLEAN", "DECIMAL"): _by_value(lambda flag, kind: fitted(Decimal(flag), kind)),
+    ("TIMESTAMP", "DOUBLE"): lambda value, _: value.expr.cast(pl.Int64).cast(pl.Float64) / float(_MICROS),
+    ("STRING", "BINARY"): lambda value, _: value.expr.cast(pl.Binary),
     **dict.fromkeys([("STRING", kind) for kind in _INTEGERS], _by_value(_string_to_whole)),
     **dict.fromkeys([("DECIMAL", kind) for kind in _INTEGERS], _by_value(_decimal_to_whole)),
     **dict.fromkeys([(a, "DECIMAL") for a in (*_INTEGERS, "DECIMAL")], _by_value(lambda n, k: fitted(Decimal(n), k))),
     **dict.fromkeys([("BOOLEAN", kind) for kind in (*_INTEGERS, "DOUBLE")], _plain),
-    **dict.fromkeys([(kind, "BOOLEAN") for kind in (*_INTEGERS, "DOUBLE")], lambda value, _: value.expr != 0),
+    **dict.fromkeys([(kind, "BOOLEAN") for kind in (*_INTEGERS, "FLOAT", "DOUBLE")], lambda value, _: value.expr != 0),
     ("BOOLEAN", "STRING"): _boolean_to_string,
     ("DATE", "STRING"): lambda value, _: value.expr.dt.strftime("%Y-%m-%d"),
     ("DATE", "TIMESTAMP"): _plain,

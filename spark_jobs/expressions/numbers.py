@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from grouping.functions.functions import result_type
 from grouping.model.errors import InternalError
-from grouping.model.sql_type import BIGINT, BOOLEAN, DOUBLE, INT, SqlType
+from grouping.model.sql_type import BIGINT, BOOLEAN, DOUBLE, FLOAT, INT, SMALLINT, TINYINT, SqlType
 from spark_jobs.expressions import decimals, fdlibm
 from spark_jobs.expressions.by_value import each_distinct
 from spark_jobs.expressions.casts import to_bigint
@@ -23,10 +23,19 @@ from spark_jobs.expressions.types import Implementation, Operand, polars_type, t
 
 __all__ = ["FUNCTIONS"]
 
-_INTEGERS: dict[SqlType, pl.DataType] = {INT: pl.Int32(), BIGINT: pl.Int64()}
-_WIDE: dict[SqlType, pl.DataType] = {INT: pl.Int64(), BIGINT: pl.Int128()}
+_INTEGERS: dict[SqlType, pl.DataType] = {
+    TINYINT: pl.Int8(),
+    SMALLINT: pl.Int16(),
+    INT: pl.Int32(),
+    BIGINT: pl.Int64(),
+}
+_WIDE: dict[SqlType, pl.DataType] = {TINYINT: pl.Int32(), SMALLINT: pl.Int64(), INT: pl.Int64(), BIGINT: pl.Int128()}
+_BITS = {TINYINT: 8, SMALLINT: 16, INT: 32, BIGINT: 64}
 _MOST_DIGITS = 30
 """More digits than any whole number has."""
+
+
+_APPROXIMATE = frozenset((FLOAT, DOUBLE))
 
 
 def _exactly(op: str, other: Implementation) -> Implementation:
@@ -34,7 +43,7 @@ def _exactly(op: str, other: Implementation) -> Implementation:
 
     def apply(args: list[Operand], kind: SqlType) -> Operand:
         kinds = [argument.type for argument in args]
-        if any(kind.is_decimal for kind in kinds) and DOUBLE not in kinds:
+        if any(kind.is_decimal for kind in kinds) and not _APPROXIMATE & {*kinds}:
             return decimals.arithmetic(op, *args)
         return other(args, kind)
 
@@ -44,9 +53,11 @@ def _exactly(op: str, other: Implementation) -> Implementation:
 def _arithmetic(op: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Implementation:
     def apply(args: list[Operand], _: SqlType) -> Operand:
         left, right = args
-        if DOUBLE in (left.type, right.type):
-            return Operand(op(to_double(left), to_double(right)), DOUBLE)
         kind = wider([left.type, right.type])
+        if kind == FLOAT:
+            return Operand(op(left.expr, right.expr), FLOAT)
+        if kind == DOUBLE:
+            return Operand(op(to_double(left), to_double(right)), DOUBLE)
         wide = _wide(kind)
         return Operand(op(left.expr.cast(wide), right.expr.cast(wide)).cast(_INTEGERS[kind], strict=False), kind)
 
@@ -78,9 +89,10 @@ def _whole_divide(args: list[Operand], _: SqlType) -> Operand:
 
 def _remainder(args: list[Operand], _: SqlType) -> Operand:
     left, right = args
-    if DOUBLE in (left.type, right.type):
-        return Operand(_by_numpy(np.fmod, to_double(left), to_double(right)), DOUBLE)
     kind = wider([left.type, right.type])
+    if kind in _APPROXIMATE:
+        rest = _by_numpy(np.fmod, to_double(left), to_double(right))  # exact, so it is right for FLOAT too
+        return Operand(rest.cast(polars_type(kind)), kind)
     dividend, divisor = left.expr.cast(_wide(kind)), right.expr.cast(_wide(kind))
     divisor = pl.when(divisor != 0).then(divisor)
     return Operand((dividend - _truncated(dividend, divisor) * divisor).cast(_INTEGERS[kind], strict=False), kind)
@@ -106,10 +118,11 @@ def _positive_remainder(args: list[Operand], kind: SqlType) -> Operand:
     """Return ``((a % n) + n) % n`` for a negative ``a % n``; the sum wraps round, as Spark's does."""
     remainder = _remainder(args, kind)
     divisor = args[1].expr
-    if remainder.type == DOUBLE:
-        again = _by_numpy(np.fmod, remainder.expr + to_double(args[1]), to_double(args[1]))
+    if remainder.type in _APPROXIMATE:
+        divided = remainder.expr + args[1].expr.cast(polars_type(remainder.type))
+        again = _by_numpy(np.fmod, divided.cast(pl.Float64), to_double(args[1])).cast(polars_type(remainder.type))
     else:
-        wide, bits = _wide(remainder.type), 32 if remainder.type == INT else 64
+        wide, bits = _wide(remainder.type), _BITS[remainder.type]
         divisor = divisor.cast(wide)
         total = remainder.expr.cast(wide) + divisor
         wrapped = pl.when(total < -(2 ** (bits - 1))).then(total + pl.lit(2**bits, wide)).otherwise(total)
@@ -141,7 +154,7 @@ def _whole(step: Callable[[pl.Expr], pl.Expr], rounding: str) -> Implementation:
             return decimals.rounded(value, result_type("floor", [value.type]), rounding)
         if value.type in _INTEGERS:
             return Operand(value.expr.cast(pl.Int64), BIGINT)
-        return Operand(to_bigint(step(value.expr)), BIGINT)
+        return Operand(to_bigint(step(to_double(value))), BIGINT)
 
     return apply
 
@@ -185,7 +198,7 @@ def _round(rounding: str) -> Implementation:
         scale = scales[0].expr if scales else pl.repeat(0, pl.len(), dtype=pl.Int32)
         if value.type == DOUBLE:
             return Operand(each_distinct([value.expr, scale], of_double, pl.Float64), DOUBLE)
-        most = 2 ** (31 if value.type == INT else 63)
+        most = 2 ** (_BITS[value.type] - 1)
 
         def of_whole(number: int, scale: int) -> int | None:
             rounded = (

@@ -9,7 +9,20 @@ import polars as pl
 
 from grouping.functions.functions import common_type
 from grouping.model.errors import InternalError
-from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType
+from grouping.model.sql_type import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    SqlType,
+)
 from spark_jobs.expressions.by_value import each_distinct
 
 __all__ = ["Implementation", "Operand", "polars_type", "to_double", "widened", "wider"]
@@ -28,10 +41,14 @@ Implementation = Callable[[list[Operand], SqlType], Operand]
 _POLARS_TYPES: dict[SqlType, pl.DataType] = {
     STRING: pl.String(),
     BOOLEAN: pl.Boolean(),
+    TINYINT: pl.Int8(),
+    SMALLINT: pl.Int16(),
     INT: pl.Int32(),
     BIGINT: pl.Int64(),
+    FLOAT: pl.Float32(),
     DOUBLE: pl.Float64(),
     DATE: pl.Date(),
+    BINARY: pl.Binary(),
     TIMESTAMP: pl.Datetime("us", "UTC"),
 }
 

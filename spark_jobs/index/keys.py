@@ -2,10 +2,10 @@
 
 A `KeySpace` gives constants and event values keys with the same equality and order:
 
-- `_DirectKeys`: INT, BIGINT, DATE, TIMESTAMP, BOOLEAN as they are; DOUBLE by its bits, so that NaN is greatest and
-  equal to itself and -0.0 is 0.0. BIGINT never passes through a double.
-- `_ScaledKeys`: DECIMAL of up to 18 digits, and INT beside exact decimals: twice the unscaled integer. A constant with
-  more digits than the column stands at the odd number between its neighbours.
+- `_DirectKeys`: whole numbers, DATE, TIMESTAMP, BOOLEAN as they are; FLOAT and DOUBLE by the bits of a DOUBLE, so that
+  NaN is greatest and equal to itself and -0.0 is 0.0. BIGINT never passes through a double.
+- `_ScaledKeys`: DECIMAL of up to 18 digits, and INT and shorter beside exact decimals: twice the unscaled
+  integer. A constant with more digits than the column stands at the odd number between its neighbours.
 - `_RankedKeys`: everything else (order of strings, long decimals, BIGINT beside decimals): the rank among the
   constants, compared as Python objects; exact, and slow only in the number of distinct event values.
 """
@@ -23,13 +23,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, NUMERIC, STRING, TIMESTAMP, SqlType
+from grouping.model.sql_type import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    NUMERIC,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    SqlType,
+)
 from spark_jobs.batch.event_column import EventColumn
 from spark_jobs.index import Ints, mix
 
 __all__ = ["KeySpace", "key_space"]
 
-_PLAIN = frozenset((INT, BIGINT, DATE, TIMESTAMP, BOOLEAN))
+_SHORT = frozenset((TINYINT, SMALLINT, INT))
+_PLAIN = _SHORT | {BIGINT, DATE, TIMESTAMP, BOOLEAN}
 _SCALED_DIGITS = 18
 _TOP = 2 * 10**_SCALED_DIGITS + 1
 """Beyond twice every unscaled value of up to 18 digits."""
@@ -62,9 +76,9 @@ def key_space(column_type: SqlType, kinds: Iterable[SqlType], constants: Sequenc
         constants: Their values; a ranked space holds only these.
     """
     exact = any(kind == NUMERIC or kind.is_decimal for kind in kinds)
-    if column_type == DOUBLE or (column_type in _PLAIN and not exact):
+    if column_type in (FLOAT, DOUBLE) or (column_type in _PLAIN and not exact):
         return _DirectKeys()
-    if column_type == INT:
+    if column_type in _SHORT:
         return _ScaledKeys(0)
     if column_type.is_decimal:
         if column_type.precision <= _SCALED_DIGITS:
@@ -140,7 +154,7 @@ class _RankedKeys:
 def _to_int64(values: pa.Array) -> Ints:
     kind = values.type
     if pa.types.is_floating(kind):
-        numbers = pc.fill_null(values, 0.0).to_numpy(zero_copy_only=False) + 0.0  # -0.0 + 0.0 is 0.0
+        numbers = pc.fill_null(values.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False) + 0.0  # -0.0 + 0.0 is 0.0
         numbers = np.where(np.isnan(numbers), np.nan, numbers)  # one NaN, of positive sign
         bits = numbers.view(np.int64)
         return bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))

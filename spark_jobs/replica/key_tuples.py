@@ -95,7 +95,7 @@ def _comparable(column: pa.Array) -> pa.Array:
         return column
     if not pa.types.is_floating(kind):
         return (column.cast(pa.int32()) if pa.types.is_date32(kind) else column).cast(pa.int64())
-    numbers = column.fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0  # -0.0 + 0.0 is 0.0
+    numbers = column.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0  # -0.0 + 0.0 is 0.0
     bits = np.where(np.isnan(numbers), np.nan, numbers).view(np.int64)  # one NaN, of positive sign
     mask = ~column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None
     return pa.array(bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF)), mask=mask)

@@ -16,7 +16,19 @@ from numpy.typing import NDArray
 from grouping.functions.text_size import Size, TextSizes, constant_size
 from grouping.model.expression import Column, Expression
 from grouping.model.group import SelectList
-from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType
+from grouping.model.sql_type import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    SqlType,
+)
 from spark_jobs.batch.event_column import VALUE_BYTES
 from spark_jobs.batch.output import MAX_RECORD_BYTES
 from spark_jobs.batch.row_source import RowSource
@@ -26,7 +38,7 @@ __all__ = ["EncodedRows", "EvaluateExpression", "encode", "row_bytes"]
 EvaluateExpression = Callable[[Expression, RowSource, NDArray[np.int32]], pa.Array]
 """Evaluates an expression of a SELECT list on some rows of the events."""
 
-_AS_THEY_COME = frozenset({STRING, BOOLEAN, INT, BIGINT, DOUBLE, DATE, TIMESTAMP})
+_AS_THEY_COME = frozenset({STRING, BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, DOUBLE, DATE, TIMESTAMP})
 """Types whose Python values the encoder writes as docs/results.md has them: NaN and infinities as null among them."""
 
 _encoder = msgspec.json.Encoder()
@@ -143,6 +155,8 @@ def _shown(value: Any, kind: SqlType) -> Any:
         return None
     if kind.is_decimal:
         return format(value, "f")
+    if kind == FLOAT:
+        return float(str(np.float32(value)))
     if kind.fields:
         return {name: _shown(value[name], field) for name, field in kind.fields}
     if kind.element is None:
@@ -154,6 +168,9 @@ def _shown(value: Any, kind: SqlType) -> Any:
 
 def _plain(array: pa.Array) -> list[Any]:
     """Return an array's values; decimals as text in plain notation, which keeps the column's scale."""
+    if pyarrow.types.is_float32(array.type):
+        # As few digits as tell it from other FLOATs: as a DOUBLE it would have digits that it never had.
+        return [None if value is None else float(str(np.float32(value))) for value in array.to_pylist()]
     values: list[Any] = array.to_pylist()
     if pyarrow.types.is_decimal(array.type):
         return [None if value is None else format(value, "f") for value in values]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VirtualFilters"]
 
-_DUCKDB_TYPES = {"STRING": "VARCHAR", "INT": "INTEGER"}
+_DUCKDB_TYPES = {"STRING": "VARCHAR", "INT": "INTEGER", "BINARY": "VARCHAR"}
 """Where DuckDB's name of a type is another one."""
 
 _decode_event = msgspec.json.Decoder(dict[str, Any]).decode

@@ -1,0 +1,143 @@
+"""Short numbers, FLOAT and BINARY, typed literals and casts mean what Spark says."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.spark.corpus import Corpus
+
+_EDGES = {
+    "i": ("INT", [0, 3, -7, None, 2**31 - 1, -(2**31), 130]),
+    "l": ("BIGINT", [1, -2, None, 2**40, -(2**63), 33_000]),
+    "ti": ("TINYINT", [0, 1, -1, 127, -128, None, 5]),
+    "tj": ("TINYINT", [3, -128, 100, None, 0, -1]),
+    "si": ("SMALLINT", [0, 7, -1, 32_767, -32_768, None, 300]),
+    "fl": ("FLOAT", [0.0, -0.0, 1.5, 0.1, None, math.nan, math.inf, -3.4e38, 1e-45, 127.9, -2.5]),
+    "fm": ("FLOAT", [2.0, 0.1, None, -1.25, 16_777_217.0, 0.0]),
+    "x": ("DOUBLE", [0.1, 1.5, None, math.nan, 300.7, -128.9, 1e300]),
+    "n": ("DECIMAL(10,2)", [*map(Decimal, ("0", "1.25", "-2.50", "200.00")), None]),
+    "s": ("STRING", ["12", " -7 ", None, "128", "x", "70000", "1.5"]),
+    "f": ("BOOLEAN", [True, False, None]),
+    "b": ("BINARY", [b"", b"ab", None, b"\xff\x00"]),
+}
+_TEXTS = """
+try_add(ti, tj)
+try_subtract(ti, si)
+try_multiply(si, si)
+try_divide(ti, tj)
+try_mod(si, ti)
+try_add(ti, 1)
+try_add(si, l)
+try_add(ti, n)
+try_multiply(ti, x)
+ti + x
+fl + fm
+fl - fm
+fl * fm
+fl + 1
+fl * 1.5
+fl + x
+fl + n
+fl + l
+try_divide(fl, fm)
+try_mod(fl, fm)
+-fl
+abs(fl)
+fl = fm
+fl < fm
+fl >= 0.1
+fl = 0.1
+fl = 1.5
+fl IN (1.5, 2)
+fl BETWEEN 0 AND 10
+fl > x
+fl = n
+fl > i
+ti = 5
+ti > 300
+ti < si
+ti = 5.0
+ti IN (1, 127, 300)
+si BETWEEN -1 AND 300
+si > 6.5
+ti > l
+ti = n
+ti <=> tj
+coalesce(ti, tj)
+coalesce(ti, si)
+coalesce(fl, i)
+coalesce(fl, fm)
+coalesce(ti, n)
+greatest(ti, si, i)
+least(fl, fm)
+if(f, ti, 3)
+CASE WHEN f THEN fl ELSE fm END
+nullif(ti, 5)
+ceil(ti)
+floor(fl)
+ceil(fl)
+sqrt(fl)
+sign(ti)
+round(ti, 0)
+isnan(fl)
+upper(ti)
+date_add(DATE '2024-01-01', ti)
+DATE '2024-01-01' + ti
+try_cast(i AS TINYINT)
+try_cast(l AS SMALLINT)
+try_cast(x AS TINYINT)
+try_cast(fl AS TINYINT)
+try_cast(fl AS INT)
+try_cast(fl AS BIGINT)
+try_cast(n AS SMALLINT)
+try_cast(s AS TINYINT)
+try_cast(s AS SMALLINT)
+CAST(f AS TINYINT)
+CAST(f AS FLOAT)
+CAST(f AS DECIMAL(3,1))
+CAST(ti AS BOOLEAN)
+CAST(fl AS BOOLEAN)
+CAST(ti AS STRING)
+CAST(ti AS BIGINT)
+CAST(ti AS DOUBLE)
+CAST(si AS FLOAT)
+CAST(i AS FLOAT)
+CAST(l AS FLOAT)
+CAST(x AS FLOAT)
+CAST(fl AS DOUBLE)
+CAST(ti AS DECIMAL(5,1))
+CAST(ti AS TIMESTAMP)
+CAST(s AS BINARY)
+b IS NULL
+10Y
+-5S
+3L
+1.5BD
+12BD
+2.50BD
+3.0D
+1.5F
+try_add(ti, 10Y)
+try_add(si, 5S)
+""".strip().split("\n")
+
+
+@pytest.fixture(scope="module")
+def corpus(spark: SparkSession) -> Corpus:
+    """The rows."""
+    return Corpus(spark, _EDGES)
+
+
+def test_short_types_mean_what_spark_says(corpus: Corpus) -> None:
+    """Arithmetic, comparisons, choices and casts: the result's type, and NULL where it overflows."""
+    assert not (wrong := corpus.differences(_TEXTS)), "\n".join(wrong)
+
+
+def test_what_is_no_number_of_a_type_is_refused(corpus: Corpus) -> None:
+    """A literal out of its type's range, and what would not be exact."""
+    refused = ["200Y", "40000S", "1.5L", "round(fl, 1)", "CAST(fl AS STRING)", "b = b", "fl div 2", "CAST(i AS BINARY)"]
+    assert not corpus.accepted(refused)
