@@ -280,8 +280,12 @@ def _has_constants(bound: Bound) -> bool:
 
 
 def _conditional(source: Source, conditions: tuple[Bound, ...]) -> Source:
-    """Return a source whose columns are NULL where ON asks for more than the row has (LEFT JOIN by a whole key)."""
-    condition = conditions[0] if len(conditions) == 1 else Term("and", conditions, BOOLEAN)
+    """Return a source whose columns are NULL where ON asks for more than the row has (LEFT JOIN by a whole key).
+
+    The conditions are in canonical order, so that their order in ON tells no two SELECT lists apart.
+    """
+    ordered, _ = order(conditions)
+    condition = ordered[0] if len(ordered) == 1 else Term("and", ordered, BOOLEAN)
     columns = {
         name: (shown, Term("case", (condition, value), value.type)) for name, (shown, value) in source.columns.items()
     }

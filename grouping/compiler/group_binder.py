@@ -95,7 +95,7 @@ def _meant(node: exp.Expr, items: Sequence[exp.Expr], binder: Binder) -> exp.Exp
         ]
         if named and not any(source.find(node.name.casefold()) for source in binder.scope.sources):
             meant = named[0].this
-    if aggregate_name(meant) is not None:
+    if aggregate_name(meant.this if isinstance(meant, exp.Filter) else meant) is not None:
         raise unsupported("an aggregate in GROUP BY", f"{_PLACE[0].upper()}{_PLACE[1:]}.")
     return meant
 

@@ -108,6 +108,21 @@ def test_left_join_with_a_constant_in_on() -> None:
     )
 
 
+def test_the_order_of_on_tells_no_select_lists_apart() -> None:
+    """Columns of a LEFT JOIN are the same, and so is the destination, in whatever order ON has its conditions."""
+    select = "SELECT p.staff FROM quotes q LEFT JOIN {}"
+    lists = {
+        compile_select(select.format(joined), _CATALOG).select.select_id
+        for joined in (
+            "profiles p ON p.symbol = q.symbol AND p.staff > 5 AND q.price < 3",
+            "profiles p ON 3 > q.price AND NOT p.staff <= 5 AND q.symbol = p.symbol",
+            "(SELECT * FROM profiles WHERE staff > 5) p ON p.symbol = q.symbol AND q.price < 3",
+            "(SELECT * FROM profiles WHERE 5 < staff) AS p ON q.price < 3 AND p.symbol = q.symbol",
+        )
+    }
+    assert len(lists) == 1
+
+
 @pytest.mark.parametrize(
     ("select", "code", "told"),
     [
