@@ -110,17 +110,19 @@ def drop_table(working: WorkingCopy, catalog: Catalog, statement: DropTable) -> 
 
 
 def check_digests(plan: GroupPlan) -> None:
-    """Refuse digests over a join in which an event may give several rows: a digest tells repeats by events.
+    """Refuse digests of matches over a join in which an event may give several: they tell repeats by events.
+
+    Those of groups are told by ranges of events, of which all rows are counted together.
 
     Raises:
         InputError: unsupported-query.
     """
-    if plan.computation is not None and not plan.computation.single:
+    if plan.kept is None and plan.computation is not None and not plan.computation.single:
         raise InputError(
             "digests over such a join are not supported",
             code="unsupported-query",
             detail="ON does not name the whole PRIMARY KEY of every table, so an event may give several rows.",
-            hint="Leave EVERY out, or join by the whole key.",
+            hint="Aggregate, leave EVERY out, or join by the whole key.",
         )
 
 

@@ -21,10 +21,27 @@ from spark_jobs.decode.decode import decode
 from spark_jobs.joins.join import join
 from spark_jobs.joins.joined_events import JoinedEvents
 from spark_jobs.match.residual import evaluate_expression, holds
+from spark_jobs.replica.replica import Replica
 from spark_jobs.replica.table_view import TableView
 from tests.unit.matching.event_batches import batch
+from tests.unit.replica.table_records import SETTINGS, MemoryLog
 
-__all__ = ["EVENTS", "NUMBERS", "OWNERS", "PROFILES", "QUERIES", "Row", "alone", "rows_of"]
+__all__ = [
+    "CATALOG",
+    "EVENTS",
+    "NUMBERS",
+    "OWNERS",
+    "OWNER_ROWS",
+    "PROFILES",
+    "PROFILE_ROWS",
+    "QUERIES",
+    "QUOTES",
+    "Row",
+    "alone",
+    "duckdb_rows",
+    "rows_of",
+    "view_of",
+]
 
 Row = dict[str, Any]
 
@@ -51,6 +68,13 @@ NUMBERS = st.sampled_from([0, 1, 2, None])
 EVENTS = st.lists(
     st.fixed_dictionaries({"symbol": _SYMBOLS, "price": st.sampled_from([0.5, 1.0, None]), "n": NUMBERS}), max_size=8
 )
+PROFILE_ROWS = st.dictionaries(
+    st.sampled_from("abcxy"),
+    st.fixed_dictionaries({"industry": st.sampled_from(["a", "x", "y", None]), "staff": NUMBERS}),
+)
+OWNER_ROWS = st.dictionaries(
+    st.tuples(st.sampled_from("pqr"), st.sampled_from("abc")), st.fixed_dictionaries({"n": NUMBERS})
+)
 QUERIES = [
     "SELECT q.n AS n, p.industry AS i FROM quotes q JOIN profiles p ON q.symbol = p.symbol WHERE p.staff > 0",
     "SELECT q.n AS n, p.industry AS i FROM quotes q LEFT JOIN profiles p ON q.symbol = p.symbol WHERE price < 1",
@@ -67,6 +91,14 @@ QUERIES = [
     "SELECT q.n AS n, p.staff AS s FROM quotes q"
     " JOIN (SELECT * FROM profiles WHERE staff > 0) p ON p.symbol = q.symbol",
 ]
+
+
+def view_of(table: Table, rows: list[Row]) -> TableView:
+    """Return a table with those rows."""
+    log = MemoryLog([{}])
+    for row in rows:
+        log.append(0, (None, json.dumps(row).encode()))
+    return Replica(table, log, SETTINGS).at({0: len(rows)})
 
 
 def rows_of(
@@ -89,7 +121,12 @@ def rows_of(
 
 def alone(select: str, events: list[Row], profiles: list[Row], owners: list[Row]) -> list[tuple[Any, ...]]:
     """Return what DuckDB finds: the number of the event before the values."""
+    return duckdb_rows(select.replace("SELECT ", "SELECT q.event, ", 1), events, profiles, owners)
+
+
+def duckdb_rows(select: str, events: list[Row], profiles: list[Row], owners: list[Row]) -> list[tuple[Any, ...]]:
+    """Return what DuckDB makes of a query."""
     numbered = [{**event, "event": number} for number, event in enumerate(events)]
     for (name, schema), rows in zip(_SCHEMAS.items(), (numbered, profiles, owners), strict=True):
         _DB.register(name, pa.Table.from_pylist(rows, schema))
-    return _DB.execute(select.replace("SELECT ", "SELECT q.event, ", 1)).fetchall()
+    return _DB.execute(select).fetchall()

@@ -2,46 +2,37 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from grouping.model.catalog import Catalog
 from grouping.model.column import StreamColumn
 from grouping.model.table import Table
 from spark_jobs.batch.headers import event_ids
-from spark_jobs.replica.replica import Replica
-from spark_jobs.replica.table_view import TableView
-from tests.unit.joins.join_queries import EVENTS, NUMBERS, OWNERS, PROFILES, QUERIES, QUOTES, Row, alone, rows_of
-from tests.unit.replica.table_records import SETTINGS, MemoryLog
-
-_PROFILES = st.dictionaries(
-    st.sampled_from("abcxy"),
-    st.fixed_dictionaries({"industry": st.sampled_from(["a", "x", "y", None]), "staff": NUMBERS}),
+from tests.unit.joins.join_queries import (
+    EVENTS,
+    OWNER_ROWS,
+    OWNERS,
+    PROFILE_ROWS,
+    PROFILES,
+    QUERIES,
+    QUOTES,
+    Row,
+    alone,
+    rows_of,
+    view_of,
 )
-_OWNERS = st.dictionaries(
-    st.tuples(st.sampled_from("pqr"), st.sampled_from("abc")), st.fixed_dictionaries({"n": NUMBERS})
-)
-
-
-def _view(table: Table, rows: list[Row]) -> TableView:
-    log = MemoryLog([{}])
-    for row in rows:
-        log.append(0, (None, json.dumps(row).encode()))
-    return Replica(table, log, SETTINGS).at({0: len(rows)})
 
 
 @pytest.mark.parametrize("select", QUERIES)
 @settings(max_examples=25)
-@given(EVENTS, _PROFILES, _OWNERS)
+@given(EVENTS, PROFILE_ROWS, OWNER_ROWS)
 def test_as_each_query_alone(select: str, events: list[Row], profiles: Row, owners: Row) -> None:
     """Inner and LEFT, by a whole key and by a part of one, several tables, NULLs everywhere: the same rows."""
     named = [{"symbol": symbol, **row} for symbol, row in profiles.items()]
     owned = [{"owner": owner, "symbol": symbol, **row} for (owner, symbol), row in owners.items()]
-    views = {"t_1": _view(PROFILES, named), "t_2": _view(OWNERS, owned)}
+    views = {"t_1": view_of(PROFILES, named), "t_2": view_of(OWNERS, owned)}
     _, found = rows_of(select, events, views)
     assert sorted(found, key=repr) == sorted(alone(select, events, named, owned), key=repr)
     assert [event for event, *_ in found] == sorted(event for event, *_ in found)
@@ -51,7 +42,7 @@ def test_rows_of_one_event_are_numbered_in_the_order_of_their_keys() -> None:
     """`/<n>` counts from 0 for each event; where the whole key is named the event's own id stands alone."""
     events = [{"symbol": "a", "price": 1.0, "n": 1}, {"symbol": "b", "price": 1.0, "n": 2}]
     owners = [{"owner": owner, "symbol": symbol, "n": 1} for owner, symbol in ("ra", "pa", "qa", "pb")]
-    views = {"t_1": _view(PROFILES, []), "t_2": _view(OWNERS, owners)}
+    views = {"t_1": view_of(PROFILES, []), "t_2": view_of(OWNERS, owners)}
     rows, found = rows_of("SELECT o.owner FROM quotes q JOIN owners o ON q.symbol = o.symbol", events, views)
     assert found == [(0, "p"), (0, "q"), (0, "r"), (1, "p")]
     ids = event_ids("quotes", rows, np.arange(rows.count, dtype=np.int32)).to_pylist()
@@ -65,7 +56,7 @@ def test_keys_of_other_number_types() -> None:
     """A BIGINT that no INT holds, and a DECIMAL with a fraction, meet no INT; NULL meets nothing."""
     events = [{"symbol": "a", "price": 1.0, "n": n} for n in (1, 2**40, None)]
     owners = [{"owner": "p", "symbol": "a", "n": 1}, {"owner": "q", "symbol": "a", "n": None}]
-    views = {"t_2": _view(OWNERS, owners)}
+    views = {"t_2": view_of(OWNERS, owners)}
     _, found = rows_of("SELECT o.owner FROM quotes q JOIN owners o ON q.n = o.n", events, views)
     assert found == [(0, "p")]
     halves = "SELECT o.owner FROM quotes q JOIN owners o ON CAST(q.n AS DECIMAL(20,1)) + 0.5 = o.n"
@@ -89,5 +80,5 @@ def test_parts_of_a_tables_row() -> None:
         "SELECT s.at.city AS c, size(s.at.tags) AS k FROM quotes q LEFT JOIN shops s ON q.symbol = s.symbol"
         " WHERE s.at.city IS NULL OR array_contains(s.at.tags, 'y')"
     )
-    _, found = rows_of(select, events, {"t_3": _view(table, rows)}, Catalog([QUOTES], [table]))
+    _, found = rows_of(select, events, {"t_3": view_of(table, rows)}, Catalog([QUOTES], [table]))
     assert found == [(0, "Oslo", 2), (1, None, 0), (2, None, None)]

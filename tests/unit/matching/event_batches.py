@@ -26,13 +26,16 @@ def stream(
 
 
 def batch(
-    values: Sequence[bytes | None], keys: Sequence[bytes | None] | None = None, partitions: Sequence[int] | None = None
+    values: Sequence[bytes | None],
+    keys: Sequence[bytes | None] | None = None,
+    partitions: Sequence[int] | None = None,
+    first: int = FIRST_OFFSET,
 ) -> pa.RecordBatch:
-    """Return records of those values, at offsets from `FIRST_OFFSET` and a millisecond apart."""
+    """Return records of those values, at offsets from `first` and a millisecond apart."""
     count = len(values)
     keys, partitions = keys or [b"k"] * count, partitions or [3] * count
     times = [datetime.fromtimestamp((TIME_MS + row) / 1000, UTC) for row in range(count)]
-    offsets = range(FIRST_OFFSET, FIRST_OFFSET + count)
+    offsets = range(first, first + count)
     return source_batch(map(PlacedRecord, values, keys, times, partitions, offsets))
 
 

@@ -1,0 +1,102 @@
+"""Groups of joined rows beside DuckDB, which runs each query alone: whole keys, parts of keys, LEFT, several tables."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from gateway.model.records import Destination, TriggerSpec
+from gateway.testing.one_entry import VERSION, snapshot_of
+from gateway.testing.query import CheckedQuery
+from gateway.timers.group_digests import GroupRequest, group_digests
+from grouping.compiler.compiler import compile_select
+from grouping.digests.cursor import Cursor
+from grouping.digests.gather import DigestQuestion
+from grouping.digests.match_places import MatchPlaces
+from grouping.digests.pending_log import PendingLog
+from grouping.model.group import CompiledQuery, canonical_constants
+from grouping.settings import Settings
+from spark_jobs.decode.decode import decode
+from spark_jobs.groups.counting import GroupCounting
+from spark_jobs.joins.join import join
+from spark_jobs.match.evaluate import matches
+from spark_jobs.match.residual import evaluate_expression
+from spark_jobs.replica.table_view import TableView
+from tests.unit.joins.join_queries import (
+    CATALOG,
+    EVENTS,
+    OWNER_ROWS,
+    OWNERS,
+    PROFILE_ROWS,
+    PROFILES,
+    QUOTES,
+    Row,
+    duckdb_rows,
+    view_of,
+)
+from tests.unit.matching.event_batches import batch
+
+_QUERIES = [
+    "SELECT p.industry AS i, count(*) AS c, sum(q.n) AS s FROM quotes q JOIN profiles p ON q.symbol = p.symbol"
+    " WHERE p.staff > 0 GROUP BY p.industry",
+    "SELECT p.industry AS i, max(price) AS m FROM quotes q LEFT JOIN profiles p ON q.symbol = p.symbol"
+    " GROUP BY p.industry HAVING count(*) > 1",
+    "SELECT o.owner AS o, count(*) AS c, sum(o.n) FILTER (WHERE q.n > 0) AS s FROM quotes q"
+    " JOIN owners o ON q.symbol = o.symbol GROUP BY o.owner HAVING count(*) > 1 OR min(q.n) = 2",
+    "SELECT count(o.owner) AS c, count(DISTINCT o.owner) AS d, count(*) AS a FROM quotes q"
+    " LEFT JOIN owners o ON q.symbol = o.symbol AND o.n < q.n",
+    "SELECT p.industry AS i, o.owner AS o, count(*) AS c FROM quotes q JOIN profiles p ON q.symbol = p.symbol"
+    " LEFT JOIN owners o ON o.symbol = q.symbol WHERE price < 1 OR p.staff = 2 GROUP BY p.industry, o.owner",
+]
+
+
+def _pending(query: CompiledQuery, events: list[Row], views: dict[str, TableView], at_once: int) -> list[bytes]:
+    """Return the records of tasks that read some events each."""
+    asked = CheckedQuery(None, None, query, TriggerSpec(60_000), 0, None, None)  # type: ignore[arg-type]
+    snapshot = snapshot_of(asked, "p_" + "0" * 24, "pending")
+    assert query.plan.computation is not None
+    bodies: list[bytes] = []
+    for first in range(0, len(events), at_once):
+        some = [json.dumps(event).encode() for event in events[first : first + at_once]]
+        decoded, _ = decode(batch(some, first=100 + first), QUOTES, Settings())
+        rows = join(decoded, query.plan.computation, views)
+        counting = GroupCounting(evaluate_expression, _no_letters, snapshot.bounds)
+        counting.extend(3, 100 + first, 99 + first + len(some))
+        for found in matches(snapshot.over(query.plan.computation_id), rows):
+            counting.take(rows, found)
+        assert not list(counting.count(lambda *_: iter(())))
+        bodies += [body for _, body in counting.records(query.plan.stream_id, VERSION)]
+    return bodies
+
+
+def _no_letters(*_: object) -> Any:
+    raise AssertionError("no match is too large")
+
+
+@pytest.mark.parametrize("select", _QUERIES, ids=range(len(_QUERIES)))
+@pytest.mark.parametrize("at_once", [1, 3, 8])
+@settings(max_examples=15)
+@given(EVENTS, PROFILE_ROWS, OWNER_ROWS)
+def test_groups_are_those_of_the_joined_rows(
+    select: str, at_once: int, events: list[Row], profiles: Row, owners: Row
+) -> None:
+    """A digest has the groups of all joined rows, however events are cut into tasks; one event may count many times."""
+    named = [{"symbol": symbol, **row} for symbol, row in profiles.items()]
+    owned = [{"owner": owner, "symbol": symbol, **row} for (owner, symbol), row in owners.items()]
+    query = compile_select(select, CATALOG)
+    bodies = _pending(query, events, {"t_1": view_of(PROFILES, named), "t_2": view_of(OWNERS, owned)}, at_once)
+    plan, kept = query.plan, query.plan.kept
+    assert kept is not None
+    constants = canonical_constants(query.row)
+    home = Destination("d_1", plan.stream_id, plan.group_id, query.select.select_id, constants, "shared", 0)
+    log = PendingLog(lambda _, first, last: iter([(at, bodies[at]) for at in range(first, min(last + 1, len(bodies)))]))
+    places = MatchPlaces(0, array("q", range(len(bodies)))) if bodies else None
+    question = DigestQuestion(bytes(12), places, Cursor(), ((*VERSION, [(None, None)]),), 1 << 60, None)
+    [found] = group_digests(log, [GroupRequest(home, question, plan, query.select)])
+    got = [tuple(json.loads(row.body).values()) for row in found.rows]
+    wanted = duckdb_rows(select, events, named, owned) if found.counted else []
+    assert sorted(got, key=repr) == sorted(wanted, key=repr)
