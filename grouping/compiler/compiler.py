@@ -14,6 +14,7 @@ import msgspec
 from grouping.compiler.bound import too_large
 from grouping.compiler.constants import lift, settle
 from grouping.compiler.draft import Draft
+from grouping.compiler.group_names import named_without_constants
 from grouping.compiler.normalize import normalize, normalize_value
 from grouping.compiler.plan import plan
 from grouping.compiler.select_text import MAX_DEPTH
@@ -65,9 +66,14 @@ def _ordered(draft: Draft) -> Draft:
 
 
 def _lifted(draft: Draft) -> Draft:
-    lifted, row, constants = lift((*draft.conjuncts, *draft.having))
-    expressions, kept = lifted[: len(draft.conjuncts)], lifted[len(draft.conjuncts) :]
+    own_keys = draft.groups.bound_keys if draft.groups else ()
+    lifted, row, constants = lift((*draft.conjuncts, *own_keys, *draft.having))
+    where, keyed = len(draft.conjuncts), len(draft.conjuncts) + len(own_keys)
+    expressions, keys, kept = lifted[:where], lifted[where:keyed], lifted[keyed:]
     select = tuple(SelectItem(item.name, settle(item.value)) for item in draft.items)
+    if draft.groups is not None:
+        groups, kept, select = named_without_constants(draft.groups, keys, kept, select, constants)
+        draft = draft._replace(groups=groups, keys=keys)
     computed = (*lifted, *(item.expression for item in select))
     if grows(computed):
         check_growth(computed, row)
@@ -77,7 +83,7 @@ def _lifted(draft: Draft) -> Draft:
 def _rendered(draft: Draft) -> Draft:
     signature = render(draft.stream.name, draft.expressions, draft.computation)
     if draft.groups is not None:
-        signature += render_groups(draft.groups.keys, draft.kept)
+        signature += render_groups(draft.keys, draft.kept)
     return draft._replace(signature=signature)
 
 

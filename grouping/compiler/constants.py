@@ -32,7 +32,7 @@ __all__ = [
 
 _TYPED = frozenset(
     """cast field element element_at array array_contains arrays_overlap size map_keys map_values split
-    date_part get_json_object""".split()
+    date_part get_json_object aggregate""".split()
 )
 """What has its type whatever the constants within."""
 _COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"))

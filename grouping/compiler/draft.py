@@ -41,8 +41,10 @@ class Draft(NamedTuple):
     """By `order`: whether constants decided the order of the conjuncts."""
     expressions: tuple[Expression, ...] = ()
     """From here on by `lift`: the conjuncts over slots."""
+    keys: tuple[Expression, ...] = ()
+    """Those of GROUP BY; their slots follow those of WHERE."""
     kept: tuple[Expression, ...] = ()
-    """Those of HAVING; their slots follow those of WHERE."""
+    """Those of HAVING; their slots come last."""
     row: ConstantRow = ConstantRow((), ())
     constants: tuple[Constant, ...] = ()
     """The constants that the row was made from, by slot."""

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from sqlglot import exp
 
 from grouping.compiler.bind import Binder
 from grouping.compiler.bound import Bound, Constant, Term
-from grouping.compiler.constants import settle
+from grouping.compiler.constants import lift, settle
+from grouping.compiler.group_text import LiftedKey, aggregate_text, all_of, in_parentheses, lifted_key, marked
 from grouping.compiler.normalize import normalize, normalize_value
 from grouping.compiler.operands import boolean, mismatch, unsupported
 from grouping.compiler.scope import Scope
 from grouping.compiler.select_text import FUNCTION_MARK
-from grouping.compiler.signature import order, render_part, shape
+from grouping.compiler.signature import AGGREGATE, order, render_part
 from grouping.functions.aggregates import AGGREGATE_ALIASES, AGGREGATES, aggregate_type
 from grouping.model.errors import InputError
-from grouping.model.expression import Call, Column, Expression, Value, computed_name, computed_text
+from grouping.model.expression import Column, Expression, Value, computed_name, computed_text
 from grouping.model.grouping import Aggregate, GroupKey
 from grouping.model.sql_type import BOOLEAN, DOUBLE, STRING
 from grouping.model.wording import are, counted
 
-__all__ = ["GroupBinder", "aggregate_name", "bind_keys", "has_aggregates"]
+__all__ = ["BoundKey", "GroupBinder", "aggregate_name", "bind_keys", "has_aggregates"]
 
 _SETS = frozenset(FUNCTION_MARK + name for name in ("rollup", "cube"))
 _PLACE = "no aggregate stands within another, nor in WHERE, ON or GROUP BY"
@@ -47,7 +49,14 @@ def has_aggregates(tree: exp.Select) -> bool:
     )
 
 
-def bind_keys(tree: exp.Select, binder: Binder) -> tuple[GroupKey, ...]:
+class BoundKey(NamedTuple):
+    """A key, with its constants in place."""
+
+    key: GroupKey
+    bound: Bound
+
+
+def bind_keys(tree: exp.Select, binder: Binder) -> tuple[BoundKey, ...]:
     """Return the keys of GROUP BY in canonical order, each once.
 
     As in Spark a number stands for an item of the SELECT list, and so does its alias where no column has that name.
@@ -61,11 +70,18 @@ def bind_keys(tree: exp.Select, binder: Binder) -> tuple[GroupKey, ...]:
     for name, value in group.args.items():
         if value and name != "expressions":
             raise unsupported(f"GROUP BY {name.upper()}", "GROUP BY takes expressions.", "Write the keys out.")
-    keys = {key.name: key for key in (_key(node, tree.expressions, binder) for node in group.expressions)}
-    return tuple(keys[name] for name in sorted(keys))
+    bound = (_key(node, tree.expressions, binder) for node in group.expressions)
+    keys = {each.key.name: each for each in bound}
+    return tuple(keys[name] for name in sorted(keys, key=lambda name: (_shape(keys[name]), name)))
 
 
-def _key(node: exp.Expr, items: Sequence[exp.Expr], binder: Binder) -> GroupKey:
+def _shape(key: BoundKey) -> str:
+    """Return a key's name as it is whatever its constants are."""
+    (lifted,), _, constants = lift((key.bound,))
+    return computed_name(in_parentheses(lifted)) if constants else key.key.name
+
+
+def _key(node: exp.Expr, items: Sequence[exp.Expr], binder: Binder) -> BoundKey:
     if isinstance(node, exp.GroupingSets) or (isinstance(node, exp.Anonymous) and node.name.casefold() in _SETS):
         raise unsupported("GROUP BY with sets of keys", "GROUP BY takes expressions.", "Write the keys out.")
     bound = normalize_value(binder.bind(_meant(node, items, binder)))
@@ -75,8 +91,8 @@ def _key(node: exp.Expr, items: Sequence[exp.Expr], binder: Binder) -> GroupKey:
         raise mismatch(f"GROUP BY of {bound.type}", "Its values are not told apart.", "Group by a part of it.")
     ((canonical,), _) = order((bound,))
     expression = settle(canonical)
-    name = expression.name if isinstance(expression, Column) else computed_name(_in_parentheses(expression))
-    return GroupKey(name, expression)
+    name = expression.name if isinstance(expression, Column) else computed_name(in_parentheses(expression))
+    return BoundKey(GroupKey(name, expression), canonical)
 
 
 def _meant(node: exp.Expr, items: Sequence[exp.Expr], binder: Binder) -> exp.Expr:
@@ -110,11 +126,24 @@ class GroupBinder(Binder):
         self._aliases: Mapping[str, Bound] = {}
         self.aggregates: dict[str, Aggregate] = {}
         """By the names of their columns, in the order in which they were met."""
+        self._lifted: dict[str, Term] = {}
+        """By name, those that hold constants: as they stand in HAVING."""
 
     def having(self, node: exp.Expr, aliases: Mapping[str, Bound]) -> Bound:
         """Return the condition of HAVING, which may name items of the SELECT list by their aliases."""
         self._aliases = aliases
-        return self.finished(boolean(self.bind(node), "HAVING"))
+        return self._with_constants(self.finished(boolean(self.bind(node), "HAVING")))
+
+    def _with_constants(self, bound: Bound) -> Bound:
+        """Return a condition in which the constants within aggregates stand too, for the signature holds none."""
+        if isinstance(bound, Term):
+            return Term(bound.op, tuple(map(self._with_constants, bound.args)), bound.type)
+        return self._lifted.get(bound.name, bound) if isinstance(bound, Column) else bound
+
+    @property
+    def lifted(self) -> dict[LiftedKey, Aggregate]:
+        """The aggregates that hold constants, by their texts and these."""
+        return {lifted_key(term): self.aggregates[name] for name, term in self._lifted.items()}
 
     def _bind(self, node: exp.Expr) -> Bound:
         if isinstance(node, exp.Filter):
@@ -156,14 +185,18 @@ class GroupBinder(Binder):
             if not argument.type.is_ordered:
                 raise mismatch(f'an argument of "{name}" is {argument.type}', "Values with parts are not aggregated.")
         kind = aggregate_type(name, tuple(argument.type for argument in args))
-        settled = tuple(settle(order((normalize_value(argument),))[0][0]) for argument in args)
-        conjuncts = tuple(map(settle, order(wanted)[0]))
-        condition = conjuncts[0] if len(conjuncts) == 1 else Call("and", conjuncts, "BOOLEAN") if conjuncts else None
-        text = f"{name}({'DISTINCT ' * distinct}{', '.join(map(_typed, settled)) or '*'})"
-        if condition is not None:
-            text += f" FILTER (WHERE {_typed(condition)})"
+        canonical = [order((normalize_value(argument),))[0][0] for argument in args]
+        conjuncts = order(wanted)[0]
+        settled, condition = tuple(map(settle, canonical)), all_of(tuple(map(settle, conjuncts)))
+        text = aggregate_text(name, settled, condition, distinct=distinct)
         aggregate = Aggregate(computed_name(text), name, settled, str(kind), distinct, condition)
         self.aggregates.setdefault(aggregate.name, aggregate)
+        lifted, _, constants = lift((*canonical, *conjuncts))
+        if constants:
+            own, wanted_ones = lifted[: len(args)], lifted[len(args) :]
+            condition = all_of(tuple(map(marked, wanted_ones)))
+            shape_text = aggregate_text(name, list(map(marked, own)), condition, distinct=distinct)
+            self._lifted[aggregate.name] = Term(AGGREGATE, (Value(shape_text, str(STRING)), *constants), kind)
         return Column(aggregate.name, str(kind))
 
     def finished(self, bound: Bound) -> Bound:
@@ -223,23 +256,3 @@ def _fit(argument: Bound, param: str, name: str) -> Bound:
             f'an argument of "{name}" is {kind}', f"It must be {_SHOWN.get(param, _SHOWN['ORDERED'])}.", "CAST it."
         )
     return argument
-
-
-def _in_parentheses(expression: Expression) -> str:
-    """Return the text of a key, which stands in others as a function's would."""
-    text = _typed(expression)
-    return (
-        text if text.endswith(")") and not text.startswith("(") and " " not in text.partition("(")[0] else f"({text})"
-    )
-
-
-def _typed(expression: Expression) -> str:
-    """Return an expression as text in which constants tell their types: equal texts are equal expressions."""
-    match expression:
-        case Value(value, kind):
-            text = render_part(expression)
-            return text if isinstance(value, bool) or kind == str(STRING) else f"{kind} {text}"
-        case Call(op, args, kind):
-            inner = [argument.op if isinstance(argument, Call) else "" for argument in args]
-            return shape(op, list(map(_typed, args)), inner, kind)
-    return render_part(expression)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -12,6 +12,7 @@ from grouping.compiler.bind import Binder
 from grouping.compiler.bound import Bound, Constant, Leaf, Term, nodes, too_large, with_leaves
 from grouping.compiler.from_clause import InlinedSelect, Relation, read_from
 from grouping.compiler.group_binder import GroupBinder, bind_keys, has_aggregates
+from grouping.compiler.group_text import LiftedKey
 from grouping.compiler.operands import boolean, unsupported
 from grouping.compiler.select_text import read_select
 from grouping.model.catalog import Catalog, Stream
@@ -42,6 +43,10 @@ class BoundGroups(NamedTuple):
     kept: int
     """How many of them HAVING has."""
     having: Bound | None
+    bound_keys: tuple[Bound, ...]
+    """The keys, with their constants in place."""
+    lifted: Mapping[LiftedKey, Aggregate]
+    """Aggregates that hold constants, which HAVING has as terms: its columns have no constants in their names."""
 
 
 class BoundQuery(NamedTuple):
@@ -175,15 +180,18 @@ def _without_position(leaf: Leaf) -> Leaf:
 def _groups(tree: exp.Select, binder: Binder) -> tuple[tuple[BoundItem, ...], BoundGroups]:
     """Return the SELECT list of a query over groups, and what these are."""
     keys = bind_keys(tree, binder)
-    groups = GroupBinder(binder.scope, keys)
+    groups = GroupBinder(binder.scope, [each.key for each in keys])
     items = _items(tree.expressions, groups)
     having, condition = tree.args.get("having"), None
     if having is not None:
         condition = groups.having(having.this, {item.name.casefold(): item.value for item in items})
     named = {node.name for node in nodes(condition) if isinstance(node, Column)} if condition is not None else set()
     kept = [groups.aggregates[name] for name in sorted(named & groups.aggregates.keys())]
-    others = (aggregate for name, aggregate in groups.aggregates.items() if name not in named)
-    return items, BoundGroups(keys, (*kept, *others), len(kept), condition)
+    shown = {node.name for item in items for node in nodes(item.value) if isinstance(node, Column)}
+    others = (groups.aggregates[name] for name in groups.aggregates if name in shown and name not in named)
+    aggregates, bound_keys = (*kept, *others), tuple(each.bound for each in keys)
+    own = tuple(each.key for each in keys)
+    return items, BoundGroups(own, aggregates, len(kept), condition, bound_keys, groups.lifted)
 
 
 def _items(expressions: Iterable[exp.Expr], binder: Binder) -> tuple[BoundItem, ...]:

@@ -9,16 +9,16 @@ number of another type where types matter, anything refused) takes the whole pat
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from grouping.compiler.bound import Bound, Constant, Leaf, Term, with_leaves
+from grouping.compiler.bound import Bound, Constant, Leaf, Term, nodes, with_leaves
 from grouping.compiler.compiler import compile_draft, finish
 from grouping.compiler.constants import as_set, lift
 from grouping.compiler.draft import Draft
-from grouping.compiler.signature import order
+from grouping.compiler.signature import AGGREGATE, order
 from grouping.functions.functions import common_type
 from grouping.functions.text_size import check_growth, grows
 from grouping.model.catalog import Catalog, Stream
@@ -198,9 +198,20 @@ def _shape(draft: Draft, query: CompiledQuery, positions: dict[int, int]) -> _Sh
         else:
             places.append(_place(constant, positions, beside))
     used = {place.ordinal for slot in places for place in (slot if isinstance(slot[0], _Place) else (slot,))}
+    used -= {ordinal for leaf in _within_groups(draft) if (ordinal := positions.get(leaf.position or 0)) is not None}
     kept = tuple(ordinal for ordinal in positions.values() if ordinal not in used)
     ordered = (draft.conjuncts, draft.having) if draft.ties else ()
     return _Shape(draft.stream, query, tuple(places), kept, {}, ordered, grows(_predicates(query.plan)))
+
+
+def _within_groups(draft: Draft) -> Iterator[Constant]:
+    """Yield the constants that decide, beside the row, what groups are: those of keys, and within aggregates."""
+    terms = [node for conjunct in draft.having for node in nodes(conjunct) if isinstance(node, Term)]
+    own_keys = draft.groups.bound_keys if draft.groups else ()
+    for bound in (*own_keys, *(term for term in terms if term.op == AGGREGATE)):
+        for leaf in nodes(bound):
+            if isinstance(leaf, Constant):
+                yield from leaf.members or (leaf,)
 
 
 def _predicates(plan: GroupPlan) -> tuple[Expression, ...]:

@@ -11,9 +11,19 @@ from grouping.compiler.bound import Bound, Constant, Term
 from grouping.model.computation import Computation
 from grouping.model.errors import InternalError
 from grouping.model.expression import Call, Column, Expression, Slot, Value, computed_text, joined_name, source_of
-from grouping.model.grouping import GroupKey
 
-__all__ = ["INFIX", "order", "render", "render_groups", "render_joins", "render_name", "render_part", "shape"]
+__all__ = [
+    "AGGREGATE",
+    "INFIX",
+    "order",
+    "placeholder",
+    "render",
+    "render_groups",
+    "render_joins",
+    "render_name",
+    "render_part",
+    "shape",
+]
 
 _RANKS = {"=": 0, "in": 1, "<": 2, "<=": 2, ">": 2, ">=": 2}
 _COMMUTING = frozenset(("=", "<>", "<=>"))
@@ -23,6 +33,10 @@ _WORDS = frozenset("and or not in is null like rlike between case when then else
 _BETWEEN_SIDES = frozenset(("=", "<>", "<=>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "div", "in"))
 INFIX = _BETWEEN_SIDES | {"and", "or", "not", "like", "rlike", "is_null"}
 """The operators that are put in parentheses within others."""
+
+AGGREGATE = "aggregate"
+"""An aggregate that holds constants, where it stands in HAVING: its text, with a `placeholder` for each, and these."""
+_PLACEHOLDER = re.compile("\0(\\d+)\0")
 
 Key = tuple[int, str, str, tuple[Any, ...]]
 """Of a part, what it is ordered by: rank, first column, text with ``:c`` for every constant, and the constants."""
@@ -131,7 +145,15 @@ def shape(op: str, args: list[str], inner: list[str], kind: str) -> str:
         return f"{args[0]}[{args[1]}]"
     if op == "cast":
         return f"cast({args[0]} AS {kind})"
+    if op == AGGREGATE:
+        text = args[0][1:-1].replace("''", "'")
+        return _PLACEHOLDER.sub(lambda found: args[1 + int(found[1])], text)
     return f"{op}({', '.join(args)})"
+
+
+def placeholder(index: int) -> str:
+    """Return what stands for a constant in the text of an aggregate; it is in no other text."""
+    return f"\0{index}\0"
 
 
 def render(stream: str, conjuncts: Iterable[Expression], computation: Computation | None = None) -> str:
@@ -149,14 +171,14 @@ def render(stream: str, conjuncts: Iterable[Expression], computation: Computatio
     return f"{head} WHERE {render_part(parts[0] if len(parts) == 1 else Call('and', tuple(parts), 'BOOLEAN'))}"
 
 
-def render_groups(keys: Iterable[GroupKey], having: Sequence[Expression]) -> str:
+def render_groups(keys: Iterable[Expression], having: Sequence[Expression]) -> str:
     """Return GROUP BY and HAVING of a signature.
 
     Example:
-        >>> render_groups([GroupKey("venue", Column("venue", "STRING"))], [])
+        >>> render_groups([Column("venue", "STRING")], [])
         ' GROUP BY venue'
     """
-    names = [_render_column(key.name) for key in keys]
+    names = list(map(render_part, keys))
     text = f" GROUP BY {', '.join(names)}" if names else ""
     if having:
         whole = having[0] if len(having) == 1 else Call("and", tuple(having), "BOOLEAN")

@@ -133,7 +133,8 @@ def _planned_groups(draft: Draft) -> Iterator[str]:
     """Yield what rows become groups by, and which groups are kept; nothing where each row is a result."""
     if draft.groups is None:
         return
-    yield render_groups(draft.groups.keys, ()).strip() or "GROUP BY nothing"
+    keys = (key.expression for key in draft.groups.keys)
+    yield render_groups(keys, ()).strip() or "GROUP BY nothing"
     if draft.groups.having is not None:
         yield "HAVING"
         yield from _indented(_tree(draft.groups.having))

@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import polars as pl
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from grouping.model.grouping import Grouping
+from grouping.model.grouping import Aggregate, Grouping
 from spark_jobs.expressions.types import polars_type
-from spark_jobs.groups.states import AggregateState, one_zero, state_of
+from spark_jobs.groups.states import one_zero, state_of
 
 __all__ = ["Partials"]
 
@@ -27,9 +28,14 @@ class Partials:
 
     def __init__(self, grouping: Grouping) -> None:
         self._grouping = grouping
-        self._states: list[tuple[str, AggregateState]] = [
-            (f"a{number}.", state_of(aggregate)) for number, aggregate in enumerate(grouping.aggregates)
+        # Where HAVING and the SELECT list have an aggregate under names of their own, it is kept once.
+        stems: dict[Aggregate, str] = {}
+        self._stems = [
+            stems.setdefault(replace(aggregate, name=""), f"a{number}.")
+            for number, aggregate in enumerate(grouping.aggregates)
         ]
+        """By aggregate: what the names of its columns begin with."""
+        self._states = [(stem, state_of(aggregate)) for aggregate, stem in stems.items()]
         self.keys = [f"k{number}" for number in range(len(grouping.keys))]
         """The names of the keys' columns."""
 
@@ -54,7 +60,9 @@ class Partials:
             for name, values in zip(self.keys, keys, strict=True)
         ]
         columns.append(pl.Series(_COUNT, np.ones(len(offsets), np.int64)))
-        for (stem, state), (values, wanted) in zip(self._states, args, strict=True):
+        values_of = dict(zip(self._stems, args, strict=True))
+        for stem, state in self._states:
+            values, wanted = values_of[stem]
             lifted = state.lift(values, wanted, offsets)
             columns += [series.alias(f"{stem}{name}") for name, series in lifted.items()]
         states = [each for stem, state in self._states for each in state.begin(stem)]
@@ -68,8 +76,9 @@ class Partials:
     def values(self, groups: pl.DataFrame) -> dict[str, pl.Series]:
         """Return the columns of groups by their names in the query."""
         found = {key.name: groups[name] for key, name in zip(self._grouping.keys, self.keys, strict=True)}
-        for aggregate, (stem, state) in zip(self._grouping.aggregates, self._states, strict=True):
-            found[aggregate.name] = state.value(stem, groups)
+        states = dict(self._states)
+        for aggregate, stem in zip(self._grouping.aggregates, self._stems, strict=True):
+            found[aggregate.name] = states[stem].value(stem, groups)
         return found
 
     def no_groups(self) -> dict[str, pl.Series]:

@@ -41,6 +41,12 @@ _QUERIES = [
     ("SELECT k, stddev_samp(d) AS s, var_pop(d) AS v, stddev_pop(i) AS p FROM t GROUP BY k", "k"),
     ("SELECT k, bool_and(f) AS e, bool_or(f) AS o FROM t GROUP BY k HAVING bool_or(f) OR count(*) < 4", "k"),
     ("SELECT i % 3 AS r, sum(a) AS s, avg(i) AS m FROM t GROUP BY i % 3 HAVING avg(i) IN (4, 5, 6) OR sum(a) < 9", "r"),
+    (
+        "SELECT k, sum(i) FILTER (WHERE d > 1) AS s FROM t GROUP BY k"
+        " HAVING sum(i) FILTER (WHERE d > 1) > 3 OR count(*) FILTER (WHERE i > 4 AND f) > max(i % 4)",
+        "k",
+    ),
+    ("SELECT i % 4 AS r, max(n + 2) AS m FROM t GROUP BY i % 4, f HAVING i % 4 < 3 AND max(n + 2) > 9", "r"),
     ("SELECT k FROM t GROUP BY k HAVING max(d) BETWEEN 0 AND 3 AND NOT (min(k) = 'b')", "k"),
 ]
 

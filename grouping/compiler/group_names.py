@@ -1,0 +1,74 @@
+"""The names of groups' columns: those that HAVING and the signature name hold slots where a query has constants.
+
+So queries that differ in these alone have one plan. What the constants are is told by the keys and aggregates of the
+SELECT list, which decide what is counted, and where it waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from grouping.compiler.bound import Constant
+from grouping.compiler.group_text import in_parentheses
+from grouping.compiler.plan import BoundGroups
+from grouping.compiler.signature import AGGREGATE, render_part
+from grouping.model.expression import Call, Column, Expression, Slot, Value, computed_name, walk
+from grouping.model.group import SelectItem
+from grouping.model.grouping import Aggregate
+
+__all__ = ["named_without_constants"]
+
+
+def named_without_constants(
+    groups: BoundGroups,
+    keys: Sequence[Expression],
+    having: Sequence[Expression],
+    select: Sequence[SelectItem],
+    constants: Sequence[Constant],
+) -> tuple[BoundGroups, tuple[Expression, ...], tuple[SelectItem, ...]]:
+    """Return groups, HAVING and SELECT list with such names.
+
+    Args:
+        groups: The groups of the query.
+        keys: Their keys over slots.
+        having: The conjuncts of HAVING over slots.
+        select: The SELECT list.
+        constants: By slot.
+    """
+    names = {
+        key.name: computed_name(in_parentheses(lifted))
+        for key, lifted in zip(groups.keys, keys, strict=True)
+        if any(isinstance(node, Slot) for node in walk(lifted))
+    }
+    found: dict[str, Aggregate] = {}
+    kept = tuple(_named(conjunct, names, groups, constants, found) for conjunct in having)
+    own_keys = tuple(msgspec.structs.replace(key, name=names.get(key.name, key.name)) for key in groups.keys)
+    aggregates = (*groups.aggregates[: groups.kept], *found.values(), *groups.aggregates[groups.kept :])
+    items = tuple(SelectItem(item.name, _named(item.expression, names)) for item in select)
+    count = groups.kept + len(found)
+    return groups._replace(keys=own_keys, aggregates=aggregates, kept=count), kept, items
+
+
+def _named(
+    expression: Expression,
+    names: Mapping[str, str],
+    groups: BoundGroups | None = None,
+    constants: Sequence[Constant] = (),
+    found: dict[str, Aggregate] | None = None,
+) -> Expression:
+    match expression:
+        case Column(name, kind) if name in names:
+            return Column(names[name], str(kind))
+        case Call(op, args, kind) if op == AGGREGATE and groups is not None and found is not None:
+            text, *slots = args
+            assert isinstance(text, Value), "it begins with its text"
+            own = [constants[slot.index] for slot in slots if isinstance(slot, Slot)]
+            aggregate = groups.lifted[str(text.value), tuple((each.type, each.value) for each in own)]
+            name = computed_name(render_part(expression))
+            found[name] = msgspec.structs.replace(aggregate, name=name)
+            return Column(name, str(kind))
+        case Call(op, args, kind):
+            return Call(op, tuple(_named(each, names, groups, constants, found) for each in args), str(kind))
+    return expression

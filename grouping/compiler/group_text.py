@@ -1,0 +1,64 @@
+"""Keys and aggregates as texts, which are the names of groups' columns: with their constants, or with their places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grouping.compiler.bound import Constant, Term
+from grouping.compiler.signature import placeholder, render_part, shape
+from grouping.model.expression import Call, Column, Expression, Slot, Value, computed_name
+from grouping.model.group import ConstantValue
+from grouping.model.sql_type import STRING, SqlType
+
+__all__ = ["LiftedKey", "aggregate_text", "all_of", "in_parentheses", "lifted_key", "marked"]
+
+LiftedKey = tuple[str, tuple[tuple[SqlType, ConstantValue], ...]]
+"""An aggregate's text without constants, and these."""
+
+
+def lifted_key(term: Term) -> LiftedKey:
+    """Return what tells an aggregate with constants in HAVING from others."""
+    text, *constants = term.args
+    assert isinstance(text, Value), "it begins with its text"
+    return str(text.value), tuple((each.type, each.value) for each in constants if isinstance(each, Constant))
+
+
+def all_of(conjuncts: tuple[Expression, ...]) -> Expression | None:
+    """Return one condition, None where there is none."""
+    return conjuncts[0] if len(conjuncts) == 1 else Call("and", conjuncts, "BOOLEAN") if conjuncts else None
+
+
+def aggregate_text(name: str, args: Sequence[Expression], condition: Expression | None, *, distinct: bool) -> str:
+    """Return an aggregate as text; that of equal aggregates is equal."""
+    text = f"{name}({'DISTINCT ' * distinct}{', '.join(map(typed_text, args)) or '*'})"
+    return text if condition is None else f"{text} FILTER (WHERE {typed_text(condition)})"
+
+
+def marked(expression: Expression) -> Expression:
+    """Return an expression with a placeholder in the place of each slot."""
+    match expression:
+        case Slot(index):
+            return Column(computed_name(placeholder(index)), str(STRING))
+        case Call(op, args, kind):
+            return Call(op, tuple(map(marked, args)), kind)
+    return expression
+
+
+def in_parentheses(expression: Expression) -> str:
+    """Return the text of a key, which stands in others as a function's would."""
+    text = typed_text(expression)
+    return (
+        text if text.endswith(")") and not text.startswith("(") and " " not in text.partition("(")[0] else f"({text})"
+    )
+
+
+def typed_text(expression: Expression) -> str:
+    """Return an expression as text in which constants tell their types: equal texts are equal expressions."""
+    match expression:
+        case Value(value, kind):
+            text = render_part(expression)
+            return text if isinstance(value, bool) or kind == str(STRING) else f"{kind} {text}"
+        case Call(op, args, kind):
+            inner = [argument.op if isinstance(argument, Call) else "" for argument in args]
+            return shape(op, list(map(typed_text, args)), inner, kind)
+    return render_part(expression)
