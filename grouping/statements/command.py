@@ -94,12 +94,7 @@ def _create_cq(tokens: Tokens, *, or_replace: bool = False) -> CreateCq:
 def _create_view(tokens: Tokens) -> CreateView:
     name = tokens.stream_name()
     tokens.expect("AS")
-    first = tokens.index
-    if tokens.word() not in ("SELECT", "WITH"):
-        raise tokens.unexpected("a SELECT")
-    while tokens.type() not in (None, TokenType.SEMICOLON):
-        tokens.index += 1
-    return CreateView(name, tokens.slice(first, tokens.index))
+    return CreateView(name, _select_alone(tokens, "A view is", "a SELECT"))
 
 
 def _create_or_replace_cq(tokens: Tokens) -> CreateCq:
@@ -129,6 +124,21 @@ def _select(tokens: Tokens) -> str:
     return tokens.slice(first, tokens.index)
 
 
+def _select_alone(tokens: Tokens, whose: str, wanted: str) -> str:
+    """Step over a SELECT that no clauses of a CQ may follow, and return its text."""
+    if tokens.word() not in ("SELECT", "WITH"):
+        raise tokens.unexpected(wanted)
+    select = _select(tokens)
+    if clause := tokens.word():
+        raise InputError(
+            f"{clause} belongs to CREATE CQ",
+            code="syntax-error",
+            detail=f"{whose} a SELECT without clauses.",
+            hint="End the statement before it.",
+        )
+    return select
+
+
 def _alter_cq(tokens: Tokens) -> AlterCq:
     name = tokens.name("the name of the CQ")
     tokens.expect("SET")
@@ -139,14 +149,9 @@ def _alter_cq(tokens: Tokens) -> AlterCq:
 def _explain(tokens: Tokens) -> ExplainCq | ExplainSelect | ExplainStages:
     if tokens.accept("CQ"):
         return ExplainCq(tokens.name("the name of the CQ"))
-    stages = tokens.accept("STAGES")
-    first = tokens.index
-    if tokens.word() not in ("SELECT", "WITH"):
-        raise tokens.unexpected("a SELECT" if stages else "CQ and a name, a SELECT, or STAGES and a SELECT")
-    while tokens.type() not in (None, TokenType.SEMICOLON):
-        tokens.index += 1
-    select = tokens.slice(first, tokens.index)
-    return ExplainStages(select) if stages else ExplainSelect(select)
+    if tokens.accept("STAGES"):
+        return ExplainStages(_select_alone(tokens, "EXPLAIN takes", "a SELECT"))
+    return ExplainSelect(_select_alone(tokens, "EXPLAIN takes", "CQ and a name, a SELECT, or STAGES and a SELECT"))
 
 
 def _show(what: Literal["streams", "tables", "views", "cqs", "groups", "timers"]) -> Callable[[Tokens], Show]:
