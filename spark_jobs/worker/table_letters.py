@@ -13,7 +13,6 @@ from spark_jobs.batch.headers import unpacked_headers
 
 __all__ = ["TableLetters"]
 
-_WORKER = secrets.token_hex(8)
 _MOST = 1_000
 """Batches of letters that a worker holds while another one writes them, at most."""
 
@@ -24,6 +23,7 @@ class TableLetters:
     def __init__(self, table_id: str) -> None:
         """Begin without letters."""
         self._table_id = table_id
+        self._writer = secrets.token_hex(8)  # not the module's: workers are forks of a daemon that has imported it
         self._held: list[pa.RecordBatch] = []
         self._written: dict[int, int] = {}
         """By partition: the offset after the last task's letters. Kafka has them once the next task runs."""
@@ -52,7 +52,7 @@ class TableLetters:
             if any(offset >= told.get(partition, 0) for partition, offset in rows)
         ]
         self._held = [each for _, each in left]
-        if not left or not store.writes_letters(self._table_id, _WORKER):
+        if not left or not store.writes_letters(self._table_id, self._writer):
             return
         for rows, each in left:
             new = np.array([offset >= told.get(partition, 0) for partition, offset in rows])
