@@ -165,7 +165,7 @@ class TickRun:
             if answer.failure:
                 raise RowsUnavailable("the rows of a digest cannot be kept", detail=answer.failure)
             digest = self._delivery.digest(destination, answer.rows, since_ms, select)
-            return digest if answer.counted is None else digest._replace(matches=answer.counted, late=0)
+            return digest if answer.counted is None else digest._replace(matches=answer.counted, late=answer.late)
         except RowsUnavailable as error:
             told = {"destination": destination.destination_id, "reason": error.detail}
             log.error("a digest finds no room, it is tried again", extra=told)

@@ -66,7 +66,9 @@ class DigestGathering:
     def _request(self, each: DueDestination, question: DigestQuestion) -> GroupRequest:
         destination, working = each.membership.destination, self._working
         plan = working.plan(destination.stream_id, destination.group_id)
-        return GroupRequest(destination, question, plan, working.select(destination.stream_id, destination.select_id))
+        select = working.select(destination.stream_id, destination.select_id)
+        from_ms = 0 if each.tick is None else self.begins(each, each.tick)
+        return GroupRequest(destination, question, plan, select, from_ms)
 
     def _questions(self, served: Iterable[DueDestination], covered: Offsets) -> Iterator[DigestQuestion]:
         for each in served:

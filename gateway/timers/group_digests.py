@@ -17,7 +17,7 @@ import msgspec
 from gateway.model.records import Destination
 from grouping.digests.cursor import Offsets
 from grouping.digests.gather import DigestMatches, DigestQuestion
-from grouping.digests.group_gather import GroupAnswer, gather_groups
+from grouping.digests.group_gather import GroupAnswer, GroupQuestion, gather_groups
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.rows import Row, Rows
 from grouping.model.group import GroupPlan, SelectList
@@ -37,6 +37,8 @@ class GroupRequest(NamedTuple):
     question: DigestQuestion
     plan: GroupPlan
     select: SelectList
+    from_ms: int = 0
+    """Where its digest begins."""
 
 
 class _Gathered(NamedTuple):
@@ -45,6 +47,8 @@ class _Gathered(NamedTuple):
     answer: GroupAnswer
     groups: Any
     """Its groups, put together (`spark_jobs.groups.kept.MergedGroups`)."""
+    late: int
+    """How many of their matches are of times before the digest."""
 
 
 class KnownAnswers:
@@ -96,7 +100,8 @@ def _content(each: GroupRequest) -> bytes:
     question = each.question
     over_ms = each.destination.trigger.over_ms
     query = each.plan.group_id, each.select.select_id
-    return _encode((*query, question.store, question.cursor, question.visibility, question.before_ms, over_ms))
+    times = (question.before_ms, over_ms, each.from_ms)
+    return _encode((*query, question.store, question.cursor, question.visibility, *times))
 
 
 def _by_query(asked: Sequence[GroupRequest]) -> Iterable[list[int]]:
@@ -114,10 +119,12 @@ def _made(
     new = {content: each for content, each in zip(contents, asked, strict=True) if content not in gathered}
     if new:
         merge = kept.GroupMerge(select, len(new))
-        questions = [(each.question, each.destination.trigger.over_ms) for each in new.values()]
+        questions = [
+            GroupQuestion(each.question, each.destination.trigger.over_ms, each.from_ms) for each in new.values()
+        ]
         answers = gather_groups(pending, questions, merge.take)
-        for content, answer, groups in zip(new, answers, merge.groups(), strict=True):
-            gathered[content] = _Gathered(answer, groups)
+        for content, answer, groups, late in zip(new, answers, merge.groups(), merge.late.tolist(), strict=True):
+            gathered[content] = _Gathered(answer, groups, late)
     destinations = [
         kept.GroupDestination(
             gathered[content].groups,
@@ -128,9 +135,9 @@ def _made(
     ]
     made = []
     for content, each in zip(contents, kept.kept_groups(plan, select, destinations), strict=True):
-        answer = gathered[content].answer
+        answer, _, late = gathered[content]
         rows = Rows(Row(0, place, 0, body) for place, body in enumerate(each.rows))
-        made.append(DigestMatches(rows, *answer, counted=each.matches))
+        made.append(DigestMatches(rows, *answer, counted=each.matches, late=late))
     return made
 
 

@@ -55,6 +55,8 @@ class DigestMatches(NamedTuple):
     """Why there are no rows: there was no room for them."""
     counted: int | None = None
     """With GROUP BY the number of matches in the groups; None where each row is a match."""
+    late: int = 0
+    """How many of these have a record time before the digest begins."""
 
 
 BOUNDS = Bounds()

@@ -23,7 +23,17 @@ from grouping.digests.pending_log import PendingLog
 from grouping.digests.pending_matches import PendingGroups, PendingMatches
 from grouping.digests.question_columns import FIRST, LAST, CoveredOffsets, Flags, HeldBefore, Rows, VisibleTimes
 
-__all__ = ["GroupAnswer", "GroupPart", "gather_groups"]
+__all__ = ["GroupAnswer", "GroupPart", "GroupQuestion", "gather_groups"]
+
+
+class GroupQuestion(NamedTuple):
+    """One destination's question about groups."""
+
+    question: DigestQuestion
+    over_ms: int = 0
+    """The length of OVER LAST, 0 where there is none."""
+    from_ms: int = 0
+    """Where the digest begins: matches of earlier times are late."""
 
 
 class GroupPart(NamedTuple):
@@ -34,6 +44,8 @@ class GroupPart(NamedTuple):
     """Of its table of states; a row that several questions want is there as often."""
     question: Rows
     """By row: the question's number."""
+    late: Flags
+    """By row: whether its pane lies before the question's digest."""
 
 
 class GroupAnswer(NamedTuple):
@@ -51,7 +63,7 @@ class GroupAnswer(NamedTuple):
 
 def gather_groups(
     log: PendingLog,
-    questions: Sequence[tuple[DigestQuestion, int]],
+    questions: Sequence[GroupQuestion],
     take: Callable[[list[GroupPart]], None],
     bounds: Bounds = BOUNDS,
 ) -> list[GroupAnswer]:
@@ -59,7 +71,7 @@ def gather_groups(
 
     Args:
         log: Where the groups are.
-        questions: Of destinations, each with the length of OVER LAST in milliseconds, 0 where there is none.
+        questions: Of destinations.
         take: Called with the partial aggregates that count, in the order of the log, of some records at a time.
         bounds: Of what is held in memory.
     """
@@ -75,8 +87,9 @@ def gather_groups(
 class _Sweep:
     """Questions on their way through the log; what is said of each is a column, by its number."""
 
-    def __init__(self, questions: Sequence[tuple[DigestQuestion, int]]) -> None:
-        self._questions = [question for question, _ in questions]
+    def __init__(self, questions: Sequence[GroupQuestion]) -> None:
+        self._questions = [each.question for each in questions]
+        self._from = np.array([each.from_ms for each in questions], np.int64)
         count = len(questions)
         numbers = defaultdict[bytes, list[int]](list)
         self._holders = defaultdict[int, list[int]](list)
@@ -88,13 +101,13 @@ class _Sweep:
         self._of_store = {store: np.array(some) for store, some in numbers.items()}
         self._next = np.array([question.cursor.next for question in self._questions], np.int64)
         self._before = np.array([FIRST if each.before_ms is None else each.before_ms for each in self._questions])
-        self._over = np.array([bool(over_ms) for _, over_ms in questions], np.bool_)
+        self._over = np.array([bool(over_ms) for _, over_ms, _ in questions], np.bool_)
         """Whether it is of OVER LAST: what counts now may count again."""
         self._now = CoveredOffsets([_cut(question) for question in self._questions])
-        had = [_coverage(question.cursor, question.before_ms, over_ms) for question, over_ms in questions]
+        had = [_coverage(question.cursor, question.before_ms, over_ms) for question, over_ms, _ in questions]
         done = [
             _coverage(question.cursor, None if question.before_ms is None else question.before_ms + 1, over_ms)
-            for question, over_ms in questions
+            for question, over_ms, _ in questions
         ]
         self._had, self._done = HeldBefore(had), HeldBefore(done)
         self._visible = VisibleTimes([question.visibility for question in self._questions])
@@ -156,7 +169,10 @@ class _Sweep:
         later = seen & (self._over[owner] | ~now) & ~self._done.holds(owner, items)
         if later.any():
             self._leave(position, record, owner[later], items.times[later])
-        return GroupPart(record, items.rows[kept].astype(np.int64), owner[kept]) if kept.any() else None
+        if not kept.any():
+            return None
+        own = owner[kept]
+        return GroupPart(record, items.rows[kept].astype(np.int64), own, items.times[kept] < self._from[own])
 
     def _first_time(self, items: PendingGroups, owner: Rows, now: Flags, version: tuple[int, int]) -> Flags:
         """Return which of the items that are in were not met before: a batch that is replayed writes its own again.

@@ -60,13 +60,16 @@ class GroupMerge:
         self._partials = _partials(select)
         self._count = questions
         self._tables: list[pl.DataFrame] = []
+        self.late = np.zeros(questions, np.int64)
+        """By question: matches of times before its digest."""
 
     def take(self, parts: Sequence[GroupPart]) -> None:
         """Take in what counts of some records, in the order of the log."""
-        own = [
-            pl.read_ipc_stream(part.record.values[0])[part.rows].with_columns(pl.Series("question", part.question))
-            for part in parts
-        ]
+        own = []
+        for part in parts:
+            states = pl.read_ipc_stream(part.record.values[0])[part.rows]
+            np.add.at(self.late, part.question[part.late], states["n"].to_numpy()[part.late])
+            own.append(states.with_columns(pl.Series("question", part.question)))
         merged = self._partials.merged(pl.concat(own, how="diagonal_relaxed"), ["question"])
         self._tables.append(merged)
         if len(self._tables) > _MOST_TABLES:

@@ -155,6 +155,7 @@ def digest_at(
     cursor: Cursor,
     tick: tuple[int | None, int],
     visibility: tuple[VisibilityInterval, ...] = _ALWAYS,
+    from_ms: int = 0,
 ) -> DigestMatches:
     """Return what a tick makes of the log as it is after some batch."""
     tick_ms, batch = tick
@@ -165,5 +166,7 @@ def digest_at(
 
     places = MatchPlaces(0, array("q", range(end))) if end else None
     question = DigestQuestion(bytes(12), places, cursor, visibility, tick_ms, log.commits[batch])
-    [found] = group_digests(PendingLog(read), [GroupRequest(home, question, asked.query.plan, asked.query.select)])
+    [found] = group_digests(
+        PendingLog(read), [GroupRequest(home, question, asked.query.plan, asked.query.select, from_ms)]
+    )
     return found

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gateway.model.membership import Membership
 from gateway.model.records import Cq, TriggerSpec, feed_of
-from gateway.registry.grid import next_tick
+from gateway.registry.grid import next_tick, previous_tick
 from gateway.testing import Record
 from gateway.testing.query import CheckedQuery, checked
 from gateway.testing.records import PlacedRecord, placed
@@ -127,8 +127,11 @@ def _check(asked: CheckedQuery, log: GroupLog, reader: _Reader, tick: tuple[int,
     if reader.over_ms:
         wanted = [number for at_ms, some in reader.counted if at_ms > tick_ms - reader.over_ms for number in some]
     home = destination_of(asked, reader.over_ms, reader.trigger)
-    found = digest_at(asked, log, home, reader.cursor, (tick_ms, batch), reader.visibility)
+    from_ms = tick_ms - reader.over_ms if reader.over_ms else previous_tick(reader.trigger, tick_ms) or 0
+    found = digest_at(asked, log, home, reader.cursor, (tick_ms, batch), reader.visibility, from_ms)
     assert (found.counted or 0) == len(wanted)
+    if next_tick(reader.trigger, tick_ms - 1) == tick_ms:  # so that it begins at a bound
+        assert found.late == sum(_millis(records[number]) < from_ms for number in wanted)
     rows = [json.loads(row.body) for row in found.rows]
     assert rows == ([{"c": len(wanted), "least": min(wanted), "most": max(wanted)}] if wanted else [])
     if found.counted:
