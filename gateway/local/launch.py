@@ -86,8 +86,13 @@ class Launch:
         ports.keep()
         environment = role_environment(bootstrap, redis_url, run.data)
         environment |= {"JAVA_HOME": str(java.home), "CQ_EVALUATOR_JARS": str(spark_jars)}
-        roles = [role_program(name, run, environment) for name in ("gateway", "evaluator")]
+        environment["PYSPARK_PYTHON"] = sys.executable
+        roles = [role_program(name, run, environment) for name in _MODULES]
         return [servers, roles], {"bootstrap": bootstrap, "redis_url": masked(redis_url)}
+
+
+_MODULES = {"gateway": ("gateway.cli", "gateway"), "evaluator": ("spark_jobs.driver.job",)}
+"""Each role's module and arguments. `cq evaluator` looks for Java and the jars first, a second that a restart lacks."""
 
 
 def role_environment(bootstrap: str, redis_url: str, data: Path | str) -> dict[str, str]:
@@ -96,13 +101,13 @@ def role_environment(bootstrap: str, redis_url: str, data: Path | str) -> dict[s
 
 
 def role_program(name: str, run: RunFolder, environment: Mapping[str, str]) -> Program:
-    """Return how to run the gateway or the evaluator: as its own command, which writes its status file when ready."""
+    """Return how to run the gateway or the evaluator, which write their status files when ready."""
     status = run.status(name)
 
     def ready(since: int) -> bool:
         return run.read(status).get("state") == "ready"
 
-    command = (sys.executable, "-m", "gateway.cli", name)
+    command = (sys.executable, "-m", *_MODULES[name])
     told = {**environment, "CQ_STATUS_FILE": str(status)}
     heard = StatusWatch(status).heard
     return Program(name, command, run.data, run.log(name), ready, environment=told, heard=heard, status=status)

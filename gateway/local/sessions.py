@@ -23,6 +23,8 @@ MARK = "CQ_SUPERVISED"
 
 PR_SET_PDEATHSIG = 1
 
+_LOOK_SECONDS = 0.05
+
 
 def die_with(parent: int) -> Callable[[], None]:
     """Return what a new process runs before its program, so that the kernel kills it when its parent dies (Linux).
@@ -82,7 +84,8 @@ def kill_sessions(sessions: Collection[int], timeout: float = 10.0) -> bool:
                 process.kill()
             except psutil.Error:
                 continue
-        psutil.wait_procs(left, timeout=1.0)
+        # Orphans that nobody has reaped yet are dead, and would be waited for in vain.
+        psutil.wait_procs(left, timeout=_LOOK_SECONDS)
         if time.monotonic() > deadline:
             return False
     return True

@@ -49,6 +49,11 @@ class ContinuousQueryError(Exception):
         self.hint = hint
         """Advice, in full sentences."""
 
+    @property
+    def line(self) -> str:
+        """All of it in one line."""
+        return " ".join(part for part in (f"{self.message}.", self.detail, self.hint) if part)
+
 
 class InputError(ContinuousQueryError):
     """A command that cannot be carried out as it is; its code is one of `CODES`.

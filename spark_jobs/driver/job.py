@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import logging
 import os
 import signal
 import sys
 import threading
 import time
-from datetime import UTC, datetime
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from pydantic import ValidationError
 
 from grouping.log_lines import log_to
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
-from grouping.store.quarantine import QuarantineStore
-from grouping.store.table_store import TableStore
-from spark_jobs.driver.digest_jobs import DigestJobs
 from spark_jobs.driver.leadership import Leadership
 from spark_jobs.driver.predecessor import end_predecessor, held, note_jvm
-from spark_jobs.driver.session import jobs_started, jvm_process, kill_jvm, open_session
-from spark_jobs.driver.streams import Streams
-from spark_jobs.driver.trials import Trials
-from spark_jobs.driver.warm_up import warm_up
-from spark_jobs.kafka.broker import Broker
-from spark_jobs.worker.worker import Evaluation
+from spark_jobs.driver.session import jvm_process, kill_jvm, open_session
+from spark_jobs.driver.status_file import StatusFile
 
 __all__ = ["STATUS_VARIABLE", "main"]
 
@@ -42,8 +33,6 @@ STATUS_VARIABLE = "CQ_STATUS_FILE"
 _ending = threading.Event()
 """Whether the process ends in order: what fails then, as the JVM goes, is none of its concern."""
 
-_LOOK_SECONDS = 0.3
-_STATUS_SECONDS = 1.0
 _REDIS_SECONDS = 30.0
 
 
@@ -63,7 +52,7 @@ def main() -> NoReturn:
     try:
         leadership.take(_REDIS_SECONDS)
     except OperationalError as error:
-        _refuse(_line(error))
+        _refuse(error.line)
     try:
         with held(settings.data, settings.prefix):
             _run(
@@ -74,7 +63,7 @@ def main() -> NoReturn:
     except SystemExit:
         code = 0
     except OperationalError as error:
-        print(f"cq evaluator: {_line(error)}", file=sys.stderr)
+        print(f"cq evaluator: {error.line}", file=sys.stderr)
     except Exception:
         log.exception("evaluator failed")
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -89,72 +78,16 @@ def main() -> NoReturn:
 def _run(settings: Settings, token: str, status: StatusFile) -> None:
     status.write("starting")
     end_predecessor(settings.data)
-    spark = open_session(settings)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _ended)  # pyspark has put its own for SIGINT
+    with ThreadPoolExecutor(1) as starter:
+        opening = starter.submit(open_session, settings)
+        # What evaluates takes a second to import: Java starts meanwhile.
+        from spark_jobs.driver.serving import serve
+
+        spark = opening.result()
     jvm = jvm_process()
     if jvm is not None:
         note_jvm(settings.data, jvm.pid)
-    broker = Broker(settings)
-    streams = Streams(
-        spark,
-        settings,
-        TableStore(settings),
-        broker,
-        lambda stream, cautious, anew: Evaluation.of(stream, settings, cautious=cautious, anew=anew),
-        Trials(QuarantineStore(settings), lambda: time.time_ns() // 1_000_000),
-        time.monotonic,
-    )
-    DigestJobs(spark, settings, token, partial(_end, "digests not written")).start()
-    try:
-        for _ in streams.reconcile():  # what waits since an earlier evaluator's death goes on at once
-            status.still()
-    except OperationalError as error:
-        log.info("no streams yet", extra={"reason": _line(error)})
-    warm_up(spark, settings, broker)
-    log.info("evaluator ready")
-    state, written_at = "starting", 0.0
-    while jvm is None or jvm.poll() is None:
-        before = state
-        try:
-            for _ in streams.reconcile():
-                status.still()
-            state = "ready"
-        except OperationalError as error:
-            if state != "waiting":
-                log.warning("streams stay as they are", extra={"reason": _line(error)})
-            state = "waiting"
-        if state != before or time.monotonic() - written_at >= _STATUS_SECONDS:
-            written_at = time.monotonic()
-            status.write(state, streams=streams.status(), jobs=jobs_started(spark))
-        time.sleep(_LOOK_SECONDS)
-    raise OperationalError("the JVM of Spark has ended")
-
-
-class StatusFile:
-    """Where the evaluator tells its state: JSON, replaced in one move."""
-
-    def __init__(self, path: Path) -> None:
-        """Write to that path."""
-        self._path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
-
-    def write(self, state: str, **more: Any) -> None:
-        """Replace what the file says."""
-        told_at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        body = {"pid": os.getpid(), "state": state, "told_at": told_at, **more}
-        aside = self._path.with_suffix(".new")
-        try:
-            aside.write_text(json.dumps(body))
-            aside.replace(self._path)
-        except OSError as error:  # a full disk, mostly
-            log.warning("status not written", extra={"reason": str(error)})
-            self.still()
-
-    def still(self) -> None:
-        """Show that the state told last still holds, without anything new to tell."""
-        with contextlib.suppress(OSError):
-            os.utime(self._path)
+    serve(spark, settings, token, status, partial(_end, "digests not written"))
 
 
 def _ended(*_: object) -> NoReturn:
@@ -177,10 +110,6 @@ def _silence() -> None:
     """Drop what is written to standard error: pyspark's threads print stack traces when the JVM goes."""
     sys.stderr.flush()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-
-
-def _line(error: OperationalError) -> str:
-    return " ".join(part for part in (f"{error.message}.", error.detail, error.hint) if part)
 
 
 def _refuse(line: str) -> NoReturn:

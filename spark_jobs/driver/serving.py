@@ -1,0 +1,81 @@
+"""The evaluator's work once Spark runs: its streams are kept as the gateway has them, and its state is told."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from pyspark.sql import SparkSession
+
+from grouping.model.errors import OperationalError
+from grouping.settings import Settings
+from grouping.store.quarantine import QuarantineStore
+from grouping.store.table_store import TableStore
+from spark_jobs.driver.digest_jobs import DigestJobs
+from spark_jobs.driver.session import jobs_started, jvm_process
+from spark_jobs.driver.status_file import StatusFile
+from spark_jobs.driver.streams import Streams
+from spark_jobs.driver.trials import Trials
+from spark_jobs.driver.warm_up import warm_up
+from spark_jobs.kafka.broker import Broker
+from spark_jobs.worker.worker import Evaluation
+
+__all__ = ["serve"]
+
+log = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 0.3
+_STATUS_SECONDS = 1.0
+
+
+def serve(
+    spark: SparkSession, settings: Settings, token: str, status: StatusFile, digests_failed: Callable[[], None]
+) -> None:
+    """Evaluate every stream until the JVM ends.
+
+    Args:
+        spark: The session.
+        settings: Of the evaluator.
+        token: That of the evaluator's lease, with which it writes.
+        status: Where it tells its state.
+        digests_failed: Called where digests can be written no more.
+
+    Raises:
+        OperationalError: The JVM has ended.
+    """
+    jvm = jvm_process()
+    broker = Broker(settings)
+    streams = Streams(
+        spark,
+        settings,
+        TableStore(settings),
+        broker,
+        lambda stream, cautious, anew: Evaluation.of(stream, settings, cautious=cautious, anew=anew),
+        Trials(QuarantineStore(settings), lambda: time.time_ns() // 1_000_000),
+        time.monotonic,
+    )
+    DigestJobs(spark, settings, token, digests_failed).start()
+    try:
+        for _ in streams.reconcile():  # what waits since an earlier evaluator's death goes on at once
+            status.still()
+    except OperationalError as error:
+        log.info("no streams yet", extra={"reason": error.line})
+    warm_up(spark, settings, broker)
+    log.info("evaluator ready")
+    state, written_at = "starting", 0.0
+    while jvm is None or jvm.poll() is None:
+        before = state
+        try:
+            for _ in streams.reconcile():
+                status.still()
+            state = "ready"
+        except OperationalError as error:
+            if state != "waiting":
+                log.warning("streams stay as they are", extra={"reason": error.line})
+            state = "waiting"
+        if state != before or time.monotonic() - written_at >= _STATUS_SECONDS:
+            written_at = time.monotonic()
+            status.write(state, streams=streams.status(), jobs=jobs_started(spark))
+        time.sleep(_LOOK_SECONDS)
+    raise OperationalError("the JVM of Spark has ended")

@@ -1,0 +1,41 @@
+"""The file in which the evaluator tells its state, for the supervisor and `cq status`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+__all__ = ["StatusFile"]
+
+log = logging.getLogger(__name__)
+
+
+class StatusFile:
+    """Where the evaluator tells its state: JSON, replaced in one move."""
+
+    def __init__(self, path: Path) -> None:
+        """Write to that path."""
+        self._path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+    def write(self, state: str, **more: Any) -> None:
+        """Replace what the file says."""
+        told_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        body = {"pid": os.getpid(), "state": state, "told_at": told_at, **more}
+        aside = self._path.with_suffix(".new")
+        try:
+            aside.write_text(json.dumps(body))
+            aside.replace(self._path)
+        except OSError as error:  # a full disk, mostly
+            log.warning("status not written", extra={"reason": str(error)})
+            self.still()
+
+    def still(self) -> None:
+        """Show that the state told last still holds, without anything new to tell."""
+        with contextlib.suppress(OSError):
+            os.utime(self._path)
