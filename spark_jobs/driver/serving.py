@@ -61,7 +61,8 @@ def serve(
             status.still()
     except OperationalError as error:
         log.info("no streams yet", extra={"reason": error.line})
-    warm_up(spark, settings, broker)
+    if not any(each["behind"] for each in streams.status().values()):  # else a batch of a stream is its own warm-up
+        warm_up(spark, settings, broker)
     log.info("evaluator ready")
     state, written_at = "starting", 0.0
     while jvm is None or jvm.poll() is None:
