@@ -19,6 +19,7 @@ from gateway.registry.views import describe_view
 from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.working_copy import WorkingCopy
 from grouping.access.access_path import AccessPath
+from grouping.access.function_guide import function_item, function_names
 from grouping.model.catalog import Catalog
 from grouping.model.group import GroupPlan
 from grouping.model.ids import CqName, GroupId, StreamId, Subscriber
@@ -68,6 +69,8 @@ def show(
                 return told | {"quarantined": quarantined(stream_id, group_id)}
 
             return _listed(statement, "groups", groups, item)
+        case "functions":
+            return _listed(statement, "functions", function_names(), function_item)
         case "cqs":
             return _cqs(statement, subscriber, working, _wanted(statement, working.names(subscriber).after), next_tick)
         case "timers":

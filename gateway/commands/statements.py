@@ -28,6 +28,7 @@ from gateway.state.work import Change
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.positions import Positions
 from grouping.access.explain import explain, explain_stages
+from grouping.access.function_guide import describe_function
 from grouping.compiler.compiler import compile_select
 from grouping.compiler.prepared import Preparer
 from grouping.compiler.reader_sql import check_virtual
@@ -41,6 +42,7 @@ from grouping.model.query import (
     CreateTable,
     CreateView,
     DescribeCq,
+    DescribeFunction,
     DescribeStream,
     DescribeTable,
     DescribeView,
@@ -222,6 +224,8 @@ class Statements:
         match statement:
             case DescribeStream() | DescribeTable() | DescribeView():
                 return self._sources.describe(statement, self.catalog)
+            case DescribeFunction(name):
+                return describe_function(name)
             case DescribeCq(name):
                 return self._describe(key, registry.find(key, name), now_ms)
             case Show():

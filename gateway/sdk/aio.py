@@ -207,7 +207,7 @@ class AsyncClient:
         return await self._run(operations.describe(name))
 
     async def listing(self, what: str = "CQS", *, like: str | None = None) -> list[dict[str, Any]]:
-        """List all `CQS`, `STREAMS`, `TABLES`, `VIEWS`, `GROUPS` or `TIMERS`; `like` is a pattern of names."""
+        """List all `CQS`, `STREAMS`, `TABLES`, `VIEWS`, `GROUPS`, `TIMERS` or `FUNCTIONS`, of names like a pattern."""
         return await self._run(operations.listing(what, like))
 
     async def explain(self, text: str) -> dict[str, Any]:
@@ -251,6 +251,10 @@ class AsyncClient:
     async def describe_view(self, name: str) -> dict[str, Any]:
         """Describe a view."""
         return await self._run(operations.named("DESCRIBE VIEW", name))
+
+    async def describe_function(self, name: str) -> dict[str, Any]:
+        """Describe a function that expressions may call: its form, an example, whether an index serves it."""
+        return await self._run(operations.named("DESCRIBE FUNCTION", name))
 
     async def publish(
         self, topic: str, rows: Iterable[Mapping[str, Any]], *, key: str | None = None, timeout: float = 30.0

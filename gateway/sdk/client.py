@@ -155,7 +155,7 @@ class Client:
         return self._run(operations.describe(name))
 
     def listing(self, what: str = "CQS", *, like: str | None = None) -> list[dict[str, Any]]:
-        """List all `CQS`, `STREAMS`, `TABLES`, `VIEWS`, `GROUPS` or `TIMERS`; `like` is a pattern of names."""
+        """List all `CQS`, `STREAMS`, `TABLES`, `VIEWS`, `GROUPS`, `TIMERS` or `FUNCTIONS`, of names like a pattern."""
         return self._run(operations.listing(what, like))
 
     def explain(self, text: str) -> dict[str, Any]:
@@ -218,6 +218,10 @@ class Client:
     def describe_view(self, name: str) -> dict[str, Any]:
         """Describe a view."""
         return self._run(operations.named("DESCRIBE VIEW", name))
+
+    def describe_function(self, name: str) -> dict[str, Any]:
+        """Describe a function that expressions may call: its form, an example, whether an index serves it."""
+        return self._run(operations.named("DESCRIBE FUNCTION", name))
 
     def publish(
         self, topic: str, rows: Iterable[Mapping[str, Any]], *, key: str | None = None, timeout: float = 30.0

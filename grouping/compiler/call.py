@@ -94,7 +94,9 @@ def call(name: str, args: Sequence[Bound]) -> Bound:
     if _is_nested(name):
         return nested_call(NESTED_ALIASES.get(name, name), args)
     canonical = ALIASES.get(name, name)
-    wanted = 2 if name in ("nvl", "ifnull") else REWRITTEN.get(name, len(args))  # coalesce takes any number
+    wanted = len(REWRITTEN[name].params) if name in REWRITTEN else len(args)
+    if name in ("nvl", "ifnull"):
+        wanted = 2  # coalesce takes any number
     if len(args) != wanted:
         raise InputError(
             f'function "{name}" takes {counted(wanted, "argument")}',

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from grouping.functions.aggregates import AGGREGATES
 from grouping.functions.functions import ALIASES, CASTS, FUNCTIONS, REWRITTEN, Function, result_type
+from grouping.functions.nested_functions import NESTED_FUNCTIONS
 from grouping.model.sql_type import SqlType
 
-__all__ = ["GROUPS", "function_table"]
+__all__ = ["GROUPS", "form_of", "function_table", "group_of", "returns"]
 
 
 GROUPS = {
@@ -26,7 +28,9 @@ GROUPS = {
 """Every function that a query may use, where the section shows it."""
 
 _PARAMS = {
+    "ANY": "any",
     "COMMON": "any",
+    "ORDERED": "any",
     "COUNT": "count",
     "DAY": "DATE or TIMESTAMP",
     "DOUBLE": "number",
@@ -106,11 +110,41 @@ def function_table() -> str:
 
 
 def _shown(name: str) -> str:
+    result = returns(name)
+    return f"`{form_of(name)}`" + (f" {result}" if result else "")
+
+
+def form_of(name: str) -> str:
+    """Return how a function is called, by the name under which it is compiled."""
+    if name in NESTED_FUNCTIONS:
+        return f"{name}({', '.join(NESTED_FUNCTIONS[name])})"
+    if aggregate := AGGREGATES.get(name):
+        return f"{name}({_params(Function(aggregate.params, 0, aggregate.variadic))})"
+    return f"{name}({_params(FUNCTIONS.get(name) or REWRITTEN[name])})"
+
+
+def returns(name: str) -> str:
+    """Return the type of a function's results; empty where it depends on the arguments."""
     function = FUNCTIONS.get(name)
     if function is None:
-        return f"`{name}({', '.join(['…'] * REWRITTEN[name])})`"
-    result = str(result_type(name, [SqlType.of(_EXAMPLES.get(param, param)) for param in function.params]))
-    return f"`{name}({_params(function)})`" + (f" {result}" if result else "")
+        return "BOOLEAN" if name in ("isnull", "isnotnull", "equal_null") else _NESTED_RESULTS.get(name, "")
+    return str(result_type(name, [SqlType.of(_EXAMPLES.get(param, param)) for param in function.params]))
+
+
+_NESTED_RESULTS = {
+    **dict.fromkeys(("array_contains", "arrays_overlap", "map_contains_key"), "BOOLEAN"),
+    **dict.fromkeys(("size", "array_size"), "INT"),
+    **dict.fromkeys(("count", "approx_count_distinct"), "BIGINT"),
+    "get_json_object": "STRING",
+    "split": "ARRAY<STRING>",
+}
+
+
+def group_of(name: str) -> str:
+    """Return the title under which the section shows a function."""
+    if name in AGGREGATES:
+        return "Aggregates"
+    return next((title for title, names in GROUPS.items() if name in names.split()), "Parts of nested values")
 
 
 def _params(function: Function) -> str:

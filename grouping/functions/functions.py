@@ -147,23 +147,24 @@ ALIASES = {
 }
 """Spark's other names of the same functions."""
 
-REWRITTEN: dict[str, int] = {
-    "if": 3,
-    "mod": 2,
-    "pmod": 2,
-    "try_add": 2,
-    "try_subtract": 2,
-    "try_multiply": 2,
-    "try_divide": 2,
-    "try_mod": 2,
-    "positive": 1,
-    "negative": 1,
-    "isnull": 1,
-    "isnotnull": 1,
-    "equal_null": 2,
-    "nvl2": 3,
+_NUMBERS = Function(("NUMBER", "NUMBER"))
+REWRITTEN: dict[str, Function] = {
+    "if": Function(("BOOLEAN", "COMMON", "COMMON")),
+    "mod": _NUMBERS,
+    "pmod": _NUMBERS,
+    "try_add": _NUMBERS,
+    "try_subtract": _NUMBERS,
+    "try_multiply": _NUMBERS,
+    "try_divide": _NUMBERS,
+    "try_mod": _NUMBERS,
+    "positive": Function(("NUMBER",)),
+    "negative": Function(("NUMBER",)),
+    "isnull": Function(("ANY",)),
+    "isnotnull": Function(("ANY",)),
+    "equal_null": Function(("COMMON", "COMMON")),
+    "nvl2": Function(("ANY", "COMMON", "COMMON")),
 }
-"""Functions that are compiled as operators and CASTs, with the number of their arguments."""
+"""Functions that are compiled as operators and CASTs, each with just its parameters."""
 
 _WHOLE_NAMES = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 _FROM_WHOLE = frozenset(("BOOLEAN", *_WHOLE_NAMES, "FLOAT", "DOUBLE", "DECIMAL", "STRING", "TIMESTAMP"))

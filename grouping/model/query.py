@@ -20,6 +20,7 @@ __all__ = [
     "CronBased",
     "DescribeCq",
     "DescribeStream",
+    "DescribeFunction",
     "DescribeTable",
     "DescribeView",
     "DigestClause",
@@ -204,9 +205,9 @@ class ResumeCq:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """SHOW STREAMS | TABLES | VIEWS | CQS | GROUPS | TIMERS [LIKE …] [AFTER …] [LIMIT n]."""
+    """SHOW STREAMS | TABLES | VIEWS | CQS | GROUPS | TIMERS | FUNCTIONS [LIKE …] [AFTER …] [LIMIT n]."""
 
-    what: Literal["streams", "tables", "views", "cqs", "groups", "timers"]
+    what: Literal["streams", "tables", "views", "cqs", "groups", "timers", "functions"]
     like: str | None = None
     after: str | None = None
     limit: int | None = None
@@ -236,6 +237,13 @@ class DescribeTable:
 @dataclass(frozen=True, slots=True)
 class DescribeView:
     """DESCRIBE VIEW."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeFunction:
+    """DESCRIBE FUNCTION."""
 
     name: str
 
@@ -278,6 +286,7 @@ Statement = (
     | DescribeStream
     | DescribeTable
     | DescribeView
+    | DescribeFunction
     | ExplainCq
     | ExplainSelect
     | ExplainStages

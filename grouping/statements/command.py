@@ -17,6 +17,7 @@ from grouping.model.query import (
     CreateCq,
     CreateView,
     DescribeCq,
+    DescribeFunction,
     DescribeStream,
     DescribeTable,
     DescribeView,
@@ -154,7 +155,9 @@ def _explain(tokens: Tokens) -> ExplainCq | ExplainSelect | ExplainStages:
     return ExplainSelect(_select_alone(tokens, "EXPLAIN takes", "CQ and a name, a SELECT, or STAGES and a SELECT"))
 
 
-def _show(what: Literal["streams", "tables", "views", "cqs", "groups", "timers"]) -> Callable[[Tokens], Show]:
+def _show(
+    what: Literal["streams", "tables", "views", "cqs", "groups", "timers", "functions"],
+) -> Callable[[Tokens], Show]:
     def read(tokens: Tokens) -> Show:
         texts: dict[str, str] = {}
         limit: int | None = None
@@ -170,6 +173,14 @@ def _show(what: Literal["streams", "tables", "views", "cqs", "groups", "timers"]
         return Show(what, texts.get("LIKE"), texts.get("AFTER"), limit)
 
     return read
+
+
+def _describe_function(tokens: Tokens) -> DescribeFunction:
+    word = tokens.source()
+    if not word.isidentifier():  # a word such as IF or LEFT is no name elsewhere
+        return DescribeFunction(tokens.name("the name of a function"))
+    tokens.index += 1
+    return DescribeFunction(word)
 
 
 def _cq(statement: Callable[[str], Statement]) -> Callable[[Tokens], Statement]:
@@ -200,10 +211,12 @@ _STATEMENTS: dict[tuple[str, ...], Callable[[Tokens], Statement]] = {
     ("SHOW", "CQS"): _show("cqs"),
     ("SHOW", "GROUPS"): _show("groups"),
     ("SHOW", "TIMERS"): _show("timers"),
+    ("SHOW", "FUNCTIONS"): _show("functions"),
     ("DESCRIBE", "CQ"): _cq(DescribeCq),
     ("DESCRIBE", "STREAM"): _stream(DescribeStream),
     ("DESCRIBE", "TABLE"): _stream(DescribeTable),
     ("DESCRIBE", "VIEW"): _stream(DescribeView),
+    ("DESCRIBE", "FUNCTION"): _describe_function,
     ("EXPLAIN",): _explain,
 }
 """Each statement's first words, and what reads the rest."""

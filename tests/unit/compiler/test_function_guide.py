@@ -1,0 +1,35 @@
+"""SHOW FUNCTIONS and DESCRIBE FUNCTION: each function has a form, and an example that is accepted."""
+
+from __future__ import annotations
+
+import pytest
+
+from grouping.access.function_guide import describe_function, function_item, function_names
+from grouping.functions.aggregates import AGGREGATES
+from grouping.model.errors import InputError
+
+
+@pytest.mark.parametrize("name", function_names())
+def test_every_function_is_described(name: str) -> None:
+    """Its example compiles, and it is listed as it is described."""
+    told = describe_function(name.upper())
+    assert told["function"] == name and str(told["form"]).startswith(f"{name}(")
+    assert function_item(name).items() <= told.items()
+    assert told["group"] and told["example"] and told["note"]
+
+
+def test_the_index_is_told() -> None:
+    """What an index serves, and what is checked for each constant row."""
+    found = {
+        name: describe_function(name)["index"] for name in ("lower", "startswith", "array_contains", "rlike", "lpad")
+    }
+    assert found == {"lower": True, "startswith": True, "array_contains": True, "rlike": False, "lpad": False}
+    assert not any(describe_function(name)["index"] for name in AGGREGATES)
+
+
+@pytest.mark.parametrize(("name", "code"), [("lowr", "unknown-function"), ("rand", "unsupported-query")])
+def test_what_is_no_function_is_refused(name: str, code: str) -> None:
+    """As in a query: a near name, or the reason why one of Spark's cannot be used."""
+    with pytest.raises(InputError) as refused:
+        describe_function(name)
+    assert refused.value.code == code
