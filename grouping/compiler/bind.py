@@ -13,6 +13,7 @@ from grouping.compiler.bound import Bound, Constant, Term, check_size, too_large
 from grouping.compiler.call import call, cast_type, function_name, refusal
 from grouping.compiler.constants import number, string
 from grouping.compiler.intervals import interval_literal
+from grouping.compiler.lambdas import element_variable, lambda_call
 from grouping.compiler.nested import element, field
 from grouping.compiler.operands import boolean, cases, cast, comparable, unsupported
 from grouping.compiler.predicates import PredicateBinder
@@ -20,6 +21,7 @@ from grouping.compiler.respelled_tokens import INTERVAL_LITERAL
 from grouping.compiler.scope import Scope
 from grouping.compiler.select_text import FUNCTION_MARK, MAX_DEPTH
 from grouping.compiler.time_units import UNIT_CALLS, field_of, unit_call
+from grouping.functions.nested_functions import LAMBDAS
 from grouping.model.errors import InputError
 from grouping.model.expression import Column
 from grouping.model.sql_type import BOOLEAN, STRING
@@ -43,6 +45,8 @@ class Binder(PredicateBinder):
         super().__init__()
         self.scope = scope
         self._depth = 0
+        self._variables: dict[str, Bound] = {}
+        """The elements of the lambdas around, by name in lower case."""
         self._columns: dict[tuple[str, str], tuple[str, Bound]] = {}
 
     def bind(self, node: exp.Expr) -> Bound:
@@ -92,9 +96,20 @@ class Binder(PredicateBinder):
     def _column(self, node: exp.Column) -> Bound:
         return self.column(node)[1]
 
+    def _variable(self, node: exp.Expr) -> Bound:
+        """Bind the variable of a lambda, as sqlglot marks it within the body."""
+        found = self._variables.get(node.name.casefold())
+        if found is None:
+            raise refusal(node)
+        return found
+
     def _fields(self, node: exp.Column) -> tuple[str, Bound] | None:
         """Return the field that a chain of names leads to, None where the last name is a source's column."""
         names = [part.name for part in node.parts]
+        if (bound := self._variables.get(names[0].casefold())) is not None:
+            for name in names[1:]:
+                bound = field(bound, name)
+            return names[-1], bound
         for first in range(len(names) - 1):
             qualifier = ".".join(names[:first])
             if first and not self.scope.names(qualifier):
@@ -199,6 +214,8 @@ class Binder(PredicateBinder):
         if node.this == INTERVAL_LITERAL:
             return _interval(*node.expressions)
         name = function_name(str(node.this).removeprefix(FUNCTION_MARK))
+        if name in LAMBDAS and len(node.expressions) == 2 and isinstance(node.expressions[1], exp.Lambda):
+            return self._lambda(name, *node.expressions)
         if name in UNIT_CALLS and len(node.expressions) == 3:
             unit, *others = node.expressions
             return unit_call(name, unit, [self.bind(argument) for argument in others])
@@ -207,9 +224,22 @@ class Binder(PredicateBinder):
     def _extract(self, node: exp.Expr) -> Bound:
         return field_of(node.name, self.bind(node.expression))
 
+    def _lambda(self, name: str, of: exp.Expr, function: exp.Expr) -> Bound:
+        names = [variable.name.casefold() for variable in function.expressions]
+        if len(names) != 1 or names[0] in self._variables:
+            raise unsupported("such variables of a lambda", "It has one, the element, of a name of its own.")
+        array = self.bind(of)
+        variable = element_variable(name, array, len(self._variables))
+        self._variables[names[0]] = variable
+        try:
+            return lambda_call(name, array, variable, self.bind(function.this))
+        finally:
+            del self._variables[names[0]]
+
     METHODS: ClassVar[dict[type[exp.Expr], Callable[..., Bound]]] = {
         **PredicateBinder.METHODS,
         exp.Column: _column,
+        exp.Identifier: _variable,
         exp.Dot: _dot,
         exp.Bracket: _bracket,
         exp.Literal: _literal,

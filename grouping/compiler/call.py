@@ -15,7 +15,7 @@ from grouping.compiler.rewritten import rewritten
 from grouping.compiler.time_calls import TIME_CALLS, time_call
 from grouping.compiler.time_units import field_of, text_of
 from grouping.functions.functions import ALIASES, FUNCTIONS, REWRITTEN
-from grouping.functions.nested_functions import NESTED_ALIASES, NESTED_FUNCTIONS
+from grouping.functions.nested_functions import LAMBDAS, NESTED_ALIASES, NESTED_FUNCTIONS
 from grouping.functions.spark_functions import REASONS
 from grouping.model.decimal_types import WIDEST
 from grouping.model.errors import InputError, near_name
@@ -76,6 +76,8 @@ def function_name(written: str) -> str:
         InputError: ``unknown-function``, or ``unsupported-query`` for one of Spark's that cannot be kept running.
     """
     name = written.lower()
+    if name in LAMBDAS:
+        return name
     if ALIASES.get(name, name) not in FUNCTIONS and name not in REWRITTEN and not _is_nested(name):
         raise _no_function(written)
     return name
@@ -91,6 +93,8 @@ def call(name: str, args: Sequence[Bound]) -> Bound:
     Raises:
         InputError: unsupported-query, type-mismatch.
     """
+    if name in LAMBDAS:
+        raise unsupported(f'"{name}" without a lambda', "It takes an ARRAY and a lambda: exists(tags, t -> t = 'a').")
     if _is_nested(name):
         return nested_call(NESTED_ALIASES.get(name, name), args)
     canonical = ALIASES.get(name, name)

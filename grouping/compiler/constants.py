@@ -32,7 +32,7 @@ __all__ = [
 
 _TYPED = frozenset(
     """cast field element element_at array array_contains arrays_overlap size map_keys map_values split
-    date_part get_json_object aggregate""".split()
+    date_part get_json_object aggregate exists forall filter transform""".split()
 )
 """What has its type whatever the constants within."""
 _COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"))
@@ -172,6 +172,13 @@ def _lift(bound: Bound, lifted: list[Constant]) -> Expression:
     _check_used(bound)
     args = tuple(_lift(argument, lifted) for argument in bound.args)
     # The type must not betray the constants: `i + 1` and `i + 3000000000` are one signature.
+    if bound.op == "transform" and (isinstance(args[2], Slot) or args[2].type == UNKNOWN):
+        raise InputError(
+            "such a lambda is not supported",
+            code="unsupported-query",
+            detail="The type of its result would depend on a constant.",
+            hint="CAST the result of the lambda.",
+        )
     kinds = [UNKNOWN if isinstance(argument, Slot) else argument.type for argument in args]
     return Call(bound.op, args, str(bound.type if bound.op in _TYPED else result_type(bound.op, kinds)))
 

@@ -171,6 +171,9 @@ def _marked(tokens: list[Token]) -> list[Token]:
 def _is_keyword(tokens: Sequence[Token], place: int) -> bool:
     """Return whether the word before a parenthesis is no function."""
     word, before = tokens[place].text.lower(), tokens[place - 1] if place else None
+    if word == "exists":
+        behind = tokens[place + 2].text.lower() if len(tokens) > place + 2 else ""
+        return behind in ("select", "with", "(")
     if word == "filter":
         return before is not None and before.token_type is TokenType.R_PAREN
     if word in _QUANTIFIERS:

@@ -10,7 +10,17 @@ from typing import Any
 from grouping.compiler.bound import Bound, Constant, Term
 from grouping.model.computation import Computation
 from grouping.model.errors import InternalError
-from grouping.model.expression import Call, Column, Expression, Slot, Value, computed_text, joined_name, source_of
+from grouping.model.expression import (
+    Call,
+    Column,
+    Expression,
+    Slot,
+    Value,
+    computed_text,
+    joined_name,
+    source_of,
+    variable_text,
+)
 
 __all__ = [
     "AGGREGATE",
@@ -202,7 +212,7 @@ def render_part(expression: Expression, constants: Sequence[str] = ()) -> str:
 
 
 def _render_column(name: str) -> str:
-    if (text := computed_text(name)) is not None:
+    if (text := computed_text(name) or variable_text(name)) is not None:
         return text
     prefix, column = source_of(name)
     return f"{render_name(prefix)}.{render_name(column)}" if prefix else render_name(column)

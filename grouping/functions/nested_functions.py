@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["NESTED_ALIASES", "NESTED_FUNCTIONS"]
+__all__ = ["LAMBDAS", "NESTED_ALIASES", "NESTED_FUNCTIONS"]
 
 NESTED_FUNCTIONS: dict[str, tuple[str, ...]] = {
     "array": ("any, …",),
@@ -19,6 +19,9 @@ NESTED_FUNCTIONS: dict[str, tuple[str, ...]] = {
     "split": ("STRING", "delimiter"),
 }
 """By name, what they take; `grouping.compiler.nested` says what that means."""
+
+LAMBDAS = frozenset(("exists", "filter", "forall", "transform"))
+"""Those of an ARRAY and of what is computed of each of its elements, which `grouping.compiler.lambdas` binds."""
 
 NESTED_ALIASES = {"cardinality": "size", "try_element_at": "element_at"}
 """Spark's other names of the same functions; what fails is NULL here anyhow."""

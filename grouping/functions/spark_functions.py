@@ -59,7 +59,7 @@ _OTHERS = frozenset(
     cardinality cbrt collate collation conv convert_timezone cos cosh cot csc
     date days decimal decode degrees double
     e element_at encode expm1 extract
-    factorial filter flatten float forall format_number from_csv from_json from_xml
+    factorial flatten float format_number from_csv from_json from_xml
     get get_json_object getbit
     hash hex hll_sketch_estimate hll_union hours hypot
     int is_valid_utf8 is_variant_null
@@ -73,7 +73,7 @@ _OTHERS = frozenset(
     schema_of_csv schema_of_json schema_of_variant schema_of_xml sec sentences sequence session_window shiftleft
     shiftright shiftrightunsigned sin sinh size slice smallint sort_array split str_to_map string struct
     tan tanh timestamp timestamp_add timestamp_diff tinyint to_binary to_char to_csv to_json to_number to_time
-    to_timestamp_ltz to_timestamp_ntz to_varchar to_variant_object to_xml transform transform_keys transform_values
+    to_timestamp_ltz to_timestamp_ntz to_varchar to_variant_object to_xml transform_keys transform_values
     try_aes_decrypt try_element_at try_make_interval try_make_timestamp_ntz try_parse_json try_parse_url try_reflect
     try_to_binary try_to_number try_validate_utf8 try_variant_get typeof
     unbase64 unhex

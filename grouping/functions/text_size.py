@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from grouping.functions.nested_functions import LAMBDAS
 from grouping.model.errors import InputError
 from grouping.model.expression import Call, Column, Expression, Slot, Value, walk
 from grouping.model.group import ConstantRow
@@ -60,15 +61,29 @@ class TextSizes:
         """Take what tells the size of a column, slot or constant, and the most that a computed text may have."""
         self._leaf = leaf
         self._limit = limit
+        self._elements: dict[str, Size] = {}
+        """By the name of a lambda's variable: its array."""
         self.longest: Size = 0
         """Of the texts that are computed, before any is cut off at the limit."""
         self.total: Size = 0
         """Of all texts that are read or computed."""
 
+    def _of_lambda(self, call: Call) -> Size:
+        """Return the size of an array that a lambda yields: it has no more elements than bytes, and quotes for each."""
+        array, (_, variable, body) = self.of(call.args[0]), call.args
+        assert isinstance(variable, Column), "an element"
+        self._elements[variable.name] = array
+        size = self.of(body)
+        return (array + 1) * np.maximum(size, _LONGEST_SCALAR) if call.op == "transform" else array
+
     def of(self, expression: Expression) -> Size:
         """Return the most bytes of the expression's value, and add all texts within it up."""
-        if not isinstance(expression, Call):
+        if isinstance(expression, Column) and expression.name in self._elements:
+            size = self._elements[expression.name]
+        elif not isinstance(expression, Call):
             size = self._leaf(expression)
+        elif expression.op in LAMBDAS:
+            return self._of_lambda(expression)
         else:
             computed = _computed(expression, [self.of(argument) for argument in expression.args])
             self.longest = np.maximum(self.longest, computed)

@@ -25,6 +25,8 @@ __all__ = [
     "key_column",
     "key_expression",
     "source_of",
+    "variable_name",
+    "variable_text",
     "walk",
 ]
 
@@ -36,6 +38,9 @@ _COMPUTED = "\x1e"
 
 _KEY = "\x1d"
 """Before the JSON of an expression that constants are looked up by."""
+
+_VARIABLE = "\x1c"
+"""Before the number of an element variable."""
 
 Scalar = str | int | float | bool | None
 
@@ -112,6 +117,21 @@ def key_expression(name: str) -> Expression | None:
         (True, None)
     """
     return msgspec.json.decode(name[1:], type=Expression) if name.startswith(_KEY) else None
+
+
+def variable_name(level: int) -> str:
+    """Return the name of the column that a lambda's element is within its body; `level` is that of the lambda."""
+    return f"{_VARIABLE}{level}"
+
+
+def variable_text(name: str) -> str | None:
+    """Return how signatures write an element variable, None for any other column.
+
+    Example:
+        >>> variable_text(variable_name(0)), variable_text("x")
+        ('λ0', None)
+    """
+    return f"λ{name[1:]}" if name.startswith(_VARIABLE) else None
 
 
 def computed_name(text: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from grouping.functions.nested_functions import LAMBDAS
 from grouping.model.errors import InternalError
 from grouping.model.expression import Call, Column, Expression, Slot, Value
 from grouping.model.sql_type import BOOLEAN, DATE, NUMERIC, STRING, TIMESTAMP, UNKNOWN, SqlType
@@ -24,7 +25,7 @@ from spark_jobs.expressions.text import BYTES
 from spark_jobs.expressions.time_units import BY_UNIT
 from spark_jobs.expressions.types import Operand, polars_type, widened, wider
 
-__all__ = ["CompiledExpression", "KeyPair", "Member", "compile_expression"]
+__all__ = ["CompiledExpression", "ElementCall", "KeyPair", "Member", "compile_expression"]
 
 
 class KeyPair(NamedTuple):
@@ -52,6 +53,18 @@ class Member(NamedTuple):
         return f":member {self.slot}"
 
 
+class ElementCall(NamedTuple):
+    """A function of an array and a lambda, whose body is evaluated for each element (`spark_jobs.match.elements`)."""
+
+    call: Call
+    number: int
+
+    @property
+    def name(self) -> str:
+        """The column with its value."""
+        return f":lambda {self.number}"
+
+
 class CompiledExpression(NamedTuple):
     """What to evaluate, and which columns it reads."""
 
@@ -63,6 +76,7 @@ class CompiledExpression(NamedTuple):
     slots: tuple[int, ...]
     keys: tuple[KeyPair, ...]
     members: tuple[Member, ...]
+    lambdas: tuple[ElementCall, ...]
 
 
 @lru_cache(maxsize=4096)
@@ -89,6 +103,7 @@ def compile_expression(
         tuple(compiler.slots),
         tuple(compiler.keys),
         tuple(compiler.members),
+        tuple(compiler.lambdas),
     )
 
 
@@ -117,6 +132,7 @@ class _Compiler:
         self.slots: dict[int, None] = {}
         self.keys: dict[KeyPair, None] = {}
         self.members: dict[Member, None] = {}
+        self.lambdas: list[ElementCall] = []
 
     def compile(self, expression: Expression) -> Operand:
         match expression:
@@ -129,6 +145,9 @@ class _Compiler:
                 return Operand(pl.col(f":c{index}").cast(polars_type(kind)), kind)
             case Value(value):
                 return Operand(_literal(value, expression.type), expression.type)
+            case Call(op) if op in LAMBDAS:
+                self.lambdas.append(ElementCall(expression, len(self.lambdas)))
+                return Operand(pl.col(self.lambdas[-1].name), expression.type)
             case Call(op, args):
                 return self._call(op, args, expression.type)
 

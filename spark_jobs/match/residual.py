@@ -20,6 +20,7 @@ from spark_jobs.index import Ints
 from spark_jobs.index.key_codes import KeyCodes
 from spark_jobs.index.keys import key_space
 from spark_jobs.index.set_membership import in_sets
+from spark_jobs.match.elements import ElementSource
 
 __all__ = ["evaluate_expression", "holds", "truth"]
 
@@ -218,6 +219,7 @@ class _Frame:
         for pair in compiled.keys:
             columns += self._keys(pair)
         columns += [self._member(member) for member in compiled.members]
+        columns += [self._of_elements(each.call).alias(each.name) for each in compiled.lambdas]
         # Without a column of the right height an expression of constants alone would be a single row.
         frame = pl.DataFrame([pl.Series(":row", np.zeros(self._positions.size, np.int8)), *columns])
         for name, step in compiled.steps:
@@ -240,6 +242,16 @@ class _Frame:
         distinct, which = _numbered(codes.to_numpy(), len(encoded.dictionary))
         texts = pl.Series(encoded.dictionary.take(pa.array(distinct))).gather(which)
         return texts.set(pl.Series(encoded.is_null()), None) if encoded.null_count else texts
+
+    def _of_elements(self, call: Call) -> pl.Series:
+        """Return the value of a function of an array and a lambda: its body is evaluated for all elements together."""
+        of, variable, body = call.args
+        assert isinstance(variable, Column), "an element"
+        elements = ElementSource(self._events.source, self._positions, variable.name, self.evaluate(of))
+        events = EventColumns(elements, self._events.value_bytes)
+        rows = None if self._rows is None else self._rows[elements.of]
+        inner = _Frame(events, np.arange(elements.count), self._types, self._constants, rows)
+        return elements.result(call, inner.evaluate(body))
 
     def _keys(self, pair: KeyPair) -> list[pl.Series]:
         constants = self._constant(pair.slot)

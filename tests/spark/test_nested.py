@@ -139,6 +139,37 @@ payload.user.id IN (7, 9007199254740993)
 payload.user.id > 6.5
 payload.user.id + size(tags) > 8
 CASE WHEN size(nums) > 1 THEN payload.user.name ELSE attrs['k'] END = 'Ann'
+exists(tags, t -> t = 'b')
+NOT exists(tags, t -> t = 'b')
+exists(tags, t -> t = 'b') IS NULL
+exists(tags, t -> t = NULL) IS NULL
+exists(tags, t -> t LIKE 'a%' OR t IS NULL)
+exists(tags, t -> upper(t) IN ('A', 'É'))
+exists(tags, t -> T <> body)
+exists(tags, t -> t = lower(payload.user.name))
+exists(nums, x -> x > 2)
+NOT exists(nums, x -> x > 2)
+exists(nums, x -> x = 3.5)
+exists(nums, x -> x = 3)
+exists(nums, x -> x > id AND x % 2 = 1)
+exists(nums, x -> x IN (1, 7, 3000000000))
+exists(sizes, x -> x < 0.75)
+exists(payload.items, i -> i.n > 1 AND i.sku = 'x')
+exists(payload.items, i -> i.sku IN ('y', 'z') AND i.n IS NULL)
+exists(payload.items, i -> i IS NULL)
+exists(payload.items, i -> exists(tags, t -> t >= i.sku))
+exists(map_values(counts), c -> c > 3)
+exists(split(body, ','), p -> p LIKE '%user%')
+forall(nums, x -> x > 0)
+NOT forall(nums, x -> x > 0)
+forall(nums, x -> x > 0) IS NULL
+forall(payload.items, i -> i.n >= 0 OR i.sku = 'y')
+size(filter(nums, x -> x > 1)) = 1
+size(filter(payload.items, i -> i.n > 0 AND i.sku <> 'y')) > 0
+get(filter(tags, t -> t <> 'a'), 0) = 'b'
+array_contains(transform(tags, t -> upper(t)), 'A')
+get(transform(nums, x -> try_multiply(x, id)), 0) > 20
+exists(transform(payload.items, i -> i.sku), s -> s = 'z')
 """.strip().split("\n")  # fmt: skip
 
 _VALUES = """
@@ -165,6 +196,16 @@ get_json_object(body, '$.deep.list[2].x')
 get_json_object(body, '$[''a b'']')
 get_json_object(body, '$[0].user')
 get_json_object(body, '$[1]')
+filter(nums, x -> x > 1)
+filter(payload.items, i -> i.n IS NOT NULL)
+filter(tags, t -> t = 'nowhere')
+transform(tags, t -> concat(t, '-', cast(id AS STRING)))
+transform(nums, x -> try_add(x, id))
+transform(payload.items, i -> i.sku)
+transform(payload.items, i -> i.n > 0)
+transform(tags, t -> size(filter(nums, x -> x > length(t))))
+exists(nums, x -> x > 2)
+forall(nums, x -> x > 2)
 """.strip().split("\n")
 
 
