@@ -19,6 +19,9 @@ from spark_jobs.replica.table_view import TableView
 
 __all__ = ["join"]
 
+_WHOLE = pa.decimal128(19, 0)
+"""Holds every BIGINT."""
+
 
 def join(
     events: Events, computation: Computation, views: Mapping[str, TableView], value_bytes: int = VALUE_BYTES
@@ -101,8 +104,11 @@ def _key_values(rows: JoinedEvents, key: JoinKey, value_bytes: int) -> pa.Array:
 def _brought_to(values: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Cast exact numbers, one distinct value after the other: few streams and tables differ in the type of a key."""
     encoded = values.dictionary_encode()
+    distinct = encoded.dictionary
+    if pa.types.is_decimal(wanted) and pa.types.is_integer(distinct.type):
+        distinct = distinct.cast(_WHOLE)  # Arrow takes no integer to a DECIMAL that could not hold all integers
     cast = []
-    for value in encoded.dictionary:
+    for value in distinct:
         try:
             cast.append(value.cast(wanted).as_py())
         except pa.ArrowInvalid:

@@ -63,6 +63,18 @@ def test_keys_of_other_number_types() -> None:
     assert rows_of(halves, events, views)[1] == []
 
 
+@pytest.mark.parametrize("kind", ["DECIMAL(4,2)", "DECIMAL(38,18)", "DECIMAL(19,0)"])
+def test_whole_numbers_meet_equal_decimals(kind: str) -> None:
+    """An INT or BIGINT meets the DECIMAL that is equal to it, and none that it does not fit or that has a fraction."""
+    rates = Table("t_4", "rates", (StreamColumn("n", kind), StreamColumn("rate", "STRING")), ("n",), "r", "json", "")
+    rows = [{"n": n, "rate": n} for n in ("5", "-7", *(() if kind == "DECIMAL(19,0)" else ("5.5",)))]
+    events = [{"symbol": "a", "price": 1.0, "n": n} for n in (5, -7, 6, 2**63 - 1, None)]
+    for left in ("q.n", "CAST(q.n AS INT)"):
+        select = f"SELECT r.rate AS r FROM quotes q JOIN rates r ON {left} = r.n"
+        _, found = rows_of(select, events, {"t_4": view_of(rates, rows)}, Catalog([QUOTES], [rates]))
+        assert found == [(0, "5"), (1, "-7")]
+
+
 def test_parts_of_a_tables_row() -> None:
     """A table's columns may be nested: conditions and results take parts of them, and NULL where no row is met."""
     table = Table(
