@@ -1,10 +1,10 @@
 """The end of a destination: `cq.end` after its last result, and a dedicated topic's deletion some time later.
 
-What was published before a DROP still counts: a destination leaves the constant table when that is evaluated. A batch
-that was pinned before may still write results, so the notice of the end waits until no such batch is under way; and the
-topic stays for readers who are late, and because a task that meets a deleted topic fails its stream.
-A destination that was taken up again has ended all the same: its first readers are told. In the same way `cq.leave`
-tells those who left a destination to others.
+Events that were published before a DROP still count: a destination leaves the constant table when they are evaluated.
+A micro-batch that was pinned before may still write results, so the end waits until no such batch is under way. The
+topic stays for late readers, and because a task that meets a deleted topic fails its stream.
+A destination that was taken up again has ended all the same: readers of its first incarnation get their `cq.end`. In
+the same way `cq.leave` tells the readers of CQs that left a destination to others.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["Ends", "end_record", "leave_records"]
 _AT_ONCE = 8000
 """Notices looked at in one unit of work."""
 _UNIT_BYTES = 32 << 20
-"""Of last digests in one unit of work, about."""
+"""Bytes of last digests in one unit of work, about."""
 
 
 class Ends:
@@ -53,7 +53,7 @@ class Ends:
         self._last_digests = last_digests
         self._notices = commits.notices
         self.busy = False
-        """Whether there were more ends than one step looks at; a few more can wait, for each commit has its costs."""
+        """Whether more ends are due than one step looks at; a few can wait, for each commit has its costs."""
 
     def reload(self) -> None:
         """Read the notices from the working copy."""
@@ -63,7 +63,7 @@ class Ends:
         self._topics.sweep(self._wanted_topics())
 
     def _wanted_topics(self) -> Iterator[str]:
-        """Yield the topics of destinations that live, or whose readers may not be done."""
+        """Yield the topics of live destinations, and of ended ones that readers may still read."""
         settings = self._settings
         yield from (topic_of(settings, each.destination) for each in self._notices.open.values())
         yield from (topic_of(settings, each.destination) for each in self._notices.lingering.values())
@@ -72,12 +72,12 @@ class Ends:
             yield from map(settings.topics.own_results, self._working.inventory.virtual_groups(stream_id))
 
     def commit(self, work: Work, now_ms: int) -> None:
-        """Write a unit of work, and hold what the destinations are owed that it ends."""
+        """Write a unit of work, and keep the pending matches of destinations that it ends."""
         self._commits.begin(work, now_ms)
         self._last_digests.hold(work.notices)
 
     def step(self, now_ms: int, epoch: int) -> Change:
-        """Return what is to be written now, as part of the unit of work: last digests, ends, and changed notices."""
+        """Return the last digests, ends and changed notices to write now, as a change within the unit of work."""
         waiting = len(self._notices.open)
         some = list(self._notices.next(_AT_ONCE))
         self._load(some)
@@ -92,7 +92,7 @@ class Ends:
             if size > _UNIT_BYTES:
                 break
         records += self._last_digests.forget(over)
-        self._delete_topics(now_ms)  # those of ends that are out: what is written now comes to its topic first
+        self._delete_topics(now_ms)  # of ends that are written already: `records` go to their topics first
         for notice in over:
             if notice.members or notice.destination.mode == "shared" or self._lives(notice):
                 self._notices.remove(notice)
@@ -106,18 +106,18 @@ class Ends:
         self._working.load_memberships(notice.destination.destination_id for notice in notices)
 
     def _lives(self, notice: EndNotice) -> bool:
-        """Tell whether somebody is, or is again, where a CQ went; loaded."""
+        """Tell whether a notice's destination has members now; it must be loaded."""
         return self._working.unit.membership(notice.destination.destination_id) is not None
 
     def _due(self, notices: Iterable[EndNotice], epoch: int) -> Iterator[EndNotice]:
-        """Yield those to whose destinations nothing is written any more that is theirs."""
+        """Yield the notices after which no result can come any more for the CQs that they name."""
         pins: dict[StreamId, tuple[int, int] | None] = {}
         committed: dict[StreamId, Mapping[str, int] | None] = {}
         for notice in notices:
             stream_id = notice.destination.stream_id
             if notice.members and not self._lives(notice):
                 self._last_digests.forget([notice])
-                self._notices.remove(notice)  # nobody stayed for long: `cq.end` tells all
+                self._notices.remove(notice)  # the other members have left too: `cq.end` tells all readers
                 continue
             if notice.until:
                 if stream_id not in committed:
@@ -132,20 +132,20 @@ class Ends:
             if stream_id not in pins:
                 pins[stream_id] = self._working.evaluator.oldest_pin(stream_id)
             pin = pins[stream_id]
-            # A version that nobody has made stands for the one before it.
+            # A notice may name a version that was never made; then the last one counts.
             version = min(notice.version, self._working.inventory.versions.get(stream_id, notice.version))
             if pin is None or pin >= (epoch, version):
                 yield notice
 
     def _others_follow(self, notice: EndNotice) -> bool:
-        """Tell whether all who share a destination expire with those who left it, so that its end may tell them all."""
+        """Tell whether the other members expire together with those that left, so that one end tells all readers."""
         if not notice.members or notice.reason != "expired":
             return False
         membership = self._working.unit.membership(notice.destination.destination_id)
         return membership is not None and not membership.outlives(notice.ended_ms)
 
     def _committed(self, stream_id: StreamId) -> Mapping[str, int] | None:
-        """Return by source partition how far a stream is evaluated; None for one that is gone, and holds up nothing."""
+        """Return the evaluated offsets of a stream, by source partition; None for a dropped stream."""
         stream = self._working.inventory.streams.get(stream_id)
         if stream is None:
             return None
@@ -153,7 +153,7 @@ class Ends:
         return reached
 
     def _delete_topics(self, now_ms: int) -> None:
-        """Delete the topics that have stayed long enough, unless somebody took them over or still writes to them."""
+        """Delete topics that have lingered long enough, unless their destination lives again or is written to."""
         since_ms = now_ms - round(self._settings.results.linger_seconds * 1000)
         due = [notice for notice in self._notices.lingering.values() if notice.lingers_since_ms <= since_ms]
         if not due:
@@ -172,12 +172,12 @@ class Ends:
                 topics.add(topic)
             self._notices.remove(notice)
         if topics:
-            self._commits.finish()  # the unit before may be writing their `cq.end` still
+            self._commits.finish()  # the thread may still be writing their `cq.end`
             self._topics.delete(topics)
 
 
 def end_record(settings: Settings, notice: EndNotice) -> OutgoingRecord:
-    """Return the record that tells readers that nothing follows."""
+    """Return the record `cq.end`, after which no result of the destination's incarnation comes."""
     body, headers, time = _of_ends("cq.end", notice.ended_ms, notice.reason, notice.source)
     return _record(settings, notice.destination, b"%b}" % body, headers, b"end/%d" % notice.ended_ms, time)
 
@@ -187,7 +187,7 @@ def _told(settings: Settings, notice: EndNotice) -> list[OutgoingRecord]:
 
 
 def leave_records(settings: Settings, notice: EndNotice) -> list[OutgoingRecord]:
-    """Return the records that tell readers that nothing follows for their members."""
+    """Return a record `cq.leave` for each member that left; no result for that member comes after it."""
     body, headers, time = _of_ends("cq.leave", notice.ended_ms, notice.reason, notice.source)
     return [
         _record(settings, notice.destination, b'%b,"member":"%b"}' % (body, name), headers, b"leave/%b" % name, time)
@@ -208,7 +208,7 @@ def _record(
 
 @lru_cache(maxsize=1024)
 def _of_ends(kind: str, ended_ms: int, reason: str, source: str) -> tuple[bytes, tuple[_Header, ...], _Header]:
-    """Return what all ends of one instant and stream have in common: how bodies begin, and headers."""
+    """Return the parts that all ends of one instant and stream share: the beginning of the body, and headers."""
     at = instant(ended_ms).encode()
     headers = (("ce_specversion", b"1.0"), ("ce_type", kind.encode()), ("ce_source", source.encode()))
     return b'{"ended_at":"%b","reason":"%b"' % (at, reason.encode()), headers, ("ce_time", at)

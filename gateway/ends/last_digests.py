@@ -1,4 +1,4 @@
-"""Last digests: what is pending when a destination ends, unless it was dropped, comes just before its `cq.end`."""
+"""Last digests: matches that are pending when a destination ends come just before its `cq.end`, except after a DROP."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ class LastDigests:
         self._timers = timers
         self._commits = commits
         self._clear: dict[str, int] = {}
-        """Notices of destinations to which nothing is written any more: how often all had been taken in by then."""
+        """By notice of a destination that gets no more matches: the count of `Timers.taken_in` that has all of them."""
         self._last_ticks: dict[str, int] = {}
-        """Notices of members that left a destination to others: the tick up to which digests may hold what they saw."""
+        """By notice of members that left a destination to others: the last tick whose digest may hold their matches."""
 
     def reload(self, notices: Iterable[EndNotice]) -> None:
-        """Take up the ends that are under way, after a crash."""
+        """Hold the matches of the ends that are under way, after a crash."""
         self._clear.clear()
         self._last_ticks.clear()
         self.hold(notices)
 
     def owes(self, notice: EndNotice) -> bool:
-        """Tell whether a destination may have a last digest to come."""
+        """Tell whether a destination may still owe a last digest."""
         return _pending(notice) and not (notice.members or notice.written)
 
     def hold(self, notices: Iterable[EndNotice]) -> None:
@@ -50,22 +50,22 @@ class LastDigests:
                 self._timers.retention.hold(notice.destination.destination_id, _store(notice))
 
     def of(self, notices: Iterable[EndNotice]) -> Iterator[tuple[EndNotice, list[OutgoingRecord]]]:
-        """Yield those for which it is time, with the records of their last digests: none where nothing is pending.
+        """Yield notices whose last digests can be made, with their records: none where nothing is pending.
 
         Args:
-            notices: Of destinations to which no batch under way writes.
+            notices: Notices of destinations to which no micro-batch under way writes.
         """
         owing: list[EndNotice] = []
         taken_in = self._timers.taken_in
         for notice in notices:
             timed = notice.destination.trigger.timed
             if timed and self._timers.under_way(notice.destination.stream_id):
-                continue  # a digest that was due before the end may still come, and `cq.end` is the last of all
+                continue  # a Spark job may still write a digest of an earlier tick, and `cq.end` comes last
             if notice.members and self._timers.waits(notice.destination):
-                continue  # so it may before a leave; at an end the last digest has what that one would have
+                continue  # a digest that waits for room comes before a leave; an end's last digest has its matches
             if not _pending(notice) or notice.written:
                 yield notice, []
-            # What is being taken in now was asked for before: the next time has all that was written by now.
+            # The probe under way began before this moment; the next one has all matches written by now.
             elif taken_in and taken_in >= self._clear.setdefault(notice.key, taken_in + 2):
                 if not notice.members:
                     owing.append(notice)
@@ -75,7 +75,7 @@ class LastDigests:
             yield notice, [] if ready is None else self._records(notice, ready)
 
     def _fired(self, notice: EndNotice) -> bool:
-        """Tell whether the digests are out that may hold what members saw who left a destination to others."""
+        """Tell whether the digests are written that may hold matches of members that left a destination to others."""
         last_ms = self._last_ticks.get(notice.key)
         if last_ms is None:
             last_ms = self._timers.tick_after(notice.destination, notice.ended_ms - 1)
@@ -90,16 +90,16 @@ class LastDigests:
             records.append(record)
             size += len(record.value or b"")
             if size > _UNIT_BYTES:
-                # Too much for a unit of work; written again after a crash they are the same.
+                # Too much for a unit of work. After a crash the same records are written again.
                 self._commits.write_records(records)
                 records, size = [], 0
         return records
 
     def forget(self, notices: Iterable[EndNotice]) -> list[OutgoingRecord]:
-        """Let go of destinations within the unit of work that ends them, and return the records that say so.
+        """Forget destinations within the unit of work that ends them, and return the records that delete their cursors.
 
         Args:
-            notices: Of destinations that are loaded.
+            notices: Notices of destinations that are loaded.
         """
         timed = [notice for notice in notices if notice.destination.trigger.timed]
         for notice in timed:
@@ -119,7 +119,7 @@ class LastDigests:
 
 
 def _pending(notice: EndNotice) -> bool:
-    """Tell whether what was pending for those who left is still to come."""
+    """Tell whether the pending matches of an ended destination, or of members that left, are delivered."""
     return notice.destination.trigger.timed and notice.reason != "dropped"
 
 

@@ -1,4 +1,4 @@
-"""EXPIRE: a CQ goes when its time has come and all that was published before it is evaluated."""
+"""EXPIRE: the gateway removes a CQ when its time has come and all events published before are evaluated."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Lifetimes:
         """Whether more CQs are due than one step removes."""
 
     def step(self, now_ms: int) -> list[Change]:
-        """Remove CQs within the unit of work, and return what each removal brings."""
+        """Remove CQs within the unit of work, and return a change for each removal."""
         due = self._working.expiring(now_ms, self._skip, _CHUNK)
         if not due:
             self._skip, self.busy = 0, False
@@ -35,15 +35,15 @@ class Lifetimes:
         self._working.load(due)
         evaluated = self._evaluated()
         changes = self._registry.expire(due, evaluated)
-        # The CQs of a stream that lags stay first in Redis: the next step passes over them.
+        # CQs of a stream that lags stay first in Redis, and the next step passes over them.
         self._skip = self._skip + len(due) - len(changes) if len(due) == _CHUNK else 0
         self.busy = bool(changes) and len(due) == _CHUNK
         return changes
 
     def _evaluated(self) -> dict[StreamId, int]:
-        """Return by stream the time up to which the evaluator has evaluated everything that was published.
+        """Return the watermark of each stream.
 
-        A stream whose topic has got partitions counts as not evaluated at all until the probes know these too.
+        It is 0 for a stream whose topic got partitions that the probes do not know yet.
         """
         streams = self._working.inventory.streams
         forms = self._topics.forms(stream.topic for stream in streams.values())

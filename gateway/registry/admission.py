@@ -1,4 +1,4 @@
-"""Whether a group bears one more destination, by what workers saw of its stream (docs/results.md).
+"""Admission: whether a group bears one more destination, by the workers' statistics of its stream (docs/results.md).
 
 The workers' figures lag behind the commands, so what was admitted since counts with its expectation. Nothing is
 refused for want of knowledge: without statistics a group is as small as it was observed to be.
@@ -30,7 +30,7 @@ __all__ = ["Admission"]
 _FRESH_MS = 1_000
 """How long statistics are used before they are read again."""
 _NODE_MICROS = 0.02
-"""Time to check one operator, column or constant of what an index leaves of a predicate, for one candidate.
+"""Time to check one operator, column or constant of a residual, for one candidate.
 
 Measured by the benchmark ``residual``: 0.04 to 0.18 for predicates of 3 to 9 of these, strings among the columns.
 """
@@ -40,7 +40,7 @@ _decode = msgspec.msgpack.Decoder(PartitionStatistics).decode
 
 
 class Admission:
-    """Reads the statistics of streams and refuses what would cost too much."""
+    """Reads the statistics of streams and refuses destinations that would cost too much."""
 
     def __init__(self, settings: Settings, working: WorkingCopy) -> None:
         self._limits = settings.limits
@@ -53,7 +53,7 @@ class Admission:
         self._memory = TableMemory(settings, working)
 
     def statistics(self, stream_id: StreamId, now_ms: int) -> StreamStatistics:
-        """Return what workers saw of a stream lately."""
+        """Return the workers' latest statistics of a stream."""
         known = self._known.get(stream_id)
         if known is None or not 0 <= now_ms - known[0] < _FRESH_MS:
             bodies = self._working.evaluator.statistics(stream_id)
@@ -63,7 +63,7 @@ class Admission:
         return known[1]
 
     def _forget(self) -> None:
-        """Let go what is known of streams and groups that are gone."""
+        """Forget the statistics of streams and groups that are gone."""
         inventory = self._working.inventory
         self._groups.clear()
         for stream_id in self._known.keys() - inventory.dependencies.keys() - inventory.streams.keys():
@@ -72,7 +72,7 @@ class Admission:
             del self._admitted[stream_id, group_id]
 
     def index(self, plan: GroupPlan, now_ms: int) -> AccessPath:
-        """Return how a group is looked up: the index in use, or the one that it is given at first."""
+        """Return the access path of a group: the index in use, or the first one of a new group."""
         load = self.statistics(plan.stream_id, now_ms).group(plan.group_id)
         return self._shape(plan).path if load is None else load.path
 
@@ -130,7 +130,7 @@ class Admission:
         return shape
 
     def ended(self, destination: Destination) -> None:
-        """Count a destination as admitted no more."""
+        """Undo the admission of a destination."""
         self._memory.ended(destination)
         admitted = self._admitted.get((destination.stream_id, destination.group_id))
         if admitted is not None and destination.mode != "virtual":
@@ -172,7 +172,7 @@ class _Shape(NamedTuple):
     """Facts about a group that follow from its predicate."""
 
     path: AccessPath
-    """The index that it is given at first."""
+    """The access path of the group when it is new."""
     nodes: int
     """Operators, columns and constants of the predicate."""
     residual_nodes: int
@@ -190,17 +190,17 @@ class _Group(NamedTuple):
     known: StreamStatistics
     shape: _Shape
     rows: int
-    """Rows that the index had when its candidates were counted."""
+    """Rows in the index when its candidates were counted."""
     candidates: float
-    """Rows that its index leaves, per event."""
+    """Candidates of the index, per event."""
     observed: float
     """Matches per event."""
     admitted: Expectations | None
-    """None where only what was observed counts."""
+    """None where only the observed load counts."""
 
 
 def _candidates(group: _Group, query: CompiledQuery, rows: int) -> float:
-    """Return how many of a group's rows an event is expected to be checked against, those of an index being few."""
+    """Return the number of a group's rows that an event is expected to be checked against."""
     path = group.shape.path
     if path.kind == "scan":
         return rows
@@ -211,7 +211,7 @@ def _candidates(group: _Group, query: CompiledQuery, rows: int) -> float:
 
 
 def _readable(bodies: Iterable[bytes]) -> Iterator[PartitionStatistics]:
-    """Yield statistics but those of a worker of another version: they inform, and are told anew in a moment."""
+    """Yield statistics, leaving out those of a worker of another version, which are written anew in a moment."""
     for body in bodies:
         with suppress(msgspec.MsgspecError):
             yield _decode(body)

@@ -1,4 +1,4 @@
-"""Where results go: the destination that a CQ asks for, and which one it gets.
+"""Placement: the destination that a CQ requests, and the destination that it gets.
 
 What a CREATE asks for is known before anything is looked up; where that lies is worked out for all commands of a run at
 once, and whether there may be one more destination of its kind when the command's turn comes.
@@ -29,7 +29,7 @@ _ALL = ("all", (), 0, False)
 
 
 class DestinationFamily(msgspec.Struct, frozen=True):
-    """Destinations that differ in their constants only."""
+    """The fields that destinations share which differ in their constants only."""
 
     stream_id: StreamId
     group_id: GroupId
@@ -38,11 +38,11 @@ class DestinationFamily(msgspec.Struct, frozen=True):
     digest: PackedDigest
     word: str
     slots: int | None = None
-    """Of queries over groups, as `Destination` has it."""
+    """For queries over groups, as in `Destination`."""
 
 
 class DestinationRequest(msgspec.Struct, frozen=True):
-    """A destination that is asked for: all that its id stands for."""
+    """A request for a destination: all fields that its id is a hash of."""
 
     destination_id: DestinationId
     family: DestinationFamily
@@ -61,7 +61,7 @@ class Placement:
         self._ids: dict[DestinationFamily, DestinationIds] = {}
 
     def request(self, statement: CreateCq, query: CompiledQuery, now_ms: int) -> DestinationRequest:
-        """Return what a CREATE asks for."""
+        """Return the request of a CREATE."""
         kept = query.plan.kept
         trigger = TriggerSpec.of(statement.trigger, now_ms if statement.start is None else millis(statement.start))
         clause, word = statement.publish.digest, statement.publish.mode or ""
@@ -72,7 +72,7 @@ class Placement:
         return self._ask(family, canonical_constants(query.row))
 
     def new_request(self, old: Destination, trigger: TriggerSpec) -> DestinationRequest:
-        """Return what a CQ of a destination asks for when its trigger is another one."""
+        """Return the request of a destination's CQ when its trigger changes."""
         family = DestinationFamily(old.stream_id, old.group_id, old.select_id, trigger, old.digest, old.word, old.slots)
         return self._ask(family, old.constants)
 
@@ -89,7 +89,7 @@ class Placement:
         return DestinationRequest(ids.of(constants), family, constants)
 
     def place(self, requests: Iterable[DestinationRequest]) -> dict[DestinationId, Destination]:
-        """Return by id the destinations that are asked for, as they are to be where there is none yet."""
+        """Return by id the requested destinations, as new ones."""
         wanted = {each.destination_id: each for each in requests}
         partitions = partitions_of([name.encode() for name in wanted], self._shared_partitions) if wanted else ()
         found = {}
@@ -113,7 +113,7 @@ class Placement:
         return found
 
     def room(self) -> int:
-        """Return for how many dedicated destinations new topics may be made."""
+        """Return the number of dedicated destinations that may still get topics."""
         return self._topics.room(len(self._working.inventory.dedicated))
 
     def _may_dedicate(self, name: DestinationId, by_word: bool) -> bool:
@@ -121,14 +121,14 @@ class Placement:
         return self._topics.may_dedicate(dedicated_topic(self._settings, name), live, by_word)
 
     def _mode(self, name: DestinationId, word: str) -> str:
-        """Return the mode of a new destination: the word's, or dedicated while there is room, then shared."""
+        """Return the mode of a new destination: by the PUBLISH word, else dedicated while there is room, then shared."""
         if word:
             return word
         refused = self._topics.is_refused(dedicated_topic(self._settings, name))
         return "dedicated" if self._may_dedicate(name, by_word=False) and not refused else "shared"
 
     def new(self, wanted: Destination) -> Destination:
-        """Return the destination that a CQ gets where nobody has it yet; its topic is there.
+        """Make a new destination, with its topic, and return it.
 
         Raises:
             InputError: ``quota-exceeded``; there may be no more of its kind. Or what Kafka's refusal of the topic is.

@@ -37,27 +37,27 @@ from grouping.statements.cq_text import CqText
 __all__ = ["Registry"]
 
 _PAUSES = 99
-"""The earlier pauses of a virtual CQ that are remembered; readers that lag further behind see what older pauses hid."""
+"""Earlier pauses of a virtual CQ that are kept; a reader that lags further behind sees events of older pauses."""
 
 
 _NEAR = 1_000
-"""The names before, and behind, a misspelt one that are compared with it."""
+"""Names before and after a misspelt one in the sorted list that are compared with it."""
 
 
 class Registry:
-    """Carries out what commands say about CQs, within the working copy's unit."""
+    """Carries out statements about CQs, within the working copy's unit."""
 
     def __init__(self, settings: Settings, working: WorkingCopy, positions: Positions) -> None:
         self._settings = settings
         self._working = working
         self._positions = positions
         self.admission = Admission(settings, working)
-        """Refuses CQs that would cost too much by the statistics of their stream."""
+        """Refuses CQs whose groups would cost too much, by the statistics of their stream."""
         self.placing = Placement(settings, working, positions)
         self.stays = Stays(working)
 
     def load(self, keys: Iterable[CqKey], requests: Iterable[DestinationRequest]) -> None:
-        """Look up CQs, the destinations that are asked for, and where readers of these will begin."""
+        """Look up CQs, the destinations that they request, and the positions where readers of these begin."""
         wanted, working = self.placing.place(requests), self._working
         working.load(keys, wanted.values())
         membership = working.unit.membership
@@ -123,7 +123,7 @@ class Registry:
         return self._put(key, cq, destination, now_ms, query)
 
     def _destination(self, destination_id: DestinationId) -> Destination:
-        """Return a destination that is loaded: as it is, or a new one if there may be one more."""
+        """Return a loaded destination, or a new one if the limits allow one more."""
         unit = self._working.unit
         membership = unit.membership(destination_id)
         return self.placing.new(unit.requested[destination_id]) if membership is None else membership.destination
@@ -178,7 +178,7 @@ class Registry:
         return cq
 
     def drop(self, key: CqKey, name: str, now_ms: int) -> Change:
-        """Remove a CQ, which still sees what is published by now."""
+        """Remove a CQ; it still sees events that are published by now."""
         cq = self.find(key, name)
         destination = self.destination_of(cq)
         lasting = destination.mode != "virtual" and not destination.trigger.timed
@@ -187,7 +187,7 @@ class Registry:
         return self._remove(key, cq, destination, at_ms, "dropped", until)
 
     def expire(self, keys: Iterable[CqKey], evaluated: Mapping[StreamId, int]) -> list[Change]:
-        """Remove CQs whose EXPIRE has come, and return what each removal brings.
+        """Remove CQs whose EXPIRE has come, and return a change for each removal.
 
         Args:
             keys: Whose they are; loaded.
@@ -286,7 +286,7 @@ class Registry:
             )
 
     def shorten(self, needed: Mapping[DestinationId, tuple[int, int]]) -> Change:
-        """Forget what timer-based destinations saw before the epochs and versions of the tables that still matter."""
+        """Forget the visibility of timer-based destinations before the epochs and versions that still matter."""
         self._working.load_memberships(needed)
         records = []
         for name, table in needed.items():
@@ -299,7 +299,7 @@ class Registry:
         return Change(catalog=tuple(records))
 
     def destination_of(self, cq: Cq) -> Destination:
-        """Return where a CQ's results go."""
+        """Return the destination of a CQ's results."""
         membership = self._working.unit.membership(cq.destination_id)
         assert membership is not None, "a CQ has a destination"
         return membership.destination

@@ -1,4 +1,4 @@
-"""Stays of CQs in their destinations: when they begin, and what is told when they end.
+"""Stays of CQs in their destinations: when a stay begins, and the notices of its end.
 
 A destination may end and be taken up again within one unit of work. Readers tell incarnations apart by their times,
 so a stay begins later than whatever ended in its place.
@@ -24,7 +24,7 @@ class Stays:
         self._working = working
 
     def moment(self, key: CqKey, destination_id: DestinationId, now_ms: int) -> int:
-        """Return when a command acts that lets a CQ stay in a destination, epoch milliseconds.
+        """Return when a CQ's stay in a destination begins, epoch milliseconds.
 
         Args:
             key: The CQ's identity; loaded.
@@ -36,7 +36,7 @@ class Stays:
         return max(now_ms, 0 if cq is None else cq.latest_ms, *(at_ms + 1 for at_ms in before if at_ms is not None))
 
     def token(self, key: CqKey, cq: Cq) -> str:
-        """Return what a CQ is called in its destination."""
+        """Return the member that a CQ is in its destination."""
         return member_token(self._working.secret, key, cq)
 
     def leave(
