@@ -121,7 +121,7 @@ class Placement:
         return self._topics.may_dedicate(dedicated_topic(self._settings, name), live, by_word)
 
     def _mode(self, name: DestinationId, word: str) -> str:
-        """Return the mode of a new destination: by the PUBLISH word, else dedicated while there is room, then shared."""
+        """Return the mode of a new destination: its PUBLISH word, else dedicated while there is room, then shared."""
         if word:
             return word
         refused = self._topics.is_refused(dedicated_topic(self._settings, name))

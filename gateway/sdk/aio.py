@@ -86,7 +86,7 @@ class AsyncSubscription:
         return result
 
     def refresh(self, queries: Sequence[ContinuousQuery]) -> None:
-        """Take over what ALTER changed in CQs that are followed."""
+        """Apply changes of ALTER to the CQs that are followed."""
         self._subscription.refresh(queries)
 
     async def aclose(self) -> None:
@@ -146,7 +146,7 @@ class AsyncClient:
         zone: str | None = None,
         expire: datetime | timedelta | str | None = None,
     ) -> ContinuousQuery:
-        """Create a CQ; the arguments are those of `statements.create_cq`."""
+        """Create a CQ, with the arguments of `statements.create_cq`."""
         text = statements.create_cq(
             name,
             select,
@@ -191,7 +191,7 @@ class AsyncClient:
         return await self._run(operations.alter(name, changes))
 
     async def drop(self, name: str) -> None:
-        """Drop a CQ; what is published afterwards is not evaluated for it."""
+        """Drop a CQ; events that are published afterwards are not evaluated for it."""
         await self._run(operations.named("DROP CQ", name))
 
     async def pause(self, name: str) -> None:

@@ -67,7 +67,7 @@ class Client:
         zone: str | None = None,
         expire: datetime | timedelta | str | None = None,
     ) -> ContinuousQuery:
-        """Create a CQ; the arguments are those of `statements.create_cq`.
+        """Create a CQ, with the arguments of `statements.create_cq`.
 
         Example:
             client.create("intel", "SELECT symbol, price FROM quotes WHERE symbol = 'INTC' AND price < 100")
@@ -119,7 +119,7 @@ class Client:
         rejected: Rejected | None = None,
         timeout: float = 60.0,
     ) -> Tally:
-        """Carry out statements by the million: as `create_many`, but nothing of those accepted is kept.
+        """Carry out statements by the million: as `create_many`, but no accepted reply is kept.
 
         Args:
             items: Statements, or pairs of a CQ's name and its SELECT; taken as they are sent.
@@ -139,7 +139,7 @@ class Client:
         return self._run(operations.alter(name, changes))
 
     def drop(self, name: str) -> None:
-        """Drop a CQ; what is published afterwards is not evaluated for it."""
+        """Drop a CQ; events that are published afterwards are not evaluated for it."""
         self._run(operations.named("DROP CQ", name))
 
     def pause(self, name: str) -> None:

@@ -11,7 +11,7 @@ _SECONDS = 10.0
 
 
 class Doubts:
-    """Partitions whose topics were not known, until it is time to ask again."""
+    """Partitions whose topics a broker did not know, until it is time to ask again."""
 
     def __init__(self) -> None:
         self._since: dict[tuple[str, int], float] = {}

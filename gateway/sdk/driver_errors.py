@@ -67,6 +67,6 @@ def mapped(error: KafkaError, doing: str) -> TransportError:
 
 
 def thrown(exc: KafkaException, doing: str) -> TransportError:
-    """Return the SDK's error for one that the driver threw; see `mapped`."""
+    """Return the SDK's error for an exception of the driver; see `mapped`."""
     error = exc.args[0]
     return mapped(error, doing) if isinstance(error, KafkaError) else TransportError(f"{doing}: {error}")

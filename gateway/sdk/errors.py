@@ -10,7 +10,7 @@
     │   ├── NotAllowed         not-allowed, quota-exceeded
     │   └── Unavailable        unavailable: nothing was changed, the command can be sent again
     ├── PartialRejection       some of many commands were rejected: the outcomes in order
-    ├── TransportError         Kafka could not do what was asked
+    ├── TransportError         Kafka failed, or could not be reached
     │   ├── NoReply            a command's reply did not come in time; send the same command id again
     │   └── ResultsGone        results that a cursor points at are no longer kept
     ├── BadCursor              the text is no cursor of this SDK
@@ -121,7 +121,7 @@ class PartialRejection(GatewayError):
 
 
 class TransportError(GatewayError):
-    """Kafka could not do what was asked."""
+    """Kafka failed, or could not be reached."""
 
 
 class NoReply(TransportError):

@@ -76,7 +76,7 @@ class Exchange:
             return [self._outbox.submit(text, timeout=timeout, command_id=command_id) for text in texts]
 
     def step(self, seconds: float) -> None:
-        """Send what is to be sent, and take in replies, waiting at most so long for one.
+        """Send queued commands, and take in replies; wait at most so long for a reply.
 
         Raises:
             TransportError: Reading is refused.

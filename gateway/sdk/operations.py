@@ -58,7 +58,7 @@ def describe(name: str) -> Operation[ContinuousQuery]:
 
 
 def alter(name: str, changes: str) -> Operation[ContinuousQuery]:
-    """Carry out ALTER CQ, and describe what became of it."""
+    """Carry out ALTER CQ, and describe the changed CQ."""
     yield f"ALTER CQ {statements.quoted(name)} SET {changes}"
     return (yield from describe(name))
 
@@ -89,10 +89,10 @@ def describing(queries: Iterable[str | ContinuousQuery]) -> list[str]:
 def described(
     queries: Iterable[str | ContinuousQuery], outcomes: Iterable[Reply | CommandRejection]
 ) -> list[ContinuousQuery]:
-    """Return CQs, those that are given by name as they were described.
+    """Return CQs; a CQ that is given by name comes from the reply to its DESCRIBE.
 
     Raises:
-        CommandRejection: One is not there; the first of them in the order of the names.
+        CommandRejection: A CQ does not exist; the first such CQ in the order of the names.
     """
     found, left = [], iter(outcomes)
     for each in queries:

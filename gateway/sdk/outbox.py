@@ -1,4 +1,4 @@
-"""Commands on their way, without any I/O: what to send, which reply answers what, what to send again."""
+"""The outbox: commands to send, commands that wait for a reply, commands to send again. No I/O."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Outbox:
         return pending
 
     def unsent(self) -> Iterator[CommandUnderWay]:
-        """Yield what is to be sent now, in order; each is taken out when the next is asked for."""
+        """Yield the queued commands in order; a command leaves the queue when the next one is taken."""
         while self._unsent:
             pending = self._unsent[0]
             if not pending.done:
@@ -117,7 +117,7 @@ class Outbox:
             self._unsent.popleft()
 
     def answer(self, value: bytes) -> None:
-        """Take in the value of a reply; one that is not ours, or not JSON, changes nothing."""
+        """Take in the value of a reply; another client's reply, or a value that is no JSON, changes nothing."""
         try:
             reply = _decode_reply(value)
         except msgspec.DecodeError:
@@ -145,7 +145,7 @@ class Outbox:
             self.refuse(pending, error)
 
     def tick(self) -> None:
-        """Give up what is past its deadline, and queue again what is overdue; cheap to call often."""
+        """Give up commands past their deadline, and queue overdue commands again; cheap to call often."""
         now = self._clock()
         if now < self._next_tick_at:
             return

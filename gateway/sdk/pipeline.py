@@ -22,10 +22,10 @@ Outcome = Reply | CommandRejection
 """The outcome of one command of many."""
 
 Progress = Callable[[int], None]
-"""Told now and then how many commands have been answered."""
+"""Called now and then with the number of answered commands."""
 
 Rejected = Callable[[int, CommandRejection], None]
-"""Told of each rejection, with the item's place among the items, from 0."""
+"""Called with each rejection and the item's place among the items, from 0."""
 
 _CHUNK = 500
 _KEPT = 1000
@@ -42,7 +42,7 @@ class Tally:
 
 
 class Pipeline:
-    """Commands under way; a client advances it and steps the exchange in between. Memory is that of those under way."""
+    """Commands under way; a client advances it and steps the exchange in between. Only these commands are in memory."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Pipeline:
         self._exhausted = False
 
     def advance(self) -> bool:
-        """Take in what is answered and submit what there is room for; True when all is answered.
+        """Take in answers and submit as many items as there is room for; True when all items are answered.
 
         Raises:
             TransportError: A command's outcome is not known; those after it may be carried out.
@@ -91,7 +91,7 @@ class Pipeline:
 
 
 def counted(tally: Tally, rejected: Rejected | None) -> Callable[[Outcome], None]:
-    """Return what counts outcomes into a tally, and tells of the rejections."""
+    """Return a function that counts outcomes into a tally and reports rejections."""
 
     def take(outcome: Outcome) -> None:
         if not isinstance(outcome, CommandRejection):

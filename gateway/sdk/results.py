@@ -1,4 +1,4 @@
-"""What the gateway answers and delivers, as frozen typed objects; unknown fields of later gateways are passed over."""
+"""Replies and results as frozen typed objects; unknown fields of later gateways are passed over."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Quarantine(msgspec.Struct, frozen=True):
 
 
 class ContinuousQuery(msgspec.Struct, frozen=True):
-    """A CQ as CREATE CQ and DESCRIBE CQ answer it; those from `text` to `last_match_at` are DESCRIBE's alone."""
+    """A CQ as CREATE CQ and DESCRIBE CQ answer it; the fields from `text` to `last_match_at` are DESCRIBE's alone."""
 
     cq: str
     group: str
@@ -89,10 +89,10 @@ class ContinuousQuery(msgspec.Struct, frozen=True):
     quarantined: Quarantine | None = None
     """None while it is evaluated."""
     pauses: list[Pause] = []
-    """Of a virtual destination: the reader passes over what was written in between."""
+    """For a virtual destination: the reader passes over events that were written in between."""
 
     def same_stay(self, earlier: ContinuousQuery) -> bool:
-        """Tell whether this is the CQ of before, in the destination where it was: no other one of its name."""
+        """Tell whether this is the same CQ in the same destination, not another CQ of its name."""
         here, there = self.destination, earlier.destination
         return here.id == there.id and (here.member == there.member or None in (here.member, there.member))
 
@@ -164,7 +164,7 @@ class Match(msgspec.Struct, frozen=True):
 
 
 class Digest(msgspec.Struct, frozen=True):
-    """What a timer-based CQ matched between two ticks, all parts together."""
+    """The matches of a timer-based CQ between two ticks, all parts together."""
 
     cq: str
     fired_at: datetime
@@ -173,7 +173,7 @@ class Digest(msgspec.Struct, frozen=True):
     until: datetime
     """This tick (`to`); a digest covers [since, until)."""
     count: int
-    """Of all matches, whatever `rows` holds."""
+    """The number of all matches, whatever `rows` holds."""
     rows: tuple[Mapping[str, Any], ...]
     destination: str
     tick: int

@@ -36,7 +36,7 @@ class Session:
         self.subscriber = subscriber
         """The name that commands are sent under."""
         self.timeout = timeout
-        """Seconds that a command waits for its reply, unless told otherwise."""
+        """Seconds that a command waits for its reply, unless a call says otherwise."""
         self.exchange = Exchange(bootstrap, subscriber, prefix=prefix, extra=self._extra, clock=clock)
         self.publisher = Publisher(bootstrap, self._extra)
 
@@ -56,7 +56,7 @@ class Session:
         return Pipeline(self.exchange, texts, take, timeout=self.timeout, progress=None)
 
     def describe(self, names: Sequence[str]) -> list[ContinuousQuery]:
-        """Describe those of the subscriber's CQs that are still there.
+        """Describe the given CQs of the subscriber that still exist.
 
         Raises:
             TransportError: Kafka is not reached, or a reply did not come.

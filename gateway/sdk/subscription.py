@@ -117,7 +117,7 @@ class Subscription:
         return self._feed.take()
 
     def fetch(self, seconds: float) -> None:
-        """Wait at most so long for more records; `take` gives what they hold.
+        """Wait at most so long for more records; `take` returns their results.
 
         Raises:
             ResultsGone: Results were deleted before they were read.
@@ -157,7 +157,7 @@ class Subscription:
         self._widened_at = time.monotonic()
 
     def _close_readers(self) -> None:
-        """End what has nothing more to come: all that was fetched is handed over."""
+        """End the CQs that get no more results, once all fetched results are handed over."""
         for reader in self._feed.readers:
             if reader.closing is not None and not reader.ended and not reader.closing.bounded:
                 self._widen()
@@ -170,7 +170,7 @@ class Subscription:
         self._feed.settle(self._inbox.reached)
 
     def _ask_overdue(self) -> None:
-        """Ask about CQs whose EXPIRE is long past: all results of one that has gone are there.
+        """Ask the gateway about CQs whose EXPIRE is long past: of a CQ that is gone, Kafka has all results.
 
         What tells its end may have been deleted; or the CQ is there, with another EXPIRE.
         """
@@ -221,7 +221,7 @@ class Subscription:
         return True
 
     def refresh(self, queries: Sequence[ContinuousQuery]) -> None:
-        """Take over what ALTER changed in CQs that are followed: results go by the START and EXPIRE given."""
+        """Apply changes of ALTER to CQs that are followed: results go by the START and EXPIRE given."""
         fresh = {query.cq: query for query in queries}
         for reader in self._feed.readers:
             query = fresh.get(reader.name)

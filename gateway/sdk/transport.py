@@ -117,7 +117,7 @@ class Sender:
         return len(found.partitions)
 
     def close(self) -> None:
-        """Drop what is not written yet, and the connections."""
+        """Drop records that are not written yet, and close the connections."""
         self._producer.purge()
         self._producer.flush(1.0)
 
@@ -180,7 +180,7 @@ class Inbox:
             raise thrown(exc, f'asking for the partitions of "{topic}"') from exc
 
     def assign(self, positions: Mapping[tuple[str, int], int]) -> None:
-        """Read these partitions from these offsets on, instead of those before."""
+        """Read these partitions from these offsets on, and no others."""
         self._begins = dict(positions)
         self._consumer.assign([TopicPartition(*where, offset) for where, offset in positions.items()])
 
@@ -240,7 +240,7 @@ class Inbox:
                 self._consumer.close()
 
     def _sound(self, messages: Iterable[Message], skip_lost: bool) -> list[Message]:
-        """Leave out what is no record; what is wrong is raised when no sound record would be lost with it."""
+        """Return the messages without errors; an error is raised when no record would be lost with it."""
         sound = []
         for message in messages:
             error = message.error()

@@ -1,4 +1,4 @@
-"""Whether Redis still has what the gateway wrote: of a key that is evicted or deleted nobody else tells.
+"""The audit of Redis: whether it still has all keys that the gateway wrote. Nobody else tells of a lost key.
 
 What the gateway has in memory says how much there must be. All is filled anew from Kafka when something is missing;
 of segments `TableUpkeep` finds that out.
@@ -44,7 +44,7 @@ class Audit:
         self._check_subscribers()
 
     def whole(self) -> bool:
-        """Tell whether all streams have what belongs to them."""
+        """Tell whether Redis has all keys of all streams."""
         try:
             self._check(list(self._working.inventory.streams))
         except StoreLost:

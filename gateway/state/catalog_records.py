@@ -60,7 +60,7 @@ def definition_record(stream_id: StreamId, name: str, definition: GroupPlan | Se
 
 
 def timed_record(destination_id: DestinationId, note: TimedNote | None) -> CatalogChange:
-    """Return the record of what a timer-based destination has seen; the tombstone where it has ended."""
+    """Return the record of a timer-based destination's visibility; the tombstone where it has ended."""
     return CatalogKey.timed(destination_id), None if note is None else _encode(note)
 
 

@@ -1,4 +1,4 @@
-"""Records of `cq.catalog` brought into the working copy, in their order; what it has already changes nothing."""
+"""The replay of `cq.catalog` into the working copy, in its order; records that the copy has already change nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _Any = TypeVar("_Any")
 
 
 class CatalogReplay:
-    """One pass over what the catalog has and a working copy lacks."""
+    """One pass over the catalog's records that a working copy lacks."""
 
     def __init__(self, working: WorkingCopy) -> None:
         self._working = working
@@ -132,7 +132,7 @@ class CatalogReplay:
         return True
 
     def _apply_timed(self) -> None:
-        """Give timer-based destinations back what they have seen, at versions that are not replayed."""
+        """Restore the visibility of timer-based destinations at versions that are not replayed."""
         for chunk in _chunks(self._timed):
             self._working.load_memberships(chunk)
             for name in chunk:

@@ -12,7 +12,7 @@ from grouping.store.connection import connect, mapped
 __all__ = ["NOT_REMEMBERED", "CommandIds", "remembered_id"]
 
 NOT_REMEMBERED = ("remembered", b"no")
-"""The header of those, for a gateway that finds out from the topic alone which replies were first ones."""
+"""The header of replies that are not remembered, for a gateway that learns first replies from the topic alone."""
 
 
 def remembered_id(headers: Sequence[tuple[str, bytes | None]]) -> str | None:
@@ -42,7 +42,7 @@ class CommandIds:
         return hashlib.blake2b(text, digest_size=12).digest()
 
     def find(self, keys: list[bytes], now_ms: int) -> dict[bytes, tuple[int, int]]:
-        """Return partition and offset of the replies to those that were seen before."""
+        """Return partition and offset of the first replies to commands that came before."""
         found: dict[bytes, tuple[int, int]] = {}
         if not keys:
             return found

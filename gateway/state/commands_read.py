@@ -21,7 +21,7 @@ class CommandsRead(msgspec.Struct, frozen=True):
     offsets: dict[int, int] = {}
     """By partition, the offset of the first command that was not carried out."""
     ahead: dict[int, list[int]] = {}
-    """By partition, the offsets behind that one that were."""
+    """By partition, the offsets of later commands that were carried out."""
 
     def then(self, later: CommandsRead) -> CommandsRead:
         """Return the position after a unit of work that knows what is ahead, but only the partitions it changed."""
@@ -40,7 +40,7 @@ class CommandsRead(msgspec.Struct, frozen=True):
         return CommandsRead(offsets, {partition: sorted(done) for partition, done in ahead.items()}).from_offsets()
 
     def from_offsets(self, known: Mapping[int, int] | None = None) -> CommandsRead:
-        """Return the position without what its offsets cover, or those that are known to be reached."""
+        """Return the position without offsets that are covered already, by its own offsets or by the ones given."""
         offsets = self.offsets if known is None else dict(known)
         left = {
             partition: [offset for offset in done if offset >= offsets.get(partition, 0)]
@@ -64,7 +64,7 @@ class CommandsRead(msgspec.Struct, frozen=True):
 
     @classmethod
     def unpack(cls, body: bytes | None) -> CommandsRead:
-        """Read what `pack` made; of nothing, the position before everything.
+        """Read the value of `pack`; None is the position before all commands.
 
         Example:
             >>> CommandsRead.unpack(b'{"0":[17,19],"1":5}'), CommandsRead.unpack(None)

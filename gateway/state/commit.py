@@ -1,4 +1,4 @@
-"""A commit: Redis first, then Kafka, and what happens when something dies in between.
+"""A commit: Redis first, then Kafka, and how a crash in between is mended.
 
 Kafka's half is carried out by a thread: the commands that come next are read and compiled meanwhile, and nothing of
 theirs is carried out before it is done, so that there is one journal at a time.

@@ -15,25 +15,25 @@ from grouping.model.errors import OperationalError
 __all__ = ["FORMAT", "CatalogUnreadable", "CommitMark", "check_format"]
 
 FORMAT = 1
-"""Of the catalog's records: what this version writes, and the latest that it reads."""
+"""The format of the catalog's records that this version writes, and the latest that it reads."""
 
 
 class CatalogUnreadable(OperationalError):
-    """The catalog holds what this version cannot read: nothing that is tried again changes that."""
+    """The catalog has records of a later format; another try cannot help."""
 
 
 class CommitMark(msgspec.Struct, frozen=True):
     """The mark of one commit."""
 
     epoch: int
-    """Of the tables that it fell on: each incarnation of Redis has one of its own."""
+    """The epoch of the constant tables: each lifetime of Redis's content has one of its own."""
     number: int
-    """Of its journal; they only grow."""
+    """The journal's number; numbers only grow."""
     offsets: dict[int, int]
     """By partition of `cq.commands`: the offset of the first command that was not carried out."""
     format: int = FORMAT
     ahead: dict[int, list[int]] = {}
-    """By partition of `cq.commands`: the offsets behind that one that were carried out."""
+    """By partition of `cq.commands`: the offsets of later commands that were carried out."""
 
     @property
     def commands_read(self) -> CommandsRead:

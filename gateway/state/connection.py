@@ -1,4 +1,4 @@
-"""The gateway's connection to Redis. What it writes, it writes only while it holds the lease."""
+"""The gateway's connection to Redis, which writes only while the gateway holds the lease."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Connection:
         self.keys = RedisKeys.of(settings)
 
     def transaction(self, client: Any = None) -> Any:
-        """Return a pipeline for what is written together, unless another gateway has taken over.
+        """Return a pipeline that writes its commands together, unless another gateway has taken over.
 
         Args:
             client: The connection that the pipeline is written on, where that is not this one.

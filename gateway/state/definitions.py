@@ -47,7 +47,7 @@ class Definitions:
         return self._read(stream_id, self._connection.keys.texts(stream_id), names, TextTemplate)
 
     def kept_plans(self, stream_id: StreamId, group_ids: Sequence[GroupId]) -> set[GroupId]:
-        """Return which of those groups' plans Redis has, a while after their last CQs too."""
+        """Return the groups whose plans Redis has; a plan stays for a while after the group's last CQ."""
         if not group_ids:
             return set()
         with mapped():

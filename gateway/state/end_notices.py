@@ -1,4 +1,4 @@
-"""Notices of ends that are under way, kept in batches: those of one unit of work are one record, however many.
+"""Notices of ends that are under way, kept in batches: the notices of a unit of work are one record.
 
 A batch lies on `cq.catalog` (key ``end/<batch>``) and in Redis until all its notices are done with; it is written anew
 when some of them are, and gone with the last. So a million ends at one EXPIRE cost hundreds of records, not millions.
@@ -27,12 +27,12 @@ _decode = msgspec.json.Decoder(list[EndNotice]).decode
 
 
 class EndNotices:
-    """All notices; what changes is written with the unit of work."""
+    """All notices; changed notices are written with the unit of work."""
 
     def __init__(self, working: WorkingCopy) -> None:
         self._working = working
         self.open: dict[str, EndNotice] = {}
-        """Notices whose records are still to be written; the one that was looked at longest ago comes first."""
+        """Notices whose records are not written yet, ordered by when they were last looked at."""
         self.lingering: dict[str, EndNotice] = {}
         """Notices whose `cq.end` is written, so that only the topic is left to delete."""
         self._batches: dict[str, set[str]] = {}
@@ -53,14 +53,14 @@ class EndNotices:
         self._changed.clear()
 
     def add(self, notices: Iterable[EndNotice]) -> list[CatalogChange]:
-        """Take up the ends that a unit of work brings, and return what the catalog is told."""
+        """Add the notices of a unit of work, and return their records for the catalog."""
         left = map(self._behind, notices)
         while some := list(islice(left, _BATCH)):
             self._bind(secrets.token_hex(8), some)
         return self.changes()
 
     def _behind(self, notice: EndNotice) -> EndNotice:
-        """Return an end with the one that comes before it: a destination's incarnations end in their order."""
+        """Return a notice that waits for the end before it: a destination's incarnations end in their order."""
         name = notice.destination.destination_id
         before_ms = 0 if notice.members else self._working.inventory.ending.get(name, 0)
         self._note_end(notice)
@@ -85,13 +85,13 @@ class EndNotices:
         self._changed.add(batch)
 
     def next(self, most: int) -> Iterator[EndNotice]:
-        """Return open notices to look at; they come last the next time, so that those that wait hold up no others."""
+        """Return open notices to look at; they come last the next time, so that waiting notices hold up no others."""
         for key in list(islice(self.open, most)):
             notice = self.open[key] = self.open.pop(key)
             yield notice
 
     def replace(self, notice: EndNotice) -> None:
-        """Change what is known of an end."""
+        """Replace a notice by a changed one."""
         key = notice.key
         self._take(key)
         (self.lingering if notice.written else self.open)[key] = notice
@@ -115,7 +115,7 @@ class EndNotices:
             del ending[notice.destination.destination_id]
 
     def changes(self) -> list[CatalogChange]:
-        """Put the batches that changed into the unit of work, and return what the catalog is told."""
+        """Put the changed batches into the unit of work, and return their records for the catalog."""
         changes: list[CatalogChange] = []
         for batch in self._changed:
             keys = self._batches[batch]

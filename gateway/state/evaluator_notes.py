@@ -14,7 +14,7 @@ __all__ = ["EvaluatorNotes"]
 
 
 class EvaluatorNotes:
-    """Reads the evaluator's notes; all of it may raise `StoreUnavailable`."""
+    """Reads the evaluator's notes; each method may raise `StoreUnavailable`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -41,6 +41,6 @@ class EvaluatorNotes:
         return min(map(TableVersion.unpack, pins), default=None)
 
     def statistics(self, stream_id: StreamId) -> list[bytes]:
-        """Return what workers told of the partitions of a stream, as they wrote it."""
+        """Return the workers' statistics of a stream's partitions, as they wrote them."""
         with mapped():
             return list(self._connection.redis.hvals(self._connection.keys.statistics(stream_id)))

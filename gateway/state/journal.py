@@ -12,7 +12,7 @@ from gateway.state.commands_read import CommandsRead
 __all__ = ["FORMAT", "Journal", "Position"]
 
 FORMAT = 4
-"""Of the working copy in Redis: one of another format is made anew from `cq.catalog`."""
+"""The format of the working copy in Redis: a copy of another format is made anew from `cq.catalog`."""
 
 
 class Journal(msgspec.Struct, array_like=True):
@@ -25,11 +25,11 @@ class Journal(msgspec.Struct, array_like=True):
     replies: dict[int, bytes]
     """Number of a record that is a reply to be remembered, to the key of its command id."""
     ahead: dict[int, list[int]] = {}
-    """By partition of cq.commands, the offsets behind that one that were carried out."""
+    """By partition of cq.commands, the offsets of later commands that were carried out."""
 
     @classmethod
     def unpack(cls, body: bytes) -> Journal:
-        """Read what `pack` made."""
+        """Read a journal that `pack` wrote."""
         size = int.from_bytes(body[:4], "big")
         return msgspec.msgpack.decode(pa.decompress(body[4:], size, codec="lz4", asbytes=True), type=cls)
 
@@ -40,7 +40,7 @@ class Journal(msgspec.Struct, array_like=True):
 
     @property
     def commands_read(self) -> CommandsRead:
-        """How far cq.commands is carried out once this is on Kafka."""
+        """The position on cq.commands once the journal is on Kafka."""
         return CommandsRead(self.offsets, self.ahead)
 
 
@@ -53,7 +53,7 @@ class Position(msgspec.Struct, frozen=True):
     """When it had all that there was before."""
     format: int = FORMAT
     catalog: int = 1
-    """The format of the catalog that it has: Redis may have all of it, so that no mark is read."""
+    """The format of the catalog: where Redis has all of the catalog, recovery reads no mark that would tell it."""
 
     @classmethod
     def unpack(cls, body: bytes) -> Position:

@@ -33,12 +33,12 @@ class MatchCounts:
         self._counts: dict[StreamId, np.ndarray] = {}
         self._last_ms: dict[StreamId, np.ndarray] = {}
         self._changed: dict[StreamId, set[int]] = {}
-        """By stream: the blocks that are to be saved."""
+        """By stream: the blocks of counts that changed since they were saved."""
         self._saved: dict[StreamId, int] = {}
         """By stream: the block that was saved last."""
 
     def open(self) -> None:
-        """Read what was saved."""
+        """Read the saved counts."""
         self._counts, self._last_ms, self._changed = {}, {}, {}
         for stream_id in self._working.inventory.streams:
             with mapped():
@@ -54,7 +54,7 @@ class MatchCounts:
         return self._connection.keys.match_totals(stream_id)
 
     def save(self, *, all_of_it: bool = False) -> None:
-        """Write what has changed where the next gateway finds it.
+        """Save the counts that have changed, for the next gateway.
 
         Args:
             all_of_it: Whether to write all of it now. Otherwise it is a block of each stream, those that have waited
@@ -72,7 +72,7 @@ class MatchCounts:
                 self._saved[stream_id] = block
 
     def step(self) -> None:
-        """Take in what the workers have pushed."""
+        """Add the tallies that workers have pushed."""
         for stream_id in list(self._working.inventory.streams):
             self._drain(stream_id)
 

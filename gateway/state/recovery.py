@@ -38,11 +38,11 @@ _CHUNK = 5000
 _FEW = 50_000
 """Records of the catalog that a Redis that fell back may lack: it is filled anew where there are more."""
 _TOMBSTONES_MS = 12 * 3_600_000
-"""The catalog keeps what tells of a removal for a day: a Redis that is older may never learn of it."""
+"""The catalog keeps tombstones for a day: a Redis that is older may never learn of a removal."""
 
 
 class Recovery:
-    """Brings a working copy up to what Kafka has."""
+    """Brings a working copy up to the state that Kafka has."""
 
     def __init__(
         self, settings: Settings, working: WorkingCopy, topics: Topics, consumer: CommandConsumer, commits: Commits
@@ -111,7 +111,7 @@ class Recovery:
     # -- the catalog ---------------------------------------------------------------------------------------------------
 
     def _missing(self, epoch: int, now_ms: int) -> list[Record] | None:
-        """Return what the catalog has and Redis lacks, None when Redis must be filled anew.
+        """Return the catalog's records that Redis lacks, None when Redis must be filled anew.
 
         Args:
             epoch: The one that Redis has.
@@ -143,7 +143,7 @@ class Recovery:
         return found
 
     def _replay_catalog(self, missing: list[Record] | None, now_ms: int) -> tuple[CommitMark | None, bool]:
-        """Apply what Redis lacks (None: all), and return the last mark in it, and whether anything was new."""
+        """Apply the records that Redis lacks (None: all); return the last mark among them, and whether any was new."""
         replay = CatalogReplay(self._working)
         if missing is not None:
             new = replay.run(missing)
@@ -156,7 +156,7 @@ class Recovery:
         return replay.mark, new
 
     def _keep_secret(self) -> None:
-        """Have what the tokens of members are keyed with: made once, on the catalog before anything follows from it."""
+        """Read or make the secret key of members' tokens; it is on the catalog before any token is made with it."""
         key, name = self._connection.keys.secrets, "members"
         with mapped():
             secret = self._connection.redis.hget(key, name)
@@ -219,7 +219,7 @@ class Recovery:
                 self._note_replies(chunk, now_ms)
 
     def _note_replies(self, chunk: list[Record], now_ms: int) -> None:
-        """Remember the places of replies, except for ids whose first reply is known."""
+        """Remember the positions of replies, except for ids whose first reply is known."""
         places: dict[bytes, tuple[int, int]] = {}
         ends: dict[str, str] = {}
         for record in chunk:

@@ -41,9 +41,9 @@ class _Merge(NamedTuple):
 
     stream_id: StreamId
     fields: list[bytes]
-    """Of the segments and of all of their pieces."""
+    """The fields of the segments and of all their pieces."""
     stale: Event
-    """Set when the tables are not those any more that it began with."""
+    """Set when the tables changed so that the merge no longer holds."""
     own: Future[tuple[str, bytes]]
     """The write that is left: the merged segment's own field."""
 
@@ -61,7 +61,7 @@ class TableUpkeep:
         self._merge: _Merge | None = None
 
     def forget(self) -> None:
-        """Let go of a merge under way: the tables are not those that it began with."""
+        """Abandon a merge under way: the tables are not the ones that it began with."""
         if self._merge is not None:
             self._merge.stale.set()
 
@@ -105,7 +105,7 @@ class TableUpkeep:
         return SegmentLog(self._redis, self._connection.keys.segments(stream_id))
 
     def _segments(self, stream_id: StreamId) -> dict[Span, list[bytes]]:
-        """Return the fields of a stream's segments, and sweep what merges left that did not come to their end."""
+        """Return the fields of a stream's segments, and delete leftovers of unfinished merges."""
         with mapped():
             fields = self._log(stream_id).fields()
         whole = {span: each for span, each in fields.items() if span.field.encode() in each}
@@ -149,7 +149,7 @@ class TableUpkeep:
         return field, body
 
     def _replace(self, merge: _Merge) -> None:
-        """Put the merged segment in the place of those that it was made of."""
+        """Put the merged segment in the place of its source segments."""
         if merge.stale.is_set() or merge.stream_id not in self._working.inventory.streams:
             return
         try:

@@ -1,4 +1,4 @@
-"""What timers keep in Redis: the event list, who reads which store of matches, how far each destination was served.
+"""The state of timers in Redis: the event list, the readers of each store of matches, the cursors of destinations.
 
 All of it comes back from Kafka when Redis is lost: cursors and open cuts from `cq.ticks`, the rest from `cq.catalog`
 and from `cq.pending` itself.
@@ -26,7 +26,7 @@ _decode_cursor = msgspec.msgpack.Decoder(Cursor).decode
 
 
 class WatermarkNote(msgspec.Struct, array_like=True, frozen=True):
-    """Up to when all ticks of a stream have fired, key `settled/<stream>` on `cq.ticks`."""
+    """The watermark of a stream's ticks, on `cq.ticks` under `settled/<stream>`."""
 
     at_ms: int
     covered: dict[str, int]
@@ -54,7 +54,7 @@ class TimerState:
         ]
 
     def cursors(self, incarnations: Sequence[str]) -> list[Cursor]:
-        """Return how far incarnations of destinations were served; the beginning for those that never were."""
+        """Return the cursors of incarnations of destinations; an empty cursor for one that was never served."""
         if not incarnations:
             return []
         with mapped():
@@ -62,7 +62,7 @@ class TimerState:
         return [_NEW if body is None else _decode_cursor(body) for body in bodies]
 
     def cursors_of(self, stores: Sequence[bytes]) -> list[list[Cursor]]:
-        """Return how far the destinations that read each of those stores were served."""
+        """Return the cursors of the readers of each store."""
         readers = self.readers(stores)
         names = [name for some in readers for name in some]
         memberships = zip(names, self.memberships(names), strict=True)
@@ -79,7 +79,7 @@ class TimerState:
                 pipeline.hsetnx(self._connection.keys.cursors, incarnation, _encode(cursor))
 
     def readers(self, stores: Sequence[bytes]) -> list[list[DestinationId]]:
-        """Return the destinations that read each of those stores."""
+        """Return the destinations that read each store."""
         with mapped():
             pipeline = self._redis.pipeline(transaction=False)
             for store in stores:
@@ -88,7 +88,7 @@ class TimerState:
         return [[name.decode() for name in names] for names in answers]
 
     def reader_counts(self, stores: Sequence[bytes]) -> list[int]:
-        """Return how many destinations read each of those stores."""
+        """Return the number of destinations that read each store."""
         with mapped():
             pipeline = self._redis.pipeline(transaction=False)
             for store in stores:
@@ -106,7 +106,7 @@ class TimerState:
         return [(name.decode(), int(score)) for name, score in found]
 
     def due_count(self, stream_id: StreamId, until_ms: int) -> int:
-        """Return how many destinations have a tick up to an instant; those to be looked at don't count."""
+        """Return the number of destinations with a tick up to an instant; destinations that need a look don't count."""
         with mapped():
             return int(self._redis.zcount(self._connection.keys.timers(stream_id), 1, until_ms))
 
@@ -117,7 +117,7 @@ class TimerState:
         return None if score is None else int(score)
 
     def arm(self, stream_id: StreamId, ticks: Mapping[DestinationId, int]) -> None:
-        """Have destinations fire at those ticks, unless they do earlier."""
+        """Arm destinations for ticks, unless they are armed for earlier ones."""
         for chunk in _chunks(ticks):
             with self._connection.writing() as pipeline:
                 pipeline.zadd(self._connection.keys.timers(stream_id), chunk, lt=True)
@@ -161,7 +161,7 @@ class TimerState:
     def restore(
         self, cursors: Mapping[str, Cursor | None], watermarks: Mapping[StreamId, WatermarkNote | None], read: int
     ) -> None:
-        """Take over what `cq.ticks` has up to an offset."""
+        """Restore cursors and watermarks that `cq.ticks` has up to an offset."""
         for chunk in _chunks(cursors):
             kept = {name: _encode(cursor) for name, cursor in chunk.items() if cursor is not None}
             gone = [name for name, cursor in chunk.items() if cursor is None]

@@ -128,7 +128,7 @@ def _write_memberships(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
 
 
 def _write_timed(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
-    """Keep who reads which store of matches, and have the timers look at those whose visibility changed."""
+    """Write the readers of each store, and have timers look at destinations whose visibility changed."""
     looks: dict[StreamId, dict[DestinationId, int]] = {}
     gone: dict[StreamId, list[DestinationId]] = {}
     unread: set[DestinationId] = set()

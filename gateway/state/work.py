@@ -1,4 +1,4 @@
-"""The outcome of a unit of work beside its changes in memory: who acts returns a `Change`, `Commits` writes all."""
+"""The outcome of a unit of work beside its changes in memory: each act returns a `Change`, `Commits` writes all."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Work:
         return bool(self.catalog or self.records or self.commands_read or self._notices or self._leaves)
 
     def take(self, change: Change) -> None:
-        """Take in what an act brings."""
+        """Add the change of an act."""
         self.catalog += change.catalog
         self.records += change.records
         for notice in change.notices:

@@ -77,11 +77,11 @@ class WorkingCopy:
         """The key of the members' tokens; recovery makes one where there is none."""
 
     def begin(self) -> None:
-        """Start a unit of work, forgetting what was loaded for the one before."""
+        """Start a unit of work, and forget the CQs and destinations of the last one."""
         self.unit = Unit(self.inventory)
 
     def open(self) -> None:
-        """Read what is kept in memory: streams, versions, how often plans are used."""
+        """Read the state that stays in memory: streams, versions, the use counts of plans."""
         redis, keys, inventory = self.connection.redis, self._keys, self.inventory
         inventory.clear()
         self._known_gone.clear()
@@ -135,7 +135,7 @@ class WorkingCopy:
         self.begin()
 
     def load(self, cqs: Iterable[CqKey], destinations: Collection[Destination] = ()) -> None:
-        """Read those CQs with their destinations, and those destinations, into the unit."""
+        """Read CQs with their destinations, and further destinations, into the unit."""
         by_subscriber: dict[Subscriber, list[CqKey]] = {}
         for key in dict.fromkeys(cqs):
             if key not in self.unit.cqs:
@@ -157,7 +157,7 @@ class WorkingCopy:
         self.unit.requested.update((destination.destination_id, destination) for destination in destinations)
 
     def _unpack(self, found: Mapping[CqKey, StoredCq], homes: Sequence[DestinationId]) -> None:
-        """Take in CQs whose destinations are loaded, with the stores of matches that these read."""
+        """Add CQs of loaded destinations to the unit, with the stores of matches that the destinations read."""
         stores: list[DestinationId] = []
         texts: dict[StreamId, set[bytes]] = defaultdict(set)
         for home, stored in zip(homes, found.values(), strict=True):
@@ -179,7 +179,7 @@ class WorkingCopy:
         self.unit.stored_cqs.update(found)
 
     def load_memberships(self, names: Iterable[DestinationId]) -> None:
-        """Read those destinations into the unit."""
+        """Read destinations into the unit."""
         new = [name for name in dict.fromkeys(names) if name not in self.unit.memberships]
         if self._known_gone:
             self.unit.memberships.update(dict.fromkeys(self._known_gone.intersection(new)))
@@ -198,7 +198,7 @@ class WorkingCopy:
         return [unpack_key(member) for member in found]
 
     def kept_plans(self, stream_id: StreamId, group_ids: Sequence[GroupId]) -> set[GroupId]:
-        """Return which of those groups' plans Redis has: it keeps them while a batch under way may ask for them."""
+        """Return the groups whose plans Redis has: a plan stays while a batch under way may need it."""
         return self._definitions.kept_plans(stream_id, group_ids)
 
     def plan(self, stream_id: StreamId, group_id: GroupId) -> GroupPlan:
@@ -251,7 +251,7 @@ class WorkingCopy:
         yield from merge(stored, sorted(name for name, timed in changed.items() if timed and name > after))
 
     def _stored_timed(self, subscriber: Subscriber, after: str) -> Iterator[str]:
-        """Yield what Redis lists, in its order, some hundred being read at a time."""
+        """Yield the names of a sorted set in Redis, in its order, some hundred read at a time."""
         place = b"(" + after.encode("utf-8", "surrogatepass") if after else b"-"
         key = self._keys.timed(subscriber)
         while True:

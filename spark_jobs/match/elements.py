@@ -1,4 +1,4 @@
-"""The elements of events' arrays, each beside all that its event has: what the body of a lambda is evaluated over."""
+"""The elements of events' arrays as rows, with their events' columns: the body of a lambda is evaluated over them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ElementSource:
         return time_ms
 
     def column(self, name: str) -> pa.Array:
-        """Return the elements, or what the event of each has."""
+        """Return the elements, or a column of each element's event."""
         if name == self._variable:
             return self._elements
         return self._outer.column(name).take(pa.array(self._events))
@@ -68,7 +68,7 @@ class ElementSource:
         return self.column(name)
 
     def result(self, call: Call, body: pl.Series) -> pl.Series:
-        """Return the value of one of `nested_functions.LAMBDAS` by row, of what its body is for each element."""
+        """Return the value of one of `nested_functions.LAMBDAS` by row, from its body's value for each element."""
         if call.op in ("exists", "forall"):
             return self._decided(body, by=call.op == "exists")
         values, of = body.to_arrow(), self.of

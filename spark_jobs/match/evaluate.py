@@ -72,7 +72,7 @@ def candidates(snapshot: Snapshot, source: EventSource) -> Ints:
 def _looked_up(
     snapshot: Snapshot, events: EventColumns, loads: Loads, groups: dict[GroupId, int]
 ) -> Iterator[AnyLookup]:
-    """Look all tables up; `groups` gets the numbers of those that an event may meet."""
+    """Look up all tables; `groups` gets the numbers of the tables that an event may meet."""
     for table in snapshot.tables:
         load = loads.of(table.shape)
         load.events += events.source.count
@@ -89,7 +89,7 @@ def _looked_up(
 def _by_itself(
     table: ConstantTable, events: EventColumns, load: Load, groups: dict[GroupId, int]
 ) -> Iterator[AnyLookup]:
-    """Look up those parts of a table that have an index."""
+    """Look up the parts of a table that have an index."""
     began = time.perf_counter()
     selected = selected_events(table.shape, events)
     if selected.size:

@@ -1,4 +1,4 @@
-"""A batch of events with the keys that are computed of them: what constants are looked up by as if it were a column."""
+"""A batch of events with computed keys: expressions of an event alone, which are looked up like columns."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["KeySource"]
 
 
 class KeySource:
-    """Events whose columns are also `grouping.model.expression.key_column`s, each computed once a batch."""
+    """Events with `grouping.model.expression.key_column`s as further columns, each computed once a batch."""
 
     def __init__(self, source: EventSource, value_bytes: int = VALUE_BYTES) -> None:
-        """Take the events, and what a computed text may have."""
+        """Take the events, and the limit of a computed text in bytes."""
         self._source = source
         self._value_bytes = value_bytes
         self._computed: dict[str, pa.Array] = {}
@@ -43,7 +43,7 @@ class KeySource:
         return self._source.time_ms
 
     def column(self, name: str) -> pa.Array:
-        """Return the column's values, or those of the expression that it stands for."""
+        """Return the values of a column, or of the expression that a key column stands for."""
         expression = key_expression(name)
         if expression is None:
             return self._source.column(name)
@@ -55,5 +55,5 @@ class KeySource:
         return found
 
     def encoded(self, name: str) -> pa.Array:
-        """Return a column as `column` does, dictionary-encoded where its source knows what repeats."""
+        """Return a column as `column` does, dictionary-encoded where its source knows the repeats."""
         return self.column(name) if key_expression(name) is not None else self._source.encoded(name)

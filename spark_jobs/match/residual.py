@@ -116,7 +116,7 @@ def _slices(total: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
 
 
 def _numbered(rows: Positions, count: int) -> tuple[Ints, Ints]:
-    """Return the distinct ones of some rows, of so many that there are, and for each which of these it is."""
+    """Return the distinct rows, and for each given row its place among them; `count` is the number of all rows."""
     if count > _DENSE * rows.size:
         distinct, which = np.unique(rows.astype(np.int64), return_inverse=True)
         return distinct, which
@@ -126,7 +126,7 @@ def _numbered(rows: Positions, count: int) -> tuple[Ints, Ints]:
 
 
 class _Values:
-    """Computed values, to be looked up as a column of events is."""
+    """Computed values that are looked up like a column of events."""
 
     def __init__(self, values: pa.Array) -> None:
         self.count = len(values)
@@ -266,7 +266,7 @@ class _Frame:
         return [event, constant]
 
     def _needles(self, member: Member) -> tuple[EventColumns, Positions]:
-        """Return what is looked up, and where in it each pair's value is."""
+        """Return the values to look up, and for each pair the place of its value."""
         if isinstance(member.needle, Column):
             return self._events, self._positions
         values = as_plain(self.evaluate(member.needle).to_arrow())

@@ -1,4 +1,4 @@
-"""The look-up of a shared index in a batch: candidates of all its tables, and those of them that match."""
+"""The look-up of a shared index in a batch: candidates of all its tables, and the matches among them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class SharedIndexLookup:
             load.seconds += own
 
     def meet(self, events: EventColumns, first: int, last: int) -> Iterator[MatchedPairs]:
-        """Yield what the events in [first, last) meet."""
+        """Yield the pairs that the events in [first, last) match."""
         part = slice(*np.searchsorted(self._events, (first, last)))
         mine = self._events[part]
         for places, candidates in self._found[part].pairs(RESIDUAL_PAIRS):

@@ -1,4 +1,4 @@
-"""The look-up of one part of a table in a batch: candidates by its own index, and those of them that match."""
+"""The look-up of one part of a table in a batch: candidates by the part's index, and the matches among them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class TableLookup:
         self.load.seconds += seconds
 
     def meet(self, events: EventColumns, first: int, last: int) -> Iterator[MatchedPairs]:
-        """Yield what the events in [first, last) meet."""
+        """Yield the pairs that the events in [first, last) match."""
         for met in self._meet(events, first, last):
             self.load.matches += met.event.size
             yield met

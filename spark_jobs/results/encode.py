@@ -45,16 +45,16 @@ _encoder = msgspec.json.Encoder()
 
 
 _SCALAR_BYTES = 64
-"""Of a value that is no text, with what stands around it, and more than enough."""
+"""An upper bound of a value without text, with the JSON around it."""
 
 
 class EncodedRows(NamedTuple):
     """The JSON objects of some rows."""
 
     values: pa.BinaryArray
-    """Null for a row of which it was clear, before it was encoded, that no record holds it."""
+    """Null for a row whose size was known to pass a record's before it was encoded."""
     sizes: NDArray[np.int64]
-    """In bytes; of a null, what its texts have at least."""
+    """By row: its size in bytes; for a null, a lower bound by its texts."""
 
 
 def encode(
@@ -97,7 +97,7 @@ def encode(
 
 
 def row_bytes(select: SelectList, record: Size) -> Size:
-    """Return the most bytes, but for what JSON escapes, that a row of the SELECT list takes while it is made.
+    """Return an upper bound of the bytes that a row of the SELECT list takes while it is made, JSON's escapes left out.
 
     Args:
         select: The SELECT list.
@@ -140,7 +140,7 @@ def _values(
 def _nested(
     events: RowSource, expression: Expression, rows: NDArray[np.int32], evaluate_expression: EvaluateExpression
 ) -> list[Any]:
-    """Return an output column whose values have parts."""
+    """Return an output column of nested values."""
     if isinstance(expression, Column):
         array = events.column(expression.name).take(pa.array(rows))
     else:
@@ -179,7 +179,7 @@ def _plain(array: pa.Array) -> list[Any]:
 
 @lru_cache(maxsize=1024)
 def _object_maker(names: tuple[str, ...]) -> Callable[..., object]:
-    """Return what makes an object that is encoded under these names, in this order."""
+    """Return a function that makes an object with these names, in this order."""
     fields = [(f"c{number}", Any, msgspec.field(name=name)) for number, name in enumerate(names)]
     try:
         return msgspec.defstruct("Result", fields, gc=False)

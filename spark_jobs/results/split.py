@@ -1,4 +1,4 @@
-"""Matches → records: who gets what, where, under which id (the paper's split operator).
+"""Matches → records: one for each destination, with its topic, key and id (the paper's split operator).
 
 A value is encoded once for each distinct (event, SELECT list) and its headers are those of its event, however many
 destinations share them. Each mode of a destination has a function that says where its records go.
@@ -122,7 +122,7 @@ class _Writer:
         self._times = event_times(events, pool.event)
 
     def __call__(self, value: Rows, address: Callable[[Rows], Address]) -> Iterator[pa.RecordBatch]:
-        """Yield records in batches, and dead letters in place of those that are too large.
+        """Yield records in batches, and dead letters in place of records that are too large.
 
         Args:
             value: For each record the index of its value in the pool.

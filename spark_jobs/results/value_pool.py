@@ -29,15 +29,15 @@ class ValuePool:
     """Encoded values, and the matches that want them."""
 
     values: pa.BinaryArray
-    """Null for one that no record holds (`spark_jobs.results.encode.EncodedRows`)."""
+    """The encoded values; null for a value that no record holds (`spark_jobs.results.encode.EncodedRows`)."""
     sizes: NDArray[np.int64]
-    """In bytes; of a null, so many at least."""
+    """By value: its size in bytes; for a null, a lower bound."""
     event: NDArray[np.int32]
     """The event of each value."""
     match: NDArray[np.int64]
-    """Which of the given matches; those of one SELECT list in the order of their events."""
+    """Places of the given matches; the matches of one SELECT list are in the order of their events."""
     value: NDArray[np.int64]
-    """For each match the index of its value."""
+    """By match: the index of its value."""
 
 
 def value_pools(
@@ -47,7 +47,7 @@ def value_pools(
     event: NDArray[np.int32],
     evaluate_expression: EvaluateExpression,
 ) -> Iterator[ValuePool]:
-    """Encode what matches publish.
+    """Encode the values that matches publish.
 
     Args:
         events: The decoded events.

@@ -29,7 +29,7 @@ class CqEnd:
 
     @property
     def bounded(self) -> bool:
-        """Whether it is known what was there."""
+        """Whether the ends of the partitions are known."""
         return self._bounds is not None
 
     def bound(self, ends: Mapping[int, int]) -> None:

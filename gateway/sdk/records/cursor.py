@@ -15,7 +15,7 @@ from gateway.sdk.results import ContinuousQuery, End
 __all__ = ["CursorWriter", "Place", "decode_cursor", "encode_cursor", "place_of"]
 
 _FORM = "2."
-"""Begins every cursor, so that a later form can be told apart: queries, and behind another dot their positions."""
+"""The beginning of every cursor, which names its form: queries, and behind another dot their positions."""
 _FIRST_FORM = "1."
 """The form before: both in one."""
 
@@ -30,7 +30,7 @@ class Place(msgspec.Struct):
     marks: dict[int, int] = {}
     """Source partition → highest source offset handed over."""
     tick: int | None = None
-    """Last tick whose digest was handed over, in milliseconds."""
+    """The last tick whose digest was handed over, epoch milliseconds."""
     end: End | None = None
     """The CQ's end, once it was read."""
 
@@ -101,7 +101,7 @@ def decode_cursor(text: str) -> list[Place]:
 
 
 def _lasting(query: ContinuousQuery) -> ContinuousQuery:
-    """Return a CQ without what DESCRIBE tells of the moment, and without its text: the reader needs none of it."""
+    """Return a CQ without its text and without DESCRIBE's fields of the moment: the reader does not need them."""
     return msgspec.structs.replace(query, text=None, matches=None, last_match_at=None, quarantined=None)
 
 

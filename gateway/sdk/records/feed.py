@@ -1,4 +1,4 @@
-"""Many readers over one flow of records: who gets which, and the cursor of all. No I/O."""
+"""The feed: hands each record of one flow to its readers, and has the cursor of all readers. No I/O."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Feed", "places"]
 
 
 def places(queries: Sequence[ContinuousQuery], cursor: str | None) -> list[Place]:
-    """Return where to begin: what the cursor holds goes on there, the others begin.
+    """Return the positions where readers begin: the cursor's, and for other CQs the beginning of their results.
 
     Args:
         queries: The CQs as they are now; none for just those of the cursor.
@@ -97,7 +97,7 @@ class Feed:
         return next(self._results)
 
     def settle(self, reached: Mapping[tuple[str, int], int]) -> None:
-        """End those that are closing, where all is handed over that was there; call it when `take` gave None."""
+        """End the closing readers whose results are all handed over; call it when `take` returned None."""
         for reader in self._readers:
             if reader.closing is not None and (end := reader.settle(reached)) is not None:
                 self.ends[end.cq] = end

@@ -40,7 +40,7 @@ _OVERDUE = timedelta(seconds=10)
 
 
 class Reader:
-    """Follows one CQ; fed with the records of its partitions in their order, it gives what is new."""
+    """Follows one CQ: takes the records of its partitions in their order, and returns the new results."""
 
     def __init__(self, place: Place, *, apply: Filter | None = None) -> None:
         self._query = place.query
@@ -78,11 +78,11 @@ class Reader:
         return self._end is not None
 
     def refresh(self, query: ContinuousQuery) -> None:
-        """Take over what ALTER changed: START and EXPIRE move, the destination stays."""
+        """Apply changes of ALTER: START and EXPIRE move, the destination stays."""
         self._query = query
 
     def overdue(self, now: datetime) -> bool:
-        """Tell whether the CQ should be gone by now, by its EXPIRE, and nothing has told so."""
+        """Tell whether the CQ should be gone by now, by its EXPIRE, although no end has come."""
         query = self._query
         if query.expires_at is None or self.ended or self.closing is not None or query.trigger.cron is not None:
             return False
@@ -112,7 +112,7 @@ class Reader:
         return {(self._query.destination.topic, partition): offset for partition, offset in self._next.items()}
 
     def widen(self, partitions: int) -> None:
-        """Read all partitions of a virtual destination's topic, from the beginning those that were added to it."""
+        """Read all partitions of a virtual destination's topic; added partitions are read from the beginning."""
         for partition in range(partitions):
             self._next.setdefault(partition, 0)
 
@@ -155,7 +155,7 @@ class Reader:
             self._rows.update(zip(places, self._apply(values), strict=True))
 
     def feed(self, record: Fields) -> Match | Digest | End | None:
-        """Take in the next record of one of its partitions; returns what it makes new, if anything."""
+        """Take in the next record of a partition, and return the new result in it, None when there is none."""
         sifted = self._rows.pop((record.partition, record.offset), None)
         if self.ended or record.offset < self._next.get(record.partition, 0):
             return None

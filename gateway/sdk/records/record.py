@@ -77,7 +77,7 @@ class EndNote(msgspec.Struct, frozen=True):
     ended_at: datetime
     reason: str
     member: str | None = None
-    """Of `cq.leave`: who left."""
+    """In `cq.leave`: the member that left."""
 
 
 _decode_part = msgspec.json.Decoder(DigestPart).decode
