@@ -12,7 +12,7 @@ from grouping.compiler.time_arithmetic import is_timed, negative_interval, timed
 from grouping.functions.functions import result_type
 from grouping.model.sql_type import DOUBLE, FLOAT, INT, STRING, SqlType
 
-__all__ = ["arithmetic", "check_turned", "negative", "positive"]
+__all__ = ["arithmetic", "bitwise", "check_turned", "negative", "positive"]
 
 _TURNED_DIGITS = 34
 
@@ -38,6 +38,19 @@ def arithmetic(op: str, left: Bound, right: Bound) -> Bound:
         elif isinstance(operand, Constant) and decimal and operand.reader == "literal":
             operands[i] = read_again(operand, "precise")
     return Term(op, tuple(operands), result_type(op, [operand.type for operand in operands]))
+
+
+_WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+
+
+def bitwise(op: str, *operands: Bound) -> Bound:
+    """Return an operation on the bits of whole numbers; `op` is one of ``& | ^ ~``."""
+    kinds = [operand.type for operand in operands if not is_null(operand)]
+    for kind in kinds:
+        if kind.name not in _WHOLE:
+            raise mismatch(f'"{op}" is of whole numbers', f"One operand is {kind}.")
+    known = tuple(Constant(None, kinds[0] if kinds else INT) if is_null(one) else typed(one) for one in operands)
+    return Term(op, known, result_type(op, [operand.type for operand in known]))
 
 
 def negative(operand: Bound) -> Bound:

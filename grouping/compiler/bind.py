@@ -8,7 +8,7 @@ from typing import ClassVar
 from sqlglot import exp
 
 from grouping.compiler.arguments import apply
-from grouping.compiler.arithmetic import arithmetic, negative, positive
+from grouping.compiler.arithmetic import arithmetic, bitwise, negative, positive
 from grouping.compiler.bound import Bound, Constant, Term, check_size, too_large
 from grouping.compiler.call import call, cast_type, function_name, refusal
 from grouping.compiler.constants import number, string
@@ -28,6 +28,14 @@ from grouping.model.sql_type import BOOLEAN, STRING
 
 __all__ = ["Binder"]
 
+_BITWISE: dict[type[exp.Expr], tuple[str, int]] = {
+    exp.BitwiseLeftShift: ("shiftleft", 4),
+    exp.BitwiseRightShift: ("shiftright", 4),
+    exp.BitwiseAnd: ("&", 3),
+    exp.BitwiseXor: ("^", 2),
+    exp.BitwiseOr: ("|", 1),
+}
+"""Each operator's name, and how strongly it binds in Spark; sqlglot reads them all from left to right."""
 _ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.Add: "+",
     exp.Sub: "-",
@@ -221,6 +229,18 @@ class Binder(PredicateBinder):
             return unit_call(name, unit, [self.bind(argument) for argument in others])
         return call(name, [self.bind(argument) for argument in node.expressions])
 
+    def _bitwise(self, node: exp.Expr) -> Bound:
+        name, strength = _BITWISE[type(node)]
+        if _BITWISE.get(type(node.this), ("", strength))[1] < strength:
+            raise unsupported(
+                "such an order of operators of bits", "They bind differently strong.", "Put one in parentheses."
+            )
+        operands = [self.bind(node.this), self.bind(node.expression)]
+        return bitwise(name, *operands) if len(name) == 1 else apply(name, operands)
+
+    def _bits_turned(self, node: exp.Expr) -> Bound:
+        return bitwise("~", self.bind(node.this))
+
     def _extract(self, node: exp.Expr) -> Bound:
         return field_of(node.name, self.bind(node.expression))
 
@@ -255,6 +275,8 @@ class Binder(PredicateBinder):
         exp.Trim: _trim,
         exp.Substring: _substring,
         exp.StrPosition: _position,
+        **dict.fromkeys(_BITWISE, _bitwise),
+        exp.BitwiseNot: _bits_turned,
         exp.Extract: _extract,
         exp.Anonymous: _function,
     }

@@ -58,13 +58,7 @@ _REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Placeholder: ("a parameter", "Constants are written out; the gateway itself tells them from the signature."),
     exp.Parameter: ("a parameter", "Constants are written out; the gateway itself tells them from the signature."),
     exp.Tuple: ("a row of values", "Its values are compared one by one, with AND."),
-    exp.HexString: ("a binary literal", "There are no columns of type BINARY."),
-    exp.BitwiseAnd: ('"&"', _NO_OPERATOR),
-    exp.BitwiseOr: ('"|"', _NO_OPERATOR),
-    exp.BitwiseXor: ('"^"', _NO_OPERATOR),
-    exp.BitwiseNot: ('"~"', _NO_OPERATOR),
-    exp.BitwiseLeftShift: ('"<<"', _NO_OPERATOR),
-    exp.BitwiseRightShift: ('">>"', _NO_OPERATOR),
+    exp.HexString: ("a binary literal", "A BINARY does not compare, and none is made of a constant."),
 }
 """By SQL's words, never by the parser's."""
 

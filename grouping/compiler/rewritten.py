@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from grouping.compiler.arithmetic import arithmetic, negative, positive
 from grouping.compiler.bound import Bound, Term
-from grouping.compiler.operands import boolean, cases, comparable
+from grouping.compiler.operands import boolean, cases, cast, comparable
+from grouping.functions.functions import CASTING
 from grouping.model.sql_type import BOOLEAN
 
 __all__ = ["rewritten"]
@@ -29,6 +30,8 @@ def rewritten(name: str, args: Sequence[Bound]) -> Bound:
         InputError: ``type-mismatch`` for arguments of the wrong kind.
     """
     first = args[0]
+    if name in CASTING:
+        return cast(first, CASTING[name])
     match name:
         case "if":
             return cases([boolean(first, 'the condition of "if"')], args[1:])

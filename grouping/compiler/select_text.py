@@ -163,6 +163,8 @@ def _marked(tokens: list[Token]) -> list[Token]:
             and not _has_within(tokens, i + 1, _WITHIN.get(token.text.lower()))
         ):
             marked.append(renamed(token, TokenType.VAR, FUNCTION_MARK + token.text))
+        elif token.text.lower() == "substr" and i + 1 < len(tokens) and _has_within(tokens, i + 1, TokenType.FROM):
+            marked.append(renamed(token, TokenType.VAR, "SUBSTRING"))  # the name that sqlglot knows
         else:
             marked.append(token)
     return marked

@@ -40,7 +40,7 @@ _COMMUTING = frozenset(("=", "<>", "<=>"))
 _TURNED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _WORDS = frozenset("and or not in is null like rlike between case when then else end cast as div true false".split())
-_BETWEEN_SIDES = frozenset(("=", "<>", "<=>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "div", "in"))
+_BETWEEN_SIDES = frozenset("& | ^ = <> <=> < <= > >= + - * / % div in".split())
 INFIX = _BETWEEN_SIDES | {"and", "or", "not", "like", "rlike", "is_null"}
 """The operators that are put in parentheses within others."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grouping.functions.aggregates import AGGREGATES
-from grouping.functions.functions import ALIASES, CASTS, FUNCTIONS, REWRITTEN, Function, result_type
+from grouping.functions.functions import ALIASES, CASTING, CASTS, FUNCTIONS, REWRITTEN, Function, result_type
 from grouping.functions.nested_functions import NESTED_FUNCTIONS
 from grouping.model.sql_type import SqlType
 
@@ -16,14 +16,15 @@ GROUPS = {
         octet_length overlay regexp_count regexp_extract regexp_extract_all regexp_instr regexp_replace
         regexp_substr repeat replace reverse right rlike rpad rtrim sha1 sha2 soundex space split_part startswith
         substring substring_index translate trim upper url_decode url_encode""",
-    "Numbers": """abs bround ceil exp floor isnan ln log log10 log2 mod negative pmod positive pow round sign sqrt
-        try_add try_divide try_mod try_multiply try_subtract""",
+    "Numbers": """abs bin bit_count bround ceil exp floor isnan ln log log10 log2 mod negative pmod positive pow round
+        shiftleft shiftright shiftrightunsigned sign sqrt try_add try_divide try_mod try_multiply try_subtract""",
     "Dates and times": """add_months date_add date_format date_from_unix_date date_part date_sub date_trunc
         datediff day dayname dayofweek dayofyear from_unixtime from_utc_timestamp hour last_day make_date make_timestamp
         minute month monthname months_between next_day quarter second timestamp_micros timestamp_millis
         timestamp_seconds timestampadd timestampdiff to_date to_timestamp to_utc_timestamp trunc unix_date unix_micros
         unix_millis unix_seconds unix_timestamp weekday weekofyear year""",
-    "Any type": "coalesce equal_null greatest if isnotnull isnull least nullif nvl2",
+    "Any type": """bigint binary boolean coalesce date decimal double equal_null float greatest if int isnotnull isnull
+        least nullif nvl2 smallint string timestamp tinyint""",
 }
 """Every function that a query may use, where the section shows it."""
 
@@ -76,7 +77,7 @@ _EXAMPLES = {
 }
 _OPERATORS = (
     "`= <> != < <= > >= <=>`, `IS [NOT] DISTINCT FROM`, `BETWEEN`, `IN`, `[I]LIKE … ESCAPE`, `RLIKE`, `IS [NOT] NULL`, "
-    "`IS [NOT] TRUE`, `AND OR NOT`, `+ - * / % div`, `||`, `CASE`, `CAST`"
+    "`IS [NOT] TRUE`, `AND OR NOT`, `+ - * / % div`, `& ^ ~ << >>` and the bar between, `||`, `CASE`, `CAST`"
 )
 _NOTES = (
     "A *pattern* is a constant of characters, sets, groups, `|`, `^`, a last `$`, `* + ? {n,m}`, `\\d \\w \\s \\b` and "
@@ -127,6 +128,8 @@ def returns(name: str) -> str:
     """Return the type of a function's results; empty where it depends on the arguments."""
     function = FUNCTIONS.get(name)
     if function is None:
+        if name in CASTING:
+            return str(CASTING[name])
         return "BOOLEAN" if name in ("isnull", "isnotnull", "equal_null") else _NESTED_RESULTS.get(name, "")
     return str(result_type(name, [SqlType.of(_EXAMPLES.get(param, param)) for param in function.params]))
 

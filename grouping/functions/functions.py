@@ -10,9 +10,24 @@ from collections.abc import Sequence
 from grouping.functions.function import Function
 from grouping.functions.text_functions import TEXT_ALIASES, TEXT_FUNCTIONS, TEXT_RESULTS
 from grouping.model.decimal_types import WIDEST, decimal_result, exact_size
-from grouping.model.sql_type import BIGINT, DOUBLE, FLOAT, INT, SMALLINT, TINYINT, UNKNOWN, SqlType, decimal
+from grouping.model.sql_type import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    UNKNOWN,
+    SqlType,
+    decimal,
+)
 
-__all__ = ["ALIASES", "CASTS", "FUNCTIONS", "REDUCED", "REWRITTEN", "Function", "common_type", "result_type"]
+__all__ = ["ALIASES", "CASTING", "CASTS", "FUNCTIONS", "REDUCED", "REWRITTEN", "Function", "common_type", "result_type"]
 
 
 _STRINGS = ("STRING", "STRING")
@@ -61,6 +76,11 @@ FUNCTIONS: dict[str, Function] = {
     "log": Function(("DOUBLE", "DOUBLE"), 1),
     "log2": Function(("DOUBLE",)),
     "log10": Function(("DOUBLE",)),
+    "shiftleft": Function(("WHOLE", "INT")),
+    "shiftright": Function(("WHOLE", "INT")),
+    "shiftrightunsigned": Function(("WHOLE", "INT")),
+    "bit_count": Function(("WHOLE",)),
+    "bin": Function(("WHOLE",)),
     "isnan": Function(("DOUBLE",)),
     "greatest": Function(("COMMON", "COMMON"), variadic=True),
     "least": Function(("COMMON", "COMMON"), variadic=True),
@@ -147,8 +167,28 @@ ALIASES = {
 }
 """Spark's other names of the same functions."""
 
+CASTING: dict[str, SqlType] = {
+    kind.name.lower(): kind
+    for kind in (
+        BOOLEAN,
+        TINYINT,
+        SMALLINT,
+        INT,
+        BIGINT,
+        FLOAT,
+        DOUBLE,
+        decimal(10, 0),
+        STRING,
+        DATE,
+        TIMESTAMP,
+        BINARY,
+    )
+}
+"""Functions that are a CAST to the type of their name."""
+
 _NUMBERS = Function(("NUMBER", "NUMBER"))
 REWRITTEN: dict[str, Function] = {
+    **dict.fromkeys(CASTING, Function(("ANY",))),
     "if": Function(("BOOLEAN", "COMMON", "COMMON")),
     "mod": _NUMBERS,
     "pmod": _NUMBERS,
@@ -183,9 +223,10 @@ CASTS: dict[str, frozenset[str]] = {
 
 _RESULTS = {
     "BOOLEAN": "= <> < <= > >= <=> and or not in is_null like rlike between startswith endswith contains isnan",
-    "STRING": "upper lower trim ltrim rtrim substring split_part concat concat_ws replace translate "
+    "STRING": "bin upper lower trim ltrim rtrim substring split_part concat concat_ws replace translate "
     "date_format from_unixtime monthname dayname left right lpad rpad repeat reverse",
-    "INT": "length octet_length bit_length ascii instr locate year quarter month weekofyear day dayofyear dayofweek "
+    "INT": "bit_count "
+    "length octet_length bit_length ascii instr locate year quarter month weekofyear day dayofyear dayofweek "
     "weekday hour minute second datediff unix_date",
     "BIGINT": "div unix_seconds unix_millis unix_micros unix_timestamp timestampdiff",
     "DOUBLE": "months_between sign sqrt exp pow ln log log2 log10",
@@ -195,7 +236,8 @@ _RESULTS = {
 }
 _FIXED = {op: SqlType(kind) for kind, ops in _RESULTS.items() for op in ops.split()} | TEXT_RESULTS
 _WHOLE = (TINYINT, SMALLINT, INT, BIGINT)
-_OF_FIRST = frozenset(("neg", "abs", "nullif"))
+_SHIFTS = frozenset(("shiftleft", "shiftright", "shiftrightunsigned"))
+_OF_FIRST = frozenset(("neg", "~", "abs", "nullif"))
 _ARITHMETIC = frozenset(("+", "-", "*", "/", "%"))
 _TO_WHOLE = frozenset(("ceil", "floor", "round", "bround"))
 
@@ -223,6 +265,8 @@ def result_type(op: str, kinds: Sequence[SqlType]) -> SqlType:
             return decimal_result(op, kinds[0], kinds[1])
     if op == "/":
         return DOUBLE
+    if op in _SHIFTS:
+        return kinds[0] if kinds[0] in (BIGINT, UNKNOWN) else INT
     if op in _TO_WHOLE:
         return _whole(op, kinds[0])
     if op == "case":

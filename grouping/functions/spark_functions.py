@@ -55,14 +55,14 @@ _OTHERS = frozenset(
     array_distinct array_except array_insert array_intersect array_join array_max array_min array_position
     array_prepend array_remove array_repeat array_size array_sort array_union arrays_overlap arrays_zip asin asinh
     assert_true atan atan2 atanh
-    bigint bin binary bit_count bit_get bitmap_bit_position bitmap_bucket_number bitmap_count bool boolean bucket
+    bit_get bitmap_bit_position bitmap_bucket_number bitmap_count bool bucket
     cardinality cbrt collate collation conv convert_timezone cos cosh cot csc
-    date days decimal decode degrees double
+    days decode degrees
     e element_at encode expm1 extract
-    factorial flatten float format_number from_csv from_json from_xml
+    factorial flatten format_number from_csv from_json from_xml
     get get_json_object getbit
     hash hex hll_sketch_estimate hll_union hours hypot
-    int is_valid_utf8 is_variant_null
+    is_valid_utf8 is_variant_null
     java_method json_array_length json_object_keys
     log1p
     make_dt_interval make_interval make_time make_timestamp_ntz make_valid_utf8 make_ym_interval map map_concat
@@ -70,9 +70,9 @@ _OTHERS = frozenset(
     named_struct nanvl negate nullifzero
     parse_json parse_url pi product
     radians raise_error reduce reflect rint
-    schema_of_csv schema_of_json schema_of_variant schema_of_xml sec sentences sequence session_window shiftleft
-    shiftright shiftrightunsigned sin sinh size slice smallint sort_array split str_to_map string struct
-    tan tanh timestamp timestamp_add timestamp_diff tinyint to_binary to_char to_csv to_json to_number to_time
+    schema_of_csv schema_of_json schema_of_variant schema_of_xml sec sentences sequence session_window
+    sin sinh size slice sort_array split str_to_map struct
+    tan tanh timestamp_add timestamp_diff to_binary to_char to_csv to_json to_number to_time
     to_timestamp_ltz to_timestamp_ntz to_varchar to_variant_object to_xml transform_keys transform_values
     try_aes_decrypt try_element_at try_make_interval try_make_timestamp_ntz try_parse_json try_parse_url try_reflect
     try_to_binary try_to_number try_validate_utf8 try_variant_get typeof

@@ -11,6 +11,7 @@ from functools import reduce
 import polars as pl
 
 from grouping.model.sql_type import BOOLEAN, UNKNOWN, SqlType
+from spark_jobs.expressions import bits
 from spark_jobs.expressions import dates as polars_dates
 from spark_jobs.expressions import numbers as polars_numbers
 from spark_jobs.expressions import text as polars_text
@@ -82,6 +83,7 @@ FUNCTIONS: dict[str, Implementation] = {
     "nullif": _nullif,
     "cast": cast,
     **polars_numbers.FUNCTIONS,
+    **bits.FUNCTIONS,
     **polars_text.FUNCTIONS,
     **polars_dates.FUNCTIONS,
     **REGEX,

@@ -113,6 +113,36 @@ CAST(ti AS DECIMAL(5,1))
 CAST(ti AS TIMESTAMP)
 CAST(s AS BINARY)
 b IS NULL
+i & 3
+i & l
+ti & si
+ti | 1
+l ^ i
+~ti
+~l
+i << 2
+l << 63
+si >> 1
+shiftleft(i, 33)
+shiftright(l, 65)
+shiftrightunsigned(i, 1)
+shiftrightunsigned(l, ti)
+1 | (2 & i)
+1 & i | 8
+i & 4 = 4
+bit_count(i)
+bit_count(l)
+bin(l)
+bin(ti)
+int(ti)
+double(i)
+string(si)
+bigint(f)
+tinyint(5)
+decimal(i)
+boolean(l)
+date('2024-02-29')
+substr(s FROM 1 FOR 2)
 10Y
 -5S
 3L
@@ -139,5 +169,17 @@ def test_short_types_mean_what_spark_says(corpus: Corpus) -> None:
 
 def test_what_is_no_number_of_a_type_is_refused(corpus: Corpus) -> None:
     """A literal out of its type's range, and what would not be exact."""
-    refused = ["200Y", "40000S", "1.5L", "round(fl, 1)", "CAST(fl AS STRING)", "b = b", "fl div 2", "CAST(i AS BINARY)"]
+    refused = [
+        "200Y",
+        "40000S",
+        "1.5L",
+        "round(fl, 1)",
+        "CAST(fl AS STRING)",
+        "b = b",
+        "fl div 2",
+        "i & x",
+        "~n",
+        "1 | 2 & i",
+        "CAST(i AS BINARY)",
+    ]
     assert not corpus.accepted(refused)
