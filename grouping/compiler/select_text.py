@@ -19,7 +19,7 @@ from grouping.compiler.respelled_tokens import UNARY_PLUS, after_operand, rename
 from grouping.compiler.streaming_forms import check_forms
 from grouping.model.errors import InputError
 from grouping.model.wording import are, counted
-from grouping.statements.tokens import PlainSql
+from grouping.statements.tokens import PlainSql, clipped
 
 __all__ = ["FUNCTION_MARK", "MAX_DEPTH", "read_select"]
 
@@ -247,7 +247,7 @@ def _of_name(source: str) -> bool:
 def _syntax_error(error: ParseError) -> InputError:
     first = error.errors[0] if error.errors else {}
     place = f"Line {first.get('line')}, column {first.get('col')}"
-    near = str(first.get("highlight") or "").removeprefix(FUNCTION_MARK)[:60]
+    near = clipped(str(first.get("highlight") or "").removeprefix(FUNCTION_MARK))
     return InputError(
         f'"{near}" is not expected here' if near else "the SELECT is not complete",
         code="syntax-error",

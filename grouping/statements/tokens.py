@@ -141,7 +141,7 @@ class Tokens:
             raise self._too_long(name)
         if control := _CONTROL.search(name):
             raise InputError(
-                f'name "{clipped(_CONTROL.sub(_SHOWN_FOR_CONTROL, name))}" has a control character',
+                f'name "{clipped(name)}" has a control character',
                 code="syntax-error",
                 detail=f"Character {control.start() + 1} is U+{ord(control[0]):04X}.",
             )
@@ -200,5 +200,11 @@ class Tokens:
 
 
 def clipped(source: str) -> str:
-    """Return the beginning of what a message quotes, or all of it when it is short."""
-    return source if len(source) <= _SHOWN else f"{source[: _SHOWN - 1]}…"
+    """Return the beginning of what a message quotes, or all of it when it is short, without control characters.
+
+    Example:
+        >>> clipped("symbol"), clipped("a" * 100)[-3:], clipped("a" + chr(0))
+        ('symbol', 'aa…', 'a�')
+    """
+    shown = source if len(source) <= _SHOWN else f"{source[: _SHOWN - 1]}…"
+    return _CONTROL.sub(_SHOWN_FOR_CONTROL, shown)
