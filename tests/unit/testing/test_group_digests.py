@@ -1,0 +1,71 @@
+"""Digests of groups, tick by tick, as the contract of ticks, START, EXPIRE, OVER LAST and EVEN IF EMPTY has them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from gateway.testing import Record, Stream, digests
+
+_AT = datetime(2026, 1, 1, tzinfo=UTC)
+_STREAM = Stream("t (k STRING, v INT)")
+_VALUES = {1: {"k": "a", "v": 1}, 2: {"k": "b", "v": 5}, 7: {"k": "a", "v": 2}, 31: {"k": "c", "v": 9}}
+_ROWS = [Record(row, time=_AT + timedelta(seconds=second)) for second, row in _VALUES.items()]
+_ALL = "SELECT count(*) AS n, max(v) AS m FROM t"
+_SUMS = "SELECT k, sum(v) AS s FROM t GROUP BY k"
+
+
+def _shown(query: str) -> list[tuple[float, float, int, list[tuple[Any, ...]]]]:
+    """Return the digests: begin and tick in seconds since acceptance, count, and the values of the rows."""
+    found = digests(query, _STREAM, _ROWS, accepted_at=_AT)
+    seconds = [
+        [(datetime.fromisoformat(each[name]) - _AT).total_seconds() for name in ("from", "to")] for each in found
+    ]
+    return [
+        (begin, tick, each["count"], [tuple(row.values()) for row in each["rows"]])
+        for (begin, tick), each in zip(seconds, found, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (f"{_ALL} EVERY '5 seconds'", [(0, 5, 2, [(2, 5)]), (5, 10, 1, [(1, 2)]), (30, 35, 1, [(1, 9)])]),
+        (
+            f"{_ALL} EVERY '10 seconds' DO PUBLISH EVEN IF EMPTY",
+            [(0, 10, 3, [(3, 5)]), (10, 20, 0, [(0, None)]), (20, 30, 0, [(0, None)]), (30, 40, 1, [(1, 9)])],
+        ),
+        (
+            f"{_ALL} HAVING count(*) > 1 EVERY '20 seconds' DO PUBLISH EVEN IF EMPTY",
+            [(0, 20, 3, [(3, 5)]), (20, 40, 1, [])],
+        ),
+        (f"{_SUMS} HAVING sum(v) > 5 EVERY '20 seconds'", [(20, 40, 1, [("c", 9)])]),
+        (f"{_SUMS} EVERY '1 minute' DO PUBLISH DIGEST TOP 2 BY s", [(0, 60, 4, [("c", 9), ("b", 5)])]),
+        (
+            f"{_SUMS} EVERY '5 seconds' OVER LAST '15 seconds'",
+            [
+                (-10, 5, 2, [("a", 1), ("b", 5)]),
+                (-5, 10, 3, [("a", 3), ("b", 5)]),
+                (0, 15, 3, [("a", 3), ("b", 5)]),
+                (5, 20, 1, [("a", 2)]),
+                (20, 35, 1, [("c", 9)]),
+            ],
+        ),
+        (f"{_SUMS} EVERY '1 minute' EXPIRE '2026-01-01T00:00:07.000Z'", [(0, 7, 2, [("a", 1), ("b", 5)])]),
+        (f"{_SUMS} EVERY '1 minute' EXPIRE '2026-01-01T00:00:07.001Z'", [(0, 7.001, 3, [("a", 3), ("b", 5)])]),
+        (f"{_SUMS} EVERY '5 seconds' EXPIRE '2026-01-01T00:00:05Z'", [(0, 5, 2, [("a", 1), ("b", 5)])]),
+        (
+            f"{_SUMS} START '2026-01-01T00:00:01.500Z' EVERY '10 seconds'",
+            [(1.5, 11.5, 2, [("a", 2), ("b", 5)]), (21.5, 31.5, 1, [("c", 9)])],
+        ),
+        (
+            f"{_SUMS} START '2026-01-01T00:00:01.500Z' EVERY CRON '* * * * *'",
+            [(1.5, 60, 3, [("a", 2), ("b", 5), ("c", 9)])],
+        ),
+    ],
+)
+def test_digests_of_groups(query: str, expected: list[Any]) -> None:
+    """Each digest begins at the tick before, counts what is its own, and has the groups that HAVING leaves."""
+    assert _shown(query) == expected
