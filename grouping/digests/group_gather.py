@@ -163,10 +163,15 @@ class _Sweep:
         owner = np.repeat(numbers[wanted], sizes)
         items = record.groups.at(np.arange(owner.size) + np.repeat(begins - np.cumsum(sizes) + sizes, sizes))
         seen = self._visible.inside(owner, items.times)
+        new = self._first_time(items, owner, seen, (record.epoch, record.version))
         now = seen & (items.times < self._before[owner])
-        now &= self._now.holds(owner, items) & ~self._had.holds(owner, items)
-        kept = self._first_time(items, owner, now, (record.epoch, record.version))
-        later = seen & (self._over[owner] | ~now) & ~self._done.holds(owner, items)
+        had = self._had.holds(owner, items)
+        now &= self._now.holds(owner, items) & ~had
+        np.add.at(self._repeats, owner[now & ~new], 1)
+        kept = now & new
+        later = new & (self._over[owner] | ~now) & ~self._done.holds(owner, items)
+        later |= new & (now | had) & ~self._now.holds_all(owner, items)
+        later |= new & self._done.holds_partly(owner, items)
         if later.any():
             self._leave(position, record, owner[later], items.times[later])
         if not kept.any():
@@ -174,26 +179,26 @@ class _Sweep:
         own = owner[kept]
         return GroupPart(record, items.rows[kept].astype(np.int64), own, items.times[kept] < self._from[own])
 
-    def _first_time(self, items: PendingGroups, owner: Rows, now: Flags, version: tuple[int, int]) -> Flags:
-        """Return which of the items that are in were not met before: a batch that is replayed writes its own again.
+    def _first_time(self, items: PendingGroups, owner: Rows, seen: Flags, version: tuple[int, int]) -> Flags:
+        """Return which of the items that are seen were not met before: a batch that is replayed writes its own again.
 
-        Where Redis was lost in between, a replay has other tables, and ordinals of its own: its range is known.
+        Where Redis was lost in between, a replay has other tables, and ordinals of its own: its range is known. Where
+        the checkpoint was lost, single offsets lie in a range of before, which is held until a cut has all of it.
         """
-        kept = now.copy()
-        for partition in np.unique(items.partitions[now]).tolist():
+        first_time = seen.copy()
+        for partition in np.unique(items.partitions[seen]).tolist():
             marks = self._marks.get(partition)
             if marks is None:
                 marks = self._marks[partition] = np.full((5, len(self._questions)), -1)
-            mine = now & (items.partitions == partition)
+            mine = seen & (items.partitions == partition)
             first, last, ordinal, *met_by = marks[:, owner]
             same = (items.first == first) & (met_by[0] == version[0]) & (met_by[1] == version[1])
             new = mine & ((items.first > last) | (same & (items.ordinals > ordinal)))
-            kept &= new | ~mine
+            first_time &= new | ~mine
             met = np.flatnonzero(new)  # those of a question ascend, and the last one stays
             marks[:3, owner[met]] = items.first[met], items.last[met], items.ordinals[met]
             marks[3, owner[met]], marks[4, owner[met]] = version
-        np.add.at(self._repeats, owner[now & ~kept], 1)
-        return kept
+        return first_time
 
     def _leave(self, position: int, record: PendingMatches, owner: Rows, times: NDArray[np.int64]) -> None:
         np.minimum.at(self._left, owner, times)

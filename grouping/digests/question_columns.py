@@ -35,6 +35,11 @@ class CoveredOffsets:
             elif some:
                 self._limits[number, list(map(int, some))] = list(some.values())
 
+    def holds_all(self, owner: Rows, items: PendingGroups) -> Flags:
+        """Tell of items whether their questions reach behind the last offset of their ranges."""
+        limits: Rows = self._limits[owner, np.minimum(items.partitions, self._width)]
+        return items.last < limits
+
     def holds(self, owner: Rows, items: PendingGroups) -> Flags:
         """Tell of items whether their questions reach them."""
         limits: Rows = self._limits[owner, np.minimum(items.partitions, self._width)]
@@ -56,6 +61,13 @@ class HeldBefore:
         found = np.zeros(owner.size, np.bool_)
         for ticks, covered in self._levels:
             found |= (items.times < ticks[owner]) & covered.holds(owner, items)
+        return found
+
+    def holds_partly(self, owner: Rows, items: PendingGroups) -> Flags:
+        """Tell of items whether a digest held them whose cut lies within their ranges."""
+        found = np.zeros(owner.size, np.bool_)
+        for ticks, covered in self._levels:
+            found |= (items.times < ticks[owner]) & covered.holds(owner, items) & ~covered.holds_all(owner, items)
         return found
 
 

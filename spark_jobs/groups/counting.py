@@ -279,8 +279,18 @@ def _packed(piece: pl.DataFrame, offsets: tuple[int, int, int], stream_id: Strea
 
 
 def _pieces(table: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Yield a table in pieces that fit a record each."""
+    """Yield a table in pieces that fit a record each, cut between stores where that can be.
+
+    So what a task that dies has written of a store is all or nothing, but for a store that is larger than a record.
+    """
     rows = table.height
     step = max(1, min(_RECORD_ROWS, _RECORD_BYTES * rows // max(int(table.estimated_size()), 1)))
-    for begin in range(0, rows, step):
-        yield table.slice(begin, step)
+    ends = np.append(np.flatnonzero((table["id"] != table["id"].shift(-1)).fill_null(True).to_numpy()) + 1, rows)
+    begin = 0
+    while begin < rows:
+        end = min(begin + step, rows)
+        stores = int(np.searchsorted(ends, end, side="right"))
+        if stores and ends[stores - 1] > begin:
+            end = int(ends[stores - 1])
+        yield table.slice(begin, end - begin)
+        begin = end

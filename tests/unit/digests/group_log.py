@@ -81,11 +81,19 @@ class GroupLog:
         """By batch, the end of the log then."""
         self.versions: dict[tuple[int, int], int] = {}
         """By partition and offset: the version that met the event."""
+        self.first: dict[tuple[int, int], int] = {}
+        """Of events that a dead batch has written: where its range begins, with which all of them are in."""
         if bounds:
             self._life({0: 0, 1: 0}, {number: len(part) for number, part in self._parts.items()}, {})
             return
         half = {number: len(part) // 2 for number, part in self._parts.items()}
         reached = self._life({0: 0, 1: 0}, half, {})
+        # A batch dies after some of its tasks, and nobody replays it as it was.
+        for number in range(chance.randrange(3)):
+            end = min(reached[number] + chance.randrange(8), len(self._parts[number]))
+            self.bodies += self._task(self._parts[number][reached[number] : end], {})
+            self.first |= {(number, offset): reached[number] for offset in range(reached[number], end)}
+            reached[number] = end
         # The checkpoint is lost: the next one begins at some commit, and cuts its batches otherwise.
         begin = chance.choice(self.commits)
         begun = {number: begin.get(str(number), 0) for number in (0, 1)}

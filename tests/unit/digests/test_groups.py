@@ -113,7 +113,9 @@ def test_each_digest_is_the_query_over_its_matches(select: str, order: str, seed
         now = [
             pair
             for pair in left
-            if pair[0].time.timestamp() * 1000 < tick_ms and pair[0].offset < covered.get(str(pair[0].partition), 0)
+            if pair[0].time.timestamp() * 1000 < tick_ms
+            and log.first.get((pair[0].partition, pair[0].offset), pair[0].offset)
+            < covered.get(str(pair[0].partition), 0)
         ]
         left = [pair for pair in left if pair not in now]
         by_tick.append((tick_ms, [event for _, event in now]))
