@@ -148,7 +148,13 @@ def _table(items: list[dict[str, Any]]) -> Table:
 
 
 def _shown(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    match value:
+        case str():
+            return value
+        case [{"name": _, "type": _}, *_]:
+            return ", ".join(f"{column['name']} {column['type']}" for column in value)
+        case _:
+            return json.dumps(value, ensure_ascii=False)
 
 
 def _print_one(result: Match | Digest) -> None:

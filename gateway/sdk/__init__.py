@@ -34,6 +34,7 @@ from gateway.sdk.errors import (
 from gateway.sdk.pipeline import Tally
 from gateway.sdk.results import ContinuousQuery, Destination, Digest, End, Match, Pause, Quarantine, Reply, Trigger
 from gateway.sdk.subscription import Subscription
+from gateway.sdk.tables import Table
 
 # Names of 0.1.0, which go on working.
 Refused, Closed, Quarantined = NotAllowed, ClientClosed, Quarantine
@@ -69,6 +70,7 @@ __all__ = [
     "ResultsGone",
     "SomeRejected",
     "Subscription",
+    "Table",
     "Tally",
     "TransportError",
     "Trigger",

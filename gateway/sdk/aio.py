@@ -19,8 +19,9 @@ from gateway.sdk.pipeline import Item, Outcome, Pipeline, Progress, Rejected, Ta
 from gateway.sdk.results import ContinuousQuery, Digest, End, Match, Reply
 from gateway.sdk.session import Session
 from gateway.sdk.subscription import Subscription
+from gateway.sdk.tables import AsyncTable, Table, TableForm
 
-__all__ = ["AsyncClient", "AsyncSubscription", "connect"]
+__all__ = ["AsyncClient", "AsyncSubscription", "AsyncTable", "connect"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -239,6 +240,10 @@ class AsyncClient:
     async def describe_table(self, name: str) -> dict[str, Any]:
         """Describe a table."""
         return await self._run(operations.named("DESCRIBE TABLE", name))
+
+    async def table(self, name: str) -> AsyncTable:
+        """Return a table whose rows are to be set and removed. See `Client.table`."""
+        return AsyncTable(Table(self._session.publisher, TableForm.of(await self.describe_table(name))))
 
     async def create_view(self, name: str, select: str) -> dict[str, Any]:
         """Name a SELECT, so that CQs may read from it."""

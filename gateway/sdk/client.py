@@ -13,6 +13,7 @@ from gateway.sdk.pipeline import Item, Outcome, Pipeline, Progress, Rejected, Ta
 from gateway.sdk.results import ContinuousQuery, Reply
 from gateway.sdk.session import Session
 from gateway.sdk.subscription import Subscription
+from gateway.sdk.tables import Table, TableForm
 
 __all__ = ["Client", "connect"]
 
@@ -206,6 +207,17 @@ class Client:
     def describe_table(self, name: str) -> dict[str, Any]:
         """Describe a table."""
         return self._run(operations.named("DESCRIBE TABLE", name))
+
+    def table(self, name: str) -> Table:
+        """Return a table whose rows are to be set and removed.
+
+        Raises:
+            GatewayError: The table's topic holds no JSON.
+
+        Example:
+            client.table("profiles").put({"symbol": "SAP", "industry": "Software"})
+        """
+        return Table(self._session.publisher, TableForm.of(self.describe_table(name)))
 
     def create_view(self, name: str, select: str) -> dict[str, Any]:
         """Name a SELECT, so that CQs may read from it."""

@@ -1,4 +1,4 @@
-"""Publishing events to a stream's topic as JSON."""
+"""Publishing records: events to a stream's topic as JSON, and rows of tables."""
 
 from __future__ import annotations
 
@@ -38,14 +38,22 @@ class Publisher:
         Raises:
             TransportError: Some rows were not written.
         """
+        records = ((None if key is None else str(row[key]).encode(), _encode(row)) for row in rows)
+        return self.write(topic, records, timeout=timeout)
+
+    def write(self, topic: str, records: Iterable[tuple[bytes | None, bytes | None]], *, timeout: float) -> int:
+        """Write records, each a key and a value, and wait until Kafka has them; returns how many.
+
+        Raises:
+            TransportError: Some records were not written.
+        """
         count = 0
         with self._lock:
             self._troubles.clear()
             if self._sender is None:
                 self._sender = Sender(self._bootstrap, self._extra, failed=self._note)
-            for row in rows:
-                record_key = None if key is None else str(row[key]).encode()
-                while not self._sender.send(topic, _encode(row), key=record_key):
+            for key, value in records:
+                while not self._sender.send(topic, value, key=key):
                     self._sender.serve(0.1)
                 count += 1
             unwritten = self._sender.flush(timeout)
@@ -53,7 +61,7 @@ class Publisher:
         if troubles:
             raise troubles[0]
         if unwritten:
-            raise TransportError(f'{unwritten} rows for "{topic}" were not written within {timeout:g} s')
+            raise TransportError(f'{unwritten} records for "{topic}" were not written within {timeout:g} s')
         return count
 
     def _note(self, _: bytes, error: TransportError) -> None:

@@ -67,12 +67,12 @@ class Sender:
         }
         self._producer = Producer(options)
 
-    def send(self, topic: str, value: bytes, *, key: bytes | None) -> bool:
+    def send(self, topic: str, value: bytes | None, *, key: bytes | None) -> bool:
         """Queue a record; False when the queue is full: `serve` and try again.
 
         Args:
             topic: Where to.
-            value: The record's value.
+            value: The record's value; None removes what the key names.
             key: The record's key; None spreads records over partitions.
 
         Raises:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.sdk import BadQuery, Client, Match, Reply, ResultsGone, aio, connect
+from gateway.sdk import BadQuery, Client, Conflict, Match, Reply, ResultsGone, aio, connect
 from gateway.sdk.transport import Inbox
 from tests.kafka_client import RawClient
 from tests.stack.server import Stack
@@ -93,9 +93,44 @@ def test_asyncio_follows_what_it_creates(stack: Stack, client: Client, stream: s
             created = await twin.create("twin", f"SELECT price FROM {stream} WHERE price >= 8")
             await twin.publish(stream, rows(10))
             async with await twin.subscribe(created) as results, asyncio.timeout(60):
-                return sorted([(await results.next()).row["price"] for _ in range(2)])  # type: ignore[union-attr]
+                found = sorted([(await results.next()).row["price"] for _ in range(2)])  # type: ignore[union-attr]
+            await twin.create_table(f"{stream}t", {"symbol": "STRING", "side": "STRING"}, "symbol", partitions=1)
+            table = await twin.table(f"{stream}t")
+            written = [await table.put({"symbol": "INTC", "side": "buy"}), await table.delete("INTC", "AMD")]
+            await twin.drop_table(table.name)
+            return [found, written]
 
-    assert [8.0, 9.0] == asyncio.run(follow())
+    assert [[8.0, 9.0], [1, 2]] == asyncio.run(follow())
+
+
+def test_rows_of_a_table_are_set_and_removed(client: Client, stream: str) -> None:
+    """By a key of several columns, and by one that is no text; descriptions and listings tell of table and view."""
+    owners, venues, view = f"{stream}owners", f"{stream}venues", f"{stream}held"
+    client.create_table(owners, {"owner": "STRING", "symbol": "STRING"}, ["owner", "symbol"], partitions=2)
+    client.create_table(venues, {"price": "DOUBLE", "venue": "STRING"}, "price", partitions=2)
+    held = client.table(owners)
+    assert (owners, ["owner", "symbol"]) == (held.name, list(held.primary_key))
+    assert 3 == held.put({"owner": owner, "symbol": "INTC"} for owner in ("abe", "kim", "rose"))
+    client.table(venues).put([{"price": 1.0, "venue": "XNAS"}, {"price": 2.0, "venue": "XLON"}])
+    joins = f"{stream} q JOIN {owners} o ON q.symbol = o.symbol JOIN {venues} v ON q.price = v.price"
+    client.create_view(view, f"SELECT o.owner, v.venue FROM {joins}")
+    seen = client.create("seen", f"SELECT * FROM {view}")
+    assert 1 == client.describe_view(view)["cqs"] == client.describe_table(owners)["cqs"]
+    with client.subscribe(seen) as results:
+        client.publish(stream, [{"symbol": "INTC", "price": 1.0}])
+        first = [results.next(timeout=180).row for _ in range(3)]  # type: ignore[union-attr]
+        assert [{"owner": owner, "venue": "XNAS"} for owner in ("abe", "kim", "rose")] == first
+        assert 2 == held.delete({"owner": "abe", "symbol": "INTC"}, {"symbol": "INTC", "owner": "kim"})
+        client.table(venues).delete(1.0)
+        client.publish(stream, [{"symbol": "INTC", "price": 1.0}, {"symbol": "INTC", "price": 2.0}])
+        assert {"owner": "rose", "venue": "XLON"} == results.next(timeout=180).row  # type: ignore[union-attr]
+    with pytest.raises(Conflict, match="It is read by"):
+        client.drop_table(venues)
+    assert [owners, venues] == [each["table"] for each in client.listing("TABLES", like=f"{stream}%")]
+    client.drop("seen")
+    client.drop_view(view)
+    for name in (owners, venues):
+        client.drop_table(name)
 
 
 def test_a_shell_can_do_it(stack: Stack, client: Client, stream: str) -> None:

@@ -66,3 +66,13 @@ def test_an_empty_listing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing of the reply's form is shown."""
     show_result("listed", {"timers": [], "next": None})
     assert ["listed", "  none"] == capsys.readouterr().out.splitlines()
+
+
+def test_columns_are_shown_as_they_are_declared(capsys: pytest.CaptureFixture[str]) -> None:
+    """In a description, and in a listing, whose items are lines."""
+    columns = [{"name": "symbol", "type": "STRING"}, {"name": "staff", "type": "INT"}]
+    show_result("described", {"table": "profiles", "columns": columns, "primary_key": ["symbol"]})
+    wanted = ["  table        profiles", "  columns      symbol STRING, staff INT", '  primary_key  ["symbol"]']
+    assert ["described", *wanted] == capsys.readouterr().out.splitlines()
+    show_result("listed", {"tables": [{"table": "profiles", "columns": columns}], "next": None})
+    assert "profiles symbol STRING, staff INT" == " ".join(capsys.readouterr().out.splitlines()[-1].split())
