@@ -194,6 +194,8 @@ class _Service:
         self._metrics_url = ""
         self._streams: dict[str, dict[str, object]] = {}
         """By name of the stream: its part of the status."""
+        self._tables: dict[str, dict[str, object]] = {}
+        """The same of tables."""
 
     def run(self) -> None:
         """Serve until told to stop."""
@@ -331,11 +333,12 @@ class _Service:
             self._streams[stream.name] = {"behind": behind, "quarantined": quarantines.of_stream(stream.stream_id)}
             if count := waiting.get(stream.stream_id):
                 self._streams[stream.name]["digests_waiting"] = count
+        self._tables = self._statements.table_states.of(self._statements.catalog.tables(), now_ms())
         self._status.write("ready", **self._told())
 
     def _told(self) -> dict[str, object]:
         """Return what is told beside the state."""
-        return {"metrics_url": self._metrics_url, "streams": self._streams}
+        return {"metrics_url": self._metrics_url, "streams": self._streams, "tables": self._tables}
 
     def _behind(self, streams: Sequence[Stream]) -> Iterator[int]:
         """Yield for each stream how many events are not evaluated; both servers are asked once for all of them."""

@@ -77,7 +77,10 @@ class LimitSettings(BaseModel):
         10_000, description="operators, columns and constants of a predicate in its normal form; an IN list is one"
     )
     top_rows: int = Field(100_000, description="rows that DIGEST TOP shows, at most")
-    table_megabytes: int = Field(4_096, description="expected memory of all constant tables in each worker, in MB")
+    table_megabytes: int = Field(
+        4_096, description="expected memory of all constant tables and joined tables in each worker, in MB"
+    )
+    table_rows: int = Field(20_000_000, description="rows of a table that further queries may join")
 
 
 class EvaluatorSettings(BaseModel):

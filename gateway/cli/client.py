@@ -147,7 +147,7 @@ def _table(items: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _shown(value: object) -> str:
+def _shown(value: Any) -> str:
     match value:
         case str():
             return value

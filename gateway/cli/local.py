@@ -97,6 +97,8 @@ def status(data: Data = None, as_json: Annotated[bool, typer.Option("--json", he
                 print(f"    does not go on: {stream['reason']}")
             for share, why in stream.get("quarantined", {}).items():
                 print(f"    {share} is not evaluated since {why['since']}: {why['reason']}")
+        for name, table in answer["tables"].items():
+            print(f"  table {name}: {_table_line(table)}")
     raise typer.Exit(0 if answer["state"] == "ready" else 1)
 
 
@@ -106,10 +108,11 @@ def _status(run: RunFolder) -> dict[str, Any]:
     if holder is None:
         roles: dict[str, dict[str, Any]] = told.get("roles", {})
         gone = {name: {**role, "state": "stopped", "pid": None} for name, role in roles.items()}
-        return {"state": "stopped", "roles": gone, "streams": {}}
+        return {"state": "stopped", "roles": gone, "streams": {}, "tables": {}}
     answer = {
         **told_state(told, holder, time.monotonic()),
         "streams": run.read(run.status("gateway")).get("streams", {}),
+        "tables": run.read(run.status("gateway")).get("tables", {}),
     }
     return _with_failures(answer, run.read(run.status("evaluator")).get("streams", {}))
 
@@ -122,6 +125,14 @@ def _with_failures(answer: dict[str, Any], evaluated: dict[str, dict[str, Any]])
             stream["reason"] = reason
             answer["state"] = "degraded" if answer["state"] == "ready" else answer["state"]
     return answer
+
+
+def _table_line(table: dict[str, Any]) -> str:
+    """Return a table's state, and its size where a worker holds it."""
+    if table["rows"] is None:
+        return str(table["state"])
+    changes = "" if table["lag"] is None else f", {counted(table['lag'], 'change')} to be read"
+    return f"{table['state']}, {counted(table['rows'], 'row')} ({table['bytes'] / 1e6:,.1f} MB in each worker){changes}"
 
 
 def _supervise(launch: Launch, run: RunFolder, tell: Callable[[str], None]) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from gateway.commands.table_states import TableStates
 from gateway.kafka import Topics
+from gateway.registry.registry import Registry
 from gateway.registry.sources import Origin
 from gateway.registry.streams import create_stream, describe_stream, drop_stream
-from gateway.registry.tables import create_table, describe_table, drop_table, exactness, joining_cqs
+from gateway.registry.tables import create_table, describe_table, drop_table, exactness
 from gateway.registry.views import create_view, describe_view, drop_view
 from gateway.state.catalog_records import stream_record, table_record, view_record
 from gateway.state.work import CatalogChange
@@ -34,10 +36,14 @@ SourceDescription = DescribeStream | DescribeTable | DescribeView
 class SourceStatements:
     """Carries out statements about sources within the working copy's unit."""
 
-    def __init__(self, settings: Settings, working: WorkingCopy, topics: Topics) -> None:
+    def __init__(
+        self, settings: Settings, working: WorkingCopy, topics: Topics, registry: Registry, states: TableStates
+    ) -> None:
         self._settings = settings
         self._working = working
         self._topics = topics
+        self._registry = registry
+        self._states = states
 
     def carry_out(
         self, statement: SourceChange, catalog: Catalog, origin: Origin
@@ -59,7 +65,7 @@ class SourceStatements:
                 table = create_table(settings, working, catalog, topics, statement, origin)
                 return describe_table(table, exactness(settings, topics, table)), table_record(table)
             case DropTable():
-                table = drop_table(working, catalog, statement)
+                table = drop_table(working, catalog, self._registry.readers, statement)
                 return {"table": table.name}, table_record(table, gone=True)
             case CreateView():
                 view = create_view(settings, working, catalog, statement, origin)
@@ -68,11 +74,12 @@ class SourceStatements:
                 view = drop_view(working, catalog, statement)
                 return {"view": view.name}, view_record(view, gone=True)
 
-    def describe(self, statement: SourceDescription, catalog: Catalog) -> dict[str, object]:
+    def describe(self, statement: SourceDescription, catalog: Catalog, now_ms: int) -> dict[str, object]:
         """Return the result of a DESCRIBE.
 
         Raises:
             InputError: unknown-stream.
+            OperationalError: A server does not answer.
         """
         match statement:
             case DescribeStream(name):
@@ -80,7 +87,8 @@ class SourceStatements:
             case DescribeTable(name):
                 table = catalog.table(name)
                 described = describe_table(table, exactness(self._settings, self._topics, table))
-                return described | {"cqs": joining_cqs(self._working, table.table_id)}
+                state = self._states.of([table], now_ms)[table.name]
+                return described | {"cqs": self._registry.readers.cqs(table.table_id)} | state
             case DescribeView(name):
                 view = catalog.view(name)
                 return describe_view(view) | {"cqs": self._working.unit.sources.view_cqs(view.name)}

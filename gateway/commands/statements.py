@@ -14,6 +14,7 @@ from gateway.commands.digest_columns import with_digest_columns
 from gateway.commands.listing import show
 from gateway.commands.quarantines import Quarantines
 from gateway.commands.source_statements import SourceChange, SourceStatements
+from gateway.commands.table_states import TableStates
 from gateway.kafka import Topics
 from gateway.model.records import Cq, Destination, TriggerSpec, instant
 from gateway.model.unit import CqKey
@@ -126,15 +127,18 @@ class Statements:
         self._settings = settings
         self._working = working
         self._upkeep = upkeep
-        self._sources = SourceStatements(settings, working, topics)
         self.counts = counts
         self.registry = Registry(settings, working, positions)
+        self.table_states = TableStates(topics, self.registry.admission.replicas)
+        """How the tables are."""
+        self._sources = SourceStatements(settings, working, topics, self.registry, self.table_states)
         self.quarantines = Quarantines(settings, working)
         self.reload()
 
     def reload(self) -> None:
         """Take the streams from the working copy anew."""
         self.counts.open()
+        self.registry.reload()
         self._known_queries: dict[tuple[str, str], SharedQuery] = {}
         inventory = self._working.inventory
         self.catalog = Catalog(inventory.streams.values(), inventory.tables.values(), inventory.views.values())
@@ -223,7 +227,7 @@ class Statements:
         statement, key, registry = prepared.statement, prepared.key, self.registry
         match statement:
             case DescribeStream() | DescribeTable() | DescribeView():
-                return self._sources.describe(statement, self.catalog)
+                return self._sources.describe(statement, self.catalog, now_ms)
             case DescribeFunction(name):
                 return describe_function(name)
             case DescribeCq(name):

@@ -14,10 +14,12 @@ import msgspec
 
 from gateway.model.records import Destination
 from gateway.registry.expectations import Expectations
+from gateway.registry.replicas import Replicas
 from gateway.registry.table_memory import TableMemory
 from gateway.state.working_copy import WorkingCopy
 from grouping.access.access_path import AccessPath, choose_index
 from grouping.access.stream_statistics import PartitionStatistics, StreamStatistics
+from grouping.model.computation import Computation
 from grouping.model.errors import InputError
 from grouping.model.expression import Call, Expression, Slot, walk
 from grouping.model.group import CompiledQuery, ConstantRow, GroupPlan
@@ -43,6 +45,8 @@ class Admission:
     """Reads the statistics of streams and refuses destinations that would cost too much."""
 
     def __init__(self, settings: Settings, working: WorkingCopy) -> None:
+        self.replicas = Replicas(working)
+        """What workers hold of tables."""
         self._limits = settings.limits
         self._working = working
         self._known: dict[StreamId, tuple[int, StreamStatistics]] = {}
@@ -50,7 +54,7 @@ class Admission:
         self._groups: dict[str, _Group] = {}
         """Estimates for groups by the present statistics."""
         self._shapes: dict[str, _Shape] = {}
-        self._memory = TableMemory(settings, working)
+        self._memory = TableMemory(settings, working, self.replicas)
 
     def statistics(self, stream_id: StreamId, now_ms: int) -> StreamStatistics:
         """Return the workers' latest statistics of a stream."""
@@ -58,7 +62,7 @@ class Admission:
         if known is None or not 0 <= now_ms - known[0] < _FRESH_MS:
             bodies = self._working.evaluator.statistics(stream_id)
             known = self._known[stream_id] = (now_ms, StreamStatistics(_readable(bodies)))
-            self._memory.observe(stream_id, known[1])
+            self._memory.observe(stream_id, known[1], now_ms)
             self._forget()
         return known[1]
 
@@ -93,6 +97,8 @@ class Admission:
         if group is None or group.known is not known:
             group = self._groups[plan.group_id] = self._look_at(plan, known)
         self._check_size(group.shape.nodes)
+        if plan.computation is not None:
+            self._check_tables(plan.computation, now_ms)
         if group.shape.residual_nodes:
             rows = working.inventory.groups(plan.stream_id).get(plan.group_id, 0)
             pairs = _candidates(group, query, rows) + 1
@@ -135,6 +141,19 @@ class Admission:
         admitted = self._admitted.get((destination.stream_id, destination.group_id))
         if admitted is not None and destination.mode != "virtual":
             admitted.remove()
+
+    def _check_tables(self, computation: Computation, now_ms: int) -> None:
+        limit = self._limits.table_rows
+        for table_id in {join.table_id for join in computation.joins}:
+            table = self._working.inventory.tables[table_id]
+            figures = self.replicas.of(table, now_ms)
+            if figures is not None and figures.rows > limit:
+                raise InputError(
+                    f'table "{table.name}" is too large to be joined',
+                    code="quota-exceeded",
+                    detail=f"It has {figures.rows:,} rows, and the limit is {limit:,}: each worker holds all of them.",
+                    hint="Remove rows that are not needed any more, or ask for a higher limit.",
+                )
 
     def _check_matches(self, plan: GroupPlan, figure: float) -> None:
         limit = self._limits.matches_per_event

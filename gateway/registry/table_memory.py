@@ -1,4 +1,4 @@
-"""Whether the constant tables still fit into each worker, which holds all of them.
+"""Whether the constant tables, and the tables that queries join, still fit into each worker, which holds them all.
 
 A worker tells how much it holds; what was admitted since is reckoned by the size of its constants.
 """
@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from gateway.model.records import Destination
 from gateway.registry.expectations import Expectations
+from gateway.registry.replicas import Replicas
 from gateway.state.working_copy import WorkingCopy
 from grouping.access.stream_statistics import StreamStatistics
 from grouping.model.errors import InputError
@@ -33,23 +34,27 @@ class _Stream:
 
 
 class TableMemory:
-    """The memory of the constant tables of all streams, in a worker."""
+    """The memory of the constant tables of all streams, and of joined tables, in a worker."""
 
-    def __init__(self, settings: Settings, working: WorkingCopy) -> None:
+    def __init__(self, settings: Settings, working: WorkingCopy, replicas: Replicas) -> None:
         """Begin with what the rows that there are may take."""
         self._limit = settings.limits.table_megabytes * 1e6
         self._working = working
+        self._replicas = replicas
         self._streams: dict[str, _Stream] = {}
+        self._joined = 0
+        """Bytes of the tables that queries join."""
         self._figure = 0.0
-        """Bytes of all streams together."""
+        """Bytes of all streams and tables together."""
 
-    def observe(self, stream_id: StreamId, known: StreamStatistics) -> None:
-        """Take what workers told of a stream; streams that are gone count no more."""
+    def observe(self, stream_id: StreamId, known: StreamStatistics, now_ms: int) -> None:
+        """Take what workers told of a stream and of the tables; streams that are gone count no more."""
         stream = self._of(stream_id)
         if known.table_bytes is not None:
             stream.base, stream.told = known.table_bytes, known.version
         self._streams = {name: self._of(name) for name in (*self._working.inventory.streams, stream_id)}
-        self._figure = sum(each.base + each.admitted.since(each.told) for each in self._streams.values())
+        self._joined = self._replicas.nbytes(now_ms)
+        self._figure = self._joined + sum(each.base + each.admitted.since(each.told) for each in self._streams.values())
 
     def check(self, destination: Destination) -> None:
         """Check that a new destination's row fits as well, and count it.
@@ -60,10 +65,11 @@ class TableMemory:
         working, own = self._working, _CHARACTER_BYTES * len(destination.constants)
         figure = self._figure + own
         if figure > self._limit:
+            joined = f", {self._joined / 1e6:,.1f} MB of it tables that queries join" if self._joined else ""
             raise InputError(
                 "the constant tables are too large",
                 code="quota-exceeded",
-                detail=f"They would take {figure / 1e6:,.1f} MB in each worker, "
+                detail=f"They would take {figure / 1e6:,.1f} MB in each worker{joined}, "
                 f"and the limit is {self._limit / 1e6:,.1f} MB.",
                 hint="Drop CQs that are not needed any more, or ask for a higher limit.",
             )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from gateway.kafka import Topics
 from gateway.model.records import instant
 from gateway.registry.source_topics import check_declaration, source_form
@@ -16,16 +14,16 @@ from gateway.registry.sources import (
     describe_topic,
     reading_views,
 )
+from gateway.registry.table_readers import TableReaders
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Catalog
 from grouping.model.errors import InputError
 from grouping.model.group import GroupPlan
-from grouping.model.ids import StreamId
 from grouping.model.query import CreateTable, DropTable
 from grouping.model.table import Table
 from grouping.settings import Settings
 
-__all__ = ["check_digests", "create_table", "describe_table", "drop_table", "exactness", "joining_cqs"]
+__all__ = ["check_digests", "create_table", "describe_table", "drop_table", "exactness"]
 
 _LAG = "min.compaction.lag.ms"
 _KEPT = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
@@ -95,15 +93,14 @@ def exactness(settings: Settings, topics: Topics, table: Table) -> str | None:
     return None
 
 
-def drop_table(working: WorkingCopy, catalog: Catalog, statement: DropTable) -> Table:
+def drop_table(working: WorkingCopy, catalog: Catalog, readers: TableReaders, statement: DropTable) -> Table:
     """Forget a table that no CQ and no view reads.
 
     Raises:
         InputError: unknown-stream, stream-in-use.
     """
     table = catalog.table(statement.name)
-    cqs = joining_cqs(working, table.table_id)
-    check_unread("table", table.name, cqs, reading_views(working.inventory, table.name))
+    check_unread("table", table.name, readers.cqs(table.table_id), reading_views(working.inventory, table.name))
     working.unit.sources.remove_table(table.table_id)
     catalog.remove(table)
     return table
@@ -124,23 +121,6 @@ def check_digests(plan: GroupPlan) -> None:
             detail="ON does not name the whole PRIMARY KEY of every table, so an event may give several rows.",
             hint="Aggregate, leave EVERY out, or join by the whole key.",
         )
-
-
-def joining_cqs(working: WorkingCopy, table_id: str) -> int:
-    """Return how many CQs join a table."""
-    return sum(
-        count
-        for stream_id in working.inventory.streams
-        for plan, count in _group_sizes(working, stream_id)
-        if plan.computation is not None and any(join.table_id == table_id for join in plan.computation.joins)
-    )
-
-
-def _group_sizes(working: WorkingCopy, stream_id: StreamId) -> Iterator[tuple[GroupPlan, int]]:
-    """Yield the plans of a stream's groups, read at once, each with how many CQs it has."""
-    groups = working.inventory.groups(stream_id)
-    for group_id, plan in working.plans(stream_id, groups).items():
-        yield plan, groups[group_id]
 
 
 def describe_table(table: Table, warning: str | None = None) -> dict[str, object]:

@@ -40,6 +40,16 @@ class EvaluatorNotes:
             pins = self._connection.redis.hvals(self._connection.keys.pins(stream_id))
         return min(map(TableVersion.unpack, pins), default=None)
 
+    def replicas(self, source_ids: Sequence[str]) -> dict[str, list[bytes]]:
+        """Return what workers told of the rows of tables, as they wrote it, by `Table.source_id`."""
+        if not source_ids:
+            return {}
+        pipeline = self._connection.redis.pipeline(transaction=False)
+        with mapped():
+            for source_id in source_ids:
+                pipeline.hvals(self._connection.keys.replicas(source_id))
+            return dict(zip(source_ids, pipeline.execute(), strict=True))
+
     def statistics(self, stream_id: StreamId) -> list[bytes]:
         """Return the workers' statistics of a stream's partitions, as they wrote them."""
         with mapped():

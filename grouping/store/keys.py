@@ -154,6 +154,10 @@ class RedisKeys:
         """Text that lapses: the worker that writes a table's dead letters. By workers."""
         return f"{self.start}:letters-writer:{table_id}"
 
+    def replicas(self, source_id: str) -> str:
+        """Hash of workers to `ReplicaNote` (notes.py) of a table's rows; it lapses. By workers; the gateway reads."""
+        return f"{self.start}:replicas:{source_id}"
+
     # -- what the evaluator tells --------------------------------------------------------------------------------------
 
     def pins(self, stream_id: StreamId) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-__all__ = ["CommittedNote", "EpochNote", "TablePins", "TableVersion"]
+__all__ = ["CommittedNote", "EpochNote", "ReplicaNote", "TablePins", "TableVersion"]
 
 TablePins = dict[str, dict[int, int]]
 """By `Table.source_id` and partition of its topic, the offset behind the last change that a micro-batch sees."""
@@ -31,6 +31,34 @@ class TableVersion(NamedTuple):
         """
         epoch, version = (body if isinstance(body, str) else body.decode()).split(":")
         return cls(int(epoch), int(version))
+
+
+class ReplicaNote(msgspec.Struct, frozen=True):
+    """What a worker tells of its replica of a table; a value of `RedisKeys.replicas`."""
+
+    at_ms: int
+    """When it was told."""
+    rows: int
+    """Rows that count."""
+    nbytes: int
+    """Memory of the rows and their indexes in the worker."""
+    reached: dict[int, int] = {}
+    """By partition of the topic, the offset behind the last change that is in."""
+    waiting: int = 0
+    """Records that a micro-batch waits for at this moment."""
+
+    @classmethod
+    def unpack(cls, body: bytes) -> ReplicaNote:
+        """Read a note.
+
+        Raises:
+            msgspec.MsgspecError: It is none.
+        """
+        return _decode_replica(body)
+
+    def pack(self) -> bytes:
+        """Return the note as Redis has it."""
+        return _encode(self)
 
 
 class EpochNote(msgspec.Struct, frozen=True):
@@ -84,5 +112,6 @@ class CommittedNote(msgspec.Struct, frozen=True):
 
 
 _encode = msgspec.json.encode
+_decode_replica = msgspec.json.Decoder(ReplicaNote).decode
 _decode_epoch = msgspec.json.Decoder(EpochNote).decode
 _decode_committed = msgspec.json.Decoder(CommittedNote).decode

@@ -23,7 +23,7 @@ from grouping.store.connection import StoreUnavailable, connect, mapped
 from grouping.store.constant_table import Segment, net
 from grouping.store.keys import RedisKeys
 from grouping.store.match_tally import MatchTally
-from grouping.store.notes import CommittedNote, EpochNote, TablePins, TableVersion
+from grouping.store.notes import CommittedNote, EpochNote, ReplicaNote, TablePins, TableVersion
 from grouping.store.segment_log import SegmentLog, Span, chain
 
 __all__ = ["VERSIONS_MARK", "TableStore"]
@@ -50,6 +50,8 @@ _encode_pins = msgspec.json.Encoder().encode
 _decode_pins = msgspec.json.Decoder(TablePins).decode
 _WRITER_MS = 30_000
 """A worker that writes dead letters of a table and is not seen for so long is succeeded."""
+_REPLICAS_SECONDS = 3600
+"""How long is known what workers told of a table after they told it last."""
 _FEW_WAITING = 64
 _Id = TypeVar("_Id", bound=str)
 _Stored = TypeVar("_Stored")
@@ -171,6 +173,13 @@ class TableStore:
             if mine:
                 self._redis.pexpire(key, _WRITER_MS)
         return mine
+
+    def tell_replica(self, source_id: str, worker: str, note: ReplicaNote) -> None:
+        """Put what a worker holds of a table where the gateway finds it."""
+        key = self._keys.replicas(source_id)
+        with mapped():
+            pipeline = self._redis.pipeline(transaction=False)
+            pipeline.hset(key, worker, note.pack()).expire(key, _REPLICAS_SECONDS).execute()
 
     def streams(self) -> list[Stream]:
         """Return the live streams.

@@ -124,6 +124,11 @@ class Replica:
         return self._reached
 
     @property
+    def count(self) -> int:
+        """How many rows count as of the newest pin."""
+        return self._count
+
+    @property
     def nbytes(self) -> int:
         """Memory of rows and indexes in bytes."""
         return sum(part.nbytes for part in self._parts) + (0 if self._earlier is None else self._earlier.nbytes)

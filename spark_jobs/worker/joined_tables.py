@@ -19,6 +19,7 @@ from spark_jobs.kafka.pin_log import MicroBatch, PinLog
 from spark_jobs.kafka.table_log import TableLog
 from spark_jobs.replica.replica import Pin, Replica
 from spark_jobs.replica.table_view import TableView
+from spark_jobs.worker.replica_notes import ReplicaNotes
 from spark_jobs.worker.table_letters import TableLetters
 
 __all__ = ["JoinedTables"]
@@ -33,6 +34,7 @@ class JoinedTables:
         open_log: Callable[[Settings], TableLog] = TableLog,
         open_pins: Callable[[Settings, TableLog], PinLog] = PinLog,
         clock: Callable[[], float] = time.monotonic,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         """Begin without replicas.
 
@@ -41,11 +43,13 @@ class JoinedTables:
             open_log: Opens the reader of the tables' topics.
             open_pins: Opens the log of the micro-batches' pins.
             clock: Seconds, for `forget_idle`.
+            now_ms: Epoch milliseconds, for what is told.
         """
         self._settings = settings
         self._open_log = open_log
         self._open_pins = open_pins
         self._clock = clock
+        self._now_ms = now_ms
         self._tables: dict[str, _JoinedTable] = {}
         """By `Table.source_id`."""
 
@@ -64,14 +68,9 @@ class JoinedTables:
         tables = store.tables(ids)
         pins = self._pinned(stream_id, batch, tables, store)
         return {
-            table_id: self._table(table).at(pins[table.source_id], stream_id, self._clock())
+            table_id: self._table(table).at(pins[table.source_id], stream_id, self._clock(), store)
             for table_id, table in tables.items()
         }
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of rows and indexes in bytes."""
-        return sum(table.replica.nbytes for table in self._tables.values())
 
     def letters(self, store: TableStore) -> Iterator[pa.RecordBatch]:
         """Yield the dead letters of the tables' records that no worker has written yet."""
@@ -108,7 +107,8 @@ class JoinedTables:
         if joined is None:
             letters = TableLetters(table.table_id)
             replica = Replica(table, self._log, self._settings, letters.add)
-            joined = self._tables[table.source_id] = _JoinedTable(replica, letters)
+            notes = ReplicaNotes(replica, self._now_ms)
+            joined = self._tables[table.source_id] = _JoinedTable(replica, letters, notes)
         return joined
 
 
@@ -118,15 +118,19 @@ class _JoinedTable:
 
     replica: Replica
     letters: TableLetters
+    notes: ReplicaNotes
     _pins: dict[StreamId, tuple[Pin, float]] = field(default_factory=dict)
     """By stream: its latest pin, and when a task asked for it. The stream's earlier batches are committed."""
 
-    def at(self, pin: Pin, stream_id: StreamId, now: float) -> TableView:
+    def at(self, pin: Pin, stream_id: StreamId, now: float, store: TableStore) -> TableView:
         """Return the table at a stream's pin, and forget changes that lie before every stream's pin."""
         self._pins[stream_id] = pin, now
         pins = [each for each, _ in self._pins.values()]
         self.replica.forget_before({place: min(each.get(place, 0) for each in pins) for place in pin})
-        return self.replica.at(pin)
+        self.notes.before(pin, store)
+        view = self.replica.at(pin)
+        self.notes.after(store)
+        return view
 
     def used_since(self, before: float) -> bool:
         """Forget the streams that have not joined the table since a moment, and tell whether any stream is left."""

@@ -29,6 +29,11 @@ class LabTable:
         """Publish records as they are."""
         self._lab.client.publish_all(self.topic, [(value, key, 0, 0) for key, value in records])
 
+    def described(self) -> dict[str, Any]:
+        """Return what DESCRIBE TABLE answers."""
+        answer: dict[str, Any] = self._lab.client.result(f"DESCRIBE TABLE {self.name}", self._lab.subscriber("owner"))
+        return answer
+
     def drop(self) -> None:
         """Drop it, which must be accepted."""
         self._lab.client.result(f"DROP TABLE {self.name}", self._lab.subscriber("owner"))

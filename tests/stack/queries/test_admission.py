@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 
+import msgspec
 import pytest
 from pydantic import SecretStr
 
@@ -14,12 +15,15 @@ from gateway.state.working_copy import WorkingCopy
 from grouping.access.access_path import choose_index
 from grouping.access.stream_statistics import ColumnSample, GroupLoad, PartitionStatistics
 from grouping.model.catalog import Stream
+from grouping.model.computation import Computation, Join
 from grouping.model.errors import InputError
 from grouping.model.expression import Call, Column, Expression, Slot
 from grouping.model.group import CompiledQuery, ConstantRow, GroupPlan, SelectItem, SelectList, canonical_constants
 from grouping.model.sql_type import STRING
+from grouping.model.table import Table
 from grouping.settings import LimitSettings, RedisSettings, Settings
 from grouping.statements.cq_text import CqText
+from grouping.store.notes import ReplicaNote
 from grouping.store.table_store import TableStore
 from tests.stack.server import Stack
 
@@ -200,6 +204,35 @@ def test_tables_that_outgrow_a_worker_are_refused(settings: Settings, working: W
     _tell(settings, working, table_bytes=9_900_000)
     with pytest.raises(InputError, match="constant tables"):
         admission.check(*_asked(_EQUAL, megabyte), 30_000)
+
+
+def test_joined_tables_count_with_constant_tables(settings: Settings, working: WorkingCopy) -> None:
+    """Their memory is in the same limit, that of the worker with the most; one of too many rows is joined no more."""
+    tables = [Table(f"t_{number}", f"t{number}", (), ("k",), "t", "json", "") for number in (1, 2)]
+    for table in tables:
+        working.unit.sources.put_table(table)
+    working.commit()
+    store = TableStore(settings)
+    for worker, nbytes in (("a", 3_000_000), ("b", 4_000_000)):
+        store.tell_replica("t_1.", worker, ReplicaNote(9_000, 700, nbytes, {0: 7}))
+    store.tell_replica("t_2.", "a", ReplicaNote(9_000, 801, 5_000_000))
+    limits = LimitSettings(table_megabytes=10, table_rows=800)
+    admission = Admission(settings.model_copy(update={"limits": limits}), working)
+    assert {"t1": 700, "t2": 801} == {
+        table.name: figures.rows for table in tables if (figures := admission.replicas.of(table, 10_000))
+    }
+    joins = [Join(table.table_id, table.name, ()) for table in tables]
+    small, large = [
+        msgspec.structs.replace(_EQUAL, group_id=f"g_{join.prefix}", computation=Computation("j", (join,)))
+        for join in joins
+    ]
+    admission.check(*_asked(small, "x" * 300_000), 10_000)
+    with pytest.raises(InputError, match="constant tables") as caught:
+        admission.check(*_asked(small, "x" * 300_000), 10_000)
+    assert "10.8 MB" in (caught.value.detail or "") and "9.0 MB of it tables" in (caught.value.detail or "")
+    with pytest.raises(InputError, match='"t2" is too large') as caught:
+        admission.check(*_asked(large, "x"), 10_000)
+    assert ("quota-exceeded", True) == (caught.value.code, "801 rows" in (caught.value.detail or ""))
 
 
 def test_statistics_go_with_their_stream(settings: Settings, working: WorkingCopy) -> None:

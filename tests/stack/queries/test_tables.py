@@ -40,7 +40,11 @@ def test_an_event_meets_the_row_that_there_is(lab: Lab) -> None:
     )
     _publish(source, {"symbol": "SAP", "qty": 1}, {"symbol": "INTC", "qty": 2}, {"symbol": "IBM", "qty": 3})
     source.fence()
+    wait_until(lambda: table.described()["state"] == "ready", "the workers' notes")
+    told = table.described()
+    assert (told["rows"], told["lag"], told["cqs"], told["bytes"] > 0, told["workers"] > 0) == (2, 0, 2, True, True)
     table.put({"symbol": "INTC", "industry": "Software"})
+    assert 1 == table.described()["lag"]
     _publish(source, {"symbol": "INTC", "qty": 4})
     source.fence()
     table.write(("INTC", None))
@@ -107,6 +111,7 @@ def test_a_table_in_use_stays(lab: Lab) -> None:
         assert lab.client.execute(statement, owner).code == code, statement
     described = lab.client.result(f"DESCRIBE TABLE {table.name}", owner)
     assert (described["primary_key"], described["cqs"]) == (["symbol"], 2)
+    assert (described["state"], described["rows"], described["lag"]) == ("unread", None, None)
     assert lab.client.result(f"DESCRIBE VIEW {view}", owner)["cqs"] == 1
     assert table.name in [
         one["table"] for one in lab.client.result(f"SHOW TABLES LIKE '{table.name}'", owner)["tables"]
@@ -132,6 +137,7 @@ def test_a_table_that_lost_its_topic_holds_up_its_own_streams(stack: Stack, lab:
         return str(stack.status()[1]["streams"][source.name].get("reason"))
 
     wait_until(lambda: f'"{table.topic}"' in reason(), "the reason")
+    assert "topic-lost" == table.described()["state"] == stack.status()[1]["tables"][table.name]["state"]
     _publish(other, {"symbol": "INTC", "qty": 1})
     assert [{"symbol": "INTC"}] == _rows(lab.matches(alone, other))
     lab.client.make_topic(table.topic, 1)

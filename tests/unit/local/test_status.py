@@ -24,7 +24,10 @@ def run(tmp_path: Path) -> Iterator[RunFolder]:
     with run.taken():
         write_json(run.state, {"state": "ready", "told_at": time.monotonic(), "roles": {}})
         streams = {"quotes": {"behind": 3, "quarantined": _QUARANTINED}, "orders": {"behind": 0, "quarantined": {}}}
-        write_json(run.status("gateway"), {"streams": streams})
+        profiles = {"state": "loading", "rows": 1_200_000, "bytes": 70_000_000, "workers": 2, "lag": 5}
+        owners = {"state": "unread", "rows": None, "bytes": None, "workers": 0, "lag": None}
+        tables = {"profiles": profiles, "owners": owners}
+        write_json(run.status("gateway"), {"streams": streams, "tables": tables})
         yield run
 
 
@@ -51,3 +54,14 @@ def test_a_quarantined_group_is_told_and_all_else_is_ready(run: RunFolder) -> No
     assert (0, "ready", _QUARANTINED) == (code, told["state"], told["streams"]["quotes"]["quarantined"])
     lines = _status(run, None)[1].splitlines()
     assert "    g_1 is not evaluated since 2026-11-21T10:00:00Z: it failed" in lines
+
+
+def test_tables_are_told(run: RunFolder) -> None:
+    """A program finds each table by its name, a person its state and size."""
+    told = json.loads(_status(run, None, "--json")[1])
+    assert {"profiles": ("loading", 1_200_000), "owners": ("unread", None)} == {
+        name: (table["state"], table["rows"]) for name, table in told["tables"].items()
+    }
+    lines = _status(run, None)[1].splitlines()
+    assert "  table profiles: loading, 1200000 rows (70.0 MB in each worker), 5 changes to be read" in lines
+    assert "  table owners: unread" in lines

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from grouping.model.computation import Computation, Join, JoinKey
 from grouping.model.expression import Column
 from grouping.model.table import Table
-from grouping.store.notes import TablePins
+from grouping.store.notes import ReplicaNote, TablePins
 from spark_jobs.kafka.pin_log import MicroBatch
 from spark_jobs.worker.joined_tables import JoinedTables
 from tests.unit.replica.table_records import SETTINGS, MemoryLog, table
@@ -34,6 +34,7 @@ class _Store:
 
     def __init__(self) -> None:
         self.pins: dict[int, TablePins] = {}
+        self.told: list[ReplicaNote] = []
 
     def tables(self, ids: Sequence[str]) -> dict[str, Table]:
         return dict.fromkeys(ids, _TABLE)
@@ -43,6 +44,9 @@ class _Store:
 
     def keep_table_pins(self, _stream_id: str, batch: int, pins: TablePins) -> None:
         self.pins[batch] = pins
+
+    def tell_replica(self, _source_id: str, _worker: str, note: ReplicaNote) -> None:
+        self.told.append(note)
 
 
 class _Pins:
@@ -63,7 +67,9 @@ class _Worker:
     def __init__(self, log: _Log) -> None:
         self.now = 0.0
         pins = _Pins(log)
-        self.tables = JoinedTables(SETTINGS, lambda _: log, lambda *_: pins, lambda: self.now)  # type: ignore[arg-type, return-value]
+        self.tables = JoinedTables(
+            SETTINGS, lambda _: log, lambda *_: pins, lambda: self.now, lambda: int(self.now * 1000)
+        )  # type: ignore[arg-type, return-value]
         self.store = _Store()
 
     def count(self, stream_id: str, batch: int) -> int:
@@ -83,10 +89,9 @@ def test_a_table_that_no_stream_joins_any_more_goes() -> None:
     assert count("s_2", 1) == 3
     worker.now = 11
     tables.forget_idle(10)
-    assert tables.nbytes and len(log.reads) == 1
-    worker.now = 17
+    assert (3, 1) == (count("s_2", 2), len(log.reads))
+    worker.now = 22
     tables.forget_idle(10)
-    assert not tables.nbytes
     assert (3, 2) == (count("s_1", 1), len(log.reads))
 
 
@@ -94,18 +99,22 @@ def test_rows_that_no_batch_under_way_sees_go() -> None:
     """A stream's next batch tells that those before it are committed; another one's are waited for."""
     log = _Log([{}])
     worker = _Worker(log)
-    count, tables = worker.count, worker.tables
+    count = worker.count
     log.put(300, 0)
     assert (300, 300) == (count("slow", 0), count("s_1", 0))
     for batch in range(1, 9):
         log.put(300, batch)
         assert count("s_1", batch) == 300
-    held = tables.nbytes
+    worker.now += 10
+    assert count("s_1", 8) == 300
+    held = worker.store.told[-1].nbytes
     assert count("slow", 1) == 300
     for batch in range(9, 12):
         log.put(300, batch)
         assert (300, 300) == (count("s_1", batch), count("slow", batch))
-    assert tables.nbytes < held / 4
+    worker.now += 10
+    assert count("s_1", 11) == 300
+    assert worker.store.told[-1].nbytes < held / 4
     assert log.reads.count({}) == 1, "one replica is loaded, from the topic's beginning"
 
 
@@ -120,3 +129,24 @@ def test_a_replay_sees_the_same_rows_when_redis_is_lost() -> None:
     worker.store.pins.clear()
     assert worker.count("s_1", 7) == 3
     assert worker.count("s_1", 8) == 5
+
+
+def test_a_worker_tells_of_its_tables_now_and_then() -> None:
+    """Rows, memory and offsets, every two seconds at most; and at once that a batch waits for many changes."""
+    log = _Log([{}])
+    worker = _Worker(log)
+    told = worker.store.told
+    log.put(3, 1)
+    for batch in range(3):
+        worker.count("s_1", batch)
+        worker.now += 0.5
+    assert [(0, 3, {0: 3}, 0)] == [(note.at_ms, note.rows, note.reached, note.waiting) for note in told]
+    assert told[0].nbytes > 0
+    log.put(12_000, 2)
+    worker.count("s_1", 3)
+    assert [(3, {0: 3}, 12_000), (12_000, {0: 12_003}, 0)] == [
+        (note.rows, note.reached, note.waiting) for note in told[1:]
+    ]
+    worker.now += 2
+    worker.count("s_1", 4)
+    assert (12_000, 0, 4) == (told[-1].rows, told[-1].waiting, len(told))

@@ -1,0 +1,67 @@
+"""The state of tables, as DESCRIBE TABLE and `cq status` tell it: what workers hold, and what the topics have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gateway.kafka import Topics
+from gateway.registry.replicas import ReplicaFigures, Replicas
+from grouping.model.table import Table
+
+__all__ = ["TableStates"]
+
+
+class TableStates:
+    """Compares replicas in the workers with the topics of their tables."""
+
+    def __init__(self, topics: Topics, replicas: Replicas) -> None:
+        self._topics = topics
+        self._replicas = replicas
+
+    def of(self, tables: Iterable[Table], now_ms: int) -> dict[str, dict[str, object]]:
+        """Return the states of tables by their names; Kafka is asked once for all of them.
+
+        `state` is ``unread`` where no worker holds the table, as no event has met it lately; ``loading`` where a
+        micro-batch waits for the table, ``lagging`` where it waits for many changes; ``topic-lost``; else ``ready``.
+        `rows`, `bytes` (in each worker) and `lag` (changes that the next micro-batch reads first) are None where nobody
+        knows them.
+
+        Raises:
+            OperationalError: A server does not answer.
+        """
+        asked = list(tables)
+        forms = self._topics.forms(table.topic for table in asked)
+        there = {
+            table.topic: forms[table.topic].partitions
+            for table in asked
+            if table.topic in forms and table.topic_id in ("", forms[table.topic].topic_id)
+        }
+        places = [(topic, number) for topic, count in there.items() for number in range(count)]
+        ends = self._topics.known_ends(places)
+        states: dict[str, dict[str, object]] = {}
+        for table in asked:
+            figures = self._replicas.of(table, now_ms)
+            states[table.name] = {
+                "state": _state(figures, lost=table.topic not in there),
+                "rows": None if figures is None else figures.rows,
+                "bytes": None if figures is None else figures.nbytes,
+                "workers": 0 if figures is None else figures.workers,
+                "lag": None if figures is None or table.topic not in there else _lag(table, figures, ends),
+            }
+        return states
+
+
+def _state(figures: ReplicaFigures | None, *, lost: bool) -> str:
+    if lost:
+        return "topic-lost"
+    if figures is None:
+        return "unread"
+    if figures.waiting:
+        return "lagging" if figures.reached else "loading"
+    return "ready"
+
+
+def _lag(table: Table, figures: ReplicaFigures, ends: dict[tuple[str, int], int]) -> int:
+    """Return how many records lie behind those that are in: offsets of transactions and compaction count too."""
+    own = {number: end for (topic, number), end in ends.items() if topic == table.topic}
+    return sum(max(0, end - figures.reached.get(number, 0)) for number, end in own.items())

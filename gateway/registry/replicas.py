@@ -1,0 +1,89 @@
+"""The replicas of tables in the workers, as these told of them lately."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import msgspec
+
+from gateway.state.working_copy import WorkingCopy
+from grouping.model.table import Table
+from grouping.store.notes import ReplicaNote
+
+__all__ = ["ReplicaFigures", "Replicas"]
+
+_FRESH_MS = 1_000
+"""How long figures are used before they are read again."""
+_APART_MS = 60_000
+"""A worker's note is left out when it is this much older than the newest of the table."""
+_WAITING_MS = 60_000
+"""So long it counts that a batch waits: the worker may have died since."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaFigures:
+    """What is known of a table by its replicas."""
+
+    rows: int
+    nbytes: int
+    """Memory in the worker that has the most."""
+    workers: int
+    """How many hold the table."""
+    reached: dict[int, int]
+    """By partition, the offset behind the last change that any of them has."""
+    waiting: bool
+    """Whether a micro-batch waits until many changes are read."""
+
+    @classmethod
+    def of(cls, notes: Sequence[ReplicaNote], now_ms: int) -> ReplicaFigures | None:
+        """Put notes of several workers together; None without any."""
+        if not notes:
+            return None
+        newest = max(note.at_ms for note in notes)
+        fresh = [note for note in notes if note.at_ms > newest - _APART_MS]
+        last = max(fresh, key=lambda note: (sum(note.reached.values()), note.at_ms))
+        reached: dict[int, int] = {}
+        for note in fresh:
+            reached |= {each: max(offset, reached.get(each, 0)) for each, offset in note.reached.items()}
+        waiting = any(note.waiting and note.at_ms > now_ms - _WAITING_MS for note in fresh)
+        return cls(last.rows, max(note.nbytes for note in fresh), len(fresh), reached, waiting)
+
+
+class Replicas:
+    """Reads the workers' notes on tables, once a second at most."""
+
+    def __init__(self, working: WorkingCopy) -> None:
+        self._working = working
+        self._known: dict[str, ReplicaFigures] = {}
+        """By `Table.source_id`, of the tables that some worker holds."""
+        self._read_ms: int | None = None
+
+    def of(self, table: Table, now_ms: int) -> ReplicaFigures | None:
+        """Return what is known of a table; None where no worker holds it."""
+        self._refresh(now_ms)
+        return self._known.get(table.source_id)
+
+    def nbytes(self, now_ms: int) -> int:
+        """Return the memory of all tables in a worker."""
+        self._refresh(now_ms)
+        return sum(figures.nbytes for figures in self._known.values())
+
+    def _refresh(self, now_ms: int) -> None:
+        if self._read_ms is not None and 0 <= now_ms - self._read_ms < _FRESH_MS:
+            return
+        self._read_ms = now_ms
+        tables = self._working.inventory.tables.values()
+        told = self._working.evaluator.replicas([table.source_id for table in tables])
+        found = {source_id: ReplicaFigures.of(_readable(bodies), now_ms) for source_id, bodies in told.items()}
+        self._known = {source_id: figures for source_id, figures in found.items() if figures is not None}
+
+
+def _readable(bodies: Iterable[bytes]) -> list[ReplicaNote]:
+    """Return the notes but those of a worker of another version, which inform and come anew."""
+    notes = []
+    for body in bodies:
+        with suppress(msgspec.MsgspecError):
+            notes.append(ReplicaNote.unpack(body))
+    return notes

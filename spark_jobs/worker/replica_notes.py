@@ -1,0 +1,60 @@
+"""What a worker tells of its replica of a table: how large it is, how far it goes, and whether a batch waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from grouping.store.notes import ReplicaNote
+from grouping.store.table_store import TableStore
+from spark_jobs.replica.replica import Pin, Replica
+from spark_jobs.worker.identity import worker_id
+
+__all__ = ["ReplicaNotes"]
+
+_EVERY_MS = 2_000
+_LONG = 10_000
+"""Records that take so long to read that it is told that a batch waits for them."""
+
+
+class ReplicaNotes:
+    """Tells of one replica, every two seconds at most while it is in use."""
+
+    def __init__(self, replica: Replica, clock: Callable[[], int]) -> None:
+        """Begin with nothing told.
+
+        Args:
+            replica: Of the table.
+            clock: Epoch milliseconds.
+        """
+        self._replica = replica
+        self._clock = clock
+        self._worker = worker_id()
+        self._told_ms: int | None = None
+        self._waiting = False
+
+    def before(self, pin: Pin, store: TableStore) -> None:
+        """Tell that a batch waits for many records.
+
+        Raises:
+            OperationalError: Redis did not answer.
+        """
+        waiting = sum(max(0, offset - self._replica.reached.get(each, 0)) for each, offset in pin.items())
+        if waiting >= _LONG:
+            self._waiting = True
+            self._tell(store, waiting)
+
+    def after(self, store: TableStore) -> None:
+        """Tell how the replica is, unless that was told lately.
+
+        Raises:
+            OperationalError: Redis did not answer.
+        """
+        lately = self._told_ms is not None and 0 <= self._clock() - self._told_ms < _EVERY_MS
+        if self._waiting or not lately:
+            self._waiting = False
+            self._tell(store, 0)
+
+    def _tell(self, store: TableStore, waiting: int) -> None:
+        replica, self._told_ms = self._replica, self._clock()
+        note = ReplicaNote(self._told_ms, replica.count, replica.nbytes, dict(replica.reached), waiting)
+        store.tell_replica(replica.table.source_id, self._worker, note)
