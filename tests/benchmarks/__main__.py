@@ -13,6 +13,7 @@ from tests.benchmarks import (
     expiry,
     footprint,
     greedy,
+    joins,
     kinds,
     latency,
     paper,
@@ -30,6 +31,7 @@ from tests.benchmarks import (
 
 BENCHMARKS = {
     "throughput": throughput,
+    "joins": joins,
     "kinds": kinds,
     "paper": paper,
     "peers": peers,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -14,6 +14,7 @@ from grouping.compiler.compiler import compile_select
 from grouping.compiler.prepared import Preparer
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.group import GroupPlan, SelectList
+from grouping.model.table import Table
 from grouping.settings import Settings
 from grouping.statements.cq_text import CqText
 from grouping.store.constant_table import Block, Entry, Segment, cut
@@ -29,9 +30,10 @@ _RESULTS_PARTITIONS = Settings().results.partitions
 class Contents:
     """The tables of one stream, in memory; a worker can read them from here as from the store."""
 
-    def __init__(self, stream: Stream) -> None:
-        """Begin with none."""
+    def __init__(self, stream: Stream, tables: Sequence[Table] = ()) -> None:
+        """Begin without queries on a stream, which may join some tables."""
         self.stream = stream
+        self._tables = tables
         self.rows = 0
         self._plans: dict[str, GroupPlan] = {}
         self._selects: dict[str, SelectList] = {}
@@ -47,7 +49,7 @@ class Contents:
             mode: Where matches go.
             bounds: Of a query over groups (`grouping.model.panes`); constants are of its WHERE alone.
         """
-        query = compile_select(select, Catalog([self.stream]))
+        query = compile_select(select, Catalog([self.stream], self._tables))
         self._know(query.plan, query.select)
         types = query.row.type_texts[: len(constants)]
         block = Block(query.plan.group_id, types, query.select.select_id, mode)
@@ -116,6 +118,8 @@ class Contents:
             pipeline.hset(keys.groups(name), group, msgspec.json.encode(plan))
         for select_id, select in self._selects.items():
             pipeline.hset(keys.selects(name), select_id, msgspec.json.encode(select))
+        for table in self._tables:
+            pipeline.hset(keys.tables, table.table_id, msgspec.json.encode(table))
         redis.delete(keys.segments(name))
         for field, body in segment_fields(Span(0, 1), self.changes(name, 1, 0, 1)):
             redis.hset(keys.segments(name), field, body)
