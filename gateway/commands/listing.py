@@ -13,6 +13,7 @@ import msgspec
 from gateway.commands.answers import NextTick, trigger_result
 from gateway.model.records import instant
 from gateway.model.unit import CqKey
+from gateway.registry.computations import Computations, LiveComputation
 from gateway.registry.streams import describe_stream
 from gateway.registry.tables import describe_table
 from gateway.registry.views import describe_view
@@ -20,6 +21,7 @@ from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.working_copy import WorkingCopy
 from grouping.access.access_path import AccessPath
 from grouping.access.function_guide import function_item, function_names
+from grouping.compiler.signature import render_joins, render_name
 from grouping.model.catalog import Catalog
 from grouping.model.group import GroupPlan
 from grouping.model.ids import CqName, GroupId, StreamId, Subscriber
@@ -47,6 +49,7 @@ def show(
     next_tick: NextTick,
     index: Callable[[GroupPlan], AccessPath],
     quarantined: Callable[[StreamId, GroupId], dict[str, str] | None],
+    computations: Computations,
 ) -> dict[str, object]:
     """Return one page of what SHOW asks for; `next` is the name to go on AFTER."""
     match statement.what:
@@ -71,6 +74,9 @@ def show(
             return _listed(statement, "groups", groups, item)
         case "functions":
             return _listed(statement, "functions", function_names(), function_item)
+        case "computations":
+            known = {live.computation.computation_id: live for live in computations.live()}
+            return _listed(statement, "computations", known, lambda name: _computation(working, known[name]))
         case "cqs":
             return _cqs(statement, subscriber, working, _wanted(statement, working.names(subscriber).after), next_tick)
         case "timers":
@@ -151,6 +157,19 @@ def _cq(working: WorkingCopy, key: CqKey, next_tick: NextTick) -> dict[str, obje
         "trigger": trigger_result(destination.trigger, cq, next_tick),
         "destination": destination.destination_id,
         "created_at": instant(cq.created_ms),
+    }
+
+
+def _computation(working: WorkingCopy, live: LiveComputation) -> dict[str, object]:
+    stream, computation = working.inventory.streams[live.stream_id].name, live.computation
+    return {
+        "computation": computation.computation_id,
+        "stream": stream,
+        "tables": [working.inventory.tables[join.table_id].name for join in computation.joins],
+        "text": f"{render_name(stream)}{render_joins(computation)}",
+        "rows_per_event": "one" if computation.single else "several",
+        "groups": len(live.groups),
+        "cqs": live.cqs,
     }
 
 

@@ -65,7 +65,7 @@ class SourceStatements:
                 table = create_table(settings, working, catalog, topics, statement, origin)
                 return describe_table(table, exactness(settings, topics, table)), table_record(table)
             case DropTable():
-                table = drop_table(working, catalog, self._registry.readers, statement)
+                table = drop_table(working, catalog, self._registry.computations, statement)
                 return {"table": table.name}, table_record(table, gone=True)
             case CreateView():
                 view = create_view(settings, working, catalog, statement, origin)
@@ -88,7 +88,7 @@ class SourceStatements:
                 table = catalog.table(name)
                 described = describe_table(table, exactness(self._settings, self._topics, table))
                 state = self._states.of([table], now_ms)[table.name]
-                return described | {"cqs": self._registry.readers.cqs(table.table_id)} | state
+                return described | {"cqs": self._registry.computations.cqs(table.table_id)} | state
             case DescribeView(name):
                 view = catalog.view(name)
                 return describe_view(view) | {"cqs": self._working.unit.sources.view_cqs(view.name)}

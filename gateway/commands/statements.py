@@ -15,6 +15,7 @@ from gateway.commands.listing import show
 from gateway.commands.quarantines import Quarantines
 from gateway.commands.source_statements import SourceChange, SourceStatements
 from gateway.commands.table_states import TableStates
+from gateway.commands.uses import use_of
 from gateway.kafka import Topics
 from gateway.model.records import Cq, Destination, TriggerSpec, instant
 from gateway.model.unit import CqKey
@@ -33,7 +34,7 @@ from grouping.access.function_guide import describe_function
 from grouping.compiler.compiler import compile_select
 from grouping.compiler.prepared import Preparer
 from grouping.compiler.reader_sql import check_virtual
-from grouping.model.catalog import Catalog
+from grouping.model.catalog import Catalog, Stream
 from grouping.model.errors import InputError
 from grouping.model.group import CompiledQuery
 from grouping.model.query import (
@@ -233,13 +234,21 @@ class Statements:
             case DescribeCq(name):
                 return self._describe(key, registry.find(key, name), now_ms)
             case Show():
-                tick, index = self._next_tick(now_ms), partial(registry.admission.index, now_ms=now_ms)
-                quarantined, working = self.quarantines.of_group, self._working
-                return show(statement, key.subscriber, working, self.catalog, self._upkeep, tick, index, quarantined)
+                return show(
+                    statement,
+                    key.subscriber,
+                    self._working,
+                    self.catalog,
+                    self._upkeep,
+                    self._next_tick(now_ms),
+                    partial(registry.admission.index, now_ms=now_ms),
+                    self.quarantines.of_group,
+                    registry.computations,
+                )
             case ExplainSelect(select):
                 query = compile_select(select, self.catalog)
                 stream = self._working.inventory.streams[query.plan.stream_id]
-                return explain(query, stream, registry.admission.statistics(stream.stream_id, now_ms))
+                return self._explained(query, stream, now_ms)
             case ExplainStages(select):
                 return explain_stages(select, self.catalog)
             case ExplainCq(name):
@@ -296,5 +305,8 @@ class Statements:
     def _explain(self, cq: Cq, now_ms: int) -> Result:
         destination = self.registry.destination_of(cq)
         stream, plan, select = self._shared_query(destination)
+        return self._explained(CompiledQuery(plan, destination.row, select), stream, now_ms)
+
+    def _explained(self, query: CompiledQuery, stream: Stream, now_ms: int) -> Result:
         known = self.registry.admission.statistics(stream.stream_id, now_ms)
-        return explain(CompiledQuery(plan, destination.row, select), stream, known)
+        return explain(query, stream, known, use_of(query.plan, self._working, self.registry, now_ms))

@@ -16,11 +16,11 @@ from gateway.model.end_notice import EndNotice
 from gateway.model.records import Cq, Destination, TriggerSpec, instant, millis
 from gateway.model.unit import CqKey
 from gateway.registry.admission import Admission
+from gateway.registry.computations import Computations
 from gateway.registry.group_queries import check_groups
 from gateway.registry.placement import DestinationRequest, Placement
 from gateway.registry.start_expire import check_ticks, check_window, expiry
 from gateway.registry.stays import Stays
-from gateway.registry.table_readers import TableReaders
 from gateway.registry.tables import check_digests
 from gateway.state.catalog_records import cq_gone, cq_record, definition_record, timed_record
 from gateway.state.work import CatalogChange, Change
@@ -52,8 +52,8 @@ class Registry:
         self._settings = settings
         self._working = working
         self._positions = positions
-        self.readers = TableReaders(working)
-        """The groups that join each table."""
+        self.computations = Computations(working)
+        """Those that CQs use."""
         self.admission = Admission(settings, working)
         """Refuses CQs whose groups would cost too much, by the statistics of their stream."""
         self.placing = Placement(settings, working, positions)
@@ -61,7 +61,7 @@ class Registry:
 
     def reload(self) -> None:
         """Forget what was derived from a working copy that is read anew."""
-        self.readers = TableReaders(self._working)
+        self.computations = Computations(self._working)
 
     def load(self, keys: Iterable[CqKey], requests: Iterable[DestinationRequest]) -> None:
         """Look up CQs, the destinations that they request, and the positions where readers of these begin."""
@@ -152,7 +152,7 @@ class Registry:
             if new_plan or new_select:
                 definitions = (query.plan, query.select)
             if new_plan:
-                self.readers.add(query.plan)
+                self.computations.add(query.plan)
                 records.append(definition_record(stream_id, destination.group_id, query.plan))
             if new_select:
                 records.append(definition_record(stream_id, destination.select_id, query.select))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gateway.kafka import Topics
 from gateway.model.records import instant
+from gateway.registry.computations import Computations
 from gateway.registry.source_topics import check_declaration, source_form
 from gateway.registry.sources import (
     Origin,
@@ -14,7 +15,6 @@ from gateway.registry.sources import (
     describe_topic,
     reading_views,
 )
-from gateway.registry.table_readers import TableReaders
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Catalog
 from grouping.model.errors import InputError
@@ -93,14 +93,14 @@ def exactness(settings: Settings, topics: Topics, table: Table) -> str | None:
     return None
 
 
-def drop_table(working: WorkingCopy, catalog: Catalog, readers: TableReaders, statement: DropTable) -> Table:
+def drop_table(working: WorkingCopy, catalog: Catalog, computations: Computations, statement: DropTable) -> Table:
     """Forget a table that no CQ and no view reads.
 
     Raises:
         InputError: unknown-stream, stream-in-use.
     """
     table = catalog.table(statement.name)
-    check_unread("table", table.name, readers.cqs(table.table_id), reading_views(working.inventory, table.name))
+    check_unread("table", table.name, computations.cqs(table.table_id), reading_views(working.inventory, table.name))
     working.unit.sources.remove_table(table.table_id)
     catalog.remove(table)
     return table

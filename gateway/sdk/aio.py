@@ -208,7 +208,7 @@ class AsyncClient:
         return await self._run(operations.describe(name))
 
     async def listing(self, what: str = "CQS", *, like: str | None = None) -> list[dict[str, Any]]:
-        """List all `CQS`, `STREAMS`, `TABLES`, `VIEWS`, `GROUPS`, `TIMERS` or `FUNCTIONS`, of names like a pattern."""
+        """List all `CQS`, `STREAMS`, `TABLES`, `VIEWS`, `GROUPS`, `COMPUTATIONS`, … of names like a pattern."""
         return await self._run(operations.listing(what, like))
 
     async def explain(self, text: str) -> dict[str, Any]:

@@ -156,7 +156,7 @@ class Client:
         return self._run(operations.describe(name))
 
     def listing(self, what: str = "CQS", *, like: str | None = None) -> list[dict[str, Any]]:
-        """List all `CQS`, `STREAMS`, `TABLES`, `VIEWS`, `GROUPS`, `TIMERS` or `FUNCTIONS`, of names like a pattern."""
+        """List all `CQS`, `STREAMS`, `TABLES`, `VIEWS`, `GROUPS`, `COMPUTATIONS`, … of names like a pattern."""
         return self._run(operations.listing(what, like))
 
     def explain(self, text: str) -> dict[str, Any]:

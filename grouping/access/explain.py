@@ -8,6 +8,7 @@ from textwrap import indent
 from typing import Any
 
 from grouping.access.access_path import AccessPath, choose_index
+from grouping.access.explain_tree import Use, plan_tree, tree_lines
 from grouping.access.stream_statistics import StreamStatistics
 from grouping.compiler.compiler import stage_texts
 from grouping.compiler.signature import render_part
@@ -18,13 +19,16 @@ from grouping.model.group import CompiledQuery, ConstantRow, ConstantValue
 __all__ = ["explain", "explain_stages", "shown_constants"]
 
 
-def explain(query: CompiledQuery, stream: Stream, statistics: StreamStatistics | None = None) -> dict[str, Any]:
+def explain(
+    query: CompiledQuery, stream: Stream, statistics: StreamStatistics | None = None, use: Use | None = None
+) -> dict[str, Any]:
     """Return EXPLAIN's answer: the plan as data, and the same as text.
 
     Args:
         query: What is explained.
         stream: Its stream.
         statistics: What workers saw of it. The index shown is the one in use, where there is one.
+        use: Who else uses the query's parts.
     """
     statistics = statistics or StreamStatistics()
     conjuncts = query.plan.conjuncts
@@ -61,7 +65,8 @@ def explain(query: CompiledQuery, stream: Stream, statistics: StreamStatistics |
             "having": [render_part(conjunct) for conjunct in kept.having],
             "stored_by": shown_constants(ConstantRow((), query.row.values[: kept.slots])),
         }
-    return {"plan": plan, "text": _text(plan)}
+    plan["tree"] = plan_tree(query.plan, stream, path, use or Use())
+    return {"plan": plan, "text": "\n".join([_text(plan), *tree_lines(plan["tree"])])}
 
 
 def explain_stages(select: str, catalog: Catalog) -> dict[str, Any]:

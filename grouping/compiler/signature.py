@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any
 
 from grouping.compiler.bound import Bound, Constant, Term
-from grouping.model.computation import Computation
+from grouping.model.computation import Computation, Join
 from grouping.model.errors import InternalError
 from grouping.model.expression import (
     Call,
@@ -222,9 +222,11 @@ def render_joins(computation: Computation | None) -> str:
     """Return what joins tables with the stream, as SQL; prefixes stand for aliases."""
     text = ""
     for join in computation.joins if computation else ():
-        equal = [
-            f"{render_part(key.left)} = {_render_column(joined_name(join.prefix, key.column))}" for key in join.keys
-        ]
-        conditions = [*equal, *map(render_part, join.rest)]
-        text += f" {'LEFT ' * join.outer}JOIN {render_name(join.prefix)} ON {' AND '.join(conditions)}"
+        text += f" {'LEFT ' * join.outer}JOIN {render_name(join.prefix)} ON {join_condition(join)}"
     return text
+
+
+def join_condition(join: Join) -> str:
+    """Return the condition of one join, as SQL."""
+    equal = [f"{render_part(key.left)} = {_render_column(joined_name(join.prefix, key.column))}" for key in join.keys]
+    return " AND ".join([*equal, *map(render_part, join.rest)])

@@ -35,6 +35,7 @@ __all__ = [
     "PauseCq",
     "Publish",
     "ResumeCq",
+    "Listed",
     "Show",
     "Statement",
     "TimerBased",
@@ -203,11 +204,14 @@ class ResumeCq:
     name: str
 
 
+Listed = Literal["streams", "tables", "views", "cqs", "groups", "computations", "timers", "functions"]
+
+
 @dataclass(frozen=True, slots=True)
 class Show:
-    """SHOW STREAMS | TABLES | VIEWS | CQS | GROUPS | TIMERS | FUNCTIONS [LIKE …] [AFTER …] [LIMIT n]."""
+    """SHOW STREAMS | TABLES | VIEWS | CQS | GROUPS | COMPUTATIONS | TIMERS | FUNCTIONS [LIKE …] [AFTER …] [LIMIT n]."""
 
-    what: Literal["streams", "tables", "views", "cqs", "groups", "timers", "functions"]
+    what: Listed
     like: str | None = None
     after: str | None = None
     limit: int | None = None

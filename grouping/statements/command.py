@@ -6,7 +6,6 @@ The SELECT inside a statement stays text, for the compiler: here it is only know
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
 
 from sqlglot.tokenizer_core import TokenType
 
@@ -28,6 +27,7 @@ from grouping.model.query import (
     ExplainCq,
     ExplainSelect,
     ExplainStages,
+    Listed,
     PauseCq,
     Publish,
     ResumeCq,
@@ -155,9 +155,7 @@ def _explain(tokens: Tokens) -> ExplainCq | ExplainSelect | ExplainStages:
     return ExplainSelect(_select_alone(tokens, "EXPLAIN takes", "CQ and a name, a SELECT, or STAGES and a SELECT"))
 
 
-def _show(
-    what: Literal["streams", "tables", "views", "cqs", "groups", "timers", "functions"],
-) -> Callable[[Tokens], Show]:
+def _show(what: Listed) -> Callable[[Tokens], Show]:
     def read(tokens: Tokens) -> Show:
         texts: dict[str, str] = {}
         limit: int | None = None
@@ -210,6 +208,7 @@ _STATEMENTS: dict[tuple[str, ...], Callable[[Tokens], Statement]] = {
     ("SHOW", "VIEWS"): _show("views"),
     ("SHOW", "CQS"): _show("cqs"),
     ("SHOW", "GROUPS"): _show("groups"),
+    ("SHOW", "COMPUTATIONS"): _show("computations"),
     ("SHOW", "TIMERS"): _show("timers"),
     ("SHOW", "FUNCTIONS"): _show("functions"),
     ("DESCRIBE", "CQ"): _cq(DescribeCq),

@@ -149,8 +149,12 @@ def test_explain_shows_groups() -> None:
         "having": ["count(*) > :c1"],
         "stored_by": ["INTC"],
     }
-    assert told["text"].splitlines()[3:] == [
+    assert told["text"].splitlines()[3:6] == [
         "  2. counted by name: count(*), sum(volume); what counts alike waits as one",
         "  3. at the tick the groups where count(*) > :c1",
         "  4. name, s to the destinations",
+    ]
+    assert told["plan"]["tree"]["constants"] == [
+        {"slot": "c0", "in": "symbol = :c0", "decided_by": "index"},
+        {"slot": "c1", "in": "count(*) > :c1", "decided_by": "having"},
     ]

@@ -1,0 +1,80 @@
+"""The computations that live CQs use: an index that is made when it is first asked for, and follows the groups then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from gateway.state.working_copy import WorkingCopy
+from grouping.model.computation import Computation
+from grouping.model.group import GroupPlan
+from grouping.model.ids import GroupId, StreamId
+
+__all__ = ["Computations", "LiveComputation"]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveComputation:
+    """A computation and the groups over its rows."""
+
+    computation: Computation
+    stream_id: StreamId
+    groups: dict[GroupId, int]
+    """The live groups, each with how many CQs it has."""
+
+    @property
+    def cqs(self) -> int:
+        """How many CQs use the computation."""
+        return sum(self.groups.values())
+
+
+@dataclass(slots=True)
+class _Known:
+    computation: Computation
+    stream_id: StreamId
+    groups: set[GroupId] = field(default_factory=set)
+    """Groups that are gone are among them until somebody asks."""
+
+
+class Computations:
+    """The computations by id."""
+
+    def __init__(self, working: WorkingCopy) -> None:
+        self._working = working
+        self._known: dict[str, _Known] | None = None
+        """None before the first question."""
+
+    def add(self, plan: GroupPlan) -> None:
+        """Take in the plan of a new group."""
+        if self._known is not None and (computation := plan.computation) is not None:
+            known = self._known.setdefault(computation.computation_id, _Known(computation, plan.stream_id))
+            known.groups.add(plan.group_id)
+
+    def live(self) -> Iterator[LiveComputation]:
+        """Yield the computations that CQs use, in the order of their ids."""
+        return (found for each in sorted(self._read()) if (found := self.find(each)) is not None)
+
+    def find(self, computation_id: str) -> LiveComputation | None:
+        """Return a computation with its groups; None where no CQ uses it."""
+        known = self._read().get(computation_id)
+        if known is None:
+            return None
+        counts = self._working.inventory.groups(known.stream_id)
+        groups = {each: counts[each] for each in known.groups if each in counts}
+        known.groups.intersection_update(groups)
+        return LiveComputation(known.computation, known.stream_id, groups) if groups else None
+
+    def cqs(self, table_id: str) -> int:
+        """Return how many CQs join a table."""
+        return sum(
+            each.cqs for each in self.live() if any(join.table_id == table_id for join in each.computation.joins)
+        )
+
+    def _read(self) -> dict[str, _Known]:
+        if self._known is None:
+            self._known = {}
+            inventory = self._working.inventory
+            for stream_id in inventory.streams:
+                for plan in self._working.plans(stream_id, inventory.groups(stream_id)).values():
+                    self.add(plan)
+        return self._known

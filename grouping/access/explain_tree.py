@@ -1,0 +1,113 @@
+"""The tree of EXPLAIN: a query's group, the computation below it and its sources, and how many CQs share each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from grouping.access.access_path import AccessPath
+from grouping.compiler.signature import join_condition, render_part
+from grouping.model.catalog import Stream
+from grouping.model.computation import Computation
+from grouping.model.expression import Slot, walk
+from grouping.model.group import GroupPlan
+from grouping.model.wording import counted
+
+__all__ = ["SourceUse", "Use", "plan_tree", "tree_lines"]
+
+
+class SourceUse(NamedTuple):
+    """A table that queries join."""
+
+    name: str
+    cqs: int
+    rows: int | None = None
+    """None where no worker holds it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """How many live CQs use each part of a query; the query that is explained may be none of them."""
+
+    group: int = 0
+    computation: int = 0
+    computation_groups: int = 0
+    stream: int = 0
+    tables: Mapping[str, SourceUse] = field(default_factory=dict)
+    """By table id."""
+
+
+def plan_tree(plan: GroupPlan, stream: Stream, path: AccessPath, use: Use) -> dict[str, Any]:
+    """Return the tree, the group at its root and the sources at its leaves.
+
+    Args:
+        plan: What is explained.
+        stream: Its stream.
+        path: How the group is looked up.
+        use: Who else uses its parts.
+    """
+    source: dict[str, Any] = {"node": "stream", "stream": stream.name, "cqs": use.stream}
+    return {
+        "node": "group",
+        "group": plan.group_id,
+        "index": path.kind,
+        "cqs": use.group,
+        "constants": [
+            {"slot": f"c{slot}", "in": text, "decided_by": place} for slot, text, place in sorted(_places(plan, path))
+        ],
+        "inputs": [_computation(plan.computation, source, use) if plan.computation else source],
+    }
+
+
+def _places(plan: GroupPlan, path: AccessPath) -> Iterator[tuple[int, str, str]]:
+    """Yield each slot with the conjunct that it stands in, and with what decides that conjunct."""
+    placed = [(conjunct, "index" if at in path.keys else "residual") for at, conjunct in enumerate(plan.conjuncts)]
+    placed += [(conjunct, "having") for conjunct in (plan.kept.having if plan.kept else ())]
+    for conjunct, place in placed:
+        for slot in {each.index for each in walk(conjunct) if isinstance(each, Slot)}:
+            yield slot, render_part(conjunct), place
+
+
+def _computation(computation: Computation, source: dict[str, Any], use: Use) -> dict[str, Any]:
+    return {
+        "node": "computation",
+        "computation": computation.computation_id,
+        "rows_per_event": "one" if computation.single else "several",
+        "groups": use.computation_groups,
+        "cqs": use.computation,
+        "inputs": [source, *_tables(computation, use)],
+    }
+
+
+def _tables(computation: Computation, use: Use) -> Iterator[dict[str, Any]]:
+    for join in computation.joins:
+        table = use.tables.get(join.table_id, SourceUse(join.prefix, 0))
+        kind, condition = "left" if join.outer else "inner", join_condition(join)
+        named = {"node": "table", "table": table.name, "join": kind, "on": condition}
+        yield {**named, "cqs": table.cqs, "rows": table.rows}
+
+
+def tree_lines(node: dict[str, Any], depth: int = 0) -> list[str]:
+    """Return a tree as text, each node deeper than the one that it is an input of."""
+    lines = [_line(node)]
+    for constant in node.get("constants", ()):
+        lines.append(f"  :{constant['slot']} by the {constant['decided_by']}: {constant['in']}")
+    lines = ["  " * depth + line for line in lines]
+    return lines + [line for each in node.get("inputs", ()) for line in tree_lines(each, depth + 1)]
+
+
+def _line(node: dict[str, Any]) -> str:
+    cqs = counted(node["cqs"], "CQ")
+    match node["node"]:
+        case "group":
+            return f"group {node['group']} ({cqs}): {node['index']}"
+        case "computation":
+            groups = counted(node["groups"], "group")
+            rows = "one row" if node["rows_per_event"] == "one" else "several rows"
+            return f"computation {node['computation']} ({cqs} in {groups}): {rows} an event"
+        case "table":
+            rows = "" if node["rows"] is None else f", {counted(node['rows'], 'row')}"
+            return f"{node['join']} join with table {node['table']} ({cqs}{rows}) on {node['on']}"
+        case _:
+            return f"stream {node['stream']} ({cqs})"

@@ -1,0 +1,35 @@
+"""EXPLAIN of queries over joins."""
+
+from __future__ import annotations
+
+from grouping.access.explain import explain
+from grouping.access.explain_tree import SourceUse, Use
+from grouping.compiler.compiler import compile_select
+from tests.unit.joins.join_queries import CATALOG, OWNERS, PROFILES, QUOTES
+
+
+def test_explain_is_a_tree() -> None:
+    """From the group over the computation to the sources: where each constant is decided, and who else uses it."""
+    select = """SELECT q.symbol FROM quotes q JOIN profiles p ON q.symbol = p.symbol AND p.staff > 5
+        LEFT JOIN owners o ON o.symbol = p.symbol AND o.n > q.n
+        WHERE p.industry = 'a' AND price < 3 AND q.symbol LIKE '%b'"""
+    query = compile_select(select, CATALOG)
+    computation = query.plan.computation
+    assert computation is not None
+    tables = {PROFILES.table_id: SourceUse("profiles", 9, 40), OWNERS.table_id: SourceUse("owners", 8)}
+    told = explain(query, QUOTES, use=Use(group=2, computation=5, computation_groups=3, stream=7, tables=tables))
+    root = told["plan"]["tree"]
+    assert ("group", 2, ["index", "residual", "index", "residual"]) == (
+        root["node"], root["cqs"], [each["decided_by"] for each in root["constants"]],
+    )  # fmt: skip
+    lines = told["text"].splitlines()
+    assert lines[lines.index(f"group {query.plan.group_id} (2 CQs): composite") + 1 :] == [
+        "  :c0 by the index: profiles.industry = :c0",
+        "  :c1 by the residual: price < :c1",
+        "  :c2 by the index: profiles.staff > :c2",
+        "  :c3 by the residual: symbol LIKE :c3",
+        f"  computation {computation.computation_id} (5 CQs in 3 groups): several rows an event",
+        "    stream quotes (7 CQs)",
+        "    inner join with table profiles (9 CQs, 40 rows) on symbol = profiles.symbol",
+        "    left join with table owners (8 CQs) on profiles.symbol = owners.symbol AND n < owners.n",
+    ]
