@@ -120,16 +120,22 @@ class Topics:
             return len(told.result(ANSWER_SECONDS).nodes)
 
     def configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
-        """Return the configurations of topics that exist."""
+        """Return the configurations of those topics that exist."""
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
         if not resources:
             return {}
+        found = {}
         with mapped("asking for configurations"):
             futures = self._admin.describe_configs(resources, request_timeout=ANSWER_SECONDS)
-            return {
-                resource.name: {name: entry.value or "" for name, entry in future.result(ANSWER_SECONDS).items()}
-                for resource, future in futures.items()
-            }
+            for resource, future in futures.items():
+                try:
+                    told = future.result(ANSWER_SECONDS)
+                except KafkaException as error:
+                    if error_code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                        raise
+                else:
+                    found[resource.name] = {name: entry.value or "" for name, entry in told.items()}
+        return found
 
     def configure(self, topic: str, config: Mapping[str, str]) -> None:
         """Set some of a topic's configuration, and leave the rest."""

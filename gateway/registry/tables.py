@@ -80,7 +80,9 @@ def exactness(settings: Settings, topics: Topics, table: Table) -> str | None:
     A batch that is replayed after a crash is joined with the rows that it had. Compaction takes away rows that were
     superseded since, and deletion by age or size takes away rows that were not.
     """
-    config = topics.configs([table.topic]).get(table.topic, {})
+    config = topics.configs([table.topic]).get(table.topic)
+    if config is None:
+        return None  # the topic is gone, which its state tells
     policies = config.get("cleanup.policy", "delete")
     if "delete" in policies and (config.get("retention.ms") != "-1" or config.get("retention.bytes", "-1") != "-1"):
         return "Kafka deletes records of its topic by age or size: rows go although nobody removed them."
