@@ -21,6 +21,7 @@ try:
     from gateway.testing.query import ACCEPTED_AT
     from gateway.testing.records import Record
     from gateway.testing.stream import Stream
+    from gateway.testing.table import Table
     from grouping.model.errors import InputError
 except ModuleNotFoundError as error:
     _library = (error.name or "").partition(".")[0]
@@ -31,4 +32,4 @@ except ModuleNotFoundError as error:
         name=error.name,
     ) from None
 
-__all__ = ["ACCEPTED_AT", "EvaluatedRow", "InputError", "Record", "Stream", "digests", "evaluate"]
+__all__ = ["ACCEPTED_AT", "EvaluatedRow", "InputError", "Record", "Stream", "Table", "digests", "evaluate"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ from gateway.testing.one_entry import VERSION
 from gateway.testing.query import ACCEPTED_AT, CheckedQuery, checked
 from gateway.testing.records import PlacedRecord, Row, placed
 from gateway.testing.stream import Stream
+from gateway.testing.table import Table
 from gateway.testing.task import evaluated
 from gateway.timers.group_digests import GroupRequest, group_digests
 from gateway.timers.schedule import digest_from, following_tick, last_instant
@@ -41,6 +42,8 @@ def digests(
     stream: Stream,
     rows: Iterable[Row],
     *,
+    tables: Sequence[Table] = (),
+    views: Mapping[str, str] | None = None,
     accepted_at: datetime = ACCEPTED_AT,
     until: datetime | None = None,
 ) -> list[dict[str, Any]]:
@@ -53,6 +56,8 @@ def digests(
         query: A SELECT with EVERY, or a whole CREATE CQ.
         stream: The stream after FROM.
         rows: As `evaluate` takes them.
+        tables: As `evaluate` takes them.
+        views: The same.
         accepted_at: When the query was accepted: ticks count from there, unless there is a START.
         until: Ticks up to this time count too, though no row is as late: for EVEN IF EMPTY.
 
@@ -73,7 +78,7 @@ def digests(
         >>> digest["rows"]
         [{'symbol': 'AMD', 'price': 90.0}, {'symbol': 'INTC', 'price': 98.0}]
     """
-    asked = checked(query, stream, accepted_at)
+    asked = checked(query, stream, accepted_at, tables, views)
     if not asked.trigger.timed:
         raise InputError(
             "the query has no EVERY", code="bad-interval", detail="It has no digests: each match is a result."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -14,6 +14,7 @@ from gateway.testing.query import ACCEPTED_AT, CheckedQuery, checked
 from gateway.testing.reasons import Truths, reason, truths
 from gateway.testing.records import Row, placed
 from gateway.testing.stream import Stream
+from gateway.testing.table import Table
 from gateway.testing.task import Place, TaskOutput, evaluated
 from grouping.model.errors import InputError
 
@@ -30,7 +31,8 @@ class EvaluatedRow:
     matches: bool
     """Whether the query's readers get it."""
     result: dict[str, Any] | None
-    """The result's JSON value, decoded. None without a match, and for a match that is too large for a record."""
+    """The result's JSON value, decoded; the first of several. None without a match, and for one that is too large for a
+    record."""
     why: str | None
     """Why there is no result: the conjuncts of WHERE that are FALSE or NULL, with the constants as the query spells
     them, or what is wrong with the record. None where there is a result."""
@@ -39,11 +41,19 @@ class EvaluatedRow:
     conjuncts: Truths = field(default_factory=dict)
     """The value of each conjunct of WHERE for the row: TRUE, FALSE or (None) NULL. Empty where none was evaluated."""
     id: str = ""
-    """``<stream>/<partition>/<offset>``: the result's `ce_id`."""
+    """``<stream>/<partition>/<offset>``: the result's `ce_id`, or its beginning where an event may have several."""
+    results: list[dict[str, Any]] = field(default_factory=list)
+    """All results: an event has several where it meets several rows of a table."""
 
 
 def evaluate(
-    query: str, stream: Stream, rows: Iterable[Row], *, accepted_at: datetime = ACCEPTED_AT
+    query: str,
+    stream: Stream,
+    rows: Iterable[Row],
+    *,
+    tables: Sequence[Table] = (),
+    views: Mapping[str, str] | None = None,
+    accepted_at: datetime = ACCEPTED_AT,
 ) -> list[EvaluatedRow]:
     """Evaluate a continuous query over rows, in this process and without servers.
 
@@ -55,6 +65,8 @@ def evaluate(
         stream: The stream after FROM.
         rows: Dictionaries, which are written in the stream's format and decoded again; records as bytes; None for a
             record without a value; or `Record`, for one of some key, time, partition or offset.
+        tables: Those that the query joins, with their rows.
+        views: By name the SELECTs of views, each of which may read those before it.
         accepted_at: When the query was accepted; the first row is of that time, unless it says otherwise.
 
     Returns:
@@ -73,7 +85,7 @@ def evaluate(
         False None symbol = 'INTC' is FALSE, price < 1e2 is NULL
         False None undecodable: The value is not one JSON object: Unterminated string starting at character 19.
     """
-    asked = checked(query, stream, accepted_at)
+    asked = checked(query, stream, accepted_at, tables, views)
     if asked.query.plan.kept is not None:
         raise InputError(
             "a query with aggregates has no results of single rows",
@@ -102,10 +114,10 @@ def _told(asked: CheckedQuery, stream: Stream, output: TaskOutput) -> Iterator[t
         yield place, EvaluatedRow(too_large, None, why, letter.code, id=_id(stream, place))
     for row in met.tolist():
         place = places[row]
-        value = output.values.get(place)
+        found = [_decode(value) for value in output.values.get(place, ())]
         values = conjuncts[place]
-        if value is not None:
-            yield place, EvaluatedRow(True, _decode(value), None, None, values, _id(stream, place))
+        if found:
+            yield place, EvaluatedRow(True, found[0], None, None, values, _id(stream, place), found)
         else:
             why = reason(asked, int(events.time_ms[row]), values)
             yield place, EvaluatedRow(False, None, why, None, values, _id(stream, place))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -9,17 +10,22 @@ from gateway.commands.digest_columns import with_digest_columns
 from gateway.model.records import TriggerSpec, millis
 from gateway.registry.group_queries import check_groups
 from gateway.registry.start_expire import check_ticks, check_window, expiry
+from gateway.registry.tables import check_digests
 from gateway.testing.stream import Stream
+from gateway.testing.table import Table
 from grouping.compiler.compiler import compile_draft, finish
 from grouping.compiler.draft import Draft
+from grouping.compiler.plan import plan_view
 from grouping.compiler.reader_sql import check_virtual
 from grouping.model.catalog import Catalog
 from grouping.model.errors import InputError
 from grouping.model.group import CompiledQuery
-from grouping.model.query import CreateCq
+from grouping.model.query import ChangeBased, CreateCq
+from grouping.model.view import View
 from grouping.settings import LimitSettings
 from grouping.statements.command import parse
 from grouping.statements.tokens import Tokens
+from spark_jobs.replica.table_view import TableView
 
 __all__ = ["ACCEPTED_AT", "CheckedQuery", "checked"]
 
@@ -39,15 +45,25 @@ class CheckedQuery:
     accepted_ms: int
     start_ms: int | None
     expire_ms: int | None
+    views: Mapping[str, TableView]
+    """By id, the tables that it may join."""
 
 
-def checked(text: str, stream: Stream, accepted_at: datetime) -> CheckedQuery:
+def checked(
+    text: str,
+    stream: Stream,
+    accepted_at: datetime,
+    tables: Sequence[Table] = (),
+    views: Mapping[str, str] | None = None,
+) -> CheckedQuery:
     """Return the query that a text is.
 
     Args:
         text: A CREATE CQ, or a SELECT, with its clauses where it has any.
         stream: The only one that there is.
         accepted_at: The time of acceptance.
+        tables: All that there are.
+        views: By name the SELECTs that FROM may name; one may read those before it.
 
     Raises:
         InputError: As the gateway refuses it.
@@ -57,9 +73,14 @@ def checked(text: str, stream: Stream, accepted_at: datetime) -> CheckedQuery:
         raise InputError(
             "this is no CREATE CQ", code="unknown-statement", detail="A SELECT or a CREATE CQ is wanted here."
         )
-    draft = compile_draft(statement.select, Catalog([stream.declared]))
+    catalog = Catalog([stream.declared], [table.declared for table in tables])
+    for name, select in (views or {}).items():
+        catalog.add(View(name, select, tuple(sorted(plan_view(select, catalog))), ""))
+    draft = compile_draft(statement.select, catalog)
     query = finish(draft)
     check_groups(query.plan, statement.trigger, statement.publish.digest)
+    if not isinstance(statement.trigger, ChangeBased):
+        check_digests(query.plan)
     statement = with_digest_columns(statement, query, LimitSettings().top_rows)
     if statement.publish.mode == "virtual":
         check_virtual(query)
@@ -69,7 +90,8 @@ def checked(text: str, stream: Stream, accepted_at: datetime) -> CheckedQuery:
     check_window(start_ms, expire_ms, accepted_ms)
     trigger = TriggerSpec.of(statement.trigger, accepted_ms if start_ms is None else start_ms)
     check_ticks(trigger, start_ms, accepted_ms)
-    return CheckedQuery(statement, draft, query, trigger, accepted_ms, start_ms, expire_ms)
+    joined = {table.declared.table_id: table.view() for table in tables}
+    return CheckedQuery(statement, draft, query, trigger, accepted_ms, start_ms, expire_ms, joined)
 
 
 def _begins_select(text: str) -> bool:

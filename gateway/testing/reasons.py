@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ from grouping.model.expression import Call, Expression
 from grouping.values.times import instant
 from spark_jobs.batch.event_column import EventColumns
 from spark_jobs.batch.events import Events
+from spark_jobs.batch.row_source import RowSource
+from spark_jobs.joins.join import join
 from spark_jobs.match.residual import truth
 from spark_jobs.tables.constant_cache import Snapshot
 
@@ -27,7 +30,9 @@ Truths = dict[str, bool | None]
 
 
 def truths(checked: CheckedQuery, snapshot: Snapshot, events: Events, rows: NDArray[np.int64]) -> list[Truths]:
-    """Return for each of some events what the conjuncts of a query are.
+    """Return for each of some events what the conjuncts of a query are; none where a join leaves nothing of it.
+
+    Of an event that makes several rows with those of tables, the first that is a match counts, else the first.
 
     Args:
         checked: The query.
@@ -37,13 +42,32 @@ def truths(checked: CheckedQuery, snapshot: Snapshot, events: Events, rows: NDAr
     """
     [table] = snapshot.tables
     [part] = table.parts
-    columns, first = EventColumns(events), np.zeros(rows.size, np.int64)
-    found: list[Truths] = [{} for _ in range(rows.size)]
-    for text, conjunct in zip(_texts(checked), table.shape.plan.conjuncts, strict=True):
-        values = truth(conjunct, columns, rows, table.shape.types, part.rows.constants, first)
-        for each, value in zip(found, values.to_list(), strict=True):
-            each[text] = value
-    return found
+    plan, source, own = table.shape.plan, cast(RowSource, events), rows
+    if plan.computation is not None:
+        joined = join(events, plan.computation, checked.views)
+        own, source = np.flatnonzero(np.isin(joined.event, rows)), joined
+    columns, first = EventColumns(source), np.zeros(own.size, np.int64)
+    values = [
+        truth(conjunct, columns, own, table.shape.types, part.rows.constants, first).to_list()
+        for conjunct in plan.conjuncts
+    ]
+    told = [dict(zip(_texts(checked), each, strict=True)) for each in zip(*values, strict=True)] or [{}] * own.size
+    if plan.computation is None:
+        return told
+    return _by_event(rows, joined.event[own], told)
+
+
+def _by_event(rows: NDArray[np.int64], event: NDArray[np.int64], told: Sequence[Truths]) -> list[Truths]:
+    """Return for each event the truths of its first row that is a match, else of its first; none without a row."""
+    found: dict[int, Truths] = {}
+    for each, truths_of_row in zip(event.tolist(), told, strict=True):
+        if each not in found or (_holds(truths_of_row) and not _holds(found[each])):
+            found[each] = truths_of_row
+    return [found.get(row, {}) for row in rows.tolist()]
+
+
+def _holds(conjuncts: Truths) -> bool:
+    return all(value is True for value in conjuncts.values())
 
 
 def reason(checked: CheckedQuery, at_ms: int, conjuncts: Truths) -> str:
@@ -54,6 +78,8 @@ def reason(checked: CheckedQuery, at_ms: int, conjuncts: Truths) -> str:
     if checked.expire_ms is not None and at_ms >= checked.expire_ms:
         reasons.append(f"its time {instant(at_ms)} is not before EXPIRE {instant(checked.expire_ms)}")
     reasons += [f"{text} is {value_text(value)}" for text, value in conjuncts.items() if value is not True]
+    if not reasons and checked.query.plan.computation is not None and not conjuncts:
+        return "it meets no row of the tables that it is joined with"
     if not reasons:
         raise InternalError("the index and the predicate disagree", detail=f"All of it is TRUE: {list(conjuncts)}.")
     return ", ".join(reasons)

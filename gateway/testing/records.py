@@ -16,7 +16,7 @@ import pyarrow as pa
 from gateway.testing.stream import Stream
 from schemas.avro_columns import single_object_header
 
-__all__ = ["PlacedRecord", "Record", "Row", "placed", "source_batch"]
+__all__ = ["PlacedRecord", "Record", "Row", "json_record", "placed", "source_batch"]
 
 _STEP = timedelta(milliseconds=1)
 _CONFLUENT_HEADER = bytes(5)
@@ -99,8 +99,7 @@ def _written(value: Mapping[str, object] | bytes | None, stream: Stream) -> byte
         return value
     declared = stream.declared
     if declared.format == "json":
-        # What JSON does not have (NaN, a lone surrogate) is written too: the decoder refuses it.
-        return json.dumps(dict(value), default=_json_value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        return json_record(value)
     schema = declared.avro_schema or ""
     body = BytesIO()
     try:
@@ -109,6 +108,11 @@ def _written(value: Mapping[str, object] | bytes | None, stream: Stream) -> byte
         raise ValueError(f"no Avro record of stream {stream.name} holds {dict(value)}: {error}") from error
     framings = {"single-object": lambda: single_object_header(schema), "confluent": lambda: _CONFLUENT_HEADER}
     return framings.get(declared.framing, bytes)() + body.getvalue()
+
+
+def json_record(row: Mapping[str, object]) -> bytes:
+    """Return a row as JSON; what JSON does not have (NaN, a lone surrogate) is written too: the decoder refuses it."""
+    return json.dumps(dict(row), default=_json_value, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
 def _json_value(value: object) -> object:

@@ -22,8 +22,9 @@ from spark_jobs.batch.row_source import RowSource
 from spark_jobs.decode.decode import decode
 from spark_jobs.groups.counting import GroupCounting
 from spark_jobs.isolation.caution import NO_CAUTION
-from spark_jobs.isolation.isolation import Isolation
+from spark_jobs.isolation.isolation import Isolation, Join
 from spark_jobs.isolation.not_evaluated import NotEvaluatedLetters
+from spark_jobs.joins.join import join
 from spark_jobs.match.residual import evaluate_expression
 from spark_jobs.results.pending import pending_records
 from spark_jobs.results.split import split
@@ -57,8 +58,8 @@ class TaskOutput:
     """The records that could be decoded."""
     snapshot: Snapshot
     """The tables that they met."""
-    values: dict[Place, bytes] = field(default_factory=dict)
-    """By event: its result."""
+    values: dict[Place, list[bytes]] = field(default_factory=dict)
+    """By event: its results, one for each row that it makes with those of tables."""
     letters: dict[Place, Letter] = field(default_factory=dict)
     pending: list[bytes] = field(default_factory=list)
     """Records of matches that wait for a tick."""
@@ -83,10 +84,10 @@ def evaluated(
         partitions = {record.partition for record in some} if checked.query.plan.kept is not None else {None}
         for partition in partitions:
             own = some if partition is None else [record for record in some if record.partition == partition]
-            yield _task(stream, snapshot, source_batch(own))
+            yield _task(stream, snapshot, source_batch(own), partial(join, views=checked.views))
 
 
-def _task(stream: Stream, snapshot: Snapshot, batch: pa.RecordBatch) -> TaskOutput:
+def _task(stream: Stream, snapshot: Snapshot, batch: pa.RecordBatch, joined: Join) -> TaskOutput:
     declared = stream.declared
     events, letters = decode(batch, declared, _SETTINGS)
     output = TaskOutput(events, snapshot)
@@ -97,7 +98,7 @@ def _task(stream: Stream, snapshot: Snapshot, batch: pa.RecordBatch) -> TaskOutp
         counting = GroupCounting(evaluate_expression, partial(_too_large, stream), snapshot.bounds)
         counting.extend(int(events.partitions[0]), int(events.offsets[0]), int(events.offsets[-1]))
         write = partial(_records, stream, counting)
-        isolation = Isolation(snapshot, write, not_evaluated, NO_CAUTION, set(), Loads(), VALUE_BYTES)
+        isolation = Isolation(snapshot, write, not_evaluated, NO_CAUTION, set(), Loads(), VALUE_BYTES, joined)
         for rows in (*isolation.records(events), *counting.count(not_evaluated)):
             _take(output, rows)
         output.pending.extend(body for _, body in counting.records(declared.stream_id, VERSION))
@@ -125,10 +126,10 @@ def _take(output: TaskOutput, rows: pa.RecordBatch) -> None:
         elif row["topic"] == _SETTINGS.topics.pending:
             output.pending.append(row["value"])
         else:
-            output.values[_place(headers["ce_id"])] = row["value"]
+            output.values.setdefault(_place(headers["ce_id"]), []).append(row["value"])
 
 
 def _place(source: bytes) -> Place:
-    """Return the place that ``<stream or topic>/<partition>/<offset>`` names."""
-    _, partition, offset = source.decode().rsplit("/", 2)
+    """Return the place that ``<stream or topic>/<partition>/<offset>`` names, whatever number of a row follows."""
+    _, partition, offset, *_number = source.decode().split("/")
     return int(partition), int(offset)

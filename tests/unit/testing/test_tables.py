@@ -1,0 +1,76 @@
+"""The test kit with tables and views: joins over rows that a test gives."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.testing import InputError, Stream, Table, digests, evaluate
+
+QUOTES = Stream("quotes (symbol STRING, price DOUBLE)")
+PROFILES = Table(
+    "profiles (symbol STRING PRIMARY KEY, industry STRING)",
+    [
+        {"symbol": "INTC", "industry": "Chips"},
+        {"symbol": "SAP", "industry": "x"},
+        {"symbol": "SAP", "industry": "Soft"},
+    ],
+)
+OWNERS = Table(
+    "owners (owner STRING, symbol STRING, shares INT, PRIMARY KEY (owner, symbol))",
+    [{"owner": owner, "symbol": "INTC", "shares": n} for n, owner in enumerate(("rose", "abe", "kim"))],
+)
+ROWS = [{"symbol": "INTC", "price": 9}, {"symbol": "SAP", "price": 8}, {"symbol": "IBM", "price": 7}, b"no json"]
+LISTED = {
+    "listed": "SELECT q.symbol, price, industry FROM quotes q JOIN profiles p ON q.symbol = p.symbol",
+    "soft": "SELECT symbol FROM listed WHERE industry = 'Soft'",
+}
+
+
+def test_a_join_with_a_whole_key() -> None:
+    """The latest row counts; why there is no result names the conjuncts, or that no row is met."""
+    join = "SELECT q.symbol, industry FROM quotes q JOIN profiles p ON q.symbol = p.symbol WHERE industry = 'Soft'"
+    chips, soft, absent, broken = evaluate(join, QUOTES, ROWS, tables=[PROFILES])
+    assert {"symbol": "SAP", "industry": "Soft"} == soft.result == soft.results[0]
+    assert "industry = 'Soft' is FALSE" in (chips.why or "")
+    assert (absent.why, absent.conjuncts) == ("it meets no row of the tables that it is joined with", {})
+    assert broken.dead_letter == "undecodable"
+
+
+def test_a_left_join_keeps_events() -> None:
+    """An event that meets no row meets one of NULLs."""
+    join = "SELECT symbol, industry FROM quotes LEFT JOIN profiles USING (symbol) WHERE industry IS NULL"
+    assert [False, False, True, False] == [row.matches for row in evaluate(join, QUOTES, ROWS, tables=[PROFILES])]
+
+
+def test_an_event_may_have_several_results() -> None:
+    """One for each row that is met and wanted, in the order of the keys."""
+    join = "SELECT owner FROM quotes q JOIN owners o ON q.symbol = o.symbol WHERE shares > 0"
+    found = evaluate(join, QUOTES, ROWS, tables=[OWNERS, PROFILES])
+    assert [[{"owner": "abe"}, {"owner": "kim"}], [], [], []] == [row.results for row in found]
+    none = evaluate(join.replace("> 0", "> 5"), QUOTES, ROWS[:1], tables=[OWNERS])
+    assert "shares > 5 is FALSE" in (none[0].why or "")
+
+
+def test_views_are_their_texts() -> None:
+    """A view may read one before it, and a table."""
+    found = evaluate("SELECT * FROM soft", QUOTES, ROWS[:2], tables=[PROFILES], views=LISTED)
+    assert [None, {"symbol": "SAP"}] == [row.result for row in found]
+
+
+def test_digests_over_a_join() -> None:
+    """Groups by a column of the table."""
+    counted = "SELECT industry, count(*) AS n FROM listed GROUP BY industry EVERY '1 minute'"
+    [digest] = digests(counted, QUOTES, ROWS[:3], tables=[PROFILES], views=LISTED)
+    assert [{"industry": "Chips", "n": 1}, {"industry": "Soft", "n": 1}] == sorted(
+        digest["rows"], key=lambda row: row["industry"]
+    )
+
+
+def test_what_is_no_table_is_refused() -> None:
+    """A declaration as CREATE TABLE refuses it, a row as a dead letter says, a query that names another table."""
+    with pytest.raises(InputError, match="PRIMARY KEY"):
+        Table("profiles (symbol STRING)")
+    with pytest.raises(ValueError, match='row 1 of table t: Column "k" of the PRIMARY KEY is NULL'):
+        Table("t (k INT PRIMARY KEY)", [{"k": 1}, {}])
+    with pytest.raises(InputError, match='"profiles"'):
+        evaluate("SELECT q.symbol FROM quotes q JOIN profiles p ON q.symbol = p.symbol", QUOTES, ROWS)
