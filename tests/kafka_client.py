@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from tests.codec import decode_single_object, encode_single_object, wire_schema
 from tests.kafka_tail import Tail
@@ -194,6 +194,14 @@ class RawClient:
         for created in self.admin.create_topics([NewTopic(name, partitions, 1)]).values():
             created.result(DEADLINE)
         return name
+
+    def grow_topic(self, name: str, partitions: int) -> None:
+        """Give a topic so many partitions, and return when events can be published to each."""
+        for grown in self.admin.create_partitions([NewPartitions(name, partitions)]).values():
+            grown.result(DEADLINE)
+        wait_until(
+            lambda: len(self._producer.list_topics(name, DEADLINE).topics[name].partitions) == partitions, "partitions"
+        )
 
     def topics(self) -> set[str]:
         """Return the names of the topics that there are."""

@@ -123,6 +123,12 @@ class Events:
             values = self._values[name] = self._read(self._declared[name])
         return values
 
+    def values_at(self, name: str, rows: NDArray[np.int32]) -> list[object]:
+        """Return a declared column of some events, distinct and ascending, as Python values; don't change the list."""
+        values = self.values(name)
+        # As many as there are events: then these are all of them.
+        return values if len(rows) == self.count else [values[row] for row in rows.tolist()]
+
     def column(self, name: str) -> pa.Array:
         """Return a column, or one of the record's own fields, as an Arrow array.
 

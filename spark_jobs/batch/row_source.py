@@ -39,8 +39,8 @@ class RowSource(EventSource, Protocol):
     def longest_record(self) -> int:
         """The most of these."""
 
-    def values(self, name: str) -> Sequence[object]:
-        """Return a declared column as Python values; the list is shared, so don't change it."""
+    def values_at(self, name: str, rows: NDArray[np.int32]) -> Sequence[object]:
+        """Return a declared column of some rows, distinct and ascending, as Python values; don't change the list."""
 
     def type_of(self, name: str) -> SqlType:
         """Return the SQL type of a column or of one of the record's own fields."""

@@ -107,13 +107,17 @@ class JoinedEvents:
         """The most of these."""
         return int(self.record_bytes.max(initial=0))
 
-    def values(self, name: str) -> Sequence[object]:
-        """Return a column as Python values."""
-        prefix, _ = source_of(name)
-        if not prefix and self._same:
-            return self._events.values(name)
-        values: list[object] = self.column(name).to_pylist()
-        return values
+    def values_at(self, name: str, rows: NDArray[np.int32]) -> Sequence[object]:
+        """Return a column of some rows, distinct and ascending, as Python values; of all others nothing is made."""
+        prefix, column = source_of(name)
+        if prefix:
+            view, taken = self._rows[prefix]
+            found: list[object] = view.take(column, taken[rows]).to_pylist()
+            return found
+        if self._same:
+            return self._events.values_at(name, rows)
+        values = self._events.values(name)
+        return [values[event] for event in self.event[rows].tolist()]
 
     def column(self, name: str) -> pa.Array:
         """Return a column of the stream or of a table, or one of the record's own fields, as an Arrow array."""

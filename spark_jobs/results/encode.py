@@ -131,9 +131,7 @@ def _values(
     if not isinstance(expression, Column):
         return _plain(evaluate_expression(expression, events, rows))
     if events.declares(expression.name) and events.type_of(expression.name) in _AS_THEY_COME:
-        values = events.values(expression.name)
-        # Distinct, ascending and as many as there are events: then these are all of them.
-        return values if len(rows) == events.count else [values[row] for row in rows.tolist()]
+        return events.values_at(expression.name, rows)
     return _plain(events.column(expression.name).take(pa.array(rows)))
 
 

@@ -25,9 +25,9 @@ class LabTable:
         """Publish rows, and return when Kafka has them."""
         self.write(*((None, json.dumps(row).encode()) for row in rows))
 
-    def write(self, *records: tuple[str | None, bytes | None]) -> None:
-        """Publish records as they are."""
-        self._lab.client.publish_all(self.topic, [(value, key, 0, 0) for key, value in records])
+    def write(self, *records: tuple[str | None, bytes | None], partition: int = 0) -> None:
+        """Publish records as they are, and return when Kafka has them."""
+        self._lab.client.publish_all(self.topic, [(value, key, partition, 0) for key, value in records])
 
     def described(self) -> dict[str, Any]:
         """Return what DESCRIBE TABLE answers."""

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+from collections import defaultdict
+from collections.abc import Callable
+
+import psutil
 from confluent_kafka import Producer
 
 from tests.stack.crash.test_crash import wipe_redis
@@ -10,6 +17,9 @@ from tests.stack.lab_table import LabTable
 from tests.stack.server import Stack
 
 _EVENTS = 60_000
+_STEPS = 240
+_SYMBOLS = 5
+_REMOVED_EVERY = 4
 
 
 def _publish_at_once(stack: Stack, topic: str) -> None:
@@ -45,3 +55,53 @@ def test_a_replay_sees_the_rows_that_the_batch_saw(stack: Stack, lab: Lab) -> No
     assert [{"n": n, "said": "before"} for n in range(_EVENTS)] == found[:-1]
     assert {"n": -1, "said": "after"} == found[-1]
     assert lab.results.repeats, "the batch was carried out again"
+
+
+def _kill_workers(stack: Stack) -> None:
+    """Kill all Python processes in which events are evaluated."""
+    below = psutil.Process(int(stack.endpoints()["pids"]["evaluator"])).children(recursive=True)
+    workers = [each.pid for each in below if "pyspark.worker" in each.cmdline()]
+    assert workers
+    for pid in workers:
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_events_meet_what_was_acknowledged_while_everything_dies(stack: Stack, lab: Lab) -> None:
+    """Workers and the evaluator are killed, and the table gets a partition, while rows are set, changed and removed.
+
+    Each event has one result, with its row as it was when the event was published or at a later moment.
+    """
+    source, table = (
+        lab.stream("symbol STRING, n INT", partitions=2),
+        LabTable(lab, "symbol STRING PRIMARY KEY, said INT"),
+    )
+    select = f"SELECT n, symbol, said FROM {source.name} LEFT JOIN {table.name} USING (symbol) WHERE n >= 0"
+    made = lab.create("joined", select, clauses="DO PUBLISH SHARED")
+    killed: list[int] = []
+    faults: dict[int, Callable[[], object]] = {
+        40: lambda: _kill_workers(stack),
+        80: lambda: lab.client.grow_topic(table.topic, 2),
+        120: lambda: killed.append(stack.kill("evaluator")),
+    }
+    said: dict[str, list[int | None]] = defaultdict(list)
+    published: list[tuple[str, int]] = []
+    for n in range(_STEPS):
+        faults.get(n, lambda: None)()
+        partition = int(n > 80 and n % 2)  # a key stays in its partition
+        symbol = f"S{partition}{n % _SYMBOLS}"
+        row = None if n % _REMOVED_EVERY == 0 else json.dumps({"symbol": symbol, "said": n}).encode()
+        table.write((symbol, row), partition=partition)
+        said[symbol].append(None if row is None else n)
+        published.append((symbol, len(said[symbol]) - 1))
+        source.publish_values(json.dumps({"symbol": symbol, "n": n}).encode(), partition=n % 2)
+    stack.await_restart("evaluator", *killed)
+    source.fence()
+    _kill_workers(stack)
+    for n, symbol in enumerate(said, _STEPS):
+        published.append((symbol, len(said[symbol]) - 1))
+        source.publish_values(json.dumps({"symbol": symbol, "n": n}).encode(), partition=n % 2)
+    found = {one.row["n"]: one.row for one in lab.matches(made, source)}
+    assert [*range(len(published))] == sorted(found)
+    for n, (symbol, change) in enumerate(published):
+        assert symbol == found[n]["symbol"]
+        assert found[n]["said"] in said[symbol][change:], f"event {n} met a row of before it"
