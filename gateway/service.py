@@ -193,9 +193,8 @@ class _Service:
         self._refreshed_ms = now_ms()
         self._metrics_url = ""
         self._streams: dict[str, dict[str, object]] = {}
-        """By name of the stream: its part of the status."""
         self._tables: dict[str, dict[str, object]] = {}
-        """The same of tables."""
+        """By name of the stream, or of the table: its part of the status."""
 
     def run(self) -> None:
         """Serve until told to stop."""
@@ -323,10 +322,9 @@ class _Service:
         self._commits.counts.save()
         quarantines = self._statements.quarantines
         quarantines.look(now_ms())
-        streams = list(self._statements.catalog)
+        streams, waiting = list(self._statements.catalog), self._timers.waiting
         forget_streams(self._streams.keys() - {stream.name for stream in streams})
         self._streams = {}
-        waiting = self._timers.waiting
         for stream, behind in zip(streams, self._behind(streams), strict=True):
             BEHIND.labels(stream.name).set(behind)
             LIVE_CQS.labels(stream.name).set(self._working.inventory.live_cqs[stream.stream_id])

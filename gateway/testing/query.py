@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from gateway.commands.digest_columns import with_digest_columns
@@ -45,7 +45,7 @@ class CheckedQuery:
     accepted_ms: int
     start_ms: int | None
     expire_ms: int | None
-    views: Mapping[str, TableView]
+    views: Mapping[str, TableView] = field(default_factory=dict)
     """By id, the tables that it may join."""
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Callable
 
 from grouping.store.notes import ReplicaNote
 from grouping.store.table_store import TableStore
 from spark_jobs.replica.replica import Pin, Replica
-from spark_jobs.worker.identity import worker_id
 
 __all__ = ["ReplicaNotes"]
 
@@ -28,7 +29,7 @@ class ReplicaNotes:
         """
         self._replica = replica
         self._clock = clock
-        self._worker = worker_id()
+        self._worker = f"{socket.gethostname()}/{os.getpid()}"  # not the module's: it is imported before the fork
         self._told_ms: int | None = None
         self._waiting = False
 
