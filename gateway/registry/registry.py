@@ -17,11 +17,10 @@ from gateway.model.records import Cq, Destination, TriggerSpec, instant, millis
 from gateway.model.unit import CqKey
 from gateway.registry.admission import Admission
 from gateway.registry.computations import Computations
-from gateway.registry.group_queries import check_groups
+from gateway.registry.group_queries import check_digests, check_groups
 from gateway.registry.placement import DestinationRequest, Placement
 from gateway.registry.start_expire import check_ticks, check_window, expiry
 from gateway.registry.stays import Stays
-from gateway.registry.tables import check_digests
 from gateway.state.catalog_records import cq_gone, cq_record, definition_record, timed_record
 from gateway.state.work import CatalogChange, Change
 from gateway.state.working_copy import WorkingCopy

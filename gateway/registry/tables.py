@@ -17,13 +17,11 @@ from gateway.registry.sources import (
 )
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Catalog
-from grouping.model.errors import InputError
-from grouping.model.group import GroupPlan
 from grouping.model.query import CreateTable, DropTable
 from grouping.model.table import Table
 from grouping.settings import Settings
 
-__all__ = ["check_digests", "create_table", "describe_table", "drop_table", "exactness"]
+__all__ = ["create_table", "describe_table", "drop_table", "exactness"]
 
 _LAG = "min.compaction.lag.ms"
 _KEPT = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
@@ -106,23 +104,6 @@ def drop_table(working: WorkingCopy, catalog: Catalog, computations: Computation
     working.unit.sources.remove_table(table.table_id)
     catalog.remove(table)
     return table
-
-
-def check_digests(plan: GroupPlan) -> None:
-    """Refuse digests of matches over a join in which an event may give several: they tell repeats by events.
-
-    Those of groups are told by ranges of events, of which all rows are counted together.
-
-    Raises:
-        InputError: unsupported-query.
-    """
-    if plan.kept is None and plan.computation is not None and not plan.computation.single:
-        raise InputError(
-            "digests over such a join are not supported",
-            code="unsupported-query",
-            detail="ON does not name the whole PRIMARY KEY of every table, so an event may give several rows.",
-            hint="Aggregate, leave EVERY out, or join by the whole key.",
-        )
 
 
 def describe_table(table: Table, warning: str | None = None) -> dict[str, object]:

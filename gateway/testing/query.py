@@ -8,9 +8,8 @@ from datetime import UTC, datetime
 
 from gateway.commands.digest_columns import with_digest_columns
 from gateway.model.records import TriggerSpec, millis
-from gateway.registry.group_queries import check_groups
+from gateway.registry.group_queries import check_digests, check_groups
 from gateway.registry.start_expire import check_ticks, check_window, expiry
-from gateway.registry.tables import check_digests
 from gateway.testing.stream import Stream
 from gateway.testing.table import Table
 from grouping.compiler.compiler import compile_draft, finish
