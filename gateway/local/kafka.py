@@ -134,7 +134,7 @@ def _has(log: Path, words: bytes, since: int) -> bool:
 
 
 def _answers(port: int) -> bool:
-    """Return whether the broker answers a request; one that hangs still takes connections."""
+    """Return whether the broker answers a request; a broker that hangs still takes connections."""
     try:
         with socket.create_connection((LOOPBACK, port), timeout=1.0) as connection:
             connection.sendall(API_VERSIONS)

@@ -96,7 +96,7 @@ _MODULES = {"gateway": ("gateway.cli", "gateway"), "evaluator": ("spark_jobs.dri
 
 
 def role_environment(bootstrap: str, redis_url: str, data: Path | str) -> dict[str, str]:
-    """Return what gateway and evaluator are told; `docker/compose.yaml` tells them the same."""
+    """Return the environment of gateway and evaluator; `docker/compose.yaml` has the same."""
     return {"CQ_KAFKA_BOOTSTRAP": bootstrap, "CQ_REDIS_URL": redis_url, "CQ_DATA": str(data)}
 
 

@@ -1,4 +1,4 @@
-"""The data folder as `cq up`, `cq down` and `cq status` share it: who runs on it, and what it says of itself."""
+"""The data folder as `cq up`, `cq down` and `cq status` share it: the processes on it, and their states."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from grouping.model.errors import OperationalError
 __all__ = ["RunFolder", "write_json"]
 
 ROOM = 512 << 20
-"""Bytes that must be free to start: what Kafka and Valkey need before there are any events."""
+"""Bytes that must be free to start: Kafka and Valkey need them before there are any events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class RunFolder:
             return None
 
     def read(self, path: Path) -> dict[str, Any]:
-        """Return what a file of this folder says; nothing while there is none that can be read."""
+        """Return the content of a file of this folder; empty while no such file can be read."""
         try:
             answer = json.loads(path.read_text("utf-8"))
         except (FileNotFoundError, ValueError):

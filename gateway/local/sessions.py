@@ -44,7 +44,7 @@ def die_with(parent: int) -> Callable[[], None]:
 
 
 def members(sessions: Collection[int]) -> list[psutil.Process]:
-    """Return the processes of those sessions that are alive."""
+    """Return the live processes of some sessions."""
     found = []
     for process in psutil.process_iter():
         try:

@@ -25,7 +25,7 @@ __all__ = ["Supervisor", "told_state"]
 log = logging.getLogger(__name__)
 
 TELL_SECONDS = 2.0
-"""How often the state is told, changed or not: an old word is no word."""
+"""How often the state is written, changed or not: readers disregard an old state."""
 
 
 class Supervisor:
@@ -103,7 +103,7 @@ class Supervisor:
             signals.wait(0.05)
 
     def _step(self) -> None:
-        """Look after every role that was started; tell what changed."""
+        """Look after every role that was started, and tell changes."""
         started = [role for role in self._roles if role.state != "stopped"]
         changed = any([role.step() for role in started])
         if changed or self._clock() - self._told_at >= TELL_SECONDS:

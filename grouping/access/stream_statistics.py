@@ -141,7 +141,7 @@ class StreamStatistics:
         return self._groups[group_id]
 
     def matches(self, conjuncts: Sequence[Expression], row: ConstantRow) -> float | None:
-        """Return what part of the events a query is expected to match; None while too few were seen."""
+        """Return the share of events that a query is expected to match; None while too few were seen."""
         if not conjuncts:
             return 1.0
         bounds = self._bounds(conjuncts, row)
@@ -152,11 +152,11 @@ class StreamStatistics:
         return prod(known) * _UNKNOWN ** (len(parts) - len(known)) if known else None
 
     def candidates(self, path: AccessPath, conjuncts: Sequence[Expression], row: ConstantRow) -> float | None:
-        """Return for what part of the events a query is expected to be a candidate of an index."""
+        """Return the share of events for which a query is expected to be a candidate of an index."""
         return self.matches([conjuncts[position] for position in path.keys], row)
 
     def _bounds(self, conjuncts: Sequence[Expression], row: ConstantRow) -> dict[str, float]:
-        """Return what part of the events lies within both bounds of a column that has two: they are one condition."""
+        """Return the share of events within both bounds of a column; two bounds are one condition."""
         sides: dict[str, tuple[list[float], list[float]]] = {}
         for conjunct in conjuncts:
             part, name = self._part(conjunct, row), _bounded(conjunct)
@@ -201,7 +201,7 @@ def _present(name: str) -> Expression:
 
 
 def _compared(op: str, sample: ColumnSample, constant: object) -> float | None:
-    """Return what part of the sampled events a comparison is TRUE for."""
+    """Return the share of sampled events for which a comparison is TRUE."""
     if op == "in" and isinstance(constant, tuple):
         return min(1.0, sum(_compared("=", sample, member) or 0.0 for member in constant))
     value = rounded(constant)

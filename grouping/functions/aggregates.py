@@ -16,7 +16,7 @@ _MEAN_DIGITS = 4
 
 
 class AggregateFunction(NamedTuple):
-    """What an aggregate takes."""
+    """The arguments that an aggregate takes."""
 
     params: tuple[str, ...]
     """Of each argument: ``NUMBER``, ``BOOLEAN``, ``ORDERED`` (of a type whose values have an order) or ``ANY``."""

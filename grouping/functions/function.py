@@ -1,4 +1,4 @@
-"""What a function takes."""
+"""The arguments of a function."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["Function"]
 
 
 class Function(NamedTuple):
-    """What a function takes; its result's type is `result_type`'s business."""
+    """The arguments that a function takes; `result_type` has the types of results."""
 
     params: tuple[str, ...]
     """Of each argument: the name of a type (``DOUBLE`` takes every number); ``WHOLE`` (INT, BIGINT); ``NUMBER`` (any);

@@ -134,7 +134,7 @@ FUNCTIONS: dict[str, Function] = {
 ``trim`` and its like have the text first and the characters to trim second, whatever the spelling."""
 
 REDUCED = frozenset(("ilike", "to_date", "unix_timestamp", "from_unixtime"))
-"""Those that are compiled as calls of others."""
+"""Functions that are compiled as calls of others."""
 
 ALIASES = {
     **TEXT_ALIASES,
@@ -219,7 +219,7 @@ CASTS: dict[str, frozenset[str]] = {
     "TIMESTAMP": frozenset((*_WHOLE_NAMES, "DOUBLE", "DATE", "STRING")),
     "BINARY": frozenset(),
 }
-"""What may be CAST to what, by the types' names."""
+"""By the name of a type: the names of the types to which its values can be CAST."""
 
 _RESULTS = {
     "BOOLEAN": "= <> < <= > >= <=> and or not in is_null like rlike between startswith endswith contains isnan",

@@ -39,10 +39,10 @@ _TYPED: dict[str, tuple[Function, SqlType]] = {
 }
 
 TEXT_FUNCTIONS = {name: function for name, (function, _) in _TYPED.items()}
-"""What they take."""
+"""The arguments of each function."""
 
 TEXT_RESULTS = {name: kind for name, (_, kind) in _TYPED.items()}
-"""What they give."""
+"""The type of each function's result."""
 
 TEXT_ALIASES = {"char": "chr", "printf": "format_string", "sha": "sha1", "try_url_decode": "url_decode"}
 """Spark's other names of the same functions; what fails is NULL here anyhow."""

@@ -1,4 +1,4 @@
-"""How long texts can become within an expression, by what its functions do to the texts that it reads.
+"""Sizes of texts: how long the texts of an expression can become, by its functions and the texts that it reads.
 
 The same reckoning serves the gateway, which knows constants only, and the evaluator, which knows the longest text of
 each column, or the texts of each row: sizes are whole numbers, or arrays of them.
@@ -21,7 +21,7 @@ from grouping.values.literals import LARGEST_COUNT
 __all__ = ["Size", "TextSizes", "check_growth", "constant_size", "grows"]
 
 Size = Any
-"""Bytes in UTF-8, 0 for what is no text: an int, or a NumPy array with one for each row."""
+"""Bytes in UTF-8, 0 for a value without text: an int, or a NumPy array with a size for each row."""
 
 _GROWING = frozenset(("concat", "concat_ws", "replace", "repeat"))
 _ORDINARY = 100
@@ -64,9 +64,9 @@ class TextSizes:
         self._elements: dict[str, Size] = {}
         """By the name of a lambda's variable: its array."""
         self.longest: Size = 0
-        """Of the texts that are computed, before any is cut off at the limit."""
+        """Bytes of the longest computed text, before the limit."""
         self.total: Size = 0
-        """Of all texts that are read or computed."""
+        """Bytes of the longest text that is read or computed."""
 
     def _of_lambda(self, call: Call) -> Size:
         """Return the size of an array that a lambda yields: it has no more elements than bytes, and quotes for each."""

@@ -39,7 +39,7 @@ ConstantValue = str | bool | int | float | Decimal | date | datetime | tuple[Any
 
 
 class KeptGroups(msgspec.Struct, frozen=True):
-    """Of a query over groups of its matches: which groups are results, decided at the tick."""
+    """HAVING of a query over groups: the conjuncts that decide at the tick which groups are results."""
 
     having: tuple[Expression, ...]
     """Every one must be TRUE, over the columns of groups; in canonical order, their slots behind those of WHERE."""
@@ -48,7 +48,7 @@ class KeptGroups(msgspec.Struct, frozen=True):
 
 
 class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What Spark runs for a group: the signature's predicate, its constants lifted out."""
+    """The plan that Spark runs for a group: the signature's predicate, its constants lifted out."""
 
     group_id: GroupId
     stream_id: StreamId
@@ -56,7 +56,7 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     conjuncts: tuple[Expression, ...]
     """A row matches when every one is TRUE; none for a query without WHERE. In canonical order."""
     computation: Computation | None = None
-    """What makes the rows of the stream's events and of tables; None where they are the events."""
+    """The join of the stream's events with tables; None where the rows are the events."""
     kept: KeptGroups | None = None
     """None where each match is a result."""
 
@@ -74,7 +74,7 @@ class SelectItem(msgspec.Struct, frozen=True):
 
 
 class SelectList(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What of a matching event, or of a group of these, is published, `*` already written out."""
+    """The columns of a matching event, or of a group, that are published; `*` is written out."""
 
     select_id: SelectId
     items: tuple[SelectItem, ...]
@@ -112,7 +112,7 @@ class CompiledQuery(msgspec.Struct, frozen=True):
     row: ConstantRow
     select: SelectList
     views: tuple[str, ...] = ()
-    """The views that it reads, and those that these read."""
+    """The views that the query reads, directly or through other views."""
 
 
 def _digest(prefix: str, *parts: str) -> str:
@@ -222,7 +222,7 @@ class DestinationIds:
         digest: DigestClause,
         mode: str | None,
     ) -> None:
-        """Take what they have in common.
+        """Take the parts that all of these ids share.
 
         Args:
             group: The group's id.

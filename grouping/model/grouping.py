@@ -1,4 +1,4 @@
-"""What a query makes of its matches as groups: the keys of these, and the aggregates that are kept of each."""
+"""The grouping of a query's matches: the keys of the groups, and the aggregates kept of each group."""
 
 from __future__ import annotations
 

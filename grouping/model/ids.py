@@ -10,11 +10,11 @@ from typing import NewType
 __all__ = ["CqName", "DestinationId", "GroupId", "PendingId", "SelectId", "StreamId", "Subscriber"]
 
 Subscriber = NewType("Subscriber", str)
-"""Who sends commands, as the command says."""
+"""The name of a subscriber, as its commands say."""
 CqName = NewType("CqName", str)
-"""Of a CQ among those of its subscriber, folded: names are not case-sensitive."""
+"""The name of a CQ among its subscriber's CQs, folded: names are not case-sensitive."""
 StreamId = NewType("StreamId", str)
-"""Of one creation of a stream: one made anew under the same name has another."""
+"""The id of a stream; a stream that is made anew under the same name has another id."""
 GroupId = NewType("GroupId", str)
 """``g_…``: of an expression signature on a stream."""
 SelectId = NewType("SelectId", str)

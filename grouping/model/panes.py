@@ -35,5 +35,5 @@ def pack_bounds(bounds: Iterable[Bound]) -> bytes:
 
 
 def unpack_bounds(packed: bytes) -> list[Bound]:
-    """Return the bounds of those bytes, ascending."""
+    """Decode bounds, ascending."""
     return list(_PACKED.iter_unpack(packed))

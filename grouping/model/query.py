@@ -1,4 +1,4 @@
-"""Statements after parsing: what a command asks for, before any name in it is looked up."""
+"""Statements after parsing, before any name in them is looked up."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ class DropView:
 
 @dataclass(frozen=True, slots=True)
 class AlterCq:
-    """ALTER CQ … SET; what is None stays as it is."""
+    """ALTER CQ … SET; a field that is None stays as it is."""
 
     name: str
     trigger: Trigger | None = None
@@ -268,7 +268,7 @@ class ExplainSelect:
 
 @dataclass(frozen=True, slots=True)
 class ExplainStages:
-    """EXPLAIN STAGES SELECT …: what each stage of the compiler makes of a query."""
+    """EXPLAIN STAGES SELECT …: the tree of a query after each stage of the compiler."""
 
     select: str
 

@@ -48,15 +48,15 @@ class SqlType(msgspec.Struct, frozen=True, cache_hash=True):
     name: str
     """The word before any parameters, such as ``DECIMAL``."""
     precision: int = 0
-    """Of a DECIMAL: its digits."""
+    """For DECIMAL: the number of digits."""
     scale: int = 0
-    """Of a DECIMAL: the digits of these that stand after the point."""
+    """For DECIMAL: the number of digits after the point."""
     element: SqlType | None = None
-    """Of a SET or an ARRAY its members, of a MAP its values."""
+    """For SET and ARRAY: the type of members; for MAP: the type of values."""
     key: SqlType | None = None
-    """Of a MAP."""
+    """For MAP: the type of keys."""
     fields: tuple[tuple[str, SqlType], ...] = ()
-    """Of a STRUCT: names and types, in order."""
+    """For STRUCT: names and types of fields, in order."""
 
     @staticmethod
     @lru_cache(maxsize=4096)
@@ -95,7 +95,7 @@ class SqlType(msgspec.Struct, frozen=True, cache_hash=True):
 
     @property
     def is_nested(self) -> bool:
-        """Whether its values have parts: those of ARRAY, MAP and STRUCT."""
+        """Whether values have parts: ARRAY, MAP and STRUCT."""
         return self.name in _NESTED
 
     @property

@@ -28,7 +28,7 @@ def are(count: int) -> str:
 
 
 def listed(names: Sequence[str], noun: str) -> str:
-    """Return names behind what they are names of, as a sentence goes on after `There are`.
+    """Return names after their noun, to go on after `There are`.
 
     Example:
         >>> listed(["quotes"], "stream"), listed(["quotes", "trades"], "stream")

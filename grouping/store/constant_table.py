@@ -140,7 +140,7 @@ class Segment:
 
     @classmethod
     def decode(cls, data: bytes) -> tuple[Segment, int]:
-        """Return the segment or piece of those bytes, and how many more pieces there are."""
+        """Decode a segment or a piece, and return it with the number of further pieces."""
         stored = _decode(data)
         ids = pa.Array.from_buffers(pa.binary(12), len(stored.removed) // 12, [None, pa.py_buffer(stored.removed)])
         return cls(ids, {block: pa.ipc.open_stream(body).read_all() for block, body in stored.blocks}), stored.more

@@ -16,7 +16,7 @@ from grouping.settings import Settings
 __all__ = ["FieldHash", "RedisKeys", "Role"]
 
 Role = Literal["gateway", "evaluator"]
-"""Who takes a lease."""
+"""The programs that take a lease."""
 
 FieldHash = Literal["cursors", "ends", "leaving", "secrets", "tables", "views"]
 """The hashes of which a unit of work sets and removes single fields."""
@@ -256,7 +256,7 @@ class RedisKeys:
 
     @property
     def secrets(self) -> str:
-        """Hash of names to secrets; ``members`` is what members' tokens are keyed with."""
+        """Hash of names to secrets; ``members`` is the key of members' tokens."""
         return f"{self.start}:secrets"
 
     def field_hash(self, name: FieldHash) -> str:
@@ -313,7 +313,7 @@ class RedisKeys:
         return tuple(make(stream_id) for make in makers)
 
     def definition_hashes(self, stream_id: StreamId) -> tuple[str, ...]:
-        """Return the hashes of what many CQs of a stream have in common."""
+        """Return the hashes of definitions that many CQs of a stream share."""
         return self.groups(stream_id), self.selects(stream_id), self.texts(stream_id)
 
     @property

@@ -1,4 +1,4 @@
-"""Who may run: one gateway and one evaluator of a prefix; and what they write, only while they may."""
+"""The lease: one gateway and one evaluator of a prefix may run, and write only while they hold it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Lease:
         self._key = keys.lease(role)
         self._fence = keys.fence(role)
         self.token = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
-        """Who this holder is, as `holder` gives it."""
+        """This process as a holder, in the form of `holder`."""
 
     def acquire(self) -> bool:
         """Take the lease, or keep it; False while somebody else holds it."""
@@ -75,7 +75,7 @@ class Lease:
         return bool(self._redis.eval(_ACQUIRE, 2, self._key, self._fence, self.token, self.LIFETIME_MS))
 
     def holder(self) -> str | None:
-        """Return who holds it, as ``host/pid/nonce``."""
+        """Return the holder of the lease, as ``host/pid/nonce``."""
         with mapped():
             holder = self._redis.get(self._key)
         return holder.decode() if holder else None
@@ -94,7 +94,7 @@ class Lease:
 
 
 class _FencedPipeline(redis.client.Pipeline):
-    """A transaction under a fence: sent at once with a look at the fence, whose change keeps it from being run."""
+    """A transaction under a fence: sent together with a look at the fence, and not run when the fence has changed."""
 
     def __init__(self, client: Any, fence: str, token: str) -> None:
         super().__init__(client.connection_pool, client.response_callbacks, True, None)

@@ -49,7 +49,7 @@ class MatchTally(NamedTuple):
 
     @classmethod
     def decode(cls, body: bytes) -> MatchTally:
-        """Return what one value says."""
+        """Decode a value."""
         last_ms, packed, packed_counts = msgspec.msgpack.decode(body, type=tuple[int | bytes, bytes, bytes])
         numbers = np.frombuffer(packed, np.int32)
         counts = np.frombuffer(packed_counts, np.int32 if len(packed_counts) == len(packed) else np.int64)

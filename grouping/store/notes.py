@@ -23,7 +23,7 @@ class TableVersion(NamedTuple):
 
     @classmethod
     def unpack(cls, body: bytes | str) -> TableVersion:
-        """Read what a micro-batch is pinned to.
+        """Read the pin of a micro-batch.
 
         Example:
             >>> TableVersion.unpack(b"7:12")
@@ -70,7 +70,7 @@ class EpochNote(msgspec.Struct, frozen=True):
 
     @classmethod
     def unpack(cls, body: bytes | None) -> EpochNote:
-        """Read a note; what is none says nothing."""
+        """Read a note; a value of another form is read as an empty note."""
         try:
             return _decode_epoch(body or b"{}")
         except msgspec.MsgspecError:
@@ -87,7 +87,7 @@ class CommittedNote(msgspec.Struct, frozen=True):
     batch: int = -1
     """The last micro-batch that is committed."""
     offsets: dict[str, int] = {}
-    """By source partition, the position up to which events are evaluated; none where it was never told."""
+    """By source partition, the position up to which events are evaluated; empty where none was noted."""
     pinned: str | msgspec.UnsetType = msgspec.UNSET
     """The `TableVersion` that the batch saw, as text, where that is known."""
 

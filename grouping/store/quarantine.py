@@ -102,7 +102,7 @@ class Trial(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.deaths >= TRIES
 
     def after_death(self, in_hand: Iterable[str]) -> Trial:
-        """Return what is known after one more death.
+        """Return the trial after one more death.
 
         Args:
             in_hand: The shares that the worker had noted; none while it noted nothing, or was at none of them.
@@ -128,14 +128,14 @@ def convicted(trial: Trial, in_hand: Collection[str], known: Mapping[str, Quaran
 
 
 class QuarantineStore:
-    """Where quarantine is told and looked up. One per process and thread."""
+    """Quarantines and trials in Redis. One instance per process and thread."""
 
     def __init__(self, settings: Settings) -> None:
         self._keys = RedisKeys.of(settings)
         self._redis = connect(settings)
 
     def quarantined(self, stream_id: StreamId) -> dict[str, Quarantine]:
-        """Return by share what is known of a stream, what is over included."""
+        """Return the quarantines of a stream by share, including those that are over."""
         return self.quarantined_in([stream_id])[stream_id]
 
     def quarantined_in(self, stream_ids: Collection[StreamId]) -> dict[StreamId, dict[str, Quarantine]]:

@@ -102,12 +102,12 @@ class CatalogKey(NamedTuple):
 
     @staticmethod
     def part(stream_id: StreamId, part_id: str) -> bytes:
-        """Return the key of what many CQs of a stream have in common."""
+        """Return the key of a definition that many CQs of a stream share."""
         return f"part/{stream_id}/{part_id}".encode()
 
     @staticmethod
     def timed(destination_id: DestinationId) -> bytes:
-        """Return the key of what a timer-based destination has seen."""
+        """Return the key of a timer-based destination's visibility."""
         return b"timed/" + destination_id.encode()
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Redis, the working copy: what the evaluator reads and writes.
+"""The evaluator's side of Redis: tables and pins that it reads, notes that it writes.
 
 The gateway writes constant tables in commits, each of which makes a new version of the streams that it touches. The
 evaluator pins one version per micro-batch, so that all tasks of a batch, and its replay, see the same one. The gateway
@@ -111,11 +111,11 @@ class TableStore:
             raise StoreUnavailable("the constant tables were filled anew while they were read")
 
     def plans(self, stream_id: StreamId, group_ids: Iterable[GroupId]) -> dict[GroupId, GroupPlan]:
-        """Return the plans of those groups that exist."""
+        """Return the plans of the groups that exist."""
         return self._read(self._keys.groups(stream_id), list(group_ids), GroupPlan)
 
     def selects(self, stream_id: StreamId, select_ids: Iterable[SelectId]) -> dict[SelectId, SelectList]:
-        """Return those SELECT lists that exist."""
+        """Return the SELECT lists that exist."""
         return self._read(self._keys.selects(stream_id), list(select_ids), SelectList)
 
     def _read(self, key: str, ids: list[_Id], kind: type[_Stored]) -> dict[_Id, _Stored]:
@@ -130,7 +130,7 @@ class TableStore:
         }
 
     def tables(self, table_ids: Sequence[str]) -> dict[str, Table]:
-        """Return those tables.
+        """Return tables by id.
 
         Raises:
             StoreUnavailable: Some are not there: rows without them would be matches lost.
@@ -246,6 +246,6 @@ class TableStore:
                 self._most_waiting[stream_id] = max(_FEW_WAITING, 2 * len(total))
 
     def tell_statistics(self, stream_id: StreamId, partition: int, statistics: PartitionStatistics) -> None:
-        """Put what a source partition's tasks saw lately where the gateway finds it."""
+        """Write the latest statistics of a source partition, for the gateway."""
         with mapped():
             self._redis.hset(self._keys.statistics(stream_id), str(partition), msgspec.msgpack.encode(statistics))

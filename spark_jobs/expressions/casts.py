@@ -22,7 +22,7 @@ _TOP = 2.0**63
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _INTEGERS = tuple(_BITS)
 _BLANK = "".join(map(chr, (*range(0x21), 0x7F)))
-"""What Spark trims around a number or a date: white space and control characters of ASCII."""
+"""The characters that Spark trims around a number or a date: white space and control characters of ASCII."""
 _JAVA_BLANK = "".join(map(chr, range(0x21)))
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _DOUBLE = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[dDfF]?")

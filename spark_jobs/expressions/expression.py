@@ -66,7 +66,7 @@ class ElementCall(NamedTuple):
 
 
 class CompiledExpression(NamedTuple):
-    """What to evaluate, and which columns it reads."""
+    """The Polars expression to evaluate, and the columns that it reads."""
 
     steps: tuple[tuple[str, pl.Expr], ...]
     """Columns to be computed first, in their order: values that the expression, or a later step, needs twice."""

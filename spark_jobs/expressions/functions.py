@@ -1,4 +1,4 @@
-"""What each operator and function is computed by.
+"""The implementation of each operator and function.
 
 Each gives NULL where Spark's ``try_`` form does.
 """

@@ -22,7 +22,7 @@ _WORD = re.compile(r"(?:true|false|null)(?!\w)")
 _ESCAPE = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\.")
 _UNESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _ESCAPED = re.compile('["\\\\\x00-\x1f\U00010000-\U0010ffff]')
-"""What Jackson writes escaped: characters of two UTF-16 units too."""
+"""Characters that Jackson writes escaped: those of two UTF-16 units too."""
 _SHORT = {'"': '\\"', "\\": "\\\\", **{plain: f"\\{letter}" for letter, plain in _UNESCAPED.items()}}
 _DEEPEST = 1000
 _LONGEST_NUMBER = 1000
@@ -70,7 +70,7 @@ class _Reader:
         self._at = 0
 
     def find(self, path: JsonPath) -> str | None:
-        """Read a value and return what the path leads to in it."""
+        """Read a value and return the part of it that the path names."""
         character = self._peek()
         if not path:
             return self._string() if character in "\"'" else self.copy()
@@ -83,7 +83,7 @@ class _Reader:
         return None
 
     def _in_object(self, name: str, rest: JsonPath) -> str | None:
-        """Return what the first field of that name that is not null leads to."""
+        """Return the part that the rest of the path names in the first field of that name that is not null."""
         found = None
         self._at += 1
         if self._accept("}"):

@@ -20,7 +20,7 @@ from spark_jobs.expressions.types import Operand, polars_type, widened
 __all__ = ["NESTED"]
 
 Argument = Operand | str | int
-"""What a part is named by is given as it is, not as a column of it."""
+"""The name or place of a part is passed as a Python value, not as a column."""
 
 
 def _field(base: Operand, kind: SqlType, name: Argument) -> pl.Expr:

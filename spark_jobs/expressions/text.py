@@ -113,7 +113,7 @@ def _locate(part: str, text: str) -> int:
 
 
 def _concat_ws(args: list[Operand], _: SqlType) -> Operand:
-    """Join what is not NULL."""
+    """Join the arguments that are not NULL."""
     separator, *parts = (argument.expr for argument in args)
     joined = pl.concat_list(parts).list.join(separator, ignore_nulls=True) if parts else pl.lit("")
     return Operand(pl.when(separator.is_not_null()).then(joined), STRING)

@@ -30,7 +30,7 @@ def _sha2(text: str, bits: int) -> str | None:
 
 
 def _url_decode(text: str) -> str | None:
-    """Return what java.net.URLDecoder reads, NULL for a percent sign without two hexadecimal digits behind it."""
+    """Decode as java.net.URLDecoder does; NULL for a percent sign without two hexadecimal digits behind it."""
     pieces = text.split("%")[1:]
     if not all(len(piece) > 1 and all(digit in _HEX for digit in piece[:2]) for piece in pieces):
         return None

@@ -28,7 +28,7 @@ Kind = Literal["whole", "start", "end", "part", "regex"]
 
 
 class _Search(NamedTuple):
-    """What a pattern asks for."""
+    """The search that a LIKE pattern stands for."""
 
     kind: Kind
     text: str
@@ -74,7 +74,7 @@ def _searched(args: list[Operand], search: Callable[..., _Search | None]) -> Ope
 
 
 def _met(text: pl.Series, searches: Sequence[_Search | None], codes: NDArray[np.int64]) -> pl.Series:
-    """Tell which texts have what the search of their code asks for, NULL where there is no text or no search."""
+    """Tell which texts the search of their code finds, NULL where there is no text or no search."""
     found = np.zeros(len(text), np.bool_)
     unknown = text.is_null().to_numpy() | np.array([one is None for one in searches], np.bool_)[codes]
     kinds = np.array([one.kind if one else "" for one in searches])[codes]
@@ -107,7 +107,7 @@ def _by_regex(
 
 @lru_cache(maxsize=65_536)
 def _like_search(pattern: str, escape: str = "\\") -> _Search | None:
-    """Return what a LIKE pattern asks for.
+    """Return the search of a LIKE pattern.
 
     None when its escape stands before a plain character or last, or when it comes from a column and is too large.
     """

@@ -35,7 +35,7 @@ def date_format(pattern: str, args: Sequence[Operand]) -> pl.Expr:
 
 
 def _writer(part: Part) -> Callable[[datetime], str]:
-    """Return what writes one part of a pattern."""
+    """Return the function that writes one part of a pattern."""
     letter, count = part.letter, part.times
     match letter:
         case "":

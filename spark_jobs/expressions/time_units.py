@@ -1,4 +1,4 @@
-"""Times moved, measured and taken apart by a unit, in UTC; what leaves the years 1 to 9999 is NULL."""
+"""Times moved, measured and taken apart by a unit, in UTC; a time outside of the years 1 to 9999 is NULL."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ __all__ = ["from_utc", "to_utc"]
 
 
 def from_utc(time: datetime, zone: str) -> datetime:
-    """Return what a zone's clock shows, as a time of UTC."""
+    """Return the local time of a zone, as if it were a time of UTC."""
     return time.astimezone(time_zone(zone)).replace(tzinfo=UTC)
 
 

@@ -29,7 +29,7 @@ from spark_jobs.index.keys import key_space
 __all__ = ["AliveRows", "Candidates", "Lookup", "comparison"]
 
 _FEW = 4
-"""Of so many values at most one is looked up by itself."""
+"""Up to so many values are looked up one by one."""
 
 Rows = NDArray[np.int32]
 Found = Ranges | ContainingIntervals

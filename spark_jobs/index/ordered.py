@@ -1,4 +1,4 @@
-"""One bound: rows sorted by their constant, so that those an event meets lie at one end."""
+"""One bound: rows sorted by their constant, so that the rows that an event meets lie at one end."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class OrderedIndex:
         return order[:end] if up else order[end:]
 
     def at(self, cut: Ints) -> Ranges:
-        """Return the rows of each event by what `cuts` gave for its value."""
+        """Return the rows of each event, by the place of its value from `cuts`."""
         if self.op in {"<", "<="}:
             return Ranges(self.rows, cut, np.full(cut.size, self.keys.size))
         return Ranges(self.rows, np.zeros(cut.size, np.int64), cut)

@@ -1,4 +1,4 @@
-"""Runs of rows, one per event: what an index over sorted rows answers."""
+"""Runs of rows, one per event: the answer of an index over sorted rows."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Ranges:
 
 
 def chunks(counts: Ints, limit: int) -> Iterator[slice]:
-    """Yield slices of events whose counts add up to at most `limit`, or of one event that passes it alone."""
+    """Yield slices of events whose counts add up to `limit` at most, or a slice of one event with more."""
     total = np.cumsum(counts)
     start = 0
     while start < counts.size:

@@ -38,7 +38,7 @@ def in_sets(
 def _by_directory(
     values: NDArray[np.int32], sets: NDArray[np.intp], codes: NDArray[np.int32], offsets: Ints
 ) -> NDArray[np.bool_]:
-    """Look (set, value) up among all elements: what long sets cost does not follow their length."""
+    """Look (set, value) up among all elements: the cost of long sets does not follow their length."""
     owner = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
     elements = np.unique((owner << 32 | codes)[codes >= 0])
     wanted = mix(sets.astype(np.int64) << 32 | values)

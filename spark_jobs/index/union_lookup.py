@@ -47,7 +47,7 @@ def lookup_of(
     constants: Sequence[pa.Array],
     count: int,
 ) -> AnyLookup:
-    """Index rows as a path says; the arguments are those of `Lookup`."""
+    """Index rows by a path; the arguments are as in `Lookup`."""
     if path.prefix is not None:
         return PrefixLookup(conjuncts[path.prefix], constants)
     if path.element is not None:

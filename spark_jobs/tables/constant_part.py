@@ -70,7 +70,7 @@ class ConstantPart:
 
 
 class _NoIndex:
-    """In the place of an index that could not be built: who looks up fails, and that is its group alone."""
+    """Stands for an index that could not be built: its look-ups fail, and only its group is affected."""
 
     nbytes = 0
 

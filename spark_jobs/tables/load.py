@@ -27,7 +27,7 @@ class Load:
     seconds: float = 0.0
 
     def fade(self) -> None:
-        """Let what was counted so far count half, once there is enough of it."""
+        """Halve the counts so far, once they are large enough."""
         if self.events > _REMEMBERED:
             self.events /= 2
             self.candidates /= 2

@@ -77,7 +77,7 @@ class SharedConjunct:
 
     @property
     def types(self) -> tuple[SqlType, ...]:
-        """Of its slots."""
+        """The types of its slots."""
         return self.kind[1]
 
 

@@ -55,7 +55,7 @@ class SharedIndex:
         self.settle({id(member) for member in members})
 
     def settle(self, current: Container[int]) -> bool:
-        """Strike out what is gone since the last time; tell whether enough is left.
+        """Strike out rows that are gone since the last call; tell whether enough rows are left.
 
         Args:
             current: The `id` of all parts that there are.
@@ -69,7 +69,7 @@ class SharedIndex:
         return bool(np.count_nonzero(~self.alive) * _DEAD <= self.alive.size)
 
     def find(self, events: EventColumns) -> tuple[Ints, Ranges]:
-        """Return the events whose key is some row's, and the rows of each."""
+        """Return the events whose keys rows have, and the rows of each event."""
         codes = self._codes.find(events)
         known = np.flatnonzero(codes >= 0)
         return known, self._index.find(codes[known])

@@ -18,7 +18,7 @@ class TableShape:
 
     plan: GroupPlan
     types: tuple[SqlType, ...]
-    """Of the constants, by slot."""
+    """The types of the constants, by slot."""
     virtual: bool
     until: tuple[int, ...]
     """Where all rows are leaving: by source partition, the offset of the first event that no longer counts."""
