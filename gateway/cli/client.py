@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import getpass
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -44,7 +45,7 @@ def sql(
             if as_json:
                 print(msgspec.json.encode(error.reply).decode())
             else:
-                _print_rejection(error)
+                _print_rejection(error, statement)
             raise typer.Exit(1) from None
     if as_json:
         print(msgspec.json.encode(reply).decode())
@@ -111,10 +112,32 @@ def _client(data: Path | None, kafka: str | None, subscriber: str | None) -> Ite
         raise OperationalError(error.message, detail=error.detail, hint=error.hint) from error
 
 
-def _print_rejection(error: CommandRejection) -> None:
+_PLACE = re.compile(r"Line (\d+), column (\d+)")
+
+
+def place_shown(statement: str, detail: str | None) -> str:
+    r"""Return the line of a statement that a detail names, with a caret below its column; empty where it names none.
+
+    Example:
+        >>> print(place_shown("CREATE CQ a AS\n SELECT FROM q", "Line 2, column 9: there should be a column."))
+         SELECT FROM q
+                ^
+    """
+    found = _PLACE.match(detail or "")
+    lines = statement.split("\n")
+    if found is None or int(found[1]) > len(lines):
+        return ""
+    line, column = lines[int(found[1]) - 1], int(found[2])
+    indent = re.sub(r"[^\t]", " ", line[: column - 1]).ljust(column - 1)
+    return f"{line}\n{indent}^"
+
+
+def _print_rejection(error: CommandRejection, statement: str = "") -> None:
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     console.print(f"[red]{error.code}[/red]: ", end="")
     console.print(error.message, markup=False)
+    if shown := place_shown(statement, error.detail):
+        console.print(shown, markup=False)
     for name, text in (("detail", error.detail), ("hint", error.hint)):
         if text is not None:
             console.print(f"  {name}: {text}", markup=False)

@@ -19,6 +19,7 @@ from grouping.compiler.compiler import compile_draft, finish
 from grouping.compiler.constants import as_set, lift
 from grouping.compiler.draft import Draft
 from grouping.compiler.signature import AGGREGATE, order
+from grouping.compiler.statement_places import in_statement
 from grouping.functions.functions import common_type
 from grouping.functions.text_size import check_growth, grows
 from grouping.model.catalog import Catalog, Stream
@@ -147,7 +148,10 @@ class Preparer:
         command = parse(text)
         if not isinstance(command, CreateCq):
             raise InputError("this is no CREATE CQ", code="unknown-statement", detail="A CREATE CQ is wanted here.")
-        return command, compile_draft(command.select, self._catalog)
+        try:
+            return command, compile_draft(command.select, self._catalog)
+        except InputError as error:
+            raise in_statement(error, text, command.select) from None
 
     def _prepare(self, text: CqText) -> tuple[CreateCq, CompiledQuery]:
         """Take the whole path, and keep what it made of the template."""

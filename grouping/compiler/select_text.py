@@ -246,8 +246,10 @@ def _of_name(source: str) -> bool:
 
 def _syntax_error(error: ParseError) -> InputError:
     first = error.errors[0] if error.errors else {}
-    place = f"Line {first.get('line')}, column {first.get('col')}"
-    near = clipped(str(first.get("highlight") or "").removeprefix(FUNCTION_MARK))
+    source = str(first.get("highlight") or "")
+    # sqlglot tells the column of a token's last character.
+    place = f"Line {first.get('line')}, column {int(first.get('col') or 1) - max(len(source) - 1, 0)}"
+    near = clipped(source.removeprefix(FUNCTION_MARK))
     return InputError(
         f'"{near}" is not expected here' if near else "the SELECT is not complete",
         code="syntax-error",
