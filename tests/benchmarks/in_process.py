@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from grouping.settings import Settings
 from grouping.store.notes import TableVersion
+from spark_jobs.batch.events import Events
+from spark_jobs.batch.row_source import RowSource
 from spark_jobs.decode.decode import decode
+from spark_jobs.joins.join import join
 from spark_jobs.match.evaluate import matches
 from spark_jobs.match.residual import evaluate_expression
+from spark_jobs.replica.table_view import TableView
 from spark_jobs.results.split import split
 from spark_jobs.tables.constant_cache import ConstantTables, Snapshot
 from spark_jobs.tables.load import Loads
@@ -40,9 +44,11 @@ class Spent:
 
 @dataclass(slots=True)
 class Worker:
-    """A worker with the tables of one stream."""
+    """A worker with the constant tables of one stream, whose queries may be over one join."""
 
     contents: Contents
+    views: Mapping[str, TableView] = field(default_factory=dict)
+    """By id, the tables that they join."""
     settings: Settings = field(default_factory=Settings)
     loads: Loads = field(default_factory=Loads)
     snapshot: Snapshot = field(init=False)
@@ -61,13 +67,21 @@ class Worker:
             for column in stream.columns:
                 events.values(column.name)
             decoded = time.process_time()
-            found = list(matches(self.snapshot, events, loads=self.loads))
+            rows, snapshot = self._rows(events)
+            found = list(matches(snapshot, rows, loads=self.loads))
             matched = time.process_time()
             for part in found:
-                for records in split(events, part, stream, self.settings, evaluate_expression):
+                for records in split(rows, part, stream, self.settings, evaluate_expression):
                     spent.results += records.num_rows
             spent.decode += decoded - began
             spent.match += matched - decoded
             spent.output += time.process_time() - matched
             spent.events += events.count
         return spent
+
+    def _rows(self, events: Events) -> tuple[RowSource, Snapshot]:
+        """Return what the queries are evaluated on: the events, or their rows with those of tables."""
+        if not self.snapshot.computations:
+            return events, self.snapshot
+        [computation] = self.snapshot.computations
+        return join(events, computation, self.views), self.snapshot.over(computation.computation_id)

@@ -7,8 +7,10 @@ over the same topic, in turns, and write about one record an event.
 from __future__ import annotations
 
 import argparse
+import statistics
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -17,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
+from gateway.testing import Table as KitTable
 from grouping.model.catalog import Stream, StreamColumn
 from grouping.model.table import Table
 from grouping.settings import Settings
@@ -24,6 +27,8 @@ from spark_jobs.kafka.sink import checkpoint_location
 from spark_jobs.worker.worker import Evaluation
 from tests.benchmarks import quotes
 from tests.benchmarks.contest import bench_session, in_turns, report_ratio, report_sides
+from tests.benchmarks.in_process import Worker
+from tests.benchmarks.market import as_source
 from tests.benchmarks.pipeline import Run, through
 from tests.benchmarks.report import Report
 from tests.benchmarks.tables import Contents, Tables
@@ -41,7 +46,10 @@ _ON_TABLE = """SELECT q.symbol, q.price, p.industry FROM quotes q JOIN profiles 
     WHERE p.industry = 'a' AND price < 1.5"""
 _ON_OWNERS = "SELECT q.symbol, q.price, o.owner FROM quotes q JOIN owners o ON q.symbol = o.symbol WHERE o.owner = 'a'"
 
+_WORKER_EVENTS, _WORKER_ROUNDS, _WORKER_ROWS = 20_000, 7, 50_000
+
 _encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -57,6 +65,7 @@ def main(options: argparse.Namespace, folder: Path) -> None:
     with open_ground() as ground:
         runs = _measure(ground, options.join_cqs, options.join_rows, options.join_events, options.join_rounds)
     report = Report("joins")
+    _report_worker(report, options.join_cqs, min(options.join_rows, _WORKER_ROWS))
     report_sides(report, runs)
     for mine, other, target in ((_JOINED, _COLUMN, "0.85"), (_JOINED, _NATIVE, "2"), (_SEVERAL, _JOINED, "0.5")):
         report_ratio(report, runs, mine, other, target)
@@ -96,6 +105,25 @@ def _contents(cqs: int, rows: int) -> dict[str, Contents]:
         _COLUMN: Contents(_stream("s_column", "symbol", "price", "industry")).add(_ON_STREAM, constants),
         _SEVERAL: Contents(_stream("s_several", "symbol", "price", "volume"), [owners]).add(_ON_OWNERS, {"c0": owned}),
     }
+
+
+def _report_worker(report: Report, cqs: int, rows: int) -> None:
+    """Report the CPU time of decoding, matching and splitting in this process, the sides in turns."""
+    profiles = "profiles (symbol STRING PRIMARY KEY, industry STRING, beta DOUBLE)"
+    owners = "owners (owner STRING PRIMARY KEY, symbol STRING)"
+    views = {
+        _JOINED: {"t_profiles": KitTable(profiles, (_decode(body) for _, body in _profiles(rows))).view()},
+        _SEVERAL: {"t_owners": KitTable(owners, (_decode(body) for _, body in _owners(rows))).view()},
+    }
+    workers = {name: Worker(made, views.get(name, {})) for name, made in _contents(cqs, rows).items()}
+    batches = [as_source([body for _, body in _quotes(_WORKER_EVENTS, rows)])]
+    spent: dict[str, list[float]] = {name: [] for name in workers}
+    for number in range(_WORKER_ROUNDS + 1):
+        for name, worker in workers.items():
+            taken = sum(worker.run(batches).micros.values())
+            spent[name] += [taken] if number else []
+    for name, taken in spent.items():
+        report.add(f"{name}, in one process", statistics.median(taken), "µs/event")
 
 
 def _stream(stream_id: str, *names: str) -> Stream:
