@@ -79,6 +79,11 @@ def coerce(constant: Constant, kind: SqlType, exact: str = "exact", beside: Boun
         return _as_time(constant, kind, beside)
     if constant.type == DATE and kind == TIMESTAMP and isinstance(constant.value, date):
         return Constant(datetime(constant.value.year, constant.value.month, constant.value.day, tzinfo=UTC), kind)
+    if constant.reader == "string" and (reader := _QUOTED_NUMBERS.get(kind.name)):
+        try:
+            return read_again(constant, reader)
+        except InputError:
+            pass  # it is no number, which the refusal says better
     shown = "a number" if constant.type.is_number else f"a {constant.type}"
     column = column_text(beside)
     raise InputError(
@@ -87,6 +92,13 @@ def coerce(constant: Constant, kind: SqlType, exact: str = "exact", beside: Boun
         detail=f"The constant is {shown}, and {column or 'what it stands beside'} is {kind}.",
         hint="Write a constant of that type, or CAST one side.",
     )
+
+
+_QUOTED_NUMBERS = {
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT"), "quoted whole"),
+    **dict.fromkeys(("FLOAT", "DOUBLE"), "quoted double"),
+}
+"""How a text beside a number is read; beside a DECIMAL Spark would compare DOUBLEs."""
 
 
 def column_text(operand: Bound | None) -> str:

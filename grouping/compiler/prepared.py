@@ -86,7 +86,7 @@ class _Place(NamedTuple):
 
 OF_STRINGS = frozenset(
     (
-        *("string", "date", "timestamp", "pattern", "like", "ilike", "zone"),
+        *("string", "date", "timestamp", "pattern", "like", "ilike", "zone", "quoted whole", "quoted double"),
         *(reader for reader in INTERVAL_READERS if not reader.startswith("number")),
     )
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, time
 from decimal import Context, Decimal, InvalidOperation
@@ -205,6 +206,25 @@ def _zone(text: str) -> tuple[SqlType, ConstantValue]:
     return STRING, text
 
 
+_QUOTED = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]+)?)\s*", re.ASCII)
+
+
+def _quoted_whole(text: str) -> tuple[SqlType, ConstantValue]:
+    """Read a text beside a whole number, which Spark casts to BIGINT."""
+    found = _QUOTED.fullmatch(text)
+    if found is None or "." in found[1] or not -(2**63) <= int(found[1]) < 2**63:
+        raise _unreadable(text[:_SHOWN], BIGINT)
+    return BIGINT, int(found[1])
+
+
+def _quoted_double(text: str) -> tuple[SqlType, ConstantValue]:
+    """Read a text beside a FLOAT or a DOUBLE, which Spark casts to DOUBLE."""
+    found = _QUOTED.fullmatch(text)
+    if found is None:
+        raise _unreadable(text[:_SHOWN], DOUBLE)
+    return _double(found[1])
+
+
 READERS: dict[str, Callable[[str], tuple[SqlType, ConstantValue]]] = {
     "exact": _exact,
     "decimal": exact_or_decimal,
@@ -225,6 +245,8 @@ READERS: dict[str, Callable[[str], tuple[SqlType, ConstantValue]]] = {
     "date": _date,
     "timestamp": _timestamp,
     "zone": _zone,
+    "quoted whole": _quoted_whole,
+    "quoted double": _quoted_double,
     **INTERVAL_READERS,
 }
 """From a literal's text to the type and the value of its slot."""

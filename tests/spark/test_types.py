@@ -113,6 +113,13 @@ CAST(ti AS DECIMAL(5,1))
 CAST(ti AS TIMESTAMP)
 CAST(s AS BINARY)
 b IS NULL
+i > '3'
+l <= ' 12 '
+x > '0.5'
+fl = '1.5'
+ti IN ('1', '127')
+i BETWEEN '-7' AND '3'
+'3' < si
 i & 3
 i & l
 ti & si
@@ -170,6 +177,8 @@ def test_short_types_mean_what_spark_says(corpus: Corpus) -> None:
 def test_what_is_no_number_of_a_type_is_refused(corpus: Corpus) -> None:
     """A literal out of its type's range, and what would not be exact."""
     refused = [
+        "f = 1",
+        "i > 'x'",
         "200Y",
         "40000S",
         "1.5L",

@@ -58,6 +58,8 @@ SHAPES = (
     "CAST({symbol} AS INT) = i",
     "nullif({i}, i) IS NULL",
     "date_trunc({symbol}, at) > {at}",
+    "volume > {text}",
+    "price + 1 <= {text}",
     "at - INTERVAL {text} MINUTES > {at}",
     "d + INTERVAL {count} MONTHS = {d}",
     "at - d > INTERVAL {count} DAYS",
