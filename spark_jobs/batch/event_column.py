@@ -14,12 +14,23 @@ from numpy.typing import NDArray
 
 from grouping.settings import EvaluatorSettings
 
-__all__ = ["VALUE_BYTES", "EventColumn", "EventColumns", "EventSource", "as_plain", "hash_strings", "longest_text"]
+__all__ = [
+    "VALUE_BYTES",
+    "EventColumn",
+    "EventColumns",
+    "EventSource",
+    "as_plain",
+    "hash_strings",
+    "longest_text",
+    "longest_value",
+]
 
 _T = TypeVar("_T")
 
 VALUE_BYTES: int = EvaluatorSettings().value_bytes
 """Where no settings say otherwise."""
+_SCALAR_BYTES = 64
+"""More than a number or a time has within a nested value, its quotes and commas included."""
 _SAMPLE = 1024
 _SEED = secrets.randbits(64)
 
@@ -53,6 +64,22 @@ class EventSource(Protocol):
 def longest_text(texts: pa.Array) -> int:
     """Return the bytes of the longest of some texts, 0 where there is none."""
     return pc.max(pc.binary_length(texts)).as_py() or 0
+
+
+def longest_value(values: pa.Array, scalar: int = 0) -> int:
+    """Return the bytes that no value of a column exceeds in a result, where what is no text has so many.
+
+    Of values with parts it is a bound, reckoned of the most elements and the longest of each part.
+    """
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        return longest_text(values)
+    if pa.types.is_struct(values.type):
+        fields = zip(values.type, values.flatten(), strict=True)
+        return sum(len(field.name) + longest_value(part, _SCALAR_BYTES) for field, part in fields)
+    if pa.types.is_list(values.type) or pa.types.is_large_list(values.type):
+        most = pc.max(pc.list_value_length(values)).as_py() or 0
+        return most * (longest_value(values.flatten(), _SCALAR_BYTES) + 1)
+    return scalar
 
 
 def hash_strings(values: pa.Array) -> NDArray[np.uint64]:
@@ -194,7 +221,7 @@ class EventColumns:
         if found is None:
             values = self.source.column(name)
             nested = pa.types.is_nested(values.type)
-            found = self._longest[name] = values.nbytes if nested else longest_text(values)
+            found = self._longest[name] = longest_value(values) if nested else longest_text(values)
         return found
 
     def elements(self, name: str) -> Elements:

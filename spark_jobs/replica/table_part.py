@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from spark_jobs.batch.event_column import longest_text
+from spark_jobs.batch.event_column import longest_value
 from spark_jobs.index import Ints
 from spark_jobs.replica.key_tuples import KeyTuples, plain
 from spark_jobs.replica.value_index import Probes, RowPairs, ValueIndex
@@ -117,7 +116,7 @@ class TablePart:
             values = (
                 array.dictionary if pa.types.is_dictionary(array.type) else array for array in self.columns.values()
             )
-            self._longest = sum(map(_longest, values))
+            self._longest = sum(map(longest_value, values))
         return self._longest
 
     @property
@@ -182,19 +181,6 @@ def _merged(parts: Sequence[TablePart], key: Sequence[str], horizon: Ints) -> Ta
 
 def _filled(offsets: Ints | None, value: int, count: int) -> Ints:
     return np.full(count, value) if offsets is None else offsets
-
-
-def _longest(values: pa.Array, scalar: int = 0) -> int:
-    """Return an upper bound of the bytes of a column's values in a result; `scalar` is that of values without text."""
-    if pa.types.is_string(values.type):
-        return longest_text(values)
-    if pa.types.is_struct(values.type):
-        fields = zip(values.type, values.flatten(), strict=True)
-        return sum(len(field.name) + _longest(part, _SCALAR_BYTES) for field, part in fields)
-    if pa.types.is_list(values.type):
-        most = pc.max(pc.list_value_length(values)).as_py() or 0
-        return most * (_longest(values.flatten(), _SCALAR_BYTES) + 1)
-    return scalar
 
 
 def _packed(array: pa.Array) -> pa.Array:
