@@ -43,13 +43,18 @@ class Ground:
 
 
 @contextmanager
-def open_ground(*, evaluator: bool = False) -> Iterator[Ground]:
-    """Start the servers, and the evaluator if it is wanted; end them and remove their data when the block is left."""
+def open_ground(*, evaluator: bool = False, kafka: str | None = None) -> Iterator[Ground]:
+    """Start the servers, and the evaluator if it is wanted; end them and remove their data when the block is left.
+
+    Args:
+        evaluator: Whether it is wanted.
+        kafka: The address of a broker that runs already; without it there is one more.
+    """
     with tempfile.TemporaryDirectory(prefix="cq-bench-", ignore_cleanup_errors=True) as folder:
         base = Settings(data=Path(folder))
         run = RunFolder(base.data)
         run.prepare()
-        stages, where = Launch(base).stages(run)
+        stages, where = Launch(base, kafka=kafka).stages(run)
         jars = stages[1][0].environment["CQ_EVALUATOR_JARS"]
         settings = Settings.model_validate(
             base.model_dump()

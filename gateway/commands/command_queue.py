@@ -149,7 +149,7 @@ class UnitSize:
 
         Example:
             >>> size = UnitSize(5000)
-            >>> size.note(200, 0.2), size.commands
+            >>> size.note(200, 0.08), size.commands
             (None, 50)
             >>> size.note(50, 0.01), size.commands
             (None, 100)

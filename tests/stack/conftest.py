@@ -29,9 +29,9 @@ def shared_lab(stack: Stack) -> Iterator[Lab]:
 
 
 @pytest.fixture(scope="session")
-def servers() -> Iterator[Ground]:
-    """Kafka and Valkey alone, for tests that play the gateway themselves."""
-    with open_ground() as ground:
+def servers(stack: Stack) -> Iterator[Ground]:
+    """The stack's Kafka and a Valkey alone, for tests that play the gateway themselves."""
+    with open_ground(kafka=stack.bootstrap) as ground:
         yield ground
 
 

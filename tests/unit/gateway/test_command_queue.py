@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.commands import command_queue
-from gateway.commands.command_queue import CommandQueue, UnitSize
+from gateway.commands.command_queue import UNIT_SECONDS, CommandQueue, UnitSize
 from gateway.kafka import Record
 from gateway.state.commands_read import CommandsRead
 
@@ -129,10 +129,10 @@ def test_who_is_alone_is_told_by_time() -> None:
 def test_a_unit_takes_what_fits_its_time() -> None:
     """Dear commands make units short at once; they grow again by full units only."""
     size = UnitSize(5_000)
-    size.note(200, 0.28)
-    assert 35 == size.commands
+    size.note(200, 5 * UNIT_SECONDS)
+    assert 40 == size.commands
     size.note(3, 0.001)
-    assert 35 == size.commands
+    assert 40 == size.commands
     for _ in range(10):
-        size.note(size.commands, size.commands * 1e-5)
+        size.note(size.commands, size.commands * UNIT_SECONDS / 10_000)
     assert 5_000 == size.commands
