@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gateway.testing.query import CheckedQuery
-from grouping.compiler.bound import Constant
+from grouping.binding.bound import Constant
 from grouping.compiler.prepared import OF_STRINGS
 from grouping.compiler.signature import render_part
 from grouping.compiler.stage_text import value_text

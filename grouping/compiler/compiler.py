@@ -11,13 +11,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from grouping.compiler.bound import too_large
-from grouping.compiler.constants import lift, settle
+from grouping.binding.constants import lift, settle
 from grouping.compiler.draft import Draft
 from grouping.compiler.group_names import named_without_constants
 from grouping.compiler.normalize import normalize, normalize_value
 from grouping.compiler.plan import plan
-from grouping.compiler.select_text import MAX_DEPTH
 from grouping.compiler.signature import order, render, render_groups
 from grouping.compiler.stage_text import lifted_text, normalized_text, ordered_text, planned_text, rendered_text
 from grouping.functions.text_size import check_growth, grows
@@ -26,6 +24,8 @@ from grouping.model.expression import Slot, walk
 from grouping.model.group import CompiledQuery, GroupPlan, KeptGroups, SelectItem, SelectList, group_id
 from grouping.model.grouping import Grouping
 from grouping.model.ids import SelectId
+from grouping.model.refusals import too_large
+from grouping.statements.select_text import MAX_DEPTH
 
 __all__ = ["STAGES", "Stage", "compile_draft", "compile_select", "finish", "stage_texts"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from grouping.compiler.bound import Bound, Constant
+from grouping.binding.bound import Bound, Constant
 from grouping.compiler.plan import BoundGroups, BoundItem
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.computation import Computation

@@ -11,17 +11,18 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from grouping.compiler.bind import Binder
-from grouping.compiler.bound import Bound, Constant, Leaf, Term, nodes, with_leaves
-from grouping.compiler.constants import settle
+from grouping.binding.bind import Binder
+from grouping.binding.bound import Bound, Constant, Leaf, Term, nodes, with_leaves
+from grouping.binding.constants import settle
+from grouping.binding.operands import boolean, comparable
+from grouping.binding.scope import Scope, Source, stream_source
 from grouping.compiler.normalize import normalize
-from grouping.compiler.operands import boolean, comparable, unsupported
-from grouping.compiler.scope import Scope, Source, stream_source
 from grouping.compiler.signature import order
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.computation import Computation, Join, JoinKey, computation_id
 from grouping.model.errors import InputError
 from grouping.model.expression import Column, joined_name, source_of
+from grouping.model.refusals import unsupported
 from grouping.model.sql_type import BOOLEAN, DOUBLE, FLOAT, SqlType
 from grouping.model.table import Table
 from grouping.model.view import View

@@ -7,21 +7,22 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from grouping.compiler.bind import Binder
-from grouping.compiler.bound import Bound, Constant, Term
-from grouping.compiler.constants import lift, settle
+from grouping.binding.bind import Binder
+from grouping.binding.bound import Bound, Constant, Term
+from grouping.binding.constants import lift, settle
+from grouping.binding.operands import boolean
+from grouping.binding.scope import Scope
 from grouping.compiler.group_text import LiftedKey, aggregate_text, all_of, in_parentheses, lifted_key, marked
 from grouping.compiler.normalize import normalize, normalize_value
-from grouping.compiler.operands import boolean, mismatch, unsupported
-from grouping.compiler.scope import Scope
-from grouping.compiler.select_text import FUNCTION_MARK
 from grouping.compiler.signature import AGGREGATE, order, render_part
 from grouping.functions.aggregates import AGGREGATE_ALIASES, AGGREGATES, aggregate_type
 from grouping.model.errors import InputError
 from grouping.model.expression import Column, Expression, Value, computed_name, computed_text
 from grouping.model.grouping import Aggregate, GroupKey
+from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import BOOLEAN, DOUBLE, STRING
 from grouping.model.wording import are, counted
+from grouping.statements.select_text import FUNCTION_MARK
 
 __all__ = ["BoundKey", "GroupBinder", "aggregate_name", "bind_keys", "has_aggregates"]
 

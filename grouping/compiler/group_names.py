@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from grouping.compiler.bound import Constant
+from grouping.binding.bound import Constant
 from grouping.compiler.group_text import in_parentheses
 from grouping.compiler.plan import BoundGroups
 from grouping.compiler.signature import AGGREGATE, render_part

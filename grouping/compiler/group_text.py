@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grouping.compiler.bound import Constant, Term
+from grouping.binding.bound import Constant, Term
 from grouping.compiler.signature import placeholder, render_part, shape
 from grouping.model.expression import Call, Column, Expression, Slot, Value, computed_name
 from grouping.model.group import ConstantValue

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from grouping.compiler.bound import Bound, Constant, Term, check_size
-from grouping.compiler.constants import as_decimal, set_of
-from grouping.compiler.operands import unsupported
+from grouping.binding.bound import Bound, Constant, Term, check_size
+from grouping.binding.constants import as_decimal, set_of
 from grouping.functions.functions import common_type
 from grouping.model.expression import Column
+from grouping.model.refusals import unsupported
 from grouping.model.sql_type import BIGINT, BOOLEAN, NUMERIC
 
 __all__ = ["normalize", "normalize_value"]

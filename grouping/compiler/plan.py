@@ -8,21 +8,22 @@ from typing import NamedTuple
 import msgspec
 from sqlglot import exp
 
-from grouping.compiler.bind import Binder
-from grouping.compiler.bound import Bound, Constant, Leaf, Term, nodes, too_large, with_leaves
+from grouping.binding.bind import Binder
+from grouping.binding.bound import Bound, Constant, Leaf, Term, nodes, with_leaves
+from grouping.binding.operands import boolean
 from grouping.compiler.from_clause import InlinedSelect, Relation, read_from
 from grouping.compiler.group_binder import GroupBinder, bind_keys, has_aggregates
 from grouping.compiler.group_text import LiftedKey
-from grouping.compiler.operands import boolean, unsupported
-from grouping.compiler.select_text import read_select
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.computation import Computation
 from grouping.model.errors import InputError
 from grouping.model.expression import Column
 from grouping.model.grouping import Aggregate, GroupKey
+from grouping.model.refusals import too_large, unsupported
 from grouping.model.sql_type import BOOLEAN
 from grouping.model.table import Table
 from grouping.model.view import View
+from grouping.statements.select_text import read_select
 
 __all__ = ["BoundItem", "BoundQuery", "plan", "plan_view"]
 

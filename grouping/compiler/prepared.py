@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from grouping.compiler.bound import Bound, Constant, Leaf, Term, nodes, with_leaves
+from grouping.binding.bound import Bound, Constant, Leaf, Term, nodes, with_leaves
+from grouping.binding.constants import as_set, lift
 from grouping.compiler.compiler import compile_draft, finish
-from grouping.compiler.constants import as_set, lift
 from grouping.compiler.draft import Draft
 from grouping.compiler.signature import AGGREGATE, order
 from grouping.compiler.statement_places import in_statement

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import Any
 
-from grouping.compiler.bound import Bound, Constant, Term
+from grouping.binding.bound import Bound, Constant, Term
 from grouping.model.computation import Computation, Join
 from grouping.model.errors import InternalError
 from grouping.model.expression import (

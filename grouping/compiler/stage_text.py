@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import date
 
-from grouping.compiler.bound import Bound, Constant, Term
+from grouping.binding.bound import Bound, Constant, Term
 from grouping.compiler.draft import Draft
 from grouping.compiler.signature import render_groups, render_joins, render_name, render_part, shape
 from grouping.model.expression import Call, Column, Expression, Slot, Value

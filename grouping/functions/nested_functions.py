@@ -18,10 +18,10 @@ NESTED_FUNCTIONS: dict[str, tuple[str, ...]] = {
     "size": ("ARRAY or MAP",),
     "split": ("STRING", "delimiter"),
 }
-"""By name, what they take; `grouping.compiler.nested` says what that means."""
+"""By name, what they take; `grouping.binding.nested` says what that means."""
 
 LAMBDAS = frozenset(("exists", "filter", "forall", "transform"))
-"""Those of an ARRAY and of what is computed of each of its elements, which `grouping.compiler.lambdas` binds."""
+"""Those of an ARRAY and of what is computed of each of its elements, which `grouping.binding.lambdas` binds."""
 
 NESTED_ALIASES = {"cardinality": "size", "try_element_at": "element_at"}
 """Spark's other names of the same functions; what fails is NULL here anyhow."""

@@ -14,11 +14,11 @@ from sqlglot import Dialect, exp
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from grouping.compiler.bound import too_large
-from grouping.compiler.respelled_tokens import UNARY_PLUS, after_operand, renamed, respelled
-from grouping.compiler.streaming_forms import check_forms
 from grouping.model.errors import InputError
+from grouping.model.refusals import too_large
 from grouping.model.wording import are, counted
+from grouping.statements.respelled_tokens import UNARY_PLUS, after_operand, renamed, respelled
+from grouping.statements.streaming_forms import check_forms
 from grouping.statements.tokens import PlainSql, clipped
 
 __all__ = ["FUNCTION_MARK", "MAX_DEPTH", "read_select"]

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from grouping.compiler.arguments import apply
-from grouping.compiler.bound import Bound
-from grouping.compiler.nested import nested_call
-from grouping.compiler.operands import unsupported
-from grouping.compiler.rewritten import rewritten
-from grouping.compiler.time_calls import TIME_CALLS, time_call
-from grouping.compiler.time_units import field_of, text_of
+from grouping.binding.arguments import apply
+from grouping.binding.bound import Bound
+from grouping.binding.nested import nested_call
+from grouping.binding.rewritten import rewritten
+from grouping.binding.time_calls import TIME_CALLS, time_call
+from grouping.binding.time_units import field_of, text_of
 from grouping.functions.functions import ALIASES, FUNCTIONS, REWRITTEN
 from grouping.functions.nested_functions import LAMBDAS, NESTED_ALIASES, NESTED_FUNCTIONS
 from grouping.functions.spark_functions import REASONS
 from grouping.model.decimal_types import WIDEST
 from grouping.model.errors import InputError, near_name
+from grouping.model.refusals import unsupported
 from grouping.model.sql_type import (
     BIGINT,
     BINARY,

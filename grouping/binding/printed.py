@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grouping.compiler.bound import Bound, Constant, Term
-from grouping.compiler.operands import is_null, mismatch, unsupported
+from grouping.binding.bound import Bound, Constant, Term
+from grouping.binding.operands import is_null
 from grouping.model.expression import Value
+from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import BIGINT, BOOLEAN, INT, STRING
 from grouping.values.printf import Conversion, parse_format
 

@@ -8,10 +8,11 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from grouping.compiler.arguments import apply
-from grouping.compiler.bound import Bound, Constant, Term, check_size
-from grouping.compiler.operands import boolean, comparable, unsupported
+from grouping.binding.arguments import apply
+from grouping.binding.bound import Bound, Constant, Term, check_size
+from grouping.binding.operands import boolean, comparable
 from grouping.model.errors import InputError
+from grouping.model.refusals import unsupported
 from grouping.model.sql_type import BOOLEAN
 
 __all__ = ["PredicateBinder"]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from grouping.compiler.bound import Bound, Constant, Term
-from grouping.compiler.constants import coerce
-from grouping.compiler.intervals import alike, counted, interval, interval_unit, is_interval, whole
-from grouping.compiler.operands import as_timestamp, is_null, mismatch, unsupported
+from grouping.binding.bound import Bound, Constant, Term
+from grouping.binding.constants import coerce
+from grouping.binding.intervals import alike, counted, interval, interval_unit, is_interval, whole
+from grouping.binding.operands import as_timestamp, is_null
 from grouping.functions.functions import result_type
 from grouping.model.expression import Value
+from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import BIGINT, DATE, INT, STRING, TIMESTAMP
 
 __all__ = ["is_timed", "negative_interval", "timed"]

@@ -7,8 +7,8 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-from grouping.compiler.bound import Bound, Constant, Term
-from grouping.compiler.intervals import is_interval
+from grouping.binding.bound import Bound, Constant, Term
+from grouping.binding.intervals import is_interval
 from grouping.functions.functions import common_type, result_type
 from grouping.model.errors import InputError
 from grouping.model.expression import Call, Column, Expression, Scalar, Slot, Value, computed_text, source_of

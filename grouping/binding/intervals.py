@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grouping.compiler.bound import Bound, Constant, Term
+from grouping.binding.bound import Bound, Constant, Term
 from grouping.functions.functions import result_type
 from grouping.model.errors import InputError
 from grouping.model.expression import Value

@@ -6,11 +6,12 @@ lifted, and names of variables don't count.
 
 from __future__ import annotations
 
-from grouping.compiler.bound import Bound, Constant, Term, nodes
-from grouping.compiler.nested import nested_call
-from grouping.compiler.operands import boolean, mismatch
+from grouping.binding.bound import Bound, Constant, Term, nodes
+from grouping.binding.nested import nested_call
+from grouping.binding.operands import boolean
 from grouping.model.errors import InputError
 from grouping.model.expression import Column, variable_name
+from grouping.model.refusals import mismatch
 from grouping.model.sql_type import BOOLEAN, array_of
 
 __all__ = ["element_variable", "lambda_call"]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grouping.compiler.bound import Bound, Constant, Term
-from grouping.compiler.constants import coerce, column_text, read_again
-from grouping.compiler.intervals import alike, is_interval
+from grouping.binding.bound import Bound, Constant, Term
+from grouping.binding.constants import coerce, column_text, read_again
+from grouping.binding.intervals import alike, is_interval
 from grouping.functions.functions import CASTS, common_type
 from grouping.model.errors import InputError
 from grouping.model.expression import Column
+from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import (
     BIGINT,
     BINARY,
@@ -37,16 +38,6 @@ __all__ = [
     "unify",
     "unsupported",
 ]
-
-
-def unsupported(what: str, detail: str, hint: str | None = None) -> InputError:
-    """Return the refusal of a part of a query."""
-    return InputError(f"{what} is not supported", code="unsupported-query", detail=detail, hint=hint)
-
-
-def mismatch(message: str, detail: str, hint: str | None = None) -> InputError:
-    """Return the refusal of an operand of the wrong kind."""
-    return InputError(message, code="type-mismatch", detail=detail, hint=hint)
 
 
 def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool = False) -> tuple[Bound, ...]:

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from grouping.compiler.bound import Bound, Constant, Term
-from grouping.compiler.intervals import counted, interval_unit, is_interval
-from grouping.compiler.operands import as_day, as_timestamp, mismatch, unsupported
+from grouping.binding.bound import Bound, Constant, Term
+from grouping.binding.intervals import counted, interval_unit, is_interval
+from grouping.binding.operands import as_day, as_timestamp
 from grouping.functions.functions import result_type
 from grouping.model.errors import InputError, near_name
 from grouping.model.expression import Value
+from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import BIGINT, INT, STRING, decimal
 from grouping.values.intervals import DAY_MICROS
 

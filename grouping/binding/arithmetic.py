@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from grouping.compiler.bound import Bound, Constant, Term
-from grouping.compiler.constants import read_again
-from grouping.compiler.intervals import is_interval
-from grouping.compiler.operands import cast, is_null, mismatch, typed, unsupported
-from grouping.compiler.time_arithmetic import is_timed, negative_interval, timed
+from grouping.binding.bound import Bound, Constant, Term
+from grouping.binding.constants import read_again
+from grouping.binding.intervals import is_interval
+from grouping.binding.operands import cast, is_null, typed
+from grouping.binding.time_arithmetic import is_timed, negative_interval, timed
 from grouping.functions.functions import result_type
+from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import DOUBLE, FLOAT, INT, STRING, SqlType
 
 __all__ = ["arithmetic", "bitwise", "check_turned", "negative", "positive"]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grouping.compiler.arithmetic import check_turned
-from grouping.compiler.bound import Bound, Constant, Term
-from grouping.compiler.constants import coerce, read_again
-from grouping.compiler.operands import as_timestamp, cast, comparable, is_null, mismatch, unify, unsupported
-from grouping.compiler.printed import printed
+from grouping.binding.arithmetic import check_turned
+from grouping.binding.bound import Bound, Constant, Term
+from grouping.binding.constants import coerce, read_again
+from grouping.binding.operands import as_timestamp, cast, comparable, is_null, unify
+from grouping.binding.printed import printed
 from grouping.functions.functions import FUNCTIONS, result_type
+from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import BOOLEAN, DATE, DOUBLE, FLOAT, INT, STRING, TIMESTAMP, SqlType, decimal
 from grouping.model.wording import are, counted
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from grouping.compiler.operands import unsupported
+from grouping.model.refusals import unsupported
 
 __all__ = ["check_forms"]
 

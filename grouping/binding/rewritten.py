@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grouping.compiler.arithmetic import arithmetic, negative, positive
-from grouping.compiler.bound import Bound, Term
-from grouping.compiler.operands import boolean, cases, cast, comparable
+from grouping.binding.arithmetic import arithmetic, negative, positive
+from grouping.binding.bound import Bound, Term
+from grouping.binding.operands import boolean, cases, cast, comparable
 from grouping.functions.functions import CASTING
 from grouping.model.sql_type import BOOLEAN
 

@@ -7,24 +7,25 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from grouping.compiler.arguments import apply
-from grouping.compiler.arithmetic import arithmetic, bitwise, negative, positive
-from grouping.compiler.bound import Bound, Constant, Term, check_size, too_large
-from grouping.compiler.call import call, cast_type, function_name, refusal
-from grouping.compiler.constants import number, string
-from grouping.compiler.intervals import interval_literal
-from grouping.compiler.lambdas import element_variable, lambda_call
-from grouping.compiler.nested import element, field
-from grouping.compiler.operands import boolean, cases, cast, comparable, unsupported
-from grouping.compiler.predicates import PredicateBinder
-from grouping.compiler.respelled_tokens import INTERVAL_LITERAL
-from grouping.compiler.scope import Scope
-from grouping.compiler.select_text import FUNCTION_MARK, MAX_DEPTH
-from grouping.compiler.time_units import UNIT_CALLS, field_of, unit_call
+from grouping.binding.arguments import apply
+from grouping.binding.arithmetic import arithmetic, bitwise, negative, positive
+from grouping.binding.bound import Bound, Constant, Term, check_size
+from grouping.binding.call import call, cast_type, function_name, refusal
+from grouping.binding.constants import number, string
+from grouping.binding.intervals import interval_literal
+from grouping.binding.lambdas import element_variable, lambda_call
+from grouping.binding.nested import element, field
+from grouping.binding.operands import boolean, cases, cast, comparable
+from grouping.binding.predicates import PredicateBinder
+from grouping.binding.scope import Scope
+from grouping.binding.time_units import UNIT_CALLS, field_of, unit_call
 from grouping.functions.nested_functions import LAMBDAS
 from grouping.model.errors import InputError
 from grouping.model.expression import Column
+from grouping.model.refusals import too_large, unsupported
 from grouping.model.sql_type import BOOLEAN, STRING
+from grouping.statements.respelled_tokens import INTERVAL_LITERAL
+from grouping.statements.select_text import FUNCTION_MARK, MAX_DEPTH
 
 __all__ = ["Binder"]
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from grouping.compiler.bound import Bound, Term
-from grouping.compiler.operands import as_timestamp, cast, mismatch
-from grouping.compiler.time_units import text_of
+from grouping.binding.bound import Bound, Term
+from grouping.binding.operands import as_timestamp, cast
+from grouping.binding.time_units import text_of
 from grouping.functions.functions import FUNCTIONS, result_type
 from grouping.model.expression import Value
+from grouping.model.refusals import mismatch
 from grouping.model.sql_type import DATE, STRING, TIMESTAMP
 from grouping.model.wording import are
 from grouping.values.time_format import read_format

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from grouping.compiler.bound import Bound
+from grouping.binding.bound import Bound
 from grouping.model.catalog import RECORD_FIELDS, Stream
 from grouping.model.computation import Computation
 from grouping.model.errors import InputError, near_name

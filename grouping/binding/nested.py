@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from grouping.compiler.bound import Bound, Constant, Term
-from grouping.compiler.constants import coerce
-from grouping.compiler.operands import comparable, mismatch, unify, unsupported
+from grouping.binding.bound import Bound, Constant, Term
+from grouping.binding.constants import coerce
+from grouping.binding.operands import comparable, unify
 from grouping.model.errors import InputError, near_name
 from grouping.model.expression import Value
+from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import BOOLEAN, DOUBLE, INT, STRING, SqlType, array_of
 from grouping.model.wording import are, counted
 from grouping.values.json_path import parse_json_path

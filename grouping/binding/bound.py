@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from grouping.model.errors import InputError
 from grouping.model.expression import Column, Value
 from grouping.model.group import ConstantValue
+from grouping.model.refusals import too_large
 from grouping.model.sql_type import SqlType
 
-__all__ = ["Bound", "Constant", "Leaf", "Term", "check_size", "nodes", "too_large", "with_leaves"]
+__all__ = ["Bound", "Constant", "Leaf", "Term", "check_size", "nodes", "with_leaves"]
 
 MAX_COPIED_NODES = 20_000
 """Nodes that BETWEEN and IN may add, which repeat an operand, so that nesting cannot make them explode."""
@@ -78,13 +78,3 @@ def check_size(bound: Bound, copies: int, spent: int = 0) -> int:
         if spent > MAX_COPIED_NODES:
             raise too_large("its operands are repeated too often")
     return spent
-
-
-def too_large(why: str) -> InputError:
-    """Return the refusal of an expression that is too large to be planned."""
-    return InputError(
-        "the expression is too large",
-        code="unsupported-query",
-        detail=f"{why[0].upper()}{why[1:]}.",
-        hint="Simplify it.",
-    )
