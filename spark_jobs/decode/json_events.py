@@ -36,6 +36,7 @@ from grouping.model.sql_type import (
     SqlType,
 )
 from spark_jobs.decode.json_exact import FLOAT_BOUND, WrongRecord, read_record
+from spark_jobs.decode.json_extent import extent_check
 
 __all__ = ["JsonReader"]
 
@@ -81,6 +82,7 @@ class JsonReader:
         ]
         self._record: Callable[..., Any] = msgspec.defstruct("Record", fields, gc=False)
         self._decode = msgspec.json.Decoder(self._record).decode
+        self._check = extent_check(self._columns)
 
     def __call__(self, values: pa.Array) -> tuple[Callable[[StreamColumn], list[Any]], dict[int, str]]:
         """Decode the values of a batch.
@@ -103,7 +105,23 @@ class JsonReader:
                 records.append(self._record(*read_record(value, self._columns)))
             except WrongRecord as exc:
                 wrong[row] = str(exc)
+        if self._check is not None:
+            sizes = pc.fill_null(pc.binary_length(values), 0).to_pylist()
+            records = self._bounded(records, [row for row in range(len(values)) if row not in wrong], sizes, wrong)
         return lambda column: self._column(records, column), wrong
+
+    def _bounded(self, records: list[Any], rows: list[int], sizes: list[int], wrong: dict[int, str]) -> list[Any]:
+        """Return the records that hold no more than may be; the others are added to the wrong ones, by row."""
+        assert self._check is not None, "some record may hold too much"
+        values = attrgetter(*self._fields.values()) if len(self._fields) > 1 else lambda record: (record.c0,)
+        kept = []
+        for record, row in zip(records, rows, strict=True):
+            try:
+                self._check(values(record), sizes[row])
+                kept.append(record)
+            except WrongRecord as exc:
+                wrong[row] = str(exc)
+        return kept
 
     def _delicate(self, values: pa.Array) -> frozenset[int] | range:
         """Return the rows that the fast decoder must not see."""
