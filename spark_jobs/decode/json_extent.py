@@ -16,7 +16,7 @@ from spark_jobs.decode.json_exact import WrongRecord
 __all__ = ["extent_check"]
 
 _PER_BYTE = 16
-"""Places that a record may take for each of its bytes: ten bytes may be an element of 150 fields, of which one is there."""
+"""Places that a record may take for each of its bytes: ten bytes may be one field of an element that has 150."""
 _BESIDES = 10_000
 """Places that it may take besides."""
 _ELEMENT_BYTES = 3
