@@ -201,7 +201,7 @@ class TickRun:
                 tick == cursor.tick_ms
                 or tick <= last_tick(membership, cursor, runs)
                 or run_of(membership, tick, runs)
-                or not is_tick(membership, tick)
+                or not is_tick(membership, tick, runs)
             ):
                 tick = None  # served before a crash, or no tick any more: a look tells the next tick
             served.append(DueDestination(name, membership, incarnation, cursor, tick))

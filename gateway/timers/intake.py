@@ -18,6 +18,7 @@ from gateway.state.working_copy import WorkingCopy
 from gateway.timers.checkpoints import Checkpoints
 from gateway.timers.pending_index import PendingIndex, store_key
 from gateway.timers.schedule import tick_after
+from gateway.timers.watermark import Watermark
 from grouping.digests.cursor import Cursor
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
@@ -43,7 +44,7 @@ class Intake:
         topics: Topics,
         state: TimerState,
         checkpoints: Checkpoints,
-        fired_ms: Callable[[StreamId], int],
+        watermark: Callable[[StreamId], Watermark],
     ) -> None:
         """Begin with nothing; `recover` comes first.
 
@@ -53,14 +54,14 @@ class Intake:
             topics: The broker's offsets.
             state: The readers of stores, and the event list.
             checkpoints: The checkpoints of positions.
-            fired_ms: Returns the time up to which the ticks of a stream have fired.
+            watermark: Returns a stream's watermark.
         """
         self._settings = settings
         self._working = working
         self._topics = topics
         self._state = state
         self._checkpoints = checkpoints
-        self._fired_ms = fired_ms
+        self._watermark = watermark
         self._tail: TailReader | None = None
         self._restored: Iterator[tuple[bytes, MatchPlaces]] = iter(())
         self.held: Counter[bytes] = Counter()
@@ -179,7 +180,8 @@ class Intake:
             if membership is None:
                 continue
             stream_id = membership.destination.stream_id
-            tick = tick_after(membership, max(wanted[name], self._fired_ms(stream_id)))
+            watermark = self._watermark(stream_id)
+            tick = tick_after(membership, max(wanted[name], watermark.fired_ms), watermark.runs)
             if tick is not None:
                 ticks.setdefault(stream_id, {})[name] = tick
         for stream_id, some in ticks.items():

@@ -43,22 +43,29 @@ def last_instant(membership: Membership) -> int | None:
     return windows[-1][1]
 
 
-def tick_after(membership: Membership, at_ms: int) -> int | None:
+def tick_after(membership: Membership, at_ms: int, runs: Collection[Run] = ()) -> int | None:
     """Return a destination's first tick later than an instant, None when no tick comes before its last CQ expires.
 
-    At the EXPIRE of the last CQ the last digest takes the tick's place.
+    At the EXPIRE of the last CQ the last digest takes the tick's place. The acceptance is no tick, and none comes
+    before it, although matches may be older: their record times are the publishers'.
+
+    Args:
+        membership: The destination with its members.
+        at_ms: Epoch milliseconds.
+        runs: The runs of ticks that lie ahead; an acceptance within one was noted by a clock that was turned back.
     """
     windows = membership.seen
     if not windows:
         return None
-    tick = next_tick(membership.destination.trigger, at_ms, windows[0][0])
+    after_ms = max(at_ms, _past(membership.timed.born_ms, runs))
+    tick = next_tick(membership.destination.trigger, after_ms, windows[0][0])
     last = last_instant(membership)
     return tick if tick is not None and (last is None or tick < last) else None
 
 
-def is_tick(membership: Membership, at_ms: int) -> bool:
+def is_tick(membership: Membership, at_ms: int, runs: Collection[Run] = ()) -> bool:
     """Tell whether a destination fires at an instant; true where all its CQs are paused, for it fired before that."""
-    return not membership.windows or tick_after(membership, at_ms - 1) == at_ms
+    return not membership.windows or tick_after(membership, at_ms - 1, runs) == at_ms
 
 
 def tick_to_fire(membership: Membership, armed_ms: int, missed: MissedTicks | None) -> int:
@@ -141,8 +148,8 @@ def following_tick(
     if tick is None and changed_ms > born_ms:
         after_ms = max(after_ms, changed_ms)  # RESUME: waiting matches come at the first tick after it
     if membership.destination.clause.even_if_empty:
-        return _unused(membership, tick_after(membership, max(after_ms, born_ms)), runs)
-    return None if left_ms is None else _unused(membership, tick_after(membership, max(after_ms, left_ms)), runs)
+        return _unused(membership, tick_after(membership, after_ms, runs), runs)
+    return None if left_ms is None else _unused(membership, tick_after(membership, max(after_ms, left_ms), runs), runs)
 
 
 def _past(at_ms: int, runs: Collection[Run]) -> int:
@@ -153,5 +160,5 @@ def _past(at_ms: int, runs: Collection[Run]) -> int:
 def _unused(membership: Membership, tick: int | None, runs: Collection[Run]) -> int | None:
     """Return a tick, or the first after it that cannot have fired."""
     while tick is not None and (run := run_of(membership, tick, runs)) is not None:
-        tick = tick_after(membership, run[1])
+        tick = tick_after(membership, run[1], runs)
     return tick

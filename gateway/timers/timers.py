@@ -65,7 +65,7 @@ class Timers:
         self._delivery = Delivery(settings, working, commits)
         self._probes = Probes(settings, working, topics, self._state)
         checkpoints = Checkpoints(settings, commits)
-        self._intake = Intake(settings, working, topics, self._state, checkpoints, self._fired_ms)
+        self._intake = Intake(settings, working, topics, self._state, checkpoints, self._probes.watermark)
         self.retention = Retention(settings, topics, self._state, self._intake)
         self._cuts = OpenCuts()
         self._firing = TickRun(

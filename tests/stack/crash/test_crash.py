@@ -134,7 +134,7 @@ def test_down_and_up_again(stack: Stack) -> None:
 
 def wipe_redis(stack: Stack) -> None:
     """Remove every file that Valkey keeps under the data folder."""
-    kept = [path for pattern in ("*.rdb", "*.aof", "appendonlydir") for path in stack.data.rglob(pattern)]
+    kept = [path for pattern in ("*.rdb", "*.aof", "appendonlydir") for path in (stack.data / "redis").rglob(pattern)]
     assert kept, "no files of Valkey found"
     for path in kept:
         shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)

@@ -62,17 +62,14 @@ def test_pause_replace_and_expire(lab: Lab) -> None:
     """A pause counts nothing and keeps what was; another form leaves a last digest; EXPIRE cuts at its millisecond."""
     source = lab.stream()
     begin_ms = now_ms()
-    expire_ms = begin_ms + 8000
     select = f"SELECT symbol, count(*) AS n, sum(qty) AS total FROM {source.name} WHERE qty >= 0 GROUP BY symbol"
     paused = lab.create("paused", select, clauses="EVERY '4 seconds' DO PUBLISH SHARED")
     replaced = lab.create("replaced", f"{select} HAVING count(*) > 1", clauses=_HOUR)
-    expiring = lab.create("expiring", select, clauses=f"EXPIRE '{instant(expire_ms)}' {_HOUR}")
     altered = lab.create("altered", f"{select} HAVING count(*) > 2", clauses=f"{_HOUR} DIGEST ALL")
     who = lab.subscriber()
     flow = Flow(lab, source)
-    flow.publish("A", "A", "B", time_ms=begin_ms)
-    flow.publish("C", time_ms=expire_ms - 1)
-    flow.publish("C", "B", time_ms=expire_ms)
+    flow.publish("A", "A", "B", "C", time_ms=begin_ms)
+    flow.publish("C", "B", time_ms=begin_ms + 3000)
     source.fence()
     lab.client.result('PAUSE CQ "paused"', who)
     flow.publish("A", "C", time_ms=begin_ms)
@@ -80,11 +77,16 @@ def test_pause_replace_and_expire(lab: Lab) -> None:
     lab.client.result(f'CREATE OR REPLACE CQ "replaced" AS {select} HAVING count(*) > 5 {_HOUR}', who)
     lab.client.result("ALTER CQ \"altered\" SET EVERY '2 hours'", who)
     lab.client.result('RESUME CQ "paused"', who)
+    expire_ms = now_ms() + 6000
+    expiring = lab.create("expiring", select, clauses=f"EXPIRE '{instant(expire_ms)}' {_HOUR}")
+    flow.publish("A", "B", time_ms=begin_ms)
+    flow.publish("C", time_ms=expire_ms - 1)
+    flow.publish("C", "B", time_ms=expire_ms)
     flow.publish("B", time_ms=expire_ms + 1)
     last: tuple[tuple[Any, str, dict[str, tuple[int, int]]], ...] = (
         (replaced, "replaced", {"A": (3, 7), "B": (2, 7), "C": (3, 14)}),
         (altered, "replaced", {"A": (3, 7), "C": (3, 14)}),
-        (expiring, "expired", {"A": (3, 7), "B": (1, 2), "C": (2, 10)}),
+        (expiring, "expired", {"A": (1, 8), "B": (1, 9), "C": (1, 10)}),
     )
     for created, reason, rows in last:
 
@@ -97,11 +99,11 @@ def test_pause_replace_and_expire(lab: Lab) -> None:
         assert digest.row["to"] == end.row["ended_at"]
         assert {row["symbol"]: (row["n"], row["total"]) for row in digest.row["rows"]} == rows
     assert tick_of(digests(lab, expiring)[0]) == expire_ms
-    lab.results.until(lambda: _counted(lab, paused) == 7, "what was pending, and what came after RESUME")
+    lab.results.until(lambda: _counted(lab, paused) == 12, "what was pending, and what came after RESUME")
     totals = {symbol: 0 for symbol in "ABC"}
     for row in _rows(digests(lab, paused)):
         totals[row["symbol"]] += row["total"]
-    assert totals == {"A": 0 + 1, "B": 2 + 5 + 8, "C": 3 + 4}
+    assert totals == {"A": 0 + 1 + 8, "B": 2 + 5 + 9 + 12 + 13, "C": 3 + 4 + 10 + 11}
 
 
 def test_groups_over_joins(lab: Lab) -> None:

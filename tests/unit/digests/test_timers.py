@@ -202,6 +202,17 @@ def test_no_tick_at_or_after_the_last_expire() -> None:
     assert tick_after(membership, 10) == 20
 
 
+def test_no_tick_at_or_before_the_acceptance() -> None:
+    """A match may be older than its CQ: its time is the publisher's. The first tick comes after the acceptance."""
+    membership = _membership(phase_ms=8, born_ms=118)
+    assert (tick_after(membership, 0), tick_after(membership, 117), tick_after(membership, 118)) == (128, 128, 128)
+    assert following_tick(membership, None, 7, 0) == 128
+    assert not is_tick(membership, 118)
+    turned_back = [(100, 140)]  # the acceptance was noted by a clock that was fast
+    assert tick_after(membership, 7, turned_back) == 8
+    assert is_tick(membership, 8, turned_back)
+
+
 def test_a_destination_sees_what_it_saw_at_the_version() -> None:
     """What is evaluated between PAUSE and RESUME is not the CQ's, though another one had it stored."""
     kafka, index = Partition(), PendingIndex()
