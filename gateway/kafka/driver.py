@@ -69,6 +69,18 @@ def client_config(settings: Settings, **typed: object) -> dict[str, object]:
     return {**settings.kafka.extra, "bootstrap.servers": settings.kafka.bootstrap, **named}
 
 
+def reader_config(settings: Settings, group_id: str, **typed: object) -> dict[str, object]:
+    """Return the options of a consumer that reads partitions by position, and tells where they end."""
+    return client_config(
+        settings,
+        group_id=group_id,
+        enable_auto_commit=False,
+        enable_partition_eof=True,
+        auto_offset_reset="earliest",
+        **typed,
+    )
+
+
 def error_code(error: BaseException) -> int | None:
     """Return the driver's code of an error, None for an error of something else."""
     cause = error.args[0] if isinstance(error, KafkaException) else None

@@ -1,4 +1,4 @@
-"""Readers of the gateway's own topics: by position, and following the end."""
+"""Readers of the gateway's own topics, by position or following the end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from gateway.kafka.driver import END_OF_PARTITION, client_config, mapped
+from gateway.kafka.driver import END_OF_PARTITION, mapped, reader_config
 from gateway.kafka.record import Record, record_of
 from grouping.settings import Settings
 
@@ -18,20 +18,17 @@ class LogReader:
 
     def __init__(self, settings: Settings) -> None:
         self._consumer = Consumer(
-            client_config(
+            reader_config(
                 settings,
-                group_id=settings.clients.gateway_log,
-                enable_auto_commit=False,
-                enable_partition_eof=True,
+                settings.clients.gateway_log,
                 isolation_level="read_committed",
-                auto_offset_reset="earliest",
                 fetch_wait_max_ms=20,
                 max_partition_fetch_bytes=4_000_000,
             )
         )
 
     def since(self, topic: str, offsets: Mapping[int, int], at_once: int = 10_000) -> Iterator[Record]:
-        """Yield the records from those offsets (by partition) to the end that there is now; so many held at once."""
+        """Yield the records from some offsets (by partition) to the present end, `at_once` of them held at a time."""
         places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
         left = set(offsets)
         with mapped("reading a log"):
@@ -47,7 +44,7 @@ class LogReader:
                         raise KafkaException(error)
 
     def span(self, topic: str, partition: int, first: int, last: int) -> Iterator[Record]:
-        """Yield a partition's records from one offset to another, that one included."""
+        """Yield a partition's records from a first offset to a last one, both included."""
         for record in self.since(topic, {partition: first}):
             if record.offset <= last:
                 yield record
@@ -55,7 +52,7 @@ class LogReader:
                 return
 
     def close(self) -> None:
-        """Leave."""
+        """Close the connections."""
         self._consumer.close()
 
 
@@ -63,16 +60,13 @@ class TailReader:
     """Follows all partitions of a topic, without ever waiting."""
 
     def __init__(self, settings: Settings, topic: str, offsets: Mapping[int, int]) -> None:
-        """Begin at those offsets, by partition."""
+        """Begin at some offsets, by partition."""
         self.reached = dict(offsets)
-        """By partition: everything before was read."""
+        """By partition: the offset up to which records were read."""
         self._consumer = Consumer(
-            client_config(
+            reader_config(
                 settings,
-                group_id=settings.clients.gateway_tail,
-                enable_auto_commit=False,
-                enable_partition_eof=True,
-                auto_offset_reset="earliest",
+                settings.clients.gateway_tail,
                 fetch_wait_max_ms=50,
                 queued_max_messages_kbytes=32_768,
                 max_partition_fetch_bytes=4_000_000,
@@ -82,7 +76,7 @@ class TailReader:
             self._consumer.assign([TopicPartition(topic, number, offset) for number, offset in offsets.items()])
 
     def read(self, most: int) -> list[Record]:
-        """Return the records that are there, at most so many."""
+        """Return the records that have been fetched, at most so many."""
         found = []
         with mapped("following a log"):
             for message in self._consumer.consume(most, timeout=0):
@@ -97,5 +91,5 @@ class TailReader:
         return found
 
     def close(self) -> None:
-        """Leave."""
+        """Close the connections."""
         self._consumer.close()

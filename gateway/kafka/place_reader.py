@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from gateway.kafka.driver import END_OF_PARTITION, client_config, mapped
+from gateway.kafka.driver import END_OF_PARTITION, mapped, reader_config
 from gateway.kafka.record import Record, record_of
 from grouping.settings import Settings
 
@@ -29,13 +29,10 @@ class PlaceReader:
     def __init__(self, settings: Settings, topic: str) -> None:
         self._topic = topic
         self._consumer = Consumer(
-            client_config(
+            reader_config(
                 settings,
-                group_id=settings.clients.gateway_places,
-                enable_auto_commit=False,
-                enable_partition_eof=True,
+                settings.clients.gateway_places,
                 isolation_level="read_committed",
-                auto_offset_reset="earliest",
                 fetch_wait_max_ms=5,
                 # Where records are wanted here and there, what comes along with each is read for nothing.
                 max_partition_fetch_bytes=256 << 10,
