@@ -156,11 +156,14 @@ class Match(msgspec.Struct, frozen=True):
     destination: str
     written_at: datetime | None = None
     """When Kafka appended the result."""
+    number: int | None = None
+    """Which of the event's results this one is, from 0; None where the joins give an event one result at most."""
 
     @property
     def id(self) -> str:
         """The result's `ce_id`, for ever the same within its destination."""
-        return f"{self.stream}/{self.partition}/{self.offset}"
+        source = f"{self.stream}/{self.partition}/{self.offset}"
+        return source if self.number is None else f"{source}/{self.number}"
 
 
 class Digest(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from gateway.sdk.errors import BadCursor
+from gateway.sdk.records.record import Mark
 from gateway.sdk.results import ContinuousQuery, End
 
 __all__ = ["CursorWriter", "Place", "decode_cursor", "encode_cursor", "place_of"]
@@ -27,8 +28,8 @@ class Place(msgspec.Struct):
     """As it was when the reading began."""
     next: dict[int, int]
     """Partition of the destination's topic → offset of the next record to look at."""
-    marks: dict[int, int] = {}
-    """Source partition → highest source offset handed over."""
+    marks: dict[int, Mark | int] = {}
+    """Source partition → place of the last match handed over; cursors of before joins have its offset alone."""
     tick: int | None = None
     """The last tick whose digest was handed over, epoch milliseconds."""
     end: End | None = None
@@ -44,7 +45,7 @@ class _Position(msgspec.Struct, array_like=True):
     """The moving part of a place."""
 
     next: dict[int, int]
-    marks: dict[int, int]
+    marks: dict[int, Mark | int]
     tick: int | None
     end: End | None
 

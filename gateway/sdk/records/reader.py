@@ -1,8 +1,9 @@
 """One CQ's results out of the records of its destination, each handed over once; no I/O.
 
 A replay after a crash writes results again with the same ids, and within a destination the first writings of one
-source partition come in source order. So a result is new exactly when its source offset is above the highest one
-handed over for its source partition: one number instead of a set of ids. Digests go by their tick alike.
+source partition come in source order, those of one event by their number. So a result is new exactly when its place
+in its source partition is behind the last one handed over: one mark instead of a set of ids. Digests go by their tick
+alike.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from gateway.sdk.records.record import (
     MATCH,
     DigestPart,
     Fields,
+    Mark,
     digest_part,
     end_note,
     match_fields,
@@ -34,6 +36,8 @@ __all__ = ["Filter", "Reader"]
 Filter = Callable[[Sequence[bytes]], Sequence[Mapping[str, Any] | None]]
 """Applies a virtual destination's filter and SELECT list to events: their rows, None where one is no match."""
 
+_NOWHERE: Mark = (-1, 0)
+"""Before all matches of a source partition."""
 _MILLISECOND = timedelta(milliseconds=1)
 _OVERDUE = timedelta(seconds=10)
 """How long after its EXPIRE the end of a CQ is waited for until the gateway is asked."""
@@ -45,7 +49,9 @@ class Reader:
     def __init__(self, place: Place, *, apply: Filter | None = None) -> None:
         self._query = place.query
         self._next = dict(place.next)
-        self._marks = dict(place.marks)
+        self._marks = {
+            partition: mark if isinstance(mark, tuple) else (mark, 0) for partition, mark in place.marks.items()
+        }
         self._tick = place.tick
         self._parts: dict[int, dict[int, DigestPart]] = {}
         self._first_offset: dict[int, int] = {}
@@ -133,7 +139,7 @@ class Reader:
             resume = {partition: min(offset, held) for partition, offset in resume.items()}
         if self.closing is not None:
             resume = self.closing.resume(resume)
-        return Place(self._query, resume, self._marks.copy(), self._tick, self._end)
+        return Place(self._query, resume, dict(self._marks), self._tick, self._end)
 
     @property
     def filtered(self) -> bool:
@@ -172,14 +178,14 @@ class Reader:
 
     def _match(self, record: Fields, sifted: Mapping[str, Any] | None) -> Match | None:
         source = source_of(record)
-        if source.offset <= self._marks.get(source.partition, -1) or not self._sees(record.time):
+        if source.mark <= self._marks.get(source.partition, _NOWHERE) or not self._sees(record.time):
             return None
         if self._apply is not None and self._paused(record.written_at):
             return None
         row = sifted if self._apply is not None else match_fields(record)
         if row is None:
             return None
-        self._marks[source.partition] = source.offset
+        self._marks[source.partition] = source.mark
         return Match(
             cq=self.name,
             row=row,
@@ -187,6 +193,7 @@ class Reader:
             stream=source.stream,
             partition=source.partition,
             offset=source.offset,
+            number=source.number,
             destination=self._query.destination.id,
             written_at=record.written_at,
         )

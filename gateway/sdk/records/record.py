@@ -16,6 +16,7 @@ __all__ = [
     "DigestPart",
     "EndNote",
     "Fields",
+    "Mark",
     "Source",
     "digest_part",
     "end_note",
@@ -51,12 +52,22 @@ class Fields(msgspec.Struct, frozen=True):
         return datetime.fromisoformat(self.headers["ce_time"])
 
 
+Mark = tuple[int, int]
+"""A match's place within its source partition: the event's offset, and the number among the event's matches."""
+
+
 class Source(msgspec.Struct, frozen=True):
-    """Where a match's event lies: `<stream>/<partition>/<offset>`."""
+    """Where a match's event lies: `<stream>/<partition>/<offset>`, and `/<n>` where a join gives an event several."""
 
     stream: str
     partition: int
     offset: int
+    number: int | None = None
+
+    @property
+    def mark(self) -> Mark:
+        """The match's place within the source partition."""
+        return self.offset, self.number or 0
 
 
 class DigestPart(msgspec.Struct, frozen=True):
@@ -85,9 +96,9 @@ _decode_end = msgspec.json.Decoder(EndNote).decode
 
 
 def source_of(fields: Fields) -> Source:
-    """Read a match's `ce_id`."""
-    stream, partition, offset = fields.headers["ce_id"].rsplit("/", 2)
-    return Source(stream, int(partition), int(offset))
+    """Read a match's `ce_id`, which begins with its `ce_source`."""
+    stream = fields.headers["ce_source"]
+    return Source(stream, *map(int, fields.headers["ce_id"].removeprefix(stream + "/").split("/")))
 
 
 def match_fields(fields: Fields) -> dict[str, Any]:

@@ -117,9 +117,12 @@ def test_rows_of_a_table_are_set_and_removed(client: Client, stream: str) -> Non
     seen = client.create("seen", f"SELECT * FROM {view}")
     assert 1 == client.describe_view(view)["cqs"] == client.describe_table(owners)["cqs"]
     with client.subscribe(seen) as results:
-        client.publish(stream, [{"symbol": "INTC", "price": 1.0}])
-        first = [results.next(timeout=180).row for _ in range(3)]  # type: ignore[union-attr]
-        assert [{"owner": owner, "venue": "XNAS"} for owner in ("abe", "kim", "rose")] == first
+        client.publish(stream, [{"symbol": "INTC", "price": 1.0}] * 8)
+        found = [results.next(timeout=180) for _ in range(24)]
+        first = [match for match in found if isinstance(match, Match)]
+        assert 24 == len({match.id for match in first})
+        for number, owner in enumerate(("abe", "kim", "rose")):
+            assert [{"owner": owner, "venue": "XNAS"}] * 8 == [one.row for one in first if one.number == number]
         assert 2 == held.delete({"owner": "abe", "symbol": "INTC"}, {"symbol": "INTC", "owner": "kim"})
         client.table(venues).delete(1.0)
         client.publish(stream, [{"symbol": "INTC", "price": 1.0}, {"symbol": "INTC", "price": 2.0}])

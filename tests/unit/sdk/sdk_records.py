@@ -29,8 +29,10 @@ def query(
     return ContinuousQuery(cq=name, destination=where, **given)
 
 
-def _record(offset: int, kind: str, ce_id: str, at: datetime, value: Mapping[str, Any], key: str) -> Fields:
-    headers = {"ce_specversion": "1.0", "ce_type": kind, "ce_source": "quotes", "ce_id": ce_id}
+def _record(
+    offset: int, kind: str, ce_id: str, at: datetime, value: Mapping[str, Any], key: str, stream: str = "quotes"
+) -> Fields:
+    headers = {"ce_specversion": "1.0", "ce_type": kind, "ce_source": stream, "ce_id": ce_id}
     return Fields(
         topic="cq.results",
         partition=3,
@@ -42,11 +44,18 @@ def _record(offset: int, kind: str, ce_id: str, at: datetime, value: Mapping[str
 
 
 def match(
-    offset: int, source: tuple[int, int], *, seconds: float = 0, row: Mapping[str, Any] | None = None, key: str = "d_1"
+    offset: int,
+    source: tuple[int, ...],
+    *,
+    seconds: float = 0,
+    row: Mapping[str, Any] | None = None,
+    key: str = "d_1",
+    stream: str = "quotes",
 ) -> Fields:
-    """A match at an offset of the result topic, of the event at (partition, offset)."""
+    """A match at an offset of the result topic, of the event at (partition, offset) or the event's n-th."""
     at = NOON + timedelta(seconds=seconds)
-    return _record(offset, "cq.match", f"quotes/{source[0]}/{source[1]}", at, row or {"n": source[1]}, key)
+    ce_id = "/".join((stream, *map(str, source)))
+    return _record(offset, "cq.match", ce_id, at, row or {"n": source[1]}, key, stream)
 
 
 def digest(

@@ -56,7 +56,7 @@ class RoteGateway:
         now = datetime.now(UTC).isoformat()
         ce_id = "d_1/end/1" if end else f"quotes/0/{source}"
         value = {"ended_at": now, "reason": "dropped"} if end else {"n": source}
-        headers = {"ce_type": "cq.end" if end else "cq.match", "ce_id": ce_id, "ce_time": now}
+        headers = {"ce_type": "cq.end" if end else "cq.match", "ce_source": "quotes", "ce_id": ce_id, "ce_time": now}
         self._producer.produce(
             "cq.results",
             json.dumps(value),

@@ -76,6 +76,25 @@ def test_a_cursor_taken_anywhere_goes_on_exactly(
     assert once == [(match.partition, match.offset) for match in taken if isinstance(match, Match)]
 
 
+def test_an_event_with_several_results_gives_each_once() -> None:
+    """Rows of a join are told apart by their number; a replay from any of them shows nothing twice."""
+    once = [(0, 4, 0), (0, 4, 1), (1, 0, 0), (1, 0, 1), (1, 0, 2), (1, 1, 0), (0, 5, 0)]
+    written = [*once[:4], *once[2:6], *once[3:]]
+    found = read(reader(), [records.match(at, source) for at, source in enumerate(written)])
+    assert [f"quotes/{partition}/{offset}/{number}" for partition, offset, number in once] == [one.id for one in found]
+    place = reader().place({})
+    place.marks = {1: (0, 1)}
+    again = read(Reader(place), [records.match(at, source) for at, source in enumerate(once[2:6])])
+    assert ["quotes/1/0/2", "quotes/1/1/0"] == [one.id for one in again]
+
+
+def test_the_name_of_a_stream_may_look_like_an_id() -> None:
+    """The source in an id is read by the name of the stream, whatever that holds."""
+    record = records.match(0, (3, 5, 1), stream="a/1/2")
+    [found] = read(reader(), [record])
+    assert ("a/1/2", 3, 5, 1) == (found.stream, found.partition, found.offset, found.number)
+
+
 @pytest.mark.parametrize(("seconds", "seen"), [(-0.001, False), (0, True), (59.999, True), (60, False), (61, False)])
 def test_window_is_from_start_up_to_before_expire(seconds: float, seen: bool) -> None:
     """A sharer's events before START, and those at or after EXPIRE, are not one's own."""
@@ -204,5 +223,5 @@ def test_altered_window_counts_from_refresh_on() -> None:
 
 def test_place_without_reading_is_where_it_began() -> None:
     """What was not read is not passed."""
-    place = Place(query=records.query(), next={3: 17}, marks={0: 4}, tick=9)
+    place = Place(query=records.query(), next={3: 17}, marks={0: (4, 0)}, tick=9)
     assert place == Reader(place).place({})

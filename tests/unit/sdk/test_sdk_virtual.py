@@ -220,7 +220,8 @@ def _virtual_table(thresholds: np.ndarray) -> Snapshot:
 
 
 def _record(offset: int, event: int, price: float | None) -> Fields:
-    headers = {"ce_type": "cq.match", "ce_id": f"s/0/{event}", "ce_time": "2026-11-21T10:00:00Z"}
+    source = {"ce_source": "s", "ce_id": f"s/0/{event}"}
+    headers = {"ce_type": "cq.match", **source, "ce_time": "2026-11-21T10:00:00Z"}
     return Fields(
         topic="t", partition=0, offset=offset, key=b"g_1", value=json.dumps({"price": price}).encode(), headers=headers
     )
