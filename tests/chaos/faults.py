@@ -113,8 +113,9 @@ def _add_partition(ground: Ground) -> None:
             known = len(client._producer.list_topics(source.topic, timeout=5).topics[source.topic].partitions)
             if known < wanted:
                 client.admin.create_partitions([NewPartitions(source.topic, wanted)])[source.topic].result(5)
-        except KafkaException:
-            return False  # it is away, or has just added it
+        except KafkaException:  # it is away, or has just added it
+            ground.host.revive()
+            return False
         return known == wanted
 
     wait_until(added, f"partition {wanted} of {source.topic}")

@@ -71,8 +71,7 @@ class Host:
     def await_ready(self, timeout: float = 240.0) -> None:
         """Return when all is ready, by what the supervisor has told after this call; start it if it is gone."""
         run, begun = RunFolder(self.data), time.monotonic()
-        if run.holder() is None:
-            self._up()
+        self.revive()
 
         def ready() -> bool:
             time.sleep(0.1)
@@ -80,6 +79,11 @@ class Host:
             return told.get("state") == "ready" and told["told_at"] > begun + 1.5
 
         wait_until(ready, f"readiness: {run.read(run.state)}", timeout)
+
+    def revive(self) -> None:
+        """Start everything anew if the supervisor is gone."""
+        if RunFolder(self.data).holder() is None:
+            self._up()
 
     def strays(self) -> list[psutil.Process]:
         """Return the processes that a supervisor started and no role leads any more."""
