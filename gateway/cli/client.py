@@ -171,11 +171,25 @@ def _table(items: list[dict[str, Any]]) -> Table:
 
 
 def _shown(value: Any) -> str:
+    """Return a value of a result as a person reads it.
+
+    Example:
+        >>> _shown({"kind": "timer", "every": "PT5M", "cron": None})
+        'kind timer, every PT5M'
+        >>> _shown([{"name": "price", "type": "DOUBLE"}]), _shown(["tech", 100]), _shown(None)
+        ('price DOUBLE', 'tech, 100', '–')
+    """
     match value:
+        case None:
+            return "–"
         case str():
             return value
         case [{"name": _, "type": _}, *_]:
             return ", ".join(f"{column['name']} {column['type']}" for column in value)
+        case [*_] if value:
+            return ", ".join(map(_shown, value))
+        case dict() if value:
+            return ", ".join(f"{name} {_shown(each)}" for name, each in value.items() if each is not None)
         case _:
             return json.dumps(value, ensure_ascii=False)
 
