@@ -53,6 +53,13 @@ def _group(item: pytest.Item) -> str:
     return "second stack" if item.nodeid.startswith(_SECOND) else "first stack"
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Let go of what the test had from its fixtures, so that the clients among it end before their servers do."""
+    if isinstance(item, pytest.Function):
+        item.funcargs.clear()
+
+
 @pytest.fixture(scope="session")
 def rewrite(request: pytest.FixtureRequest) -> bool:
     """Whether golden cases are to be written anew."""

@@ -8,10 +8,11 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from gateway.local.launch import Launch
@@ -40,6 +41,15 @@ class Ground:
         """Delete a topic, so that its disk space is free for the next round."""
         admin = AdminClient({"bootstrap.servers": self.settings.kafka.bootstrap})
         admin.delete_topics([name])[name].result()
+
+    def delete_own_topics(self) -> None:
+        """Delete every topic under the prefix, once the clients that are left of them have ended."""
+        gc.collect()
+        admin = AdminClient({"bootstrap.servers": self.settings.kafka.bootstrap})
+        names = [name for name in admin.list_topics(timeout=30).topics if name.startswith(self.settings.prefix)]
+        for deleted in admin.delete_topics(names).values() if names else ():
+            with suppress(KafkaException):  # one that the test has just deleted may still be listed
+                deleted.result()
 
 
 @contextmanager

@@ -11,6 +11,9 @@ from tests.ground import Ground, open_ground
 from tests.stack.lab import Lab
 from tests.stack.server import Stack
 
+_FEW = {"partitions": 4}
+"""What a gateway has that a test plays: it makes its topics in each test."""
+
 
 @pytest.fixture
 def lab(stack: Stack) -> Iterator[Lab]:
@@ -36,6 +39,9 @@ def servers(stack: Stack) -> Iterator[Ground]:
 
 
 @pytest.fixture
-def ground(servers: Ground) -> Ground:
-    """The servers, under a prefix that no other test has."""
-    return Ground(servers.settings.model_copy(update={"prefix": f"t{uuid.uuid4().hex[:8]}."}))
+def ground(servers: Ground) -> Iterator[Ground]:
+    """The servers, under a prefix that no other test has; its topics go with the test, before Kafka has thousands."""
+    own = {"prefix": f"t{uuid.uuid4().hex[:8]}.", "results": servers.settings.results.model_copy(update=_FEW)}
+    ground = Ground(servers.settings.model_copy(update=own))
+    yield ground
+    ground.delete_own_topics()

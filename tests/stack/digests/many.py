@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 from tests.stack.digests.ticks import digests, now_ms, tick_of
@@ -12,7 +11,8 @@ from tests.stack.server import SPARK_FROM
 
 __all__ = ["Many"]
 
-_EVERY_MS = 10_000
+_EVERY_MS = 2000
+_LEAD_MS = 3000
 _CLAUSES = f"START '2026-01-01T00:00:00Z' EVERY '{_EVERY_MS // 1000} seconds'"
 _SYMBOLS = SPARK_FROM + 10
 _KINDS = {"latest": "DIGEST LATEST BY symbol", "top": "DIGEST TOP 3 BY price", "count": "DIGEST COUNT"}
@@ -29,6 +29,7 @@ class Many:
         self._lab = lab
         self._source = source = lab.stream("symbol STRING, qty INT, price DECIMAL(9,2), pad STRING", partitions=2)
         self._published = 0
+        self._lead_ms = _LEAD_MS
         select = f"SELECT symbol, qty, price FROM {source.name} WHERE"
         wanted = {f"s{n}": f"{select} symbol = 'S{n}' DO PUBLISH SHARED {_CLAUSES}" for n in range(_SYMBOLS)}
         wanted |= {name: f"{select} qty >= 0 DO PUBLISH SHARED {kind} {_CLAUSES}" for name, kind in _KINDS.items()}
@@ -45,20 +46,34 @@ class Many:
             lab.results.follow(reply.result["destination"])
 
     def publish(self) -> tuple[list[dict[str, Any]], int]:
-        """Publish some events of each symbol soon after a tick; return them, evaluated by then, and their tick."""
-        while now_ms() % _EVERY_MS > _EVERY_MS // 4:
-            time.sleep(0.05)
-        at_ms, first = now_ms(), self._published
+        """Publish some events of each symbol; return them, evaluated by then, and their tick, which is still to come.
+
+        Their times lie ahead, so that they wait for a tick that is far enough away; on a machine that takes longer
+        to evaluate them than that, further away.
+        """
+        while True:
+            rows, tick_ms = self._publish()
+            if now_ms() < tick_ms:
+                return rows, tick_ms
+            self._lead_ms *= 2
+            self._lab.results.until(lambda: self._counted() == self._published, "digests of what came late")
+
+    def _publish(self) -> tuple[list[dict[str, Any]], int]:
+        tick_ms = (now_ms() + self._lead_ms) // _EVERY_MS * _EVERY_MS + _EVERY_MS
+        first = self._published
         self._published += self.count
         rows = [
             {"symbol": f"S{number % _SYMBOLS}", "qty": first + number, "price": str((number * 7919) % 1009)}
             for number in range(self.count)
         ]
         bodies = [json.dumps(row | {"pad": "x" * 6000}).encode() for row in rows]
-        places = [(body, None, number % 2, at_ms) for number, body in enumerate(bodies)]
+        places = [(body, None, number % 2, tick_ms - 1) for number, body in enumerate(bodies)]
         self._lab.client.publish_all(self._source.topic, places)
         self._source.fence()
-        return rows, (at_ms // _EVERY_MS + 1) * _EVERY_MS
+        return rows, tick_ms
+
+    def _counted(self) -> int:
+        return sum(one.row["count"] for one in digests(self._lab, self.made["count"]))
 
     def check(self, rows: list[dict[str, Any]], tick_ms: int, timeout: float = 180.0) -> None:
         """Compare all digests of a tick, when they are there, with what each CQ alone would have in it."""

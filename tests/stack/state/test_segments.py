@@ -134,7 +134,7 @@ def made(tables: _Tables) -> _Tables:
     return tables
 
 
-@examples(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=_STEPS)
 def test_whatever_happens_every_version_in_use_has_its_rows(
     servers: Ground, monkeypatch: pytest.MonkeyPatch, steps: list[tuple[str, set[int]]]
