@@ -15,7 +15,7 @@ from gateway.model.membership import Membership
 from gateway.model.records import incarnation_of
 from gateway.model.stored_form import raw_id, unpack_membership
 from gateway.state.working_copy import WorkingCopy
-from grouping.digests.cursor import Cursor
+from grouping.digests.cursor import Cursor, cursor_encoder
 from grouping.model.ids import DestinationId, StreamId
 from grouping.store.connection import mapped
 
@@ -54,12 +54,16 @@ class TimerState:
         ]
 
     def cursors(self, incarnations: Sequence[str]) -> list[Cursor]:
-        """Return the cursors of incarnations of destinations; an empty cursor for one that was never served."""
+        """Return the cursors of incarnations of destinations; an empty cursor for one that was never served.
+
+        Equal cursors are one object: destinations that were served together have the same.
+        """
         if not incarnations:
             return []
         with mapped():
             bodies = self._redis.hmget(self._connection.keys.cursors, incarnations)
-        return [_NEW if body is None else _decode_cursor(body) for body in bodies]
+        known = {body: _NEW if body is None else _decode_cursor(body) for body in set(bodies)}
+        return [known[body] for body in bodies]
 
     def cursors_of(self, stores: Sequence[bytes]) -> list[list[Cursor]]:
         """Return the cursors of the readers of each store."""
@@ -144,7 +148,8 @@ class TimerState:
         key, gone = self._connection.keys.timers(stream_id), list(idle)
         with self._connection.writing() as pipeline:
             if cursors:
-                packed = {name: _encode(cursor) for name, cursor in cursors.items()}
+                encode = cursor_encoder()
+                packed = {name: encode(cursor) for name, cursor in cursors.items()}
                 pipeline.hset(self._connection.keys.cursors, mapping=packed)
             if ticks:
                 pipeline.zadd(key, dict(ticks))

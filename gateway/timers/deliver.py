@@ -20,7 +20,7 @@ from gateway.state.timer_state import WatermarkNote
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.cuts import Cut, Named
 from gateway.topics.positions import topic_of
-from grouping.digests.cursor import Cursor
+from grouping.digests.cursor import Cursor, cursor_encoder
 from grouping.digests.digest import Digest, Frame, column_type, digest_parts
 from grouping.digests.orders import DigestOutcome
 from grouping.digests.rows import Rows
@@ -114,13 +114,26 @@ class Delivery:
         self._commits.write_records([self._record(TickKey.cut(name), _encode(cut))])
         return name, cut
 
-    def deliver(self, name: str, cut: Cut, ready: Sequence[DueDigest], left: Cut | None) -> None:
-        """Write digests of a cut with the cursors that they move, and close the cut unless a part of it is left."""
+    def deliver(
+        self, name: str, cut: Cut, ready: Sequence[DueDigest], left: Cut | None, quiet: Mapping[str, Cursor]
+    ) -> None:
+        """Write digests of a cut with the cursors that they move, and close the cut unless a part of it is left.
+
+        Args:
+            name: The cut's.
+            cut: What the digests hold.
+            ready: The digests.
+            left: The rest of the cut, None where nothing is left.
+            quiet: Cursors, by incarnation, that move without a digest.
+        """
+        encode = cursor_encoder()
 
         def records() -> Iterator[OutgoingRecord]:
             for each in ready:
                 yield from digest_records(self._settings, self._working, each, cut.fired_ms)
-                yield self.cursor(each.incarnation, each.cursor)
+                yield self._record(TickKey.cursor(each.incarnation), encode(each.cursor))
+            for incarnation, cursor in quiet.items():
+                yield self._record(TickKey.cursor(incarnation), encode(cursor))
 
         self._write(records(), lambda: [self._record(TickKey.cut(name), None if left is None else _encode(left))])
         DIGESTS.inc(len(ready))
@@ -155,7 +168,9 @@ class Delivery:
     def move(self, cursors: Mapping[str, Cursor]) -> None:
         """Write the cursors of destinations that had matches at a tick, but no group that HAVING keeps."""
         if cursors:
-            self._write((self.cursor(incarnation, cursor) for incarnation, cursor in cursors.items()), list)
+            encode = cursor_encoder()
+            moved = (self._record(TickKey.cursor(name), encode(cursor)) for name, cursor in cursors.items())
+            self._write(moved, list)
 
     def cursor(self, incarnation: str, cursor: Cursor) -> OutgoingRecord:
         """Return the record of a cursor."""

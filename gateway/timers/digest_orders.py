@@ -17,7 +17,7 @@ from gateway.timers.intake import Intake
 from gateway.timers.pending_index import store_key
 from gateway.timers.probes import Probes
 from gateway.timers.retention import Retention
-from gateway.timers.schedule import digest_from, following_tick, last_tick
+from gateway.timers.schedule import following_tick
 from gateway.topics.positions import topic_of
 from grouping.digests.cursor import Cursor
 from grouping.digests.digest import column_type
@@ -79,7 +79,7 @@ class OrderDesk:
         served, idle = self._firing.choose(stream_id, new)
         here = [each for each in served if each.tick is None or each.membership.destination.slots is not None]
         if here or idle:
-            self._firing.serve(stream_id, here, idle)
+            self._firing.serve(stream_id, here, idle, self._due_ms)
         digests: list[DigestOrder] = []
         size = 0
         for each in served:
@@ -96,7 +96,6 @@ class OrderDesk:
         destination, timed = each.membership.destination, each.membership.timed
         clause, store = destination.clause, store_key(timed.store)
         select = self._working.select(destination.stream_id, destination.select_id) if clause.kind == "top" else None
-        missed, runs = self._probes.missed(destination.stream_id), self._probes.runs(destination.stream_id)
         return DigestOrder(
             destination.destination_id,
             timed.born_ms,
@@ -105,7 +104,7 @@ class OrderDesk:
             destination.digest,
             str(column_type(clause, select)),
             tick_ms,
-            digest_from(each.membership, tick_ms, missed, last_tick(each.membership, each.cursor, runs)),
+            each.from_ms,
             each.cursor,
             timed.visibility,
             store,

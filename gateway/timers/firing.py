@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -22,7 +22,7 @@ from gateway.timers.pending_index import store_key
 from gateway.timers.probes import Probes
 from gateway.timers.retention import Retention
 from gateway.timers.schedule import digest_from, following_tick, is_tick, last_tick, may_fire, run_of, tick_to_fire
-from grouping.digests.cursor import Cursor, Offsets, moved, visibility_since
+from grouping.digests.cursor import Cursor, MovedCursors, visibility_since
 from grouping.digests.digest import Digest
 from grouping.digests.gather import DigestMatches, DigestQuestion
 from grouping.digests.rows import RowsUnavailable
@@ -64,7 +64,7 @@ class TickRun:
         self._retention = retention
         self._cuts = cuts
         self._clock = clock
-        self._gathering = DigestGathering(working, intake, probes)
+        self._gathering = DigestGathering(working, intake)
         self._last_cut: tuple[str, int, int, dict[str, int]] = ("", 0, 0, {})
         """The last cut's stream, the instant up to which ticks fired, when it was made, and the offsets it covers."""
         self._patience: dict[str, int] = {}
@@ -106,21 +106,21 @@ class TickRun:
         done: list[tuple[DestinationId, Membership]] = []
         size = 0
         quiet: dict[str, Cursor] = {}
+        moves = MovedCursors(covered)
         for each, answer in zip(served, self._gathering.answers(served, covered), strict=True):
             membership, tick, cursor = each.membership, each.tick, each.cursor
             if tick is not None and (answer.failure or answer.rows or membership.destination.clause.even_if_empty):
-                since_ms = self._gathering.begins(each, tick)
-                digest = self._digest(membership.destination, answer, since_ms)
+                digest = self._digest(membership.destination, answer, each.from_ms)
                 if digest is None:
-                    left.append((each.name, tick, since_ms))
+                    left.append((each.name, tick, each.from_ms))
                     idle.append(each.name)
                     continue
-                cursor = self._moved(each, tick, covered, answer)
-                ready.append(DueDigest(membership.destination, digest, tick, since_ms, each.incarnation, cursor))
+                cursor = self._moved(moves, each, tick, answer)
+                ready.append(DueDigest(membership.destination, digest, tick, each.from_ms, each.incarnation, cursor))
             elif tick is not None and answer.counted:
-                cursor = quiet[each.incarnation] = self._moved(each, tick, covered, answer)
+                cursor = quiet[each.incarnation] = self._moved(moves, each, tick, answer)
             else:
-                cursor = self._moved(each, None, covered, answer)
+                cursor = self._moved(moves, each, None, answer)
             if cursor != each.cursor:
                 cursors[each.incarnation] = cursor
             after_ms = max(watermark.fired_ms, last_tick(membership, each.cursor, runs))
@@ -138,8 +138,9 @@ class TickRun:
         if ready or left:
             named = [*(one.named for one in ready), *left]
             key, cut = self._delivery.cut(stream_id, covered, named, self._clock())
-            self._deliver(key, cut, ready, left)
-        self._delivery.move(quiet)
+            self._deliver(key, cut, ready, left, quiet)
+        else:
+            self._delivery.move(quiet)
         if ready:
             self.fired += [one.tick_ms for one in ready]
             TICK_SECONDS.observe((self._clock() - min(self.fired)) / 1000)
@@ -171,10 +172,12 @@ class TickRun:
             log.error("a digest finds no room, it is tried again", extra=told)
             return None
 
-    def _deliver(self, key: str, cut: Cut, ready: Sequence[DueDigest], left: Sequence[Named]) -> None:
-        """Write the digests of a cut that are ready, and leave the cut open for the rest."""
+    def _deliver(
+        self, key: str, cut: Cut, ready: Sequence[DueDigest], left: Sequence[Named], quiet: Mapping[str, Cursor]
+    ) -> None:
+        """Write the digests of a cut that are ready, move `quiet` cursors, and leave the cut open for the rest."""
         rest = msgspec.structs.replace(cut, digests=tuple(left)) if left else None
-        self._delivery.deliver(key, cut, ready, rest)
+        self._delivery.deliver(key, cut, ready, rest, quiet)
         self._cuts.keep(key, rest, self._clock())
 
     def choose(
@@ -204,14 +207,17 @@ class TickRun:
                 or not is_tick(membership, tick, runs)
             ):
                 tick = None  # served before a crash, or no tick any more: a look tells the next tick
-            served.append(DueDestination(name, membership, incarnation, cursor, tick))
+            from_ms = 0
+            if tick is not None:
+                from_ms = digest_from(membership, tick, missed, last_tick(membership, cursor, runs))
+            served.append(DueDestination(name, membership, incarnation, cursor, tick, from_ms))
         return served, idle
 
-    def _moved(self, each: DueDestination, tick: int | None, covered: Offsets, answer: DigestMatches) -> Cursor:
+    def _moved(self, moves: MovedCursors, each: DueDestination, tick: int | None, answer: DigestMatches) -> Cursor:
         """Return a destination's cursor after a tick (or after a look that found nothing to send)."""
         reached = self._intake.reached[each.membership.timed.partition]
         over_ms = each.membership.destination.trigger.over_ms
-        return moved(each.cursor, tick, covered, reached, answer.held, over_ms=over_ms)
+        return moves.of(each.cursor, tick, reached, answer.held, over_ms)
 
     def shorten(self, name: DestinationId, membership: Membership, oldest: tuple[int, int] | None) -> None:
         """Note the part of a destination's history that no later match can refer to.
@@ -231,29 +237,30 @@ class TickRun:
         """Write the digests of an open cut. The cut decides their content, so they are the same at each try."""
         memberships = self._state.memberships([name for name, _, _ in cut.digests])
         known = [
-            (DueDestination(name, membership, incarnation_of(name, membership.timed), Cursor(), tick), since_ms)
+            DueDestination(name, membership, incarnation_of(name, membership.timed), Cursor(), tick, since_ms)
             for (name, tick, since_ms), membership in zip(cut.digests, memberships, strict=True)
             if membership is not None and membership.timed.born_ms < tick
         ]
-        cursors = self._state.cursors([each.incarnation for each, _ in known])
+        cursors = self._state.cursors([each.incarnation for each in known])
         left = [
-            (each._replace(cursor=cursor), since_ms)
-            for (each, since_ms), cursor in zip(known, cursors, strict=True)
+            each._replace(cursor=cursor)
+            for each, cursor in zip(known, cursors, strict=True)
             if cursor.tick_ms != each.tick  # not written yet; an open cut lets no other digest of it out
         ]
-        answers = self._gathering.answers([each for each, _ in left], cut.covered)
+        answers = self._gathering.answers(left, cut.covered)
         ready: list[DueDigest] = []
         again: list[Named] = []
-        for (each, since_ms), answer in zip(left, answers, strict=True):
+        moves = MovedCursors(cut.covered)
+        for each, answer in zip(left, answers, strict=True):
             destination, tick = each.membership.destination, each.tick or 0
-            digest = self._digest(destination, answer, since_ms)
+            digest = self._digest(destination, answer, each.from_ms)
             if digest is None:
-                again.append((each.name, tick, since_ms))
+                again.append((each.name, tick, each.from_ms))
             else:
-                moved = self._moved(each, tick, cut.covered, answer)
-                ready.append(DueDigest(destination, digest, tick, since_ms, each.incarnation, moved))
+                cursor = self._moved(moves, each, tick, answer)
+                ready.append(DueDigest(destination, digest, tick, each.from_ms, each.incarnation, cursor))
         log.info("finishing digests of a cut", extra={"digests": len(ready), "left": len(again)})
-        self._deliver(key, cut, ready, again)
+        self._deliver(key, cut, ready, again, {})
         # Each gets a look: matches left for later ticks arm it, and `choose` passed over a new incarnation meanwhile.
         waiting = {name for name, _, _ in again}
         named = zip(cut.digests, memberships, strict=True)

@@ -11,11 +11,10 @@ from gateway.state.working_copy import WorkingCopy
 from gateway.timers.group_digests import GroupRequest, KnownAnswers, group_digests
 from gateway.timers.intake import Intake
 from gateway.timers.pending_index import store_key
-from gateway.timers.probes import Probes
-from gateway.timers.schedule import digest_from, last_tick
 from grouping.digests.cursor import Cursor, Offsets
 from grouping.digests.gather import DigestMatches, DigestQuestion, gather
-from grouping.model.ids import DestinationId
+from grouping.model.group import GroupPlan, SelectList
+from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
 
 __all__ = ["DigestGathering", "DueDestination"]
 
@@ -29,22 +28,17 @@ class DueDestination(NamedTuple):
     cursor: Cursor
     tick: int | None
     """The tick; None for a look, which finds the tick to arm the destination for."""
+    from_ms: int = 0
+    """Where the tick's digest begins."""
 
 
 class DigestGathering:
     """Gathers the pending matches and groups of destinations."""
 
-    def __init__(self, working: WorkingCopy, intake: Intake, probes: Probes) -> None:
+    def __init__(self, working: WorkingCopy, intake: Intake) -> None:
         self._working = working
         self._intake = intake
-        self._probes = probes
         self._known = KnownAnswers()
-
-    def begins(self, each: DueDestination, tick: int) -> int:
-        """Return the instant at which the digest of a tick begins."""
-        stream_id = each.membership.destination.stream_id
-        last_ms = last_tick(each.membership, each.cursor, self._probes.runs(stream_id))
-        return digest_from(each.membership, tick, self._probes.missed(stream_id), last_ms)
 
     def answers(self, served: Sequence[DueDestination], covered: Offsets) -> Iterator[DigestMatches]:
         """Yield the matches or groups of each destination, in the order of `served`."""
@@ -52,10 +46,7 @@ class DigestGathering:
         if not grouped:
             yield from gather(self._intake.log, self._questions(served, covered))
             return
-        requests = [
-            self._request(each, question)
-            for each, question in zip(grouped, self._questions(grouped, covered), strict=True)
-        ]
+        requests = list(self._requests(grouped, self._questions(grouped, covered)))
         answers = group_digests(self._intake.log, requests, self._known)
         of_groups = dict(zip((each.name for each in grouped), answers, strict=True))
         single = [each for each in served if each.name not in of_groups]
@@ -63,12 +54,16 @@ class DigestGathering:
         for each in served:
             yield of_groups[each.name] if each.name in of_groups else next(matches)
 
-    def _request(self, each: DueDestination, question: DigestQuestion) -> GroupRequest:
-        destination, working = each.membership.destination, self._working
-        plan = working.plan(destination.stream_id, destination.group_id)
-        select = working.select(destination.stream_id, destination.select_id)
-        from_ms = 0 if each.tick is None else self.begins(each, each.tick)
-        return GroupRequest(destination, question, plan, select, from_ms)
+    def _requests(
+        self, grouped: Iterable[DueDestination], questions: Iterable[DigestQuestion]
+    ) -> Iterator[GroupRequest]:
+        known: dict[tuple[StreamId, GroupId, SelectId], tuple[GroupPlan, SelectList]] = {}
+        for each, question in zip(grouped, questions, strict=True):
+            destination = each.membership.destination
+            stream_id, group_id, select_id = query = destination.stream_id, destination.group_id, destination.select_id
+            if query not in known:
+                known[query] = self._working.plan(stream_id, group_id), self._working.select(stream_id, select_id)
+            yield GroupRequest(destination, question, *known[query], each.from_ms)
 
     def _questions(self, served: Iterable[DueDestination], covered: Offsets) -> Iterator[DigestQuestion]:
         for each in served:

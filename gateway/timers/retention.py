@@ -17,6 +17,9 @@ from grouping.settings import Settings
 
 __all__ = ["Retention"]
 
+_READERS = 2500
+"""Readers whose cursors are looked up at once, about."""
+
 
 class Retention:
     """Forgets stored matches, in memory and on the log."""
@@ -28,21 +31,23 @@ class Retention:
         self._intake = intake
         self.owed: Counter[str] = Counter()
         """By destination, how many incarnations still owe a last digest: a later incarnation fires only after them."""
+        self._served: dict[bytes, None] = {}
+        """Stores with several readers whose positions may be forgotten."""
 
     def reset(self) -> None:
         """Begin anew, as after a crash; the owners of last digests call `hold` again."""
         self.owed.clear()
+        self._served.clear()
         self._intake.held.clear()
 
     def release(self, served: Iterable[tuple[DestinationId, Membership]], moved: Mapping[str, Cursor]) -> None:
-        """Forget positions that all readers of a store have passed; once in a while for a store that has many.
+        """Forget positions that all readers of a store have passed: of a store that has several, in a later `step`.
 
         Args:
             served: Destinations whose ticks have fired, or that were looked at.
             moved: The cursors that have moved, by incarnation of a destination.
         """
         index = self._intake.index
-        shared: list[bytes] = []
         for name, membership in served:
             store = store_key(membership.timed.store)
             stored = index.get(store)
@@ -57,9 +62,26 @@ class Retention:
             if stored.readers == 1 and cursor is not None:
                 self._forget(store, [cursor])
             else:
-                shared.append(store)
-        for store, cursors in zip(shared, self._state.cursors_of(shared), strict=True):
-            self._forget(store, cursors)
+                self._served[store] = None
+
+    def step(self) -> bool:
+        """Forget positions of some stores with several readers, and return whether more can be done at once.
+
+        No tick waits for this: the cursors of all readers are looked up, which takes as long as to serve a few of them.
+        """
+        some: list[bytes] = []
+        readers = 0
+        for store in self._served:
+            stored = self._intake.index.get(store)
+            some.append(store)
+            readers += 0 if stored is None else stored.readers
+            if readers >= _READERS:
+                break
+        for store, cursors in zip(some, self._state.cursors_of(some), strict=True):
+            del self._served[store]
+            if store not in self._intake.held:
+                self._forget(store, cursors)
+        return bool(self._served)
 
     def _forget(self, store: bytes, cursors: list[Cursor]) -> None:
         stored = self._intake.index.get(store)

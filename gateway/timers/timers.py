@@ -143,6 +143,8 @@ class Timers:
             for stream_id in list(self._working.inventory.streams):
                 if stream_id != self._big.stream_id:
                     self._advance(stream_id, now_ms)
+        if not self.busy:
+            self.busy = self.retention.step()
         if not 0 <= now_ms - self._noted_ms < _NOTE_MS:
             self._noted_ms = now_ms
             self._delivery.note_watermark({name: self._probes.note(name) for name in self._working.inventory.streams})

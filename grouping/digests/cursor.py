@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 
@@ -10,9 +10,11 @@ __all__ = [
     "MOST_HELD",
     "DigestCoverage",
     "Cursor",
+    "MovedCursors",
     "Offsets",
     "VisibilityInterval",
     "Window",
+    "cursor_encoder",
     "highest",
     "moved",
     "visibility_since",
@@ -100,6 +102,41 @@ def moved(
         window = _windows(cursor, DigestCoverage(tick, reached_by), over_ms) if over_ms else ()
         return Cursor(tick, reached_by, passed, named, _ahead(cursor, tick), window)
     return msgspec.structs.replace(cursor, next=passed, held=named) if held else cursor
+
+
+class MovedCursors:
+    """Cursors after the ticks of one cut. Those of most destinations are equal, and then they are one object."""
+
+    def __init__(self, covered: Offsets) -> None:
+        """Take the offsets that the cut covers."""
+        self._covered = covered
+        self._known: dict[tuple[int, int | None, int, tuple[int, ...], int], tuple[Cursor, Cursor]] = {}
+
+    def of(self, cursor: Cursor, tick: int | None, reached: int, held: tuple[int, ...], over_ms: int = 0) -> Cursor:
+        """Return a cursor after a tick, as `moved` does."""
+        place = (id(cursor), tick, reached, held, over_ms)
+        found = self._known.get(place)
+        if found is None:
+            # With the cursor before it, which keeps its id for as long as this object lives.
+            found = cursor, moved(cursor, tick, self._covered, reached, held, over_ms=over_ms)
+            self._known[place] = found
+        return found[1]
+
+
+def cursor_encoder() -> Callable[[Cursor], bytes]:
+    """Return a function that encodes cursors, each object once."""
+    known: dict[int, tuple[Cursor, bytes]] = {}
+
+    def encode(cursor: Cursor) -> bytes:
+        found = known.get(id(cursor))
+        if found is None:
+            found = known[id(cursor)] = cursor, _encode(cursor)
+        return found[1]
+
+    return encode
+
+
+_encode = msgspec.msgpack.Encoder().encode
 
 
 def window_base(cursor: Cursor, tick_ms: int, over_ms: int) -> DigestCoverage | None:

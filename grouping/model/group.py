@@ -170,7 +170,13 @@ _PYTHON_TYPES: dict[SqlType, object] = {
 }
 
 
+_AS_JSON: dict[SqlType, type] = {STRING: str, BOOLEAN: bool, INT: int, BIGINT: int, DOUBLE: float}
+"""Types whose values are in JSON what they are here."""
+
+
 def _parse_value(kind: SqlType, value: object) -> ConstantValue:
+    if type(value) is _AS_JSON.get(kind):
+        return cast(ConstantValue, value)
     if kind.is_set and isinstance(value, list):
         return tuple(_parse_value(kind.member, item) for item in value)
     if kind == DOUBLE and isinstance(value, str):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -80,6 +81,7 @@ class DigestClause:
     even_if_empty: bool = False
 
     @classmethod
+    @lru_cache(maxsize=1000)
     def of(cls, packed: PackedDigest) -> DigestClause:
         """Return the clause of its fields, as records keep them."""
         return cls(*packed)  # type: ignore[arg-type]  # the kind was checked when it was parsed
