@@ -6,7 +6,7 @@ from grouping.model.errors import InputError
 from grouping.model.group import GroupPlan
 from grouping.model.query import ChangeBased, DigestClause, TimerBased, Trigger
 
-__all__ = ["check_digests", "check_groups"]
+__all__ = ["check_groups"]
 
 _REFUSED = {"latest": "DIGEST LATEST BY", "count": "DIGEST COUNT"}
 
@@ -41,20 +41,3 @@ def check_groups(plan: GroupPlan, trigger: Trigger, clause: DigestClause | None)
 
 def _refusal(what: str, detail: str, hint: str) -> InputError:
     return InputError(f"{what} is not supported", code="unsupported-query", detail=detail, hint=hint)
-
-
-def check_digests(plan: GroupPlan) -> None:
-    """Refuse digests of matches over a join in which an event may give several: they tell repeats by events.
-
-    Those of groups are told by ranges of events, of which all rows are counted together.
-
-    Raises:
-        InputError: unsupported-query.
-    """
-    if plan.kept is None and plan.computation is not None and not plan.computation.single:
-        raise InputError(
-            "digests over such a join are not supported",
-            code="unsupported-query",
-            detail="ON does not name the whole PRIMARY KEY of every table, so an event may give several rows.",
-            hint="Aggregate, leave EVERY out, or join by the whole key.",
-        )

@@ -17,7 +17,7 @@ from gateway.model.records import Cq, Destination, TriggerSpec, instant, millis
 from gateway.model.unit import CqKey
 from gateway.registry.admission import Admission
 from gateway.registry.computations import Computations
-from gateway.registry.group_queries import check_digests, check_groups
+from gateway.registry.group_queries import check_groups
 from gateway.registry.placement import DestinationRequest, Placement
 from gateway.registry.start_expire import check_ticks, check_window, expiry
 from gateway.registry.stays import Stays
@@ -117,8 +117,6 @@ class Registry:
             )
         destination = self._destination(destination_id)
         check_ticks(destination.trigger, start_ms, now_ms)
-        if destination.trigger.timed:
-            check_digests(query.plan)
         if self._working.unit.membership(destination_id) is None:
             self.admission.check(query, destination, now_ms)
         cq = Cq(statement.name, text, destination.destination_id, now_ms, self._begin(destination), start_ms, expire_ms)
@@ -265,8 +263,6 @@ class Registry:
         destination, offset = old, cq.offset
         if trigger != old.trigger:
             self._check_digest(old, trigger)
-            if trigger.timed:
-                check_digests(self._working.plan(old.stream_id, old.group_id))
             request = self.placing.new_request(old, trigger)
             self.load((), [request])
             destination = self._destination(request.destination_id)

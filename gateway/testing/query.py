@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from gateway.commands.digest_columns import with_digest_columns
 from gateway.model.records import TriggerSpec, millis
-from gateway.registry.group_queries import check_digests, check_groups
+from gateway.registry.group_queries import check_groups
 from gateway.registry.start_expire import check_ticks, check_window, expiry
 from gateway.testing.stream import Stream
 from gateway.testing.table import Table
@@ -19,7 +19,7 @@ from grouping.compiler.reader_sql import check_virtual
 from grouping.model.catalog import Catalog
 from grouping.model.errors import InputError
 from grouping.model.group import CompiledQuery
-from grouping.model.query import ChangeBased, CreateCq
+from grouping.model.query import CreateCq
 from grouping.model.view import View
 from grouping.settings import LimitSettings
 from grouping.statements.command import parse
@@ -78,8 +78,6 @@ def checked(
     draft = compile_draft(statement.select, catalog)
     query = finish(draft)
     check_groups(query.plan, statement.trigger, statement.publish.digest)
-    if not isinstance(statement.trigger, ChangeBased):
-        check_digests(query.plan)
     statement = with_digest_columns(statement, query, LimitSettings().top_rows)
     if statement.publish.mode == "virtual":
         check_virtual(query)

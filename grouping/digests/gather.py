@@ -60,6 +60,8 @@ class DigestMatches(NamedTuple):
 
 
 BOUNDS = Bounds()
+_NONE = (-1, 0)
+"""Before the first match."""
 
 
 def gather(log: PendingLog, questions: Iterable[DigestQuestion], bounds: Bounds = BOUNDS) -> Iterator[DigestMatches]:
@@ -137,13 +139,13 @@ def _answer(question: DigestQuestion, records: Iterable[tuple[int, PendingMatche
     rows, held, repeats = Rows(), list[int](), 0
     left_ms: int | None = None
     oldest: tuple[int, int] | None = None
-    marks: dict[int, int] = {}
+    marks: dict[int, tuple[int, int]] = {}
     for position, record in records:
         windows = windows_at(question.visibility, record.epoch, record.version)
         if not windows:
             continue
         always, left = windows == [(None, None)], False
-        for partition, offset, time_ms, row in record.items(store):
+        for partition, offset, time_ms, number, row in record.items(store):
             if time_ms < had_ms and cursor.passed(partition, offset, time_ms):
                 continue
             if not always and not _sees(windows, time_ms):
@@ -154,8 +156,8 @@ def _answer(question: DigestQuestion, records: Iterable[tuple[int, PendingMatche
                 and (covered is None or offset < covered.get(str(partition), 0))
             ):
                 # A micro-batch that is replayed after a crash writes its matches again, in the same order.
-                if offset > marks.get(partition, -1):
-                    marks[partition] = offset
+                if (offset, number) > marks.get(partition, _NONE):
+                    marks[partition] = (offset, number)
                     rows.append(Row(partition, offset, time_ms, record.values[row]))
                 else:
                     repeats += 1

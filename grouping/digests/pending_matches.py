@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import repeat
 from typing import NamedTuple
 
 import msgspec
@@ -70,7 +71,8 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, om
     ends_at: bytes = b""
     """For groups only, by item (int64): the last offset of the range that `offsets` begins."""
     ordinals: bytes = b""
-    """For groups only, by item (int32): its place among the items of its store and range."""
+    """By item (int32): of groups its place among the items of its store and range; of a match the number of its row
+    among those of its event, left out where an event has one at most."""
 
     @classmethod
     def decode(cls, body: bytes) -> PendingMatches:
@@ -108,20 +110,23 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, om
         columns = ((self.partitions, "i"), (self.offsets, "q"), (self.times, "q"), (self.rows, "i"))
         return tuple(memoryview(column).cast(kind) for column, kind in columns)  # type: ignore[call-overload]
 
-    def items(self, store: bytes) -> Iterator[tuple[int, int, int, int]]:
-        """Yield a store's items: the source's partition, offset and time, and the place in `values`.
+    def items(self, store: bytes) -> Iterator[tuple[int, int, int, int, int]]:
+        """Yield a store's items: the source's partition, offset and time, the row's number, and the place in `values`.
 
         Items are unpacked on demand: many records are held at once, and their unpacked items would take much room.
         """
         begin, end = self.spans.get(store, (0, 0))
         partitions, offsets, times, rows = self._columns
+        numbers = memoryview(self.ordinals).cast("i") if self.ordinals else None
         if end == begin + 1:
-            return iter(((partitions[begin], offsets[begin], times[begin], rows[begin]),))
+            number = 0 if numbers is None else numbers[begin]
+            return iter(((partitions[begin], offsets[begin], times[begin], number, rows[begin]),))
         # All columns have one length.
         return zip(  # noqa: B905
             partitions[begin:end].tolist(),
             offsets[begin:end].tolist(),
             times[begin:end].tolist(),
+            repeat(0, end - begin) if numbers is None else numbers[begin:end].tolist(),
             rows[begin:end].tolist(),
         )
 
@@ -167,6 +172,7 @@ def pack_pending(
     events: tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]],
     rows: NDArray[np.int32],
     values: Sequence[bytes],
+    numbers: NDArray[np.int64] | None = None,
 ) -> bytes:
     """Encode matches as a record's value.
 
@@ -177,6 +183,7 @@ def pack_pending(
         events: By item the source's partition, offset and time.
         rows: By item its place in `values`.
         values: The rows.
+        numbers: By item the number of its row among those of its event; None where an event has one at most.
     """
     names = np.ascontiguousarray(ids).view(f"V{ID_BYTES}").ravel()
     order = np.lexsort(ids.T[::-1])  # stable: items of one store stay in source order
@@ -194,5 +201,6 @@ def pack_pending(
             times[order].astype(np.int64).tobytes(),
             rows[order].astype(np.int32).tobytes(),
             list(values),
+            ordinals=b"" if numbers is None else numbers[order].astype(np.int32).tobytes(),
         )
     )

@@ -19,7 +19,7 @@ def sorted_rows(rows: Iterable[Row], key: Key, cut: Cut, *, in_memory: int = IN_
 
     Args:
         rows: The rows; gone through once.
-        key: The key of a row; no two rows have the same key.
+        key: The key of a row; rows of one key, which are of one event, stay in their order.
         cut: Selects from sorted rows. A row that it leaves of all rows, it must also leave of any part of them.
         in_memory: Bytes of rows that are held at once, about.
 

@@ -80,6 +80,7 @@ def pending_records(
                 places,
                 rows.astype(np.int32),
                 pool.values.take(pa.array(used)).to_pylist(),
+                None if events.number is None else events.number[event],
             )
             packed.append((partition, body))
             if len(packed) == _BATCH_RECORDS:
