@@ -131,7 +131,7 @@ class OrderDesk:
                 idle.append(name)  # a look follows when its digest is written
                 continue
             stored = self._intake.index.get(store_key(membership.timed.store))
-            if stored is not None and stored.positions and stored.positions[-1] >= each.reached:
+            if stored is not None and stored.reaches(each.reached):
                 ticks[name] = 0  # matches came in since the order: a look tells the next tick
             else:
                 watermark = self._probes.watermark(answer.stream_id)

@@ -124,7 +124,8 @@ class TickRun:
             if cursor != each.cursor:
                 cursors[each.incarnation] = cursor
             after_ms = max(watermark.fired_ms, last_tick(membership, each.cursor, runs))
-            following = following_tick(membership, tick, answer.left_ms, after_ms, runs)
+            left_ms = 0 if self._came_since(each, answer) else answer.left_ms
+            following = following_tick(membership, tick, left_ms, after_ms, runs)
             if following is None:
                 idle.append(each.name)
             else:
@@ -215,9 +216,14 @@ class TickRun:
 
     def _moved(self, moves: MovedCursors, each: DueDestination, tick: int | None, answer: DigestMatches) -> Cursor:
         """Return a destination's cursor after a tick (or after a look that found nothing to send)."""
-        reached = self._intake.reached[each.membership.timed.partition]
-        over_ms = each.membership.destination.trigger.over_ms
+        timed, over_ms = each.membership.timed, each.membership.destination.trigger.over_ms
+        reached = self._intake.reached[timed.partition] if answer.reached is None else answer.reached
         return moves.of(each.cursor, tick, reached, answer.held, over_ms)
+
+    def _came_since(self, each: DueDestination, answer: DigestMatches) -> bool:
+        """Tell whether matches came in since an answer was gathered: the next tick looks at their times."""
+        stored = self._intake.index.get(store_key(each.membership.timed.store))
+        return stored is not None and answer.reached is not None and stored.reaches(answer.reached)
 
     def shorten(self, name: DestinationId, membership: Membership, oldest: tuple[int, int] | None) -> None:
         """Note the part of a destination's history that no later match can refer to.

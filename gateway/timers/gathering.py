@@ -63,7 +63,8 @@ class DigestGathering:
             stream_id, group_id, select_id = query = destination.stream_id, destination.group_id, destination.select_id
             if query not in known:
                 known[query] = self._working.plan(stream_id, group_id), self._working.select(stream_id, select_id)
-            yield GroupRequest(destination, question, *known[query], each.from_ms)
+            reached = self._intake.reached[each.membership.timed.partition]
+            yield GroupRequest(destination, question, *known[query], each.from_ms, reached)
 
     def _questions(self, served: Iterable[DueDestination], covered: Offsets) -> Iterator[DigestQuestion]:
         for each in served:

@@ -39,6 +39,8 @@ class GroupRequest(NamedTuple):
     select: SelectList
     from_ms: int = 0
     """Where its digest begins."""
+    reached: int = 0
+    """The offset up to which its partition of the log is taken in."""
 
 
 class _Gathered(NamedTuple):
@@ -49,6 +51,8 @@ class _Gathered(NamedTuple):
     """Its groups, put together (`spark_jobs.groups.kept.MergedGroups`)."""
     late: int
     """How many of their matches are of times before the digest."""
+    reached: int
+    """The offset of the log up to which they were gathered."""
 
 
 class KnownAnswers:
@@ -59,7 +63,11 @@ class KnownAnswers:
         self._found: dict[bytes, _Gathered] = {}
 
     def of(self, covered: Offsets | None) -> dict[bytes, _Gathered]:
-        """Return the answers by what decides them, besides the cut; None covers everything, which grows."""
+        """Return the answers by what decides them, besides the cut; None covers everything, which grows.
+
+        The cut holds nothing of records that come in later, but these wait for later ticks: an answer tells up to
+        where the log was read for it.
+        """
         if covered is None or covered != self._covered or len(self._found) > _MOST_KNOWN:
             self._covered, self._found = covered or {}, {}
         return self._found
@@ -123,8 +131,10 @@ def _made(
             GroupQuestion(each.question, each.destination.trigger.over_ms, each.from_ms) for each in new.values()
         ]
         answers = gather_groups(pending, questions, merge.take)
-        for content, answer, groups, late in zip(new, answers, merge.groups(), merge.late.tolist(), strict=True):
-            gathered[content] = _Gathered(answer, groups, late)
+        for (content, each), answer, groups, late in zip(
+            new.items(), answers, merge.groups(), merge.late.tolist(), strict=True
+        ):
+            gathered[content] = _Gathered(answer, groups, late, each.reached)
     destinations = [
         kept.GroupDestination(
             gathered[content].groups,
@@ -135,9 +145,9 @@ def _made(
     ]
     made = []
     for content, each in zip(contents, kept.kept_groups(plan, select, destinations), strict=True):
-        answer, _, late = gathered[content]
+        answer, _, late, reached = gathered[content]
         rows = Rows(Row(0, place, 0, body) for place, body in enumerate(each.rows))
-        made.append(DigestMatches(rows, *answer, counted=each.matches, late=late))
+        made.append(DigestMatches(rows, *answer, counted=each.matches, late=late, reached=reached))
     return made
 
 

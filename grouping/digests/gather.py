@@ -57,6 +57,8 @@ class DigestMatches(NamedTuple):
     """With GROUP BY the number of matches in the groups; None where each row is a match."""
     late: int = 0
     """How many of these have a record time before the digest begins."""
+    reached: int | None = None
+    """The offset of the log up to which they were gathered, where that was for an earlier question; else None."""
 
 
 BOUNDS = Bounds()

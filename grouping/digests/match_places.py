@@ -60,6 +60,10 @@ class MatchPlaces:
             self.older = None
         self.positions = array("q", (place for place in self.positions if place >= offset or place in held))
 
+    def reaches(self, offset: int) -> bool:
+        """Tell whether a record at an offset, or behind it, has matches."""
+        return bool(self.positions) and self.positions[-1] >= offset
+
     @property
     def first(self) -> int | None:
         """The first record that is still needed."""

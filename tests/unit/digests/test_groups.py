@@ -19,9 +19,9 @@ from gateway.testing.one_entry import VERSION
 from gateway.testing.query import checked
 from gateway.testing.records import placed
 from gateway.testing.task import evaluated
-from gateway.timers.group_digests import GroupRequest, group_digests
+from gateway.timers.group_digests import GroupRequest, KnownAnswers, group_digests
 from grouping.digests.cursor import Cursor, moved
-from grouping.digests.gather import DigestQuestion
+from grouping.digests.gather import DigestMatches, DigestQuestion
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.pending_matches import PendingGroups, pack_groups
@@ -203,3 +203,23 @@ def test_many_questions_are_answered_as_each_alone(seed: int) -> None:
         assert found._replace(rows=alone.rows) == alone
     assert any(found.counted for found in together)
     assert any(found.repeats for found in together)
+
+
+def test_a_known_answer_tells_up_to_where_the_log_was_read() -> None:
+    """What comes in between two chunks of a tick is in neither digest, and the second cursor does not pass it."""
+    bodies = _random_log(random.Random(1), 2, 20)
+    asked = checked(f"{_QUERIES[0][0]} EVERY '5 seconds'", STREAM, AT)
+    log = PendingLog(lambda _, first, last: iter([(at, bodies[at]) for at in range(first, min(last + 1, len(bodies)))]))
+    known = KnownAnswers()
+
+    def ask(reached: int) -> DigestMatches:
+        places = MatchPlaces(0, array("q", range(reached)))
+        always = ((*VERSION, [(None, None)]),)
+        question = DigestQuestion(bytes(12), places, Cursor(), always, START_MS + 5_000_000, {"0": 50, "1": 40})
+        request = GroupRequest(destination_of(asked, 0), question, asked.query.plan, asked.query.select, 0, reached)
+        [found] = group_digests(log, [request], known)
+        return found
+
+    first, second = ask(10), ask(20)
+    assert first.counted and second == first._replace(rows=second.rows)
+    assert second.reached == 10
