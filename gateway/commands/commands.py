@@ -130,7 +130,7 @@ class Commands:
         """
         ids = [request.remember for request in requests if request.remember is not None]
         repeats = Repeats(self._reply_reader, self._commits.look_up(ids, batch.now_ms), _UNIT_BYTES)
-        run: list[_Compiled] = []
+        run: list[_Compilation] = []
         done = 0
         for number, request in enumerate(requests):
             if number and time.monotonic() > until:
@@ -138,10 +138,10 @@ class Commands:
             prepared = self._prepared(number, request, batch.now_ms) if number not in poisoned else _FAULT
             if isinstance(prepared, PreparedCommand) and prepared.changes_sources:
                 self._run(run, repeats, batch)
-                self._run([_Compiled(number, request, prepared)], repeats, batch)
+                self._run([_Compilation(number, request, prepared)], repeats, batch)
                 run = []
             else:
-                run.append(_Compiled(number, request, prepared))
+                run.append(_Compilation(number, request, prepared))
             done = number + 1
         self._run(run, repeats, batch)
         return done
@@ -155,7 +155,7 @@ class Commands:
         except Exception as error:
             raise _Poison(number) from error
 
-    def _run(self, run: Sequence[_Compiled], repeats: Repeats, batch: _Batch) -> None:
+    def _run(self, run: Sequence[_Compilation], repeats: Repeats, batch: _Batch) -> None:
         """Carry out commands that were compiled against the same sources."""
         self._commits.finish()
         repeats.read()
@@ -189,7 +189,7 @@ class Commands:
         replies.add(request, reply)
 
 
-class _Compiled(NamedTuple):
+class _Compilation(NamedTuple):
     """A command after compiling: what it asks for, or what is wrong with it."""
 
     number: int

@@ -43,7 +43,7 @@ class GroupRequest(NamedTuple):
     """The offset up to which its partition of the log is taken in."""
 
 
-class _Gathered(NamedTuple):
+class _KnownAnswer(NamedTuple):
     """What is known of a question."""
 
     answer: GroupAnswer
@@ -60,9 +60,9 @@ class KnownAnswers:
 
     def __init__(self) -> None:
         self._covered: Offsets = {}
-        self._found: dict[bytes, _Gathered] = {}
+        self._found: dict[bytes, _KnownAnswer] = {}
 
-    def of(self, covered: Offsets | None) -> dict[bytes, _Gathered]:
+    def of(self, covered: Offsets | None) -> dict[bytes, _KnownAnswer]:
         """Return the answers by what decides them, besides the cut; None covers everything, which grows.
 
         The cut holds nothing of records that come in later, but these wait for later ticks: an answer tells up to
@@ -120,7 +120,7 @@ def _by_query(asked: Sequence[GroupRequest]) -> Iterable[list[int]]:
 
 
 def _made(
-    pending: PendingLog, asked: Sequence[GroupRequest], contents: Sequence[bytes], gathered: dict[bytes, _Gathered]
+    pending: PendingLog, asked: Sequence[GroupRequest], contents: Sequence[bytes], gathered: dict[bytes, _KnownAnswer]
 ) -> list[DigestMatches]:
     """Return what destinations of one query get."""
     kept, plan, select = _kept(), asked[0].plan, asked[0].select
@@ -134,7 +134,7 @@ def _made(
         for (content, each), answer, groups, late in zip(
             new.items(), answers, merge.groups(), merge.late.tolist(), strict=True
         ):
-            gathered[content] = _Gathered(answer, groups, late, each.reached)
+            gathered[content] = _KnownAnswer(answer, groups, late, each.reached)
     destinations = [
         kept.GroupDestination(
             gathered[content].groups,

@@ -56,7 +56,7 @@ Letters = Callable[[RowSource, dict[int, str]], pa.RecordBatch]
 
 
 @dataclass(slots=True)
-class _Met:
+class _ShareMatches:
     """Matches of one share, of events in one batch."""
 
     events: RowSource
@@ -69,7 +69,7 @@ class _Met:
 
 
 @dataclass(slots=True)
-class _Counted:
+class _SelectCount:
     """What was counted of one SELECT list."""
 
     partials: Partials
@@ -129,8 +129,8 @@ class GroupCounting:
         self._too_large = too_large
         self._singly_until = singly_until or {}
         self._panes = Panes(bounds)
-        self._met: dict[str, _Met] = {}
-        self._counted: dict[SelectId, _Counted] = {}
+        self._met: dict[str, _ShareMatches] = {}
+        self._counted: dict[SelectId, _SelectCount] = {}
         self._stores: dict[int, tuple[bytes, int]] = {}
         """By number: the bytes of the store's id, and the partition of the log that it is in."""
         self._range: tuple[int, int, int] | None = None
@@ -150,7 +150,7 @@ class GroupCounting:
             select = matches.selects[code & 0xFFFFFFFF]
             chosen = found[codes == code]
             share = share_of(matches.groups[code >> 32], select.select_id)
-            met = self._met.setdefault(share, _Met(events, select))
+            met = self._met.setdefault(share, _ShareMatches(events, select))
             event = matches.event[chosen]
             met.again |= int(event.min()) <= met.latest
             met.latest = max(met.latest, int(event.max()))
@@ -182,7 +182,7 @@ class GroupCounting:
             if large:
                 yield self._too_large(met.events, large)
 
-    def _count(self, met: _Met, event: NDArray[np.int32], store: NDArray[np.int32]) -> dict[int, str]:
+    def _count(self, met: _ShareMatches, event: NDArray[np.int32], store: NDArray[np.int32]) -> dict[int, str]:
         """Count matches of one share; returns by event why it is left out."""
         select, grouping = met.select, met.select.grouping
         assert grouping is not None, "it was taken in for that"
@@ -213,7 +213,7 @@ class GroupCounting:
             "at": pl.Series(np.where(single, offsets, _RANGE)),
             "part": pl.Series(part),
         }
-        shelf = self._counted.setdefault(select.select_id, _Counted(Partials(grouping)))
+        shelf = self._counted.setdefault(select.select_id, _SelectCount(Partials(grouping)))
         shelf.tables.append(shelf.partials.counted(by, keys, args, offsets))
         return {}
 
