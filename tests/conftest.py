@@ -21,7 +21,15 @@ _COSTS = ("tests/spark/", "tests/stack/", _CRASHES)
 """Later ones are dearer; what is in none of them is pure and comes first. Crashes come last: they disturb all else."""
 
 
-_SECOND = ("tests/stack/commands/", "tests/stack/destinations/", "tests/stack/sdk/", "tests/stack/state/", _CRASHES)
+_SECOND = (
+    "tests/stack/commands/",
+    "tests/stack/destinations/",
+    "tests/stack/digests/test_cuts.py",
+    "tests/stack/digests/test_last_digests.py",
+    "tests/stack/sdk/",
+    "tests/stack/state/",
+    _CRASHES,
+)
 """Run in parallel these tests have a stack of their own: each of two processes is busy for about as long."""
 
 
