@@ -18,6 +18,8 @@ from tests.stack.server import Stack
 
 _KEPT = Path(__file__).parent / "kept"
 _NEW = range(PENDING, PENDING + 4)
+_FIRST = {"every": 0, "dedicated": 1, "replaced": 4}
+"""The first event that matches each of these CQs; every later one does too."""
 
 
 pytestmark = pytest.mark.timeout(900)  # each starts everything anew
@@ -37,6 +39,8 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stack]:
     finally:
         if (stack.data / "endpoints.json").exists():
             stack.down()
+            code, status = stack.status()
+            assert (1, "stopped") == (code, status["state"])
 
 
 def test_a_folder_of_an_earlier_version_goes_on(kept: Stack) -> None:
@@ -51,8 +55,8 @@ def test_a_folder_of_an_earlier_version_goes_on(kept: Stack) -> None:
         for number in _NEW:
             event = {"symbol": "INTC", "price": 50.0, "n": number}
             client.publish("quotes", json.dumps(event).encode(), partition=number % 2)
-        for name in ("every", "dedicated", "replaced"):
-            _await_new(results, found[name])
+        for name, first in _FIRST.items():
+            _check_matches(results, found[name], range(first, _NEW.stop))
         assert not [one for one in results.of(found["paused"]["destination"]) if one.kind == "cq.match"]
         for text in ("RESUME CQ paused", "DROP CQ timed", "CREATE CQ another AS SELECT n FROM quotes WHERE price > 4"):
             client.result(text)
@@ -88,7 +92,8 @@ def _numbers(digest: Any) -> list[int]:
     return [row["n"] for row in digest["rows"]]
 
 
-def _await_new(results: Results, described: Any) -> None:
-    """Return when a CQ has matches of all new events."""
+def _check_matches(results: Results, described: Any, expected: range) -> None:
+    """Check that a CQ has a match of each of these events, once they are there, and no other."""
     found = results.of(described["destination"])
     results.until(lambda: set(_NEW) <= {one.row["n"] for one in found if one.kind == "cq.match"}, described["text"])
+    assert [*expected] == sorted(one.row["n"] for one in found if one.kind == "cq.match")
