@@ -172,14 +172,15 @@ def parts_of(rows: Iterable[Row], count: int, frame: Frame) -> Iterator[bytes]:
     """Yield the values of a digest's records, one at least.
 
     Args:
-        rows: The digest's rows; gone through twice, since each part tells the number of parts.
+        rows: The digest's rows; where they are several parts gone through twice, since each tells how many there are.
         count: The number of matches.
         frame: The digest's times.
     """
-    parts = sum(1 for _ in _parts(rows))
+    first = list(islice(_parts(rows), 2))
+    parts = 1 if len(first) == 1 else sum(1 for _ in _parts(rows))
     fired, since, until = _text(frame.fired_ms), _text(frame.from_ms), _text(frame.tick_ms)
     head = b'{"fired_at":"%b","from":"%b","to":"%b","count":%d' % (fired, since, until, count)
-    for number, bodies in enumerate(_parts(rows), 1):
+    for number, bodies in enumerate(first if parts == 1 else _parts(rows), 1):
         yield b'%b,"part":%d,"parts":%d,"rows":[%b]}' % (head, number, parts, b",".join(bodies))
 
 
