@@ -46,7 +46,7 @@ def test_a_reader_ends_with_its_cq_while_others_go_on(
     select = f"SELECT qty FROM {source.name} WHERE symbol = 'A'"
     alice, bob, carol, dave = clients
     made = [client.create("cq", select, publish="SHARED") for client in (alice, bob, dave)]
-    brief = carol.create("cq", select, publish="SHARED", expire=timedelta(seconds=4))
+    brief = carol.create("cq", select, publish="SHARED")
     assert {made[0].destination.id} == {one.destination.id for one in (*made, brief)}
     assert 4 == len({one.destination.member for one in (*made, brief)})
     assert made[0].destination.member == alice.describe("cq").destination.member
@@ -59,6 +59,7 @@ def test_a_reader_ends_with_its_cq_while_others_go_on(
     assert (20, "dropped") == (_rest(followed[0]), followed[0].ends["cq"].reason)
     dave.create("cq", f"{select} AND qty < 0", publish="SHARED", replace=True)
     assert (20, "replaced") == (_rest(followed[2]), followed[2].ends["cq"].reason)
+    brief = carol.execute("ALTER CQ cq SET EXPIRE AFTER '1 second'").query
 
     async def follow() -> tuple[int, str]:
         async with await aio.connect(stack.bootstrap, carol.subscriber) as twin, asyncio.timeout(_SECONDS):

@@ -15,7 +15,7 @@ from tests.kafka_client import wait_until
 from tests.kafka_tail import Tail
 from tests.stack.server import Stack
 
-SOON = 30.0
+SOON = 180.0
 """Seconds in which the index follows the stream."""
 
 
