@@ -96,7 +96,9 @@ class EvaluatorSettings(BaseModel):
     )
     poll_ms: int = Field(100, description="how often an idle stream looks for events")
     hang_seconds: float = Field(
-        300.0, description="a worker that makes nothing of 20,000 events for so long is taken for dead"
+        60.0,
+        gt=0,
+        description="a worker at whose events a step of the evaluation takes so long is taken for dead",
     )
     jars: str = Field("", description="folder of the jars of Spark's Kafka connector; found by `cq evaluator`")
 

@@ -21,7 +21,7 @@ from spark_jobs.batch.output import dead_letter_code, dead_letters
 from spark_jobs.batch.row_source import RowSource
 from spark_jobs.decode.decode import decode
 from spark_jobs.groups.counting import GroupCounting
-from spark_jobs.isolation.caution import NO_CAUTION
+from spark_jobs.isolation.caution import Caution
 from spark_jobs.isolation.isolation import Isolation, Join
 from spark_jobs.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.joins.join import join
@@ -98,7 +98,7 @@ def _task(stream: Stream, snapshot: Snapshot, batch: pa.RecordBatch, joined: Joi
         counting = GroupCounting(evaluate_expression, partial(_too_large, stream), snapshot.bounds)
         counting.extend(int(events.partitions[0]), int(events.offsets[0]), int(events.offsets[-1]))
         write = partial(_records, stream, counting)
-        isolation = Isolation(snapshot, write, not_evaluated, NO_CAUTION, set(), Loads(), VALUE_BYTES, joined)
+        isolation = Isolation(snapshot, write, not_evaluated, Caution(), set(), Loads(), VALUE_BYTES, joined)
         for rows in (*isolation.records(events), *counting.count(not_evaluated)):
             _take(output, rows)
         output.pending.extend(body for _, body in counting.records(declared.stream_id, VERSION))

@@ -96,18 +96,22 @@ class Trial(msgspec.Struct, frozen=True, omit_defaults=True):
     suspects: tuple[str, ...] = ()
     """The shares of which one was in hand at the last death; none while it may have been any."""
 
+    hung: bool = False
+    """Whether a worker may have died because it hung: another such death is not waited for."""
+
     @property
     def careful(self) -> bool:
         """Whether shares are evaluated apart, each noted before it is."""
-        return self.deaths >= TRIES
+        return self.hung or self.deaths >= TRIES
 
-    def after_death(self, in_hand: Iterable[str]) -> Trial:
+    def after_death(self, in_hand: Iterable[str], *, hung: bool = False) -> Trial:
         """Return the trial after one more death.
 
         Args:
             in_hand: The shares that the worker had noted; none while it noted nothing, or was at none of them.
+            hung: Whether the worker may have hung.
         """
-        return Trial(self.deaths + 1, tuple(in_hand))
+        return Trial(self.deaths + 1, tuple(in_hand), self.hung or hung)
 
 
 def convicted(trial: Trial, in_hand: Collection[str], known: Mapping[str, Quarantine]) -> Collection[str]:

@@ -51,6 +51,8 @@ class _StreamQuery:
     start_at: float = 0.0
     behind: int | None = None
     steady_at: float = 0.0
+    committed_at: float = 0.0
+    """When it was started, or was seen to have committed a batch."""
     reason: str | None = None
     """Why the query does not run, or did not a moment ago."""
 
@@ -160,7 +162,10 @@ class Streams:
         if not running.query.isActive:
             self._ended(running, str(running.query.exception() or "It stopped."))
             return
+        batch = running.progress.batch
         running.progress.look(running.query)
+        if running.progress.batch > batch:
+            running.committed_at = self._clock()
         if running.progress.batch > running.batch_at_start:
             running.failures, running.reason = 0, None
             self._trials.committed(running.stream.stream_id)
@@ -170,7 +175,8 @@ class Streams:
     def _ended(self, running: _StreamQuery, failure: str) -> None:
         """Note the end of a query, and when it is started again."""
         running.query = None
-        deaths = self._trials.failed(running.stream.stream_id, failure)
+        hung = self._clock() - running.committed_at >= self._settings.evaluator.hang_seconds
+        deaths = self._trials.failed(running.stream.stream_id, failure, hung=hung)
         if deaths:
             times = f"{deaths} times at one batch" if deaths > 1 else "once"
             self._failed(running, f"a worker died, {times}", prompt=deaths <= _PROMPT_DEATHS)
@@ -217,7 +223,8 @@ class Streams:
         except Exception as exc:  # pyspark's and py4j's have no common base
             raise OperationalError("a query did not start", detail=str(exc).splitlines()[0]) from exc
         running.progress, running.batch_at_start = progress, progress.batch
-        running.steady_at = self._clock() + _STEADY_SECONDS
+        running.committed_at = self._clock()
+        running.steady_at = running.committed_at + _STEADY_SECONDS
         log.info(
             "stream started", extra={"stream": stream.name, "stream_id": stream.stream_id, "batch": progress.batch}
         )

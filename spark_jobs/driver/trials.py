@@ -77,8 +77,13 @@ class Trials:
             self._open.add(stream_id)
         return trial.careful or any(state.deaths for state in store.quarantined(stream_id).values())
 
-    def failed(self, stream_id: StreamId, failure: str) -> int:
+    def failed(self, stream_id: StreamId, failure: str, *, hung: bool = False) -> int:
         """Note that a query ended; return how often workers died at its batch, 0 when none did now.
+
+        Args:
+            stream_id: Its stream.
+            failure: What Spark says of its end.
+            hung: Whether nothing was committed for so long that the worker may have hung.
 
         Raises:
             OperationalError: The store does not answer.
@@ -86,7 +91,7 @@ class Trials:
         task = dead_task(failure)
         if task is None:
             return 0
-        return self._died(stream_id, self._store.in_hand(stream_id).get(task, [])).deaths
+        return self._died(stream_id, self._store.in_hand(stream_id).get(task, []), hung=hung).deaths
 
     def committed(self, stream_id: StreamId) -> None:
         """Note that a batch was committed.
@@ -98,7 +103,7 @@ class Trials:
             self._store.end_trial(stream_id)
             self._open.discard(stream_id)
 
-    def _died(self, stream_id: StreamId, in_hand: Sequence[str]) -> Trial:
+    def _died(self, stream_id: StreamId, in_hand: Sequence[str], *, hung: bool = False) -> Trial:
         trial, known = self._store.trial(stream_id), self._store.quarantined(stream_id)
         shares = convicted(trial, in_hand, known)
         if shares:
@@ -112,7 +117,7 @@ class Trials:
                     "left out, it killed workers", extra={"stream": stream_id, "share": share, "seconds": seconds}
                 )
         else:
-            trial = trial.after_death(in_hand)
+            trial = trial.after_death(in_hand, hung=hung)
         self._store.set_trial(stream_id, trial)
         self._open.add(stream_id)
         return trial

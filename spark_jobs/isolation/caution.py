@@ -11,8 +11,9 @@ from typing import NamedTuple
 from grouping.model.errors import OperationalError
 from grouping.model.ids import StreamId
 from grouping.store.quarantine import KILLED, Quarantine, QuarantineStore
+from spark_jobs.isolation.hang_guard import HangGuard
 
-__all__ = ["NO_CAUTION", "Caution", "Division", "Harm"]
+__all__ = ["Caution", "Division", "Harm"]
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +39,7 @@ class Caution:
         watched: Collection[str] = (),
         suspects: Collection[str] | None = None,
         hold: Callable[[Sequence[str]], None] | None = None,
+        guard: HangGuard | None = None,
     ) -> None:
         """Begin a task.
 
@@ -47,11 +49,13 @@ class Caution:
             suspects: Those that may have killed a worker at this batch, all if there are none; None while no worker
                 died often enough.
             hold: Notes which shares are in hand, for the case that the worker dies.
+            guard: Ends a worker that hangs.
         """
         self._left_out = left_out
         self._watched = watched
         self._suspects = suspects
         self._hold = hold
+        self._guard = guard
         self.held: Sequence[str] = ()
         """The shares that are in hand."""
 
@@ -73,16 +77,15 @@ class Caution:
         return Division(together, apart, [share for share in shares if share in self._left_out])
 
     def hold(self, shares: Sequence[str]) -> None:
-        """Note that these shares are in hand now, and no others."""
+        """Begin a step of the evaluation: note that these shares are in hand now, and no others."""
+        if self._guard is not None:
+            self._guard.step(apart=bool(shares))
         if self._hold is not None and shares != self.held:
             self._hold(shares)
             self.held = shares
 
     def _suspected(self, share: str) -> bool:
         return self._suspects is not None and (not self._suspects or share in self._suspects)
-
-
-NO_CAUTION = Caution()
 
 
 class Harm:
@@ -102,26 +105,27 @@ class Harm:
         self.failed: set[str] = set()
         """Shares that raised in this worker."""
 
-    def caution(self, task: int, wait_seconds: float) -> Caution:
+    def caution(self, task: int, guard: HangGuard, wait_seconds: float) -> Caution:
         """Return what a task must heed; asks again as long as the store doesn't answer.
 
         Args:
             task: Its number in the batch.
+            guard: Ends a worker that hangs.
             wait_seconds: From one time to the next.
         """
         while True:
             try:
-                return self._caution(task)
+                return self._caution(task, guard)
             except OperationalError:
                 time.sleep(wait_seconds)
 
-    def _caution(self, task: int) -> Caution:
+    def _caution(self, task: int, guard: HangGuard) -> Caution:
         now_ms = self._clock_ms()
         trial, known = self._store.trial(self._stream_id), self._store.quarantined(self._stream_id)
         left_out = {share for share, state in known.items() if state.leaves_out(now_ms)}
         watched = {share for share, state in known.items() if state.deaths} - left_out
         hold = partial(self._hold, task) if trial.careful or watched else None
-        return Caution(left_out, watched, trial.suspects if trial.careful else None, hold)
+        return Caution(left_out, watched, trial.suspects if trial.careful else None, hold, guard)
 
     def _hold(self, task: int, shares: Sequence[str]) -> None:
         try:

@@ -26,8 +26,8 @@ from spark_jobs.batch.row_source import RowSource
 from spark_jobs.decode.decode import decode
 from spark_jobs.groups.counting import GroupCounting
 from spark_jobs.index import Ints
-from spark_jobs.isolation.caution import NO_CAUTION
-from spark_jobs.isolation.hang_guard import guarded
+from spark_jobs.isolation.caution import Caution
+from spark_jobs.isolation.hang_guard import HangGuard
 from spark_jobs.isolation.isolation import Isolation
 from spark_jobs.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.joins.join import join
@@ -112,7 +112,8 @@ class _Task:
         self._matches = _MatchCounts()
         self._letters: Counter[str] = Counter()
         self._not_evaluated = NotEvaluatedLetters(stream, settings)
-        caution = watch.harm.caution(_task_number(), WAIT_SECONDS) if cautious else NO_CAUTION
+        self._guard = guard = HangGuard(settings.evaluator.hang_seconds)
+        caution = watch.harm.caution(_task_number(), guard, WAIT_SECONDS) if cautious else Caution(guard=guard)
         value_bytes = settings.evaluator.value_bytes
         self._evaluate = partial(evaluate_expression, value_bytes=value_bytes)
         self._counting = GroupCounting(self._evaluate, self._too_large, self._snapshot.bounds, singly_until)
@@ -129,7 +130,7 @@ class _Task:
 
     def records(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield the output of some records."""
-        yield from self._counted(guarded(self._records(batch), self._settings.evaluator.hang_seconds))
+        yield from self._counted(self._guard.pieces(self._records(batch)))
 
     def _records(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         events, letters = decode(batch, self._stream, self._settings)

@@ -118,7 +118,7 @@ def _add_partition(ground: Ground) -> None:
             return False
         return known == wanted
 
-    wait_until(added, f"partition {wanted} of {source.topic}")
+    wait_until(added, f"partition {wanted} of {source.topic}", 300)  # everything may have to start first
     source.partitions = wanted
 
 

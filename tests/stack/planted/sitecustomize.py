@@ -1,7 +1,8 @@
 """Faults for the tests of quarantine: where this folder is on ``PYTHONPATH``, some queries harm what evaluates them.
 
-A predicate on a column ``deadly`` ends the worker, as a segmentation fault in a library would; a SELECT list with an
-item ``deadly`` does so when it is encoded, one with an item ``raising`` raises.
+A predicate on a column ``deadly`` ends the worker, as a segmentation fault in a library would, one on a column
+``endless`` never comes to an end; a SELECT list with an item ``deadly`` ends the worker when it is encoded, one with an
+item ``raising`` raises.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ def _deadly_predicate(holds: Callable[..., Any]) -> Callable[..., Any]:
     def planted(conjuncts: Any, *rest: Any, **options: Any) -> Any:
         if "'deadly'" in repr(conjuncts):
             os.abort()
+        while "'endless'" in repr(conjuncts):
+            pass
         return holds(conjuncts, *rest, **options)
 
     return planted

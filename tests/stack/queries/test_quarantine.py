@@ -26,7 +26,8 @@ def harmed(servers: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     path = os.pathsep.join([str(_PLANTED), *filter(None, [os.environ.get("PYTHONPATH")])])
     redis = servers.settings.redis.url.get_secret_value()
     given = ("--kafka", servers.settings.kafka.bootstrap, "--redis", redis)
-    harmed = Stack(tmp_path_factory.mktemp("harmed") / "data", *given, CQ_PREFIX=_PREFIX, PYTHONPATH=path)
+    settings = {"CQ_PREFIX": _PREFIX, "PYTHONPATH": path, "CQ_EVALUATOR_HANG_SECONDS": "12"}
+    harmed = Stack(tmp_path_factory.mktemp("harmed") / "data", *given, **settings)
     try:
         harmed.up()
         yield harmed
@@ -44,7 +45,7 @@ def lab(harmed: Stack) -> Iterator[Lab]:
 
 
 def _publish(source: Source, first: int, count: int) -> list[int]:
-    values = [b'{"symbol": "A", "n": %d, "deadly": "x"}' % n for n in range(first, first + count)]
+    values = [b'{"symbol": "A", "n": %d, "deadly": "x", "endless": "x"}' % n for n in range(first, first + count)]
     return [at.offset for at in source.publish_values(*values)]
 
 
@@ -89,14 +90,15 @@ def _await_status(stack: Stack, name: str, told: Callable[[dict[str, Any]], bool
     ("select", "reason"),
     [
         ("SELECT n FROM {} WHERE symbol = 'A' AND deadly LIKE '%x%'", "ended the worker"),
+        ("SELECT n FROM {} WHERE symbol = 'A' AND endless LIKE '%x%'", "ended the worker"),
         ("SELECT n, n AS deadly FROM {} WHERE symbol = 'A'", "ended the worker"),
         ("SELECT n, n AS raising FROM {} WHERE symbol = 'A'", "MemoryError"),
     ],
-    ids=["predicate kills", "select list kills", "select list raises"],
+    ids=["predicate kills", "predicate hangs", "select list kills", "select list raises"],
 )
 def test_healthy_queries_go_on(harmed: Stack, lab: Lab, select: str, reason: str) -> None:
     """The others have all results, of the same group too; the guilty one's are dead letters, and it is told of."""
-    source, tail = lab.stream("symbol STRING, n INT, deadly STRING"), lab.dead_letter_tail()
+    source, tail = lab.stream("symbol STRING, n INT, deadly STRING, endless STRING"), lab.dead_letter_tail()
     healthy = [
         lab.create("same group", f"SELECT n FROM {source.name} WHERE symbol = 'A'", clauses="DO PUBLISH SHARED"),
         lab.create("every event", f"SELECT n FROM {source.name}", clauses="DO PUBLISH SHARED"),

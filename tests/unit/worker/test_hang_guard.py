@@ -9,14 +9,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from spark_jobs.isolation.hang_guard import guarded
+from spark_jobs.isolation.hang_guard import HangGuard
 
 _HANGS = """
-from spark_jobs.isolation.hang_guard import guarded
+from spark_jobs.isolation.hang_guard import HangGuard
 def made():
     yield 1
     while True: pass
-print(*guarded(made(), 0.2))
+print(*HangGuard(0.2).pieces(made()))
 """
 
 
@@ -35,7 +35,7 @@ def test_the_consumers_time_does_not_count() -> None:
         yield 2
         raise ValueError
 
-    pieces = guarded(made(), 0.2)
+    pieces = HangGuard(0.2).pieces(made())
     assert 1 == next(pieces)
     began = time.monotonic()
     while time.monotonic() - began < 0.5:
@@ -43,3 +43,26 @@ def test_the_consumers_time_does_not_count() -> None:
     assert 2 == next(pieces)
     with pytest.raises(ValueError):
         next(pieces)
+
+
+_STEPS = """
+import sys, time
+from spark_jobs.isolation.hang_guard import HangGuard
+guard = HangGuard(2.0)
+def made():
+    for _ in range(3):
+        guard.step(apart=False)
+        time.sleep(0.8)
+    yield 1
+    guard.step(apart=True)
+    time.sleep(0.8)
+    yield 2
+for piece in guard.pieces(made()):
+    print(piece, flush=True)
+"""
+
+
+def test_a_step_of_suspects_is_given_less_time() -> None:
+    """Many steps together may take longer than one; one at which a worker may have died is waited for a tenth."""
+    ran = subprocess.run([sys.executable, "-c", _STEPS], capture_output=True, text=True, timeout=60, check=False)
+    assert (1, "1\n") == (ran.returncode, ran.stdout)

@@ -19,7 +19,7 @@ from spark_jobs.batch.events import Events
 from spark_jobs.batch.matches import Matches
 from spark_jobs.batch.output import dead_letter_code
 from spark_jobs.decode.decode import decode
-from spark_jobs.isolation.caution import NO_CAUTION, Caution
+from spark_jobs.isolation.caution import Caution
 from spark_jobs.isolation.isolation import Isolation
 from spark_jobs.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.match.residual import evaluate_expression
@@ -71,11 +71,11 @@ def _write(events: Events, found: Matches) -> Iterable[pa.RecordBatch]:
 
 
 def _evaluated(
-    snapshot: Snapshot, events: Events, caution: Caution = NO_CAUTION, failed: set[str] | None = None
+    snapshot: Snapshot, events: Events, caution: Caution | None = None, failed: set[str] | None = None
 ) -> tuple[dict[str, list[int]], list[tuple[int, str]]]:
     """Return by destination the offsets of its results in order, repeats left out; and offset and detail of letters."""
     letters = NotEvaluatedLetters(_STREAM, SETTINGS)
-    isolation = Isolation(snapshot, _write, letters, caution, set() if failed is None else failed, Loads())  # type: ignore[arg-type]
+    isolation = Isolation(snapshot, _write, letters, caution or Caution(), set() if failed is None else failed, Loads())  # type: ignore[arg-type]
     results: dict[str, list[int]] = {}
     told = []
     for rows in isolation.records(events):
@@ -151,7 +151,7 @@ def test_what_failed_before_is_evaluated_after_the_others(caplog: pytest.LogCapt
     assert {"g_3"} == failed
     assert ["g_3"] == [record.share for record in caplog.records]  # type: ignore[attr-defined]
     assert (7, 1) == (len(results), len(letters))
-    isolation = Isolation(snapshot, _write, NotEvaluatedLetters(_STREAM, SETTINGS), NO_CAUTION, failed, Loads())  # type: ignore[arg-type]
+    isolation = Isolation(snapshot, _write, NotEvaluatedLetters(_STREAM, SETTINGS), Caution(), failed, Loads())  # type: ignore[arg-type]
     written = [rows.num_rows for rows in isolation.records(_events(2)) if dead_letter_code(rows) is None]
     assert 7 == sum(written)
 

@@ -48,6 +48,14 @@ def test_a_worker_that_somebody_killed_convicts_nobody() -> None:
     assert Trial(TRIES + 2) == trial.after_death([])
 
 
+def test_a_worker_that_hung_is_not_waited_for_again() -> None:
+    """Shares are evaluated apart from the next try on, whatever the worker dies of then."""
+    trial = Trial().after_death([], hung=True)
+    assert trial.careful
+    assert trial.after_death(["g_1"]).careful
+    assert not Trial().after_death([]).careful
+
+
 def test_who_was_convicted_before_is_convicted_at_once() -> None:
     """What kills a worker again once it is tried again need not do so three times more."""
     known = {"g_1": Quarantine.of_death(0, None), "g_2": Quarantine.of_fault("it failed", 0, None)}
