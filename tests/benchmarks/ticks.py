@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -45,12 +46,14 @@ _VENUES = 5
 _MATCHED_EVERY = 5
 """Of so many stores one has matches at the tick."""
 _PAUSE_MS = 50
+_WAITING_STORES = 1000
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the sizes."""
     parser.add_argument("--tick-cqs", type=int, default=100_000, help="CQs with a HAVING of their own")
     parser.add_argument("--tick-symbols", type=int, default=10_000, help="symbols: each has a store of its own")
+    parser.add_argument("--tick-batches", type=int, default=300, help="micro-batches of a second that wait for ticks")
     parser.add_argument("--tick-events", type=int, default=1_000_000, help="events of one run, all of them counted")
 
 
@@ -61,9 +64,23 @@ def main(options: argparse.Namespace, folder: Path) -> None:
         runs = _rates(ground, options.tick_symbols, options.tick_events)
     report_sides(report, runs)
     report_ratio(report, runs, _COUNTED, _NOTHING, ">= 0.7")
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:  # so that memory is the part's
-        report.figures += pool.submit(_tick, options.tick_cqs, options.tick_symbols).result()
+    report.figures += _alone(_tick, options.tick_cqs, options.tick_symbols)
+    minutes, hours = (_alone(_waiting, every_ms, options.tick_batches) for every_ms in (_MINUTE, 60 * _MINUTE))
+    report.figures += [
+        Figure("gateway memory, ticks of one minute", minutes, "MB"),
+        Figure("gateway memory, ticks of one hour", hours, "MB"),
+        Figure("one hour ÷ one minute", hours / minutes, "", "<= 1.2"),
+    ]
     report.write(folder, vars(options))
+
+
+_Result = TypeVar("_Result")
+
+
+def _alone(part: Callable[..., _Result], *args: int) -> _Result:
+    """Run a part in a process of its own, so that memory is the part's."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(part, *args).result()
 
 
 def _stream(stream_id: str) -> Stream:
@@ -172,3 +189,21 @@ def _tick(count: int, symbols: int) -> list[Figure]:
             Figure("longest time that commands wait", longest, "s", "< 1"),
             Figure("gateway memory", psutil.Process().memory_info().rss / 1e6, "MB"),
         ]
+
+
+def _waiting(every_ms: int, batches: int) -> float:
+    """Return the gateway's memory in MB after micro-batches in each of which each store has something."""
+    with open_ground() as ground:
+        _GroupDesk.symbols = _WAITING_STORES
+        desk = _GroupDesk(ground.settings, _NOW)
+        trigger = TriggerSpec(every_ms, 0)
+        desk.create([trigger] * _WAITING_STORES)
+        stores = desk.stores(range(_WAITING_STORES), trigger)
+        for _ in range(batches):
+            desk.match(stores, [desk.now_ms] * len(stores))
+            desk.now_ms += 1000
+            taken_in = desk.timers.taken_in
+            while desk.timers.busy or desk.timers.taken_in == taken_in:
+                desk.timers.step()
+                desk.now_ms += _PAUSE_MS
+        return psutil.Process().memory_info().rss / 1e6
