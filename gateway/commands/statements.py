@@ -11,6 +11,7 @@ import msgspec
 
 from gateway.commands.answers import CqResult, NextTick, SharedQuery, cq_result
 from gateway.commands.digest_columns import with_digest_columns
+from gateway.commands.explain_event import explain_event
 from gateway.commands.listing import show
 from gateway.commands.quarantines import Quarantines
 from gateway.commands.source_statements import SourceChange, SourceStatements
@@ -53,6 +54,7 @@ from grouping.model.query import (
     DropTable,
     DropView,
     ExplainCq,
+    ExplainEvent,
     ExplainSelect,
     ExplainStages,
     PauseCq,
@@ -73,7 +75,7 @@ _KNOWN_QUERIES = 10_000
 _CREATE_CQ = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?CQ\s", re.IGNORECASE)
 """The command that comes in thousands: it need not be parsed to be known."""
 
-_ABOUT_CQ = DropCq | PauseCq | ResumeCq | AlterCq | DescribeCq | ExplainCq
+_ABOUT_CQ = DropCq | PauseCq | ResumeCq | AlterCq | DescribeCq | ExplainCq | ExplainEvent
 """Statements about a CQ that there is."""
 
 
@@ -253,6 +255,8 @@ class Statements:
                 return explain_stages(select, self.catalog)
             case ExplainCq(name):
                 return self._explain(registry.find(key, name), now_ms)
+            case ExplainEvent(name):
+                return self._explain_event(statement, registry.find(key, name), now_ms)
             case _:
                 raise AssertionError("the caller has carried out what changes anything")
 
@@ -306,6 +310,15 @@ class Statements:
         destination = self.registry.destination_of(cq)
         stream, plan, select = self._shared_query(destination)
         return self._explained(CompiledQuery(plan, destination.row, select), stream, now_ms)
+
+    def _explain_event(self, statement: ExplainEvent, cq: Cq, now_ms: int) -> Result:
+        destination = self.registry.destination_of(cq)
+        stream, plan, select = self._shared_query(destination)
+        query = CompiledQuery(plan, destination.row, select)
+        quarantined = self.quarantines.of_cq(stream.stream_id, plan.group_id, destination.select_id)
+        tables = self._working.inventory.tables
+        explained = explain_event(statement, cq, destination, query, stream, tables, quarantined, now_ms)
+        return {"plan": self._explained(query, stream, now_ms)["plan"], **explained}
 
     def _explained(self, query: CompiledQuery, stream: Stream, now_ms: int) -> Result:
         known = self.registry.admission.statistics(stream.stream_id, now_ms)

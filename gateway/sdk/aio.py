@@ -212,7 +212,7 @@ class AsyncClient:
         return await self._run(operations.listing(what, like))
 
     async def explain(self, text: str) -> dict[str, Any]:
-        """Explain a SELECT, or `CQ name`; the result has `plan` and `text`."""
+        """Explain a SELECT, `CQ name` or `CQ name FOR '…'`; the result has `plan` and `text`."""
         return await self._run(operations.single(f"EXPLAIN {text}"))
 
     async def create_stream(self, name: str, columns: Mapping[str, str], **options: str | int) -> dict[str, Any]:

@@ -160,7 +160,7 @@ class Client:
         return self._run(operations.listing(what, like))
 
     def explain(self, text: str) -> dict[str, Any]:
-        """Explain a SELECT, or `CQ name`; the result has `plan` and `text`."""
+        """Explain a SELECT, `CQ name` or `CQ name FOR '…'`; the result has `plan` and `text`."""
         return self._run(operations.single(f"EXPLAIN {text}"))
 
     def create_stream(self, name: str, columns: Mapping[str, str], **options: str | int) -> dict[str, Any]:

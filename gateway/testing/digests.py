@@ -9,14 +9,15 @@ from typing import Any
 
 import msgspec
 
+from gateway.evaluation.one_entry import VERSION
+from gateway.evaluation.records import PlacedRecord
+from gateway.evaluation.task import evaluated
 from gateway.model.membership import Membership
 from gateway.model.records import Cq, Destination, TimedNote, millis
-from gateway.testing.one_entry import VERSION
 from gateway.testing.query import ACCEPTED_AT, CheckedQuery, checked
-from gateway.testing.records import PlacedRecord, Row, placed
+from gateway.testing.records import Row, placed
 from gateway.testing.stream import Stream
 from gateway.testing.table import Table
-from gateway.testing.task import evaluated
 from gateway.timers.group_digests import GroupRequest, group_digests
 from gateway.timers.schedule import digest_from, following_tick, last_instant
 from grouping.digests.cursor import Cursor, moved
@@ -84,7 +85,7 @@ def digests(
             "the query has no EVERY", code="bad-interval", detail="It has no digests: each match is a result."
         )
     records = placed(rows, stream, accepted_at)
-    pending = [body for task in evaluated(asked, stream, records, _STORE, "pending") for body in task.pending]
+    pending = [body for task in evaluated(asked, records, _STORE, "pending") for body in task.pending]
     latest_ms = max([asked.accepted_ms, *(millis(record.time) for record in records)])
     until_ms = latest_ms if until is None else millis(until)
     return list(_Destination(asked, records, pending).digests(latest_ms, until_ms))

@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from gateway.evaluation.reasons import Truths, judgements, reason
+from gateway.evaluation.task import Place, TaskOutput, evaluated
 from gateway.testing.query import ACCEPTED_AT, CheckedQuery, checked
-from gateway.testing.reasons import Truths, reason, truths
 from gateway.testing.records import Row, placed
 from gateway.testing.stream import Stream
 from gateway.testing.table import Table
-from gateway.testing.task import Place, TaskOutput, evaluated
 from grouping.model.errors import InputError
 
 __all__ = ["EvaluatedRow", "evaluate"]
@@ -95,7 +95,7 @@ def evaluate(
         )
     records = placed(rows, stream, accepted_at)
     found: dict[Place, EvaluatedRow] = {}
-    for output in evaluated(asked, stream, records, _DESTINATION, "shared"):
+    for output in evaluated(asked, records, _DESTINATION, "shared"):
         found.update(_told(asked, stream, output))
     return [found[record.partition, record.offset] for record in records]
 
@@ -107,8 +107,8 @@ def _told(asked: CheckedQuery, stream: Stream, output: TaskOutput) -> Iterator[t
     conjuncts: dict[Place, Truths] = {}
     met = np.array([row for row, place in enumerate(places) if place not in output.letters], np.int64)
     if met.size:
-        for row, values in zip(met.tolist(), truths(asked, output.snapshot, events, met), strict=True):
-            conjuncts[places[row]] = values
+        _, judged = judgements(asked, output.snapshot, events, met)
+        conjuncts = {places[row]: each.conjuncts for row, each in zip(met.tolist(), judged, strict=True)}
     for place, letter in output.letters.items():
         too_large, why = letter.code == "result-too-large", f"{letter.code}: {letter.detail}"
         yield place, EvaluatedRow(too_large, None, why, letter.code, id=_id(stream, place))

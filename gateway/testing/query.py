@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from gateway.commands.digest_columns import with_digest_columns
+from gateway.evaluation.standing_query import StandingQuery, conjunct_texts
 from gateway.model.records import TriggerSpec, millis
 from gateway.registry.group_queries import check_groups
 from gateway.registry.start_expire import check_ticks, check_window, expiry
 from gateway.testing.stream import Stream
 from gateway.testing.table import Table
+from grouping.binding.bound import Constant
 from grouping.compiler.compiler import compile_draft, finish
-from grouping.compiler.draft import Draft
 from grouping.compiler.plan import plan_view
+from grouping.compiler.prepared import OF_STRINGS
 from grouping.compiler.reader_sql import check_virtual
+from grouping.compiler.stage_text import value_text
 from grouping.model.catalog import Catalog
 from grouping.model.errors import InputError
-from grouping.model.group import CompiledQuery
 from grouping.model.query import CreateCq
 from grouping.model.view import View
 from grouping.settings import LimitSettings
 from grouping.statements.command import parse
 from grouping.statements.tokens import Tokens
-from spark_jobs.replica.table_view import TableView
 
 __all__ = ["ACCEPTED_AT", "CheckedQuery", "checked"]
 
@@ -33,19 +34,11 @@ ACCEPTED_AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedQuery:
-    """A query that the gateway would accept."""
+class CheckedQuery(StandingQuery):
+    """A query that the gateway would accept; its texts have the constants as the query spells them."""
 
     statement: CreateCq
-    draft: Draft
-    """After the compiler's last stage."""
-    query: CompiledQuery
-    trigger: TriggerSpec
     accepted_ms: int
-    start_ms: int | None
-    expire_ms: int | None
-    views: Mapping[str, TableView] = field(default_factory=dict)
-    """By id, the tables that it may join."""
 
 
 def checked(
@@ -88,7 +81,26 @@ def checked(
     trigger = TriggerSpec.of(statement.trigger, accepted_ms if start_ms is None else start_ms)
     check_ticks(trigger, start_ms, accepted_ms)
     joined = {table.declared.table_id: table.view() for table in tables}
-    return CheckedQuery(statement, draft, query, trigger, accepted_ms, start_ms, expire_ms, joined)
+    texts = conjunct_texts(draft.expressions, [_spelled(constant) for constant in draft.constants])
+    return CheckedQuery(
+        stream.declared,
+        query,
+        trigger,
+        start_ms,
+        expire_ms,
+        texts,
+        joined,
+        statement=statement,
+        accepted_ms=accepted_ms,
+    )
+
+
+def _spelled(constant: Constant) -> str:
+    if constant.members:
+        return f"({', '.join(map(_spelled, constant.members))})"
+    if constant.reader is None:
+        return value_text(constant.value)
+    return value_text(constant.text) if constant.reader in OF_STRINGS else constant.text
 
 
 def _begins_select(text: str) -> bool:

@@ -11,12 +11,12 @@ from decimal import Decimal
 from io import BytesIO
 
 import fastavro
-import pyarrow as pa
 
+from gateway.evaluation.records import PlacedRecord
 from gateway.testing.stream import Stream
 from schemas.avro_columns import single_object_header
 
-__all__ = ["PlacedRecord", "Record", "Row", "json_record", "placed", "source_batch"]
+__all__ = ["Record", "Row", "json_record", "placed"]
 
 _STEP = timedelta(milliseconds=1)
 _CONFLUENT_HEADER = bytes(5)
@@ -38,17 +38,6 @@ class Record:
 
 
 Row = Mapping[str, object] | bytes | Record | None
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedRecord:
-    """A record with everything that Kafka knows of it."""
-
-    value: bytes | None
-    key: bytes | None
-    time: datetime
-    partition: int
-    offset: int
 
 
 def placed(rows: Iterable[Row], stream: Stream, begin: datetime) -> list[PlacedRecord]:
@@ -78,20 +67,6 @@ def placed(rows: Iterable[Row], stream: Stream, begin: datetime) -> list[PlacedR
         key = record.key.encode() if isinstance(record.key, str) else record.key
         found.append(PlacedRecord(_written(record.value, stream), key, at, record.partition, offset))
     return found
-
-
-def source_batch(records: Iterable[PlacedRecord]) -> pa.RecordBatch:
-    """Return records as Spark's Kafka source gives them to a task."""
-    records = list(records)
-    return pa.record_batch(
-        {
-            "key": pa.array([record.key for record in records], pa.binary()),
-            "value": pa.array([record.value for record in records], pa.binary()),
-            "partition": pa.array([record.partition for record in records], pa.int32()),
-            "offset": pa.array([record.offset for record in records], pa.int64()),
-            "timestamp": pa.array([record.time for record in records], pa.timestamp("us", "UTC")),
-        }
-    )
 
 
 def _written(value: Mapping[str, object] | bytes | None, stream: Stream) -> bytes | None:

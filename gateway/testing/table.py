@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
-import pyarrow as pa
-
+from gateway.evaluation.table_rows import table_of
 from gateway.testing.records import json_record
 from grouping.model.catalog import StreamColumn
 from grouping.model.errors import InputError
 from grouping.model.query import CreateTable
 from grouping.model.table import Table as CatalogTable
-from grouping.settings import Settings
 from grouping.statements.command import parse
-from spark_jobs.batch.headers import unpacked_headers
-from spark_jobs.replica.replica import Replica
 from spark_jobs.replica.table_view import TableView
 
 __all__ = ["Table"]
-
-_SETTINGS = Settings.model_construct()
-"""The defaults, whatever the environment says."""
 
 
 class Table:
@@ -72,27 +65,4 @@ class Table:
         Raises:
             ValueError: A row is none of the table's.
         """
-        return Replica(self.declared, _Rows(self._records), _SETTINGS, self._refuse).at({0: len(self._records)})
-
-    def _refuse(self, letters: pa.RecordBatch) -> None:
-        headers = dict(unpacked_headers(letters["headers"][0].as_py()))
-        number = int(headers["source"].rpartition(b"/")[2])
-        raise ValueError(f"row {number} of table {self.name}: {headers['detail'].decode()}")
-
-
-class _Rows:
-    """The topic of the table: its records are there as a whole."""
-
-    def __init__(self, records: list[bytes]) -> None:
-        self._records = records
-
-    def read(self, topic: str, starts: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[pa.RecordBatch]:
-        count = len(self._records)
-        yield pa.record_batch(
-            {
-                "key": pa.nulls(count, pa.binary()),
-                "value": pa.array(self._records, pa.binary()),
-                "partition": pa.array([0] * count, pa.int32()),
-                "offset": pa.array(range(count), pa.int64()),
-            }
-        )
+        return table_of(self.declared, self._records)

@@ -30,6 +30,7 @@ __all__ = [
     "DropTable",
     "DropView",
     "ExplainCq",
+    "ExplainEvent",
     "ExplainSelect",
     "ExplainStages",
     "PackedDigest",
@@ -262,6 +263,17 @@ class ExplainCq:
 
 
 @dataclass(frozen=True, slots=True)
+class ExplainEvent:
+    """EXPLAIN CQ … FOR: whether an event matches it, and whether it would be delivered."""
+
+    name: str
+    event: str
+    """The event's value, as JSON."""
+    given: tuple[tuple[str, str], ...] = ()
+    """What WITH gives, by name: rows of joined tables as a JSON array, the record's `_key` and `_time`."""
+
+
+@dataclass(frozen=True, slots=True)
 class ExplainSelect:
     """EXPLAIN SELECT …: the plan of a query that is not created."""
 
@@ -294,6 +306,7 @@ Statement = (
     | DescribeView
     | DescribeFunction
     | ExplainCq
+    | ExplainEvent
     | ExplainSelect
     | ExplainStages
 )

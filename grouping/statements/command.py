@@ -25,6 +25,7 @@ from grouping.model.query import (
     DropTable,
     DropView,
     ExplainCq,
+    ExplainEvent,
     ExplainSelect,
     ExplainStages,
     Listed,
@@ -147,12 +148,30 @@ def _alter_cq(tokens: Tokens) -> AlterCq:
     return AlterCq(name, settings.trigger, settings.start, settings.expire)
 
 
-def _explain(tokens: Tokens) -> ExplainCq | ExplainSelect | ExplainStages:
+def _explain(tokens: Tokens) -> ExplainCq | ExplainEvent | ExplainSelect | ExplainStages:
     if tokens.accept("CQ"):
-        return ExplainCq(tokens.name("the name of the CQ"))
+        name = tokens.name("the name of the CQ")
+        return _explain_event(tokens, name) if tokens.accept("FOR") else ExplainCq(name)
     if tokens.accept("STAGES"):
         return ExplainStages(_select_alone(tokens, "EXPLAIN takes", "a SELECT"))
     return ExplainSelect(_select_alone(tokens, "EXPLAIN takes", "CQ and a name, a SELECT, or STAGES and a SELECT"))
+
+
+def _explain_event(tokens: Tokens, name: str) -> ExplainEvent:
+    event = tokens.string("an event as JSON")
+    given: dict[str, tuple[str, str]] = {}
+    if tokens.accept("WITH"):
+        tokens.expect_symbol(TokenType.L_PAREN, "(")
+        while True:
+            if tokens.source().casefold() in given:
+                raise tokens.unexpected("another name")
+            of = tokens.stream_name()
+            tokens.expect_symbol(TokenType.EQ, "=")
+            given[of.casefold()] = of, tokens.string("its value")
+            if not tokens.accept_symbol(TokenType.COMMA):
+                break
+        tokens.expect_symbol(TokenType.R_PAREN, ")")
+    return ExplainEvent(name, event, tuple(given.values()))
 
 
 def _show(what: Listed) -> Callable[[Tokens], Show]:

@@ -124,5 +124,11 @@ def test_explain(lab: Lab, quotes: Source) -> None:
     for text in ("EXPLAIN CQ planned", f"EXPLAIN {select}", f"EXPLAIN STAGES {select}"):
         answer = lab.client.result(text, lab.subscriber())
         assert isinstance(answer["plan"], dict) and "symbol" in answer["text"]
+    told = lab.client.result("""EXPLAIN CQ planned FOR '{"symbol": "A", "price": 6}'""", lab.subscriber())
+    assert (False, "price < 5.0 is FALSE") == (told["event"]["matches"], told["event"]["why"])
+    assert told["plan"] and told["event"]["why"] in told["text"]
+    lab.client.result("PAUSE CQ planned", lab.subscriber())
+    told = lab.client.result("""EXPLAIN CQ planned FOR '{"symbol": "A", "price": 4}'""", lab.subscriber())
+    assert (True, False) == (told["event"]["matches"], told["event"]["delivered"])
     assert 1 == len(lab.client.result("SHOW CQS", lab.subscriber())["cqs"])
     assert "unknown-column" == lab.client.execute(f"EXPLAIN SELECT x FROM {quotes.name}", lab.subscriber()).code

@@ -11,11 +11,11 @@ from typing import Any
 
 from msgspec.structs import replace as replace_fields
 
+from gateway.evaluation.one_entry import VERSION, snapshot_of
+from gateway.evaluation.records import PlacedRecord, source_batch
 from gateway.model.records import Destination, TriggerSpec
 from gateway.testing import Stream
-from gateway.testing.one_entry import VERSION, snapshot_of
 from gateway.testing.query import CheckedQuery
-from gateway.testing.records import PlacedRecord, source_batch
 from gateway.timers.group_digests import GroupRequest, group_digests
 from grouping.digests.cursor import Cursor, VisibilityInterval
 from grouping.digests.gather import DigestMatches, DigestQuestion

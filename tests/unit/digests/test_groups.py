@@ -14,11 +14,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from gateway.evaluation.one_entry import VERSION
+from gateway.evaluation.task import evaluated
 from gateway.testing import Record, Stream, digests
-from gateway.testing.one_entry import VERSION
 from gateway.testing.query import checked
 from gateway.testing.records import placed
-from gateway.testing.task import evaluated
 from gateway.timers.group_digests import GroupRequest, KnownAnswers, group_digests
 from grouping.digests.cursor import Cursor, moved
 from grouping.digests.gather import DigestMatches, DigestQuestion
@@ -138,7 +138,7 @@ def test_large_sets_and_large_matches() -> None:
     stream = Stream("t (k STRING)")
     rows = [{"k": f"{number:0400d}"} for number in range(900)] + [{"k": "x" * 300_000}]
     asked = checked("SELECT count(DISTINCT k) AS c, max(k) AS m FROM t EVERY '5 seconds'", stream, AT)
-    outputs = list(evaluated(asked, stream, placed(rows, stream, AT), _STORE, "pending"))
+    outputs = list(evaluated(asked, placed(rows, stream, AT), _STORE, "pending"))
     assert [letter.code for output in outputs for letter in output.letters.values()] == ["result-too-large"]
     assert max(len(body) for output in outputs for body in output.pending) < 1_000_000
     assert sum(len(body) for output in outputs for body in output.pending) > 360_000

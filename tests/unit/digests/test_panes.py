@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.evaluation.records import PlacedRecord
 from gateway.model.membership import Membership
 from gateway.model.records import Cq, TriggerSpec, feed_of
 from gateway.registry.grid import next_tick, previous_tick
 from gateway.testing import Record
 from gateway.testing.query import CheckedQuery, checked
-from gateway.testing.records import PlacedRecord, placed
+from gateway.testing.records import placed
 from grouping.digests.cursor import Cursor, VisibilityInterval, Window, moved, windows_at
 from grouping.model.panes import pack_bounds
 from grouping.statements.cq_text import CqText

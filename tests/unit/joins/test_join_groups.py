@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from gateway.evaluation.one_entry import VERSION, snapshot_of
+from gateway.evaluation.standing_query import StandingQuery
 from gateway.model.records import Destination, TriggerSpec
-from gateway.testing.one_entry import VERSION, snapshot_of
-from gateway.testing.query import CheckedQuery
 from gateway.timers.group_digests import GroupRequest, group_digests
 from grouping.compiler.compiler import compile_select
 from grouping.digests.cursor import Cursor
@@ -56,7 +56,7 @@ _QUERIES = [
 
 def _pending(query: CompiledQuery, events: list[Row], views: dict[str, TableView], at_once: int) -> list[bytes]:
     """Return the records of tasks that read some events each."""
-    asked = CheckedQuery(None, None, query, TriggerSpec(60_000), 0, None, None)  # type: ignore[arg-type]
+    asked = StandingQuery(QUOTES, query, TriggerSpec(60_000), None, None, (), views)
     snapshot = snapshot_of(asked, "p_" + "0" * 24, "pending")
     assert query.plan.computation is not None
     bodies: list[bytes] = []

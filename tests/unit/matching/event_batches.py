@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 from aiokafka.record.util import decode_varint
 
-from gateway.testing.records import PlacedRecord, source_batch
+from gateway.evaluation.records import PlacedRecord, source_batch
 from grouping.model.catalog import Stream, StreamColumn
 from grouping.settings import Settings
 

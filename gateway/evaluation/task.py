@@ -8,10 +8,10 @@ from functools import partial
 
 import pyarrow as pa
 
-from gateway.testing.one_entry import VERSION, snapshot_of
-from gateway.testing.query import CheckedQuery
-from gateway.testing.records import PlacedRecord, source_batch
-from gateway.testing.stream import Stream
+from gateway.evaluation.one_entry import VERSION, snapshot_of
+from gateway.evaluation.records import PlacedRecord, source_batch
+from gateway.evaluation.standing_query import StandingQuery
+from grouping.model.catalog import Stream
 from grouping.settings import Settings
 from spark_jobs.batch.event_column import VALUE_BYTES
 from spark_jobs.batch.events import Events
@@ -66,53 +66,51 @@ class TaskOutput:
 
 
 def evaluated(
-    checked: CheckedQuery, stream: Stream, records: Sequence[PlacedRecord], destination: str, mode: str
+    standing: StandingQuery, records: Sequence[PlacedRecord], destination: str, mode: str
 ) -> Iterator[TaskOutput]:
     """Yield what tasks make of records, a number of them at a time.
 
     Args:
-        checked: The query.
-        stream: Its stream.
+        standing: The query.
         records: In their order.
         destination: The id under which matches go.
         mode: ``shared`` for results, ``pending`` for matches that wait.
     """
-    snapshot = snapshot_of(checked, destination, mode)
+    snapshot = snapshot_of(standing, destination, mode)
     for first in range(0, len(records), _AT_ONCE):
         some = records[first : first + _AT_ONCE]
         # A task has the records of one partition; what single matches become does not depend on it.
-        partitions = {record.partition for record in some} if checked.query.plan.kept is not None else {None}
+        partitions = {record.partition for record in some} if standing.query.plan.kept is not None else {None}
         for partition in partitions:
             own = some if partition is None else [record for record in some if record.partition == partition]
-            yield _task(stream, snapshot, source_batch(own), partial(join, views=checked.views))
+            yield _task(standing.stream, snapshot, source_batch(own), partial(join, views=standing.views))
 
 
 def _task(stream: Stream, snapshot: Snapshot, batch: pa.RecordBatch, joined: Join) -> TaskOutput:
-    declared = stream.declared
-    events, letters = decode(batch, declared, _SETTINGS)
+    events, letters = decode(batch, stream, _SETTINGS)
     output = TaskOutput(events, snapshot)
     if letters is not None:
         _take(output, letters)
     if events.count:
-        not_evaluated = NotEvaluatedLetters(declared, _SETTINGS)
+        not_evaluated = NotEvaluatedLetters(stream, _SETTINGS)
         counting = GroupCounting(evaluate_expression, partial(_too_large, stream), snapshot.bounds)
         counting.extend(int(events.partitions[0]), int(events.offsets[0]), int(events.offsets[-1]))
         write = partial(_records, stream, counting)
         isolation = Isolation(snapshot, write, not_evaluated, Caution(), set(), Loads(), VALUE_BYTES, joined)
         for rows in (*isolation.records(events), *counting.count(not_evaluated)):
             _take(output, rows)
-        output.pending.extend(body for _, body in counting.records(declared.stream_id, VERSION))
+        output.pending.extend(body for _, body in counting.records(stream.stream_id, VERSION))
     return output
 
 
 def _records(stream: Stream, counting: GroupCounting, events: Events, found: Matches) -> Iterator[pa.RecordBatch]:
-    yield from split(events, found, stream.declared, _SETTINGS, evaluate_expression)
-    yield from pending_records(events, found, stream.declared, VERSION, _SETTINGS, evaluate_expression)
+    yield from split(events, found, stream, _SETTINGS, evaluate_expression)
+    yield from pending_records(events, found, stream, VERSION, _SETTINGS, evaluate_expression)
     counting.take(events, found)
 
 
 def _too_large(stream: Stream, events: RowSource, details: dict[int, str]) -> pa.RecordBatch:
-    return dead_letters(events.source, details, "result-too-large", stream.declared, _SETTINGS)
+    return dead_letters(events.source, details, "result-too-large", stream, _SETTINGS)
 
 
 def _take(output: TaskOutput, rows: pa.RecordBatch) -> None:

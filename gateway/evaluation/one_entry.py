@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gateway.testing.query import CheckedQuery
+from gateway.evaluation.standing_query import StandingQuery
 from grouping.model.group import ConstantRow, GroupPlan, SelectList
 from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.model.panes import pack_bounds
@@ -20,8 +20,8 @@ VERSION = TableVersion(1, 1)
 class _OneEntry:
     """Where the worker's tables are read from: the first segment has the row, and there is no other."""
 
-    def __init__(self, checked: CheckedQuery, entry: Entry) -> None:
-        self._query = checked.query
+    def __init__(self, standing: StandingQuery, entry: Entry) -> None:
+        self._query = standing.query
         self._entry = entry
 
     def changes(self, stream_id: StreamId, epoch: int, since: int, until: int) -> Iterator[Segment] | None:
@@ -34,19 +34,19 @@ class _OneEntry:
         return {self._query.select.select_id: self._query.select}
 
 
-def snapshot_of(checked: CheckedQuery, destination: str, mode: str) -> Snapshot:
+def snapshot_of(standing: StandingQuery, destination: str, mode: str) -> Snapshot:
     """Return the tables.
 
     Args:
-        checked: The query.
+        standing: The query.
         destination: The id under which its matches go.
         mode: Where to (`grouping.store.constant_table.MODES`).
     """
-    query, row, bounds = checked.query, checked.query.row, b""
-    window = checked.start_ms, checked.expire_ms
+    query, row, bounds = standing.query, standing.query.row, b""
+    window = standing.start_ms, standing.expire_ms
     if (kept := query.plan.kept) is not None:
         row = ConstantRow(row.types[: kept.slots], row.values[: kept.slots])
-        bounds = pack_bounds([checked.trigger.bound, *((0, at_ms) for at_ms in window if at_ms is not None)])
+        bounds = pack_bounds([standing.trigger.bound, *((0, at_ms) for at_ms in window if at_ms is not None)])
     block = Block(query.plan.group_id, row.type_texts, query.select.select_id, mode)
     entry = Entry(block, destination, row, 0, 0, *window, bounds)
-    return ConstantTables(query.plan.stream_id).at(VERSION, _OneEntry(checked, entry))
+    return ConstantTables(query.plan.stream_id).at(VERSION, _OneEntry(standing, entry))

@@ -1,0 +1,172 @@
+"""EXPLAIN CQ … FOR: whether one event matches a CQ, and whether its readers would get it now.
+
+The evaluator's own code evaluates the event. It is loaded with the first such statement, since it takes long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gateway.model.records import Cq, Destination, millis
+from gateway.registry.grid import next_tick
+from grouping.compiler.stage_text import value_text
+from grouping.model.catalog import Stream
+from grouping.model.errors import InputError, near_name
+from grouping.model.group import CompiledQuery
+from grouping.model.query import ExplainEvent
+from grouping.model.table import Table
+from grouping.values.times import instant, parse_instant
+
+if TYPE_CHECKING:
+    from gateway.evaluation.event import EventOutcome
+
+__all__ = ["explain_event"]
+
+_MOST_BYTES = 64 * 1024
+"""Of the event and the rows beside it: the gateway does nothing else meanwhile."""
+_FIELDS = ("_key", "_time")
+_rows = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+def explain_event(
+    statement: ExplainEvent,
+    cq: Cq,
+    destination: Destination,
+    query: CompiledQuery,
+    stream: Stream,
+    tables: Mapping[str, Table],
+    quarantined: Mapping[str, str] | None,
+    now_ms: int,
+) -> dict[str, Any]:
+    """Return the answer: `event` as data, and the same as `text`.
+
+    Args:
+        statement: With the event, and what is given beside it.
+        cq: The CQ.
+        destination: Where its results go.
+        query: Its compiled form.
+        stream: Its stream.
+        tables: By id, all tables.
+        quarantined: Why the CQ is not evaluated, None where it is.
+        now_ms: The time.
+
+    Raises:
+        InputError: ``command-too-large``; ``unknown-stream`` for rows of what the CQ does not join, ``stream-mismatch``
+            for rows that are none of their table's; ``bad-time``.
+    """
+    from gateway.evaluation.event import RowsRefused, outcome_of, standing_query  # noqa: PLC0415 - loads Polars
+
+    given = {_field(name) or name: text for name, text in statement.given}
+    size = sum(len(text.encode("utf-8", "surrogatepass")) for text in (statement.event, *given.values()))
+    if size > _MOST_BYTES:
+        raise InputError(
+            "the event is too large",
+            code="command-too-large",
+            detail=f"It has {size} bytes with the rows beside it, and the limit is {_MOST_BYTES}.",
+        )
+    key = given.pop("_key", None)
+    at_ms = millis(parse_instant(given.pop("_time"))) if "_time" in given else now_ms
+    joins = query.plan.computation.joins if query.plan.computation is not None else ()
+    joined = {join.table_id: msgspec.structs.replace(tables[join.table_id], format="json") for join in joins}
+    try:
+        standing = standing_query(
+            msgspec.structs.replace(stream, format="json"),
+            query,
+            destination.trigger,
+            cq.window,
+            _rows_by_table(given, joined),
+            joined,
+        )
+    except RowsRefused as error:
+        raise InputError(
+            "a row is none of its table", code="stream-mismatch", detail=f"{error}", hint="Rows are JSON objects."
+        ) from error
+    value = statement.event.encode("utf-8", "surrogatepass")
+    outcome = outcome_of(standing, value, None if key is None else key.encode("utf-8", "surrogatepass"), at_ms)
+    delivered, delivery, tick_ms = _delivery(outcome, cq, destination, quarantined, at_ms, now_ms)
+    event = {
+        "cq": cq.name,
+        **msgspec.to_builtins(outcome),
+        "delivered": delivered,
+        "delivery": delivery,
+        "tick": None if tick_ms is None else instant(tick_ms),
+    }
+    return {"event": event, "text": "\n".join(_lines(cq.name, outcome, delivered, delivery))}
+
+
+def _field(name: str) -> str | None:
+    """Return the record's own field that a name is."""
+    return folded if (folded := name.casefold()) in _FIELDS else None
+
+
+def _rows_by_table(given: Mapping[str, str], joined: Mapping[str, Table]) -> dict[str, Sequence[bytes]]:
+    """Return by id of a table the rows that are given for it."""
+    names = {table.name.casefold(): table_id for table_id, table in joined.items()}
+    rows: dict[str, Sequence[bytes]] = {}
+    for name, text in given.items():
+        table_id = names.get(name.casefold())
+        if table_id is None:
+            known = [*(table.name for table in joined.values()), *_FIELDS]
+            raise InputError(
+                f'the CQ does not join "{name}"',
+                code="unknown-stream",
+                detail=f"WITH may give {', '.join(known)}.",
+                hint=near_name(name, known),
+            )
+        try:
+            rows[table_id] = [bytes(row) for row in _rows(text.encode("utf-8", "surrogatepass"))]
+        except msgspec.MsgspecError as error:
+            raise InputError(
+                f'the rows of "{joined[table_id].name}" are no JSON array',
+                code="stream-mismatch",
+                detail=f"{error}.",
+                hint="""Write WITH (profiles = '[{"symbol": "INTC"}]').""",
+            ) from error
+    return rows
+
+
+def _delivery(
+    outcome: EventOutcome,
+    cq: Cq,
+    destination: Destination,
+    quarantined: Mapping[str, str] | None,
+    at_ms: int,
+    now_ms: int,
+) -> tuple[bool | None, str, int | None]:
+    """Return whether the CQ's readers would get the event if it came now, how or why not, and at which tick."""
+    if quarantined is not None:
+        return False, f"the CQ is not evaluated until {quarantined['until']}: {quarantined['reason']}", None
+    if cq.paused:
+        return False, "the CQ is paused, and sees nothing until RESUME CQ", None
+    if cq.start_ms is not None and at_ms < cq.start_ms:
+        return False, f"its time {instant(at_ms)} is before START {instant(cq.start_ms)}", None
+    if cq.expire_ms is not None and max(at_ms, now_ms) >= cq.expire_ms:
+        return False, f"the CQ expires at {instant(cq.expire_ms)}", None
+    if outcome.dead_letter is not None:
+        return False, f"it becomes a dead letter ({outcome.dead_letter})", None
+    if not outcome.matches:
+        return outcome.matches, "it does not match" if outcome.matches is False else "it is not known to match", None
+    trigger = destination.trigger
+    if not trigger.timed:
+        through = "its readers find it among the group's events" if destination.mode == "virtual" else "at once"
+        return True, through, None
+    tick_ms = next_tick(trigger, max(at_ms, now_ms), cq.start_ms)
+    if cq.expire_ms is not None and (tick_ms is None or tick_ms > cq.expire_ms):
+        tick_ms = cq.expire_ms
+    at = "no tick follows" if tick_ms is None else f"in the digest of {instant(tick_ms)}"
+    return tick_ms is not None, at, tick_ms
+
+
+def _lines(name: str, outcome: EventOutcome, delivered: bool | None, delivery: str) -> list[str]:
+    verdict = {True: "matches", False: "does not match", None: "may match"}[outcome.matches]
+    lines = [f'the event {verdict} CQ "{name}"' + (f": {outcome.why}" if outcome.why else "")]
+    for each in outcome.conjuncts:
+        values = ", ".join(
+            f"{column} = {msgspec.json.encode(value).decode()}" for column, value in each.columns.items()
+        )
+        lines.append(f"  {value_text(each.value):<5}  {each.conjunct}" + (f"   ({values})" if values else ""))
+    lines += [f"  result {msgspec.json.encode(result).decode()}" for result in outcome.results]
+    return [*lines, f"{'delivered' if delivered else 'not delivered'}: {delivery}"]

@@ -1,0 +1,191 @@
+"""The outcome of one event for one query: whether it matches, what each conjunct of WHERE is, and its results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from gateway.evaluation.one_entry import snapshot_of
+from gateway.evaluation.reasons import Judgement, judgements, reason, truths
+from gateway.evaluation.records import PlacedRecord, source_batch
+from gateway.evaluation.standing_query import StandingQuery, conjunct_texts
+from gateway.evaluation.table_rows import table_of
+from gateway.evaluation.task import TaskOutput, evaluated
+from gateway.model.records import TriggerSpec
+from grouping.compiler.stage_text import value_text
+from grouping.functions.nested_functions import LAMBDAS
+from grouping.model.catalog import Stream
+from grouping.model.expression import Call, Column, Expression, source_of, walk
+from grouping.model.group import CompiledQuery
+from grouping.model.table import Table
+from grouping.settings import Settings
+from spark_jobs.batch.faults import FAULTS
+from spark_jobs.batch.headers import unpacked_headers
+from spark_jobs.batch.row_source import RowSource
+from spark_jobs.decode.decode import decode
+
+__all__ = ["ConjunctOutcome", "EventOutcome", "RowsRefused", "outcome_of", "standing_query"]
+
+_DESTINATION = "d_" + "0" * 24
+_SETTINGS = Settings.model_construct()
+"""The defaults, whatever the environment says."""
+_encode, _decode = msgspec.json.Encoder(decimal_format="string").encode, msgspec.json.decode
+
+
+class RowsRefused(ValueError):
+    """Given rows of a table that are none of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConjunctOutcome:
+    """The value of one conjunct of WHERE."""
+
+    conjunct: str
+    value: bool | None
+    """TRUE, FALSE or (None) NULL."""
+    columns: dict[str, Any]
+    """The columns that it reads, as JSON values."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventOutcome:
+    """How an event stands to a query."""
+
+    matches: bool | None
+    """None where rows of tables decide, which were not given."""
+    why: str | None
+    """Why it is no match, or may be none; None for a match."""
+    conjuncts: list[ConjunctOutcome] = field(default_factory=list)
+    results: list[dict[str, Any]] = field(default_factory=list)
+    """Rows of the SELECT list that it gives; none of a query with aggregates."""
+    dead_letter: str | None = None
+    """The code with which the event, or its result, becomes a dead letter."""
+
+
+def standing_query(
+    stream: Stream,
+    query: CompiledQuery,
+    trigger: TriggerSpec,
+    window: tuple[int | None, int | None],
+    rows: Mapping[str, Sequence[bytes]],
+    tables: Mapping[str, Table],
+) -> StandingQuery:
+    """Return a live query, with given rows for the tables that it joins.
+
+    Args:
+        stream: Its stream; records of it are JSON.
+        query: Its compiled form.
+        trigger: When its results leave.
+        window: START and EXPIRE.
+        rows: By id of a table its rows, as JSON objects.
+        tables: By id, those tables; records of them are JSON.
+
+    Raises:
+        RowsRefused: A row is none of its table's.
+    """
+    texts = conjunct_texts(query.plan.conjuncts, [value_text(value) for value in query.row.values])
+    try:
+        views = {table_id: table_of(tables[table_id], records) for table_id, records in rows.items()}
+    except ValueError as error:
+        raise RowsRefused(str(error)) from error
+    return StandingQuery(stream, query, trigger, *window, texts, views)
+
+
+def outcome_of(standing: StandingQuery, value: bytes, key: bytes | None, at_ms: int) -> EventOutcome:
+    """Return how an event stands to a query.
+
+    Args:
+        standing: The query.
+        value: The record's value, JSON whatever the format of the stream.
+        key: The record's.
+        at_ms: Its time.
+    """
+    record = PlacedRecord(value, key, datetime.fromtimestamp(at_ms / 1000, UTC), 0, 0)
+    computation = standing.query.plan.computation
+    missing = [join.prefix for join in computation.joins if join.table_id not in standing.views] if computation else []
+    try:
+        if missing:
+            return _by_the_stream_alone(standing, record, missing)
+        mode = "shared" if standing.query.plan.kept is None else "pending"
+        [output] = evaluated(standing, [record], _DESTINATION, mode)
+        for letter in output.letters.values():
+            return _of_letter(letter.code, letter.detail)
+        return _told(standing, output, at_ms)
+    except FAULTS as fault:  # of ours: the evaluator makes a dead letter of the event, and goes on
+        return _of_letter("not-evaluated", f"it failed with {type(fault).__name__}")
+
+
+def _of_letter(code: str, detail: str) -> EventOutcome:
+    """Return the outcome of an event that becomes a dead letter; one whose evaluation failed may be a match."""
+    matches = {"result-too-large": True, "undecodable": False}.get(code)
+    return EventOutcome(matches, f"{code}: {detail}", dead_letter=code)
+
+
+def _told(standing: StandingQuery, output: TaskOutput, at_ms: int) -> EventOutcome:
+    source, [judgement] = judgements(standing, output.snapshot, output.events, np.zeros(1, np.int64))
+    conjuncts = _conjuncts(standing, source, judgement)
+    results = [_decode(value) for values in output.values.values() for value in values]
+    if results or (standing.query.plan.kept is not None and _counts(standing, judgement, at_ms)):
+        return EventOutcome(True, None, conjuncts, results)
+    return EventOutcome(False, reason(standing, at_ms, judgement.conjuncts), conjuncts)
+
+
+def _counts(standing: StandingQuery, judgement: Judgement, at_ms: int) -> bool:
+    """Tell whether a query with aggregates counts an event."""
+    if judgement.row is None or not all(judgement.conjuncts.values()):
+        return False
+    return (standing.start_ms or at_ms) <= at_ms < (standing.expire_ms or at_ms + 1)
+
+
+def _by_the_stream_alone(standing: StandingQuery, record: PlacedRecord, missing: Sequence[str]) -> EventOutcome:
+    """Return what the conjuncts over the stream's columns decide, where the tables' rows are not known."""
+    events, letters = decode(source_batch([record]), standing.stream, _SETTINGS)
+    if letters is not None:
+        headers = dict(unpacked_headers(letters["headers"][0].as_py()))
+        return _of_letter(headers["code"].decode(), headers["detail"].decode())
+    conjuncts = standing.query.plan.conjuncts
+    which = [at for at, conjunct in enumerate(conjuncts) if not any(source_of(name)[0] for name in _read_by(conjunct))]
+    snapshot = snapshot_of(standing, _DESTINATION, "shared")
+    [told] = truths(standing, snapshot, events, np.zeros(1, np.int64), which)
+    found = _conjuncts(standing, events, Judgement(told, 0))
+    failed = [f"{each.conjunct} is {value_text(each.value)}" for each in found if each.value is not True]
+    if failed:
+        return EventOutcome(False, ", ".join(failed), found)
+    return EventOutcome(None, f"the rows of {' and '.join(missing)} decide, and none were given", found)
+
+
+def _conjuncts(standing: StandingQuery, source: RowSource, judgement: Judgement) -> list[ConjunctOutcome]:
+    """Return the conjuncts that were judged, with the columns that they read."""
+    if judgement.row is None:
+        return []
+    by_text = dict(zip(standing.texts, standing.query.plan.conjuncts, strict=True))
+    return [
+        ConjunctOutcome(text, value, _values(source, _read_by(by_text[text]), judgement.row))
+        for text, value in judgement.conjuncts.items()
+    ]
+
+
+def _read_by(conjunct: Expression) -> list[str]:
+    """Return the columns that a conjunct reads; the variable of a lambda is none."""
+    parts = list(walk(conjunct))
+    lambdas = [part.args[1] for part in parts if isinstance(part, Call) and part.op in LAMBDAS]
+    bound = {variable.name for variable in lambdas if isinstance(variable, Column)}
+    return list(dict.fromkeys(part.name for part in parts if isinstance(part, Column) and part.name not in bound))
+
+
+def _values(source: RowSource, names: Sequence[str], row: int) -> dict[str, Any]:
+    """Return columns of a row as JSON has them, those of a table behind its name."""
+    values: dict[str, Any] = {}
+    for name in names:
+        if source.declares(name):
+            [values[name]] = source.values_at(name, np.array([row], np.int32))
+        else:
+            values[name] = source.column(name)[row].as_py()
+    shown = {".".join(filter(None, source_of(name))): value for name, value in values.items()}
+    found: dict[str, Any] = _decode(_encode(shown))
+    return found

@@ -1,0 +1,110 @@
+"""Why an event is no match: conjuncts of the predicate that are FALSE or NULL for it, times that it lies outside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gateway.evaluation.standing_query import StandingQuery
+from grouping.compiler.stage_text import value_text
+from grouping.model.errors import InternalError
+from grouping.values.times import instant
+from spark_jobs.batch.event_column import EventColumns
+from spark_jobs.batch.events import Events
+from spark_jobs.batch.row_source import RowSource
+from spark_jobs.joins.join import join
+from spark_jobs.match.residual import truth
+from spark_jobs.tables.constant_cache import Snapshot
+
+__all__ = ["Judgement", "Truths", "judgements", "reason", "truths"]
+
+Truths = dict[str, bool | None]
+"""By conjunct, as text with its constants: whether it is TRUE, FALSE or (None) NULL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """How an event, or the row that it makes with those of tables, stands to a predicate."""
+
+    conjuncts: Truths
+    """Empty where a join leaves nothing of the event."""
+    row: int | None
+    """The row in the source that was judged."""
+
+
+def judgements(
+    standing: StandingQuery, snapshot: Snapshot, events: Events, rows: NDArray[np.int64]
+) -> tuple[RowSource, list[Judgement]]:
+    """Return for each of some events what the conjuncts of a query are, and the rows that they were judged by.
+
+    Of an event that makes several rows with those of tables, the first that is a match counts, else the first.
+
+    Args:
+        standing: The query.
+        snapshot: The tables with its row alone.
+        events: The batch.
+        rows: Which of the events.
+    """
+    computation = standing.query.plan.computation
+    if computation is None:
+        source = cast(RowSource, events)
+        told = truths(standing, snapshot, source, rows)
+        return source, [Judgement(each, row) for row, each in zip(rows.tolist(), told, strict=True)]
+    joined = join(events, computation, standing.views)
+    own = np.flatnonzero(np.isin(joined.event, rows))
+    found: dict[int, Judgement] = {}
+    for event, row, each in zip(
+        joined.event[own].tolist(), own.tolist(), truths(standing, snapshot, joined, own), strict=True
+    ):
+        if event not in found or (_holds(each) and not _holds(found[event].conjuncts)):
+            found[event] = Judgement(each, row)
+    return joined, [found.get(row, Judgement({}, None)) for row in rows.tolist()]
+
+
+def truths(
+    standing: StandingQuery,
+    snapshot: Snapshot,
+    source: RowSource,
+    rows: NDArray[np.int64],
+    which: Sequence[int] | None = None,
+) -> list[Truths]:
+    """Return for each of some rows what conjuncts of a query are.
+
+    Args:
+        standing: The query.
+        snapshot: The tables with its row alone.
+        source: The rows.
+        rows: Which of them.
+        which: The conjuncts by their places; all of them unless given.
+    """
+    [table] = snapshot.tables
+    [part] = table.parts
+    conjuncts, types, constants = table.shape.plan.conjuncts, table.shape.types, part.rows.constants
+    places = range(len(conjuncts)) if which is None else which
+    columns, first = EventColumns(source), np.zeros(rows.size, np.int64)
+    values = [truth(conjuncts[at], columns, rows, types, constants, first).to_list() for at in places]
+    texts = [standing.texts[at] for at in places]
+    return [dict(zip(texts, each, strict=True)) for each in zip(*values, strict=True)] or [{}] * rows.size
+
+
+def _holds(conjuncts: Truths) -> bool:
+    return all(value is True for value in conjuncts.values())
+
+
+def reason(standing: StandingQuery, at_ms: int, conjuncts: Truths) -> str:
+    """Return why an event is no match."""
+    reasons = []
+    if standing.start_ms is not None and at_ms < standing.start_ms:
+        reasons.append(f"its time {instant(at_ms)} is before START {instant(standing.start_ms)}")
+    if standing.expire_ms is not None and at_ms >= standing.expire_ms:
+        reasons.append(f"its time {instant(at_ms)} is not before EXPIRE {instant(standing.expire_ms)}")
+    reasons += [f"{text} is {value_text(value)}" for text, value in conjuncts.items() if value is not True]
+    if not reasons and standing.query.plan.computation is not None and not conjuncts:
+        return "it meets no row of the tables that it is joined with"
+    if not reasons:
+        raise InternalError("the index and the predicate disagree", detail=f"All of it is TRUE: {list(conjuncts)}.")
+    return ", ".join(reasons)

@@ -1,0 +1,36 @@
+"""Records of a source topic, as Spark's Kafka source gives them to a task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+
+__all__ = ["PlacedRecord", "source_batch"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedRecord:
+    """A record with everything that Kafka knows of it."""
+
+    value: bytes | None
+    key: bytes | None
+    time: datetime
+    partition: int
+    offset: int
+
+
+def source_batch(records: Iterable[PlacedRecord]) -> pa.RecordBatch:
+    """Return records as Spark's Kafka source gives them to a task."""
+    records = list(records)
+    return pa.record_batch(
+        {
+            "key": pa.array([record.key for record in records], pa.binary()),
+            "value": pa.array([record.value for record in records], pa.binary()),
+            "partition": pa.array([record.partition for record in records], pa.int32()),
+            "offset": pa.array([record.offset for record in records], pa.int64()),
+            "timestamp": pa.array([record.time for record in records], pa.timestamp("us", "UTC")),
+        }
+    )

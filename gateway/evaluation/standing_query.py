@@ -1,0 +1,44 @@
+"""A query as tasks evaluate it: compiled, with its times, and the rows of the tables that it joins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gateway.model.records import TriggerSpec
+from grouping.compiler.signature import render_part
+from grouping.model.catalog import Stream
+from grouping.model.expression import Call, Expression
+from grouping.model.group import CompiledQuery
+from spark_jobs.replica.table_view import TableView
+
+__all__ = ["StandingQuery", "conjunct_texts"]
+
+
+@dataclass(frozen=True, slots=True)
+class StandingQuery:
+    """A query that the gateway has accepted, or would accept."""
+
+    stream: Stream
+    query: CompiledQuery
+    trigger: TriggerSpec
+    start_ms: int | None
+    expire_ms: int | None
+    texts: Sequence[str]
+    """The conjuncts of WHERE as people read them, with their constants."""
+    views: Mapping[str, TableView]
+    """By id, the tables that it may join."""
+
+
+def conjunct_texts(conjuncts: Sequence[Expression], constants: Sequence[str]) -> list[str]:
+    """Return conjuncts with their constants, one that holds AND, OR or NOT in parentheses.
+
+    Args:
+        conjuncts: Of a predicate.
+        constants: By slot, as SQL writes them.
+    """
+    return [_enclosed(conjunct, render_part(conjunct, constants)) for conjunct in conjuncts]
+
+
+def _enclosed(conjunct: Expression, text: str) -> str:
+    return f"({text})" if isinstance(conjunct, Call) and conjunct.op in ("and", "or", "not") else text

@@ -1,0 +1,55 @@
+"""Given rows of a table, as a worker holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+
+from grouping.model.table import Table
+from grouping.settings import Settings
+from spark_jobs.batch.headers import unpacked_headers
+from spark_jobs.replica.replica import Replica
+from spark_jobs.replica.table_view import TableView
+
+__all__ = ["table_of"]
+
+_SETTINGS = Settings.model_construct()
+"""The defaults, whatever the environment says."""
+
+
+def table_of(declared: Table, records: Sequence[bytes]) -> TableView:
+    """Return a table that has given rows.
+
+    Args:
+        declared: The table.
+        records: Its topic's, in the table's format; of two with one PRIMARY KEY the later counts.
+
+    Raises:
+        ValueError: A record is no row of the table: it would be a dead letter.
+    """
+
+    def refuse(letters: pa.RecordBatch) -> None:
+        headers = dict(unpacked_headers(letters["headers"][0].as_py()))
+        number = int(headers["source"].rpartition(b"/")[2])
+        raise ValueError(f"row {number} of table {declared.name}: {headers['detail'].decode()}")
+
+    return Replica(declared, _Rows(records), _SETTINGS, refuse).at({0: len(records)})
+
+
+class _Rows:
+    """The topic of the table: its records are there as a whole."""
+
+    def __init__(self, records: Sequence[bytes]) -> None:
+        self._records = records
+
+    def read(self, topic: str, starts: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[pa.RecordBatch]:
+        count = len(self._records)
+        yield pa.record_batch(
+            {
+                "key": pa.nulls(count, pa.binary()),
+                "value": pa.array(self._records, pa.binary()),
+                "partition": pa.array([0] * count, pa.int32()),
+                "offset": pa.array(range(count), pa.int64()),
+            }
+        )

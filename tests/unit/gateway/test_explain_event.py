@@ -1,0 +1,191 @@
+"""EXPLAIN CQ … FOR: whether one event matches a CQ, why not, and whether it would be delivered now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from gateway.commands.explain_event import explain_event
+from gateway.model.records import Cq, Destination
+from gateway.testing import ACCEPTED_AT, InputError, Stream, Table
+from gateway.testing.query import checked
+from grouping.model.group import canonical_constants
+from grouping.model.ids import DestinationId
+from grouping.model.query import ExplainEvent
+from grouping.statements.command import parse
+from grouping.statements.cq_text import CqText
+
+_QUOTES = Stream("quotes (symbol STRING, price DOUBLE, sizes ARRAY<INT>)")
+_PROFILES = Table("profiles (symbol STRING PRIMARY KEY, industry STRING)")
+_INTEL = "SELECT symbol FROM quotes WHERE symbol = 'INTC' AND price < 100"
+_CHIPS = (
+    "SELECT q.symbol FROM quotes q JOIN profiles p ON q.symbol = p.symbol WHERE p.industry = 'Chips' AND price < 50"
+)
+_NOW_MS = 1_767_225_600_000
+"""The beginning of 2026: when the CQs were accepted."""
+_HIT = '{"symbol": "INTC", "price": 99}'
+
+
+def _told(
+    query: str, given: str, *, quarantined: dict[str, str] | None = None, stream: Stream = _QUOTES, **fields: Any
+) -> dict[str, Any]:
+    """Return what the gateway answers to EXPLAIN CQ intel FOR …, of a live CQ with some fields of its own."""
+    statement = parse(f"EXPLAIN CQ intel FOR {given}")
+    assert isinstance(statement, ExplainEvent)
+    asked = checked(query, stream, ACCEPTED_AT, [_PROFILES])
+    plan, row = asked.query.plan, asked.query.row
+    destination = Destination(
+        DestinationId("d_1"),
+        plan.stream_id,
+        plan.group_id,
+        asked.query.select.select_id,
+        canonical_constants(row),
+        "shared",
+        0,
+        asked.trigger,
+    )
+    cq = Cq("intel", CqText.cut(query), destination.destination_id, asked.accepted_ms, 0, asked.start_ms)
+    cq = msgspec.structs.replace(cq, expire_ms=asked.expire_ms, **fields)
+    tables = {_PROFILES.declared.table_id: _PROFILES.declared}
+    return explain_event(statement, cq, destination, asked.query, stream.declared, tables, quarantined, _NOW_MS)
+
+
+def _event(query: str, given: str, **fields: Any) -> dict[str, Any]:
+    event: dict[str, Any] = _told(query, given, **fields)["event"]
+    return event
+
+
+def test_a_match_is_delivered_at_once() -> None:
+    """The answer has the result that a reader gets, and each conjunct with the columns that it reads."""
+    told = _told(_INTEL, f"'{_HIT}'")
+    assert told["event"] == {
+        "cq": "intel",
+        "matches": True,
+        "why": None,
+        "conjuncts": [
+            {"conjunct": "symbol = 'INTC'", "value": True, "columns": {"symbol": "INTC"}},
+            {"conjunct": "price < 100.0", "value": True, "columns": {"price": 99.0}},
+        ],
+        "results": [{"symbol": "INTC"}],
+        "dead_letter": None,
+        "delivered": True,
+        "delivery": "at once",
+        "tick": None,
+    }
+    assert told["text"].splitlines() == [
+        'the event matches CQ "intel"',
+        "  TRUE   symbol = 'INTC'   (symbol = \"INTC\")",
+        "  TRUE   price < 100.0   (price = 99.0)",
+        '  result {"symbol":"INTC"}',
+        "delivered: at once",
+    ]
+
+
+def test_a_miss_names_the_conjuncts_that_fail() -> None:
+    """FALSE and NULL are told apart, and the values that decided are there."""
+    event = _event(_INTEL, """'{"symbol": "INTC", "price": 101.5}'""")
+    assert (event["matches"], event["why"], event["delivered"]) == (False, "price < 100.0 is FALSE", False)
+    assert event["conjuncts"][1]["columns"] == {"price": 101.5}
+    missing = _event(_INTEL, """'{"symbol": "it''s"}'""")
+    assert missing["why"] == "symbol = 'INTC' is FALSE, price < 100.0 is NULL"
+    assert missing["conjuncts"][0]["columns"] == {"symbol": "it's"}
+
+
+@pytest.mark.parametrize("value", ["{", "[]", '{"price": "99"}', '{"price": NaN}', '{"sizes": [1.5]}', ""])
+def test_what_cannot_be_decoded_is_a_dead_letter(value: str) -> None:
+    """Bad JSON and values of the wrong type are told as the dead letter that a record would become."""
+    event = _event(_INTEL, f"'{value}'")
+    assert (event["matches"], event["delivered"], event["dead_letter"]) == (False, False, "undecodable")
+    assert event["why"].startswith("undecodable: ")
+
+
+_BEFORE_START = "its time 2026-01-01T00:00:00.000Z is before START 2026-02-01T00:00:00.000Z"
+_QUARANTINED = {"until": "2026-01-02T00:00:00Z", "reason": "it failed"}
+
+
+@pytest.mark.parametrize(
+    ("clauses", "at", "fields", "delivery"),
+    [
+        ("", None, {"paused": True}, "the CQ is paused, and sees nothing until RESUME CQ"),
+        ("", None, {"quarantined": _QUARANTINED}, "the CQ is not evaluated until 2026-01-02T00:00:00Z: it failed"),
+        ("START '2026-02-01T00:00:00Z'", None, {}, _BEFORE_START),
+        ("EXPIRE '2026-02-01T00:00:00Z'", "2026-02-01T00:00:00Z", {}, "the CQ expires at 2026-02-01T00:00:00.000Z"),
+    ],
+)
+def test_a_match_that_is_not_delivered(clauses: str, at: str | None, fields: dict[str, Any], delivery: str) -> None:
+    """A CQ that sees nothing now, or not at the event's time, says so."""
+    given = "" if at is None else f"WITH (_time = '{at}')"
+    event = _event(f"{_INTEL} {clauses}", f"'{_HIT}' {given}", **fields)
+    assert (event["delivered"], event["delivery"]) == (False, delivery)
+
+
+def test_a_timer_names_the_tick() -> None:
+    """A match waits for the first tick after now and after its own time, or for EXPIRE if that is before."""
+    every = f"{_INTEL} EVERY '10 minutes'"
+    assert _event(every, f"'{_HIT}'")["tick"] == "2026-01-01T00:10:00.000Z"
+    assert _event(every, f"'{_HIT}' WITH (_time = '2026-01-01T00:10:00Z')")["tick"] == "2026-01-01T00:20:00.000Z"
+    ends = _event(f"{every} EXPIRE '2026-01-01T00:05:00Z'", f"'{_HIT}'")
+    assert ends["delivery"] == "in the digest of 2026-01-01T00:05:00.000Z"
+
+
+def test_aggregates_count_the_event() -> None:
+    """A query over groups says whether it counts an event; there is no result of one event alone."""
+    counted = "SELECT symbol, count(*) AS n FROM quotes WHERE price < 100 GROUP BY symbol EVERY '10 minutes'"
+    hit, miss = _event(counted, f"'{_HIT}'"), _event(counted, """'{"price": 100}'""")
+    assert (hit["matches"], hit["results"], hit["tick"]) == (True, [], "2026-01-01T00:10:00.000Z")
+    assert (miss["matches"], miss["why"]) == (False, "price < 100.0 is FALSE")
+
+
+def test_a_join_with_given_rows() -> None:
+    """WITH gives rows of the tables; an event that meets none of them is told so."""
+    rows = """WITH (profiles = '[{"symbol": "INTC", "industry": "Chips"}]')"""
+    met = _event(_CHIPS, f"""'{{"symbol": "INTC", "price": 30}}' {rows}""")
+    assert (met["matches"], met["results"]) == (True, [{"symbol": "INTC"}])
+    columns = [each["columns"] for each in met["conjuncts"]]
+    assert {"price": 30.0} in columns and {"profiles.industry": "Chips"} in columns
+    alone = _event(_CHIPS, f"""'{{"symbol": "SAP", "price": 30}}' {rows}""")
+    assert (alone["matches"], alone["why"]) == (False, "it meets no row of the tables that it is joined with")
+
+
+def test_a_join_without_rows() -> None:
+    """What the stream's columns decide is told; else the answer is that the table decides."""
+    dear = _event(_CHIPS, """'{"symbol": "INTC", "price": 60}'""")
+    assert (dear["matches"], dear["why"], dear["delivered"]) == (False, "price < 50.0 is FALSE", False)
+    open_yet = _event(_CHIPS, """'{"symbol": "INTC", "price": 30}'""")
+    assert (open_yet["matches"], open_yet["delivered"]) == (None, None)
+    assert "profiles" in open_yet["why"]
+    assert _event(_CHIPS, "'{'")["dead_letter"] == "undecodable"
+
+
+def test_the_record_s_own_fields() -> None:
+    """WITH gives the record's key and time, of which WHERE may ask."""
+    keyed = "SELECT _key AS k, _time AS t FROM quotes WHERE _key = 'a'"
+    assert _event(keyed, f"'{_HIT}'")["why"] == "_key = 'a' is NULL"
+    event = _event(keyed, f"'{_HIT}' WITH (_KEY = 'a', _time = '2026-03-01T00:00:00Z')")
+    assert event["results"] == [{"k": "a", "t": "2026-03-01T00:00:00Z"}]
+
+
+def test_an_avro_stream_is_explained_with_json() -> None:
+    """The event is written as JSON, whatever the format of the stream's records."""
+    schema = '{"type": "record", "name": "q", "fields": [{"name": "price", "type": "double"}]}'
+    stream = Stream("quotes (price DOUBLE)", format="avro", schema=schema)
+    assert _event("SELECT price FROM quotes WHERE price < 5", """'{"price": 4}'""", stream=stream)["matches"] is True
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ("""'{}' WITH (other = '[]')""", "unknown-stream"),
+        ("""'{}' WITH (profiles = '{}')""", "stream-mismatch"),
+        ("""'{}' WITH (profiles = '[{"industry": "Chips"}]')""", "stream-mismatch"),
+        ("""'{}' WITH (_time = 'soon')""", "bad-time"),
+        (f"""'{{"symbol": "{"x" * 65_536}"}}'""", "command-too-large"),
+    ],
+)
+def test_refusals(given: str, code: str) -> None:
+    """Rows of what is not joined, rows that are none, times that are none, and what is too large are refused."""
+    with pytest.raises(InputError) as refused:
+        _told(_CHIPS, given)
+    assert refused.value.code == code
