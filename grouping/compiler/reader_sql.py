@@ -1,6 +1,6 @@
 """A virtual destination's filter and SELECT list, as SQL that its reader applies (docs/results.md).
 
-What a reader's engine may compute otherwise than Spark does is refused: most functions, arithmetic and casts.
+What a reader's engine computes otherwise than Spark does is refused; `reader_functions.py` has what it computes alike.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ import math
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from grouping.compiler.reader_functions import Form, form_of
 from grouping.compiler.signature import render_part
+from grouping.functions.functions import result_type
 from grouping.model.catalog import RECORD_FIELDS
 from grouping.model.errors import InputError
 from grouping.model.expression import Call, Column, Expression, Slot, Value, walk
 from grouping.model.group import CompiledQuery, ConstantRow, ConstantValue, GroupPlan, SelectList
-from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, NUMERIC, STRING, SqlType
+from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, NUMERIC, STRING, TIMESTAMP, SqlType
 
 __all__ = ["check_virtual", "filter_sql", "select_sql"]
 
@@ -36,17 +38,29 @@ def check_virtual(query: CompiledQuery) -> None:
             hint="Leave VIRTUAL out.",
         )
     for expression in query.plan.conjuncts:
-        _check(expression, _EVERYWHERE, query.row.types)
+        _check(expression, query.row.types)
     for item in query.select.items:
-        _check(item.expression, frozenset(), ())
+        if isinstance(item.expression, Call):
+            raise InputError(
+                "the query cannot be published VIRTUAL",
+                code="unsupported-query",
+                detail=f'Its SELECT list computes "{item.name}"; its reader gets columns as the events have them.',
+                hint="Select plain columns, or publish SHARED or DEDICATED.",
+            )
+        _check(item.expression, ())
 
 
-def _check(expression: Expression, operators: frozenset[str], types: Sequence[SqlType]) -> None:
+def _check(expression: Expression, types: Sequence[SqlType]) -> None:
     for part in walk(expression):
         if isinstance(part, Column) and part.name in RECORD_FIELDS:
             why = f'The events that its reader gets do not tell "{part.name}".'
-        elif isinstance(part, Call) and part.op not in operators:
-            why = f'Its reader would have to apply "{part.op}" by its own SQL, where that may mean something else.'
+        elif isinstance(part, Column) and not _plain(part.type):
+            why = f'"{part.name}" is of type {part.type}, whose parts its reader has no exact SQL for.'
+        elif isinstance(part, Call) and part.op == "like" and not all(isinstance(one, Slot) for one in part.args[1:]):
+            why = "The pattern of LIKE is not a constant, and engines read a wrong one differently."
+        elif isinstance(part, Call) and part.op not in _EVERYWHERE and _form(part, types) is None:
+            shown = render_part(part)
+            why = f'Its reader has no SQL that means exactly what "{shown}" means here.'
         elif isinstance(part, Call) and len(mixed := _choices(part, types)) > 1:
             shown = ", ".join(sorted(map(str, mixed)))
             why = f'The values of "{part.op}" are {shown}, which engines bring together differently.'
@@ -56,8 +70,25 @@ def _check(expression: Expression, operators: frozenset[str], types: Sequence[Sq
             "the query cannot be published VIRTUAL",
             code="unsupported-query",
             detail=why,
-            hint="Leave VIRTUAL out, or select and compare plain columns only.",
+            hint="Publish SHARED or DEDICATED, or compute it in the stream's source and compare a plain column.",
         )
+
+
+def _plain(kind: SqlType) -> bool:
+    return kind.is_number or kind in (BOOLEAN, STRING, DATE, TIMESTAMP) or str(kind) == "BINARY"
+
+
+def _kind(part: Expression, types: Sequence[SqlType]) -> SqlType:
+    """Return a part's type, which the constants of its row decide where the shape does not."""
+    if isinstance(part, Slot):
+        return types[part.index]
+    if isinstance(part, Call) and not part.type_text:
+        return result_type(part.op, [_kind(one, types) for one in part.args])
+    return part.type
+
+
+def _form(call: Call, types: Sequence[SqlType]) -> Form | None:
+    return form_of(call, [_kind(one, types) for one in call.args], _kind(call, types))
 
 
 def _choices(call: Call, types: Sequence[SqlType]) -> set[SqlType]:
@@ -70,7 +101,7 @@ def _choices(call: Call, types: Sequence[SqlType]) -> set[SqlType]:
             values = call.args
         case _:
             return set()
-    kinds = (types[value.index] if isinstance(value, Slot) else value.type for value in values)
+    kinds = (_kind(value, types) for value in values)
     return {BIGINT if kind == INT else kind for kind in kinds}
 
 
@@ -87,15 +118,15 @@ def filter_sql(plan: GroupPlan, row: ConstantRow) -> str:
     if not plan.conjuncts:
         return "TRUE"
     whole = plan.conjuncts[0] if len(plan.conjuncts) == 1 else Call("and", plan.conjuncts, "BOOLEAN")
-    return _rendered(whole, constants)
+    return _rendered(whole, constants, row.types)
 
 
 def select_sql(select: SelectList) -> str:
     """Return the SELECT list, every column under its name."""
-    return ", ".join(f"{_rendered(item.expression, [])} AS {_quoted(item.name)}" for item in select.items)
+    return ", ".join(f"{_rendered(item.expression, [], ())} AS {_quoted(item.name)}" for item in select.items)
 
 
-def _rendered(expression: Expression, constants: list[str]) -> str:
+def _rendered(expression: Expression, constants: list[str], types: Sequence[SqlType]) -> str:
     """Return SQL in which every name is quoted: which words are reserved differs from engine to engine."""
     texts = list(constants)
 
@@ -108,13 +139,16 @@ def _rendered(expression: Expression, constants: list[str]) -> str:
             kind = part.type if part.type in (BOOLEAN, INT, BIGINT, DOUBLE) else STRING
             texts.append(_literal(kind, part.value))
             return Slot(len(texts) - 1)
-        if isinstance(part, Call) and part.op in _STANDARD:
+        form = None
+        if isinstance(part, Call):
+            form = _STANDARD.get(part.op) or (None if part.op in _EVERYWHERE else _form(part, types))
+        if isinstance(part, Call) and form is not None:
             named = list(map(with_names, part.args))
             # IS binds closer than AND, and than a comparison in some engines.
             inner = [
                 f"({render_part(one, texts)})" if isinstance(one, Call) else render_part(one, texts) for one in named
             ]
-            texts.append(_STANDARD[part.op](inner))
+            texts.append(form(inner))
             return Slot(len(texts) - 1)
         if isinstance(part, Call):
             return Call(part.op, tuple(map(with_names, part.args)), part.type_text)
@@ -134,7 +168,13 @@ def _same(sides: Sequence[str]) -> str:
     return f"({sides[0]} IS NOT DISTINCT FROM {sides[1]})"
 
 
-_STANDARD = {"case": _case, "<=>": _same}
+def _like(args: Sequence[str]) -> str:
+    # Spark's escape is a backslash where none is named; DuckDB has none then.
+    return f"({args[0]} LIKE {args[1]} ESCAPE {args[2] if args[2:] else _BACKSLASH})"
+
+
+_BACKSLASH = "'\\'"
+_STANDARD: dict[str, Form] = {"case": _case, "<=>": _same, "like": _like}
 """The operators that standard SQL writes otherwise than a signature does."""
 
 
@@ -157,7 +197,7 @@ def _literal(kind: SqlType, value: ConstantValue) -> str:
         return f"DATE '{value}'"
     if isinstance(value, float):
         return _double(value)
-    return format(value, "f") if kind == NUMERIC else str(value)
+    return format(value, "f") if kind == NUMERIC or kind.is_decimal else str(value)
 
 
 def _double(value: float) -> str:

@@ -1,0 +1,196 @@
+"""Arithmetic, casts and functions that DuckDB computes exactly like Spark (docs/expressions.md).
+
+What fails on an event is NULL, as it is for the evaluator: whole numbers are computed as DECIMALs that hold every
+result, and TRY_CAST makes NULL of one that its type does not hold. A form repeats an argument only where the argument
+is a plain column or constant, so a filter's length grows with its query's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from grouping.model.expression import Call, Column, Slot
+from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, SqlType
+
+__all__ = ["Form", "form_of"]
+
+Form = Callable[[Sequence[str]], str]
+"""From the texts of an expression's arguments to its own, which can stand anywhere."""
+
+_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
+_NAMES = {"STRING": "VARCHAR", "DOUBLE": "DOUBLE PRECISION", "INT": "INTEGER"}
+_WIDEST = 37
+_FIRST_MICROSECOND, _LAST_MICROSECOND = -62_135_596_800_000_000, 253_402_300_799_999_999
+
+
+def form_of(call: Call, kinds: Sequence[SqlType], result: SqlType) -> Form | None:
+    """Return how a reader computes an operator or function of arguments of these types, None where none is exact.
+
+    Example:
+        >>> plus = Call("+", (Column("n", "INT"), Slot(0)), "")
+        >>> form_of(plus, [INT, INT], INT)(["n", "1"])
+        'TRY_CAST(CAST(n AS DECIMAL(19,0)) + CAST(1 AS DECIMAL(19,0)) AS INTEGER)'
+        >>> form_of(Call("lower", (Column("s", "STRING"),), "STRING"), [STRING], STRING) is None
+        True
+    """
+    if call.op == "cast":
+        return _cast(kinds[0], result)
+    if call.op in _ARITHMETIC:
+        return _arithmetic(_ARITHMETIC[call.op], kinds, result)
+    if call.op in ("neg", "abs"):
+        return _turned("-" if call.op == "neg" else "abs", kinds[0])
+    if call.op in _FIELDS and kinds[0] in (DATE, TIMESTAMP):
+        return _FIELDS[call.op]
+    if call.op in _MOVED:
+        return _MOVED[call.op](call, kinds)
+    wanted, form = _FUNCTIONS.get(call.op, ((), None))
+    return form if tuple(kinds) == wanted else None
+
+
+def _sql(kind: SqlType) -> str:
+    return _NAMES.get(str(kind), str(kind))
+
+
+def _whole(kind: SqlType) -> bool:
+    return kind.name in _DIGITS
+
+
+def _as(kind: str) -> Callable[[str], str]:
+    return lambda text: f"CAST({text} AS {kind})"
+
+
+def _arithmetic(op: str, kinds: Sequence[SqlType], result: SqlType) -> Form | None:
+    if all(kind == DOUBLE or _whole(kind) for kind in kinds):
+        if op == "/" or result == DOUBLE:
+            return _between(op, _as("DOUBLE PRECISION"), result)
+        wide = _as("DECIMAL(19,0)" if op in "+-*" else "HUGEINT")
+        return _between(op, wide, result) if _whole(result) else None
+    if op in "+-*" and all(kind.is_decimal or _whole(kind) for kind in kinds) and result.precision <= _WIDEST:
+        common = f"DECIMAL({result.precision},{result.scale})"
+        left, right = map(_as, map(_decimal, kinds) if op == "*" else (common, common))
+        return lambda args: f"({left(args[0])} {op} {right(args[1])})"
+    return None
+
+
+def _decimal(kind: SqlType) -> str:
+    return str(kind) if kind.is_decimal else f"DECIMAL({_DIGITS[kind.name]},0)"
+
+
+def _between(op: str, wide: Callable[[str], str], result: SqlType) -> Form:
+    def form(args: Sequence[str]) -> str:
+        left, right = map(wide, args)
+        divided = op in ("/", "//", "%")
+        text = f"{left} {op} {f'NULLIF({right}, 0)' if divided else right}"
+        return f"({text})" if result == DOUBLE else f"TRY_CAST({text} AS {_sql(result)})"
+
+    return form
+
+
+def _turned(sign: str, kind: SqlType) -> Form | None:
+    if kind == DOUBLE:
+        return lambda args: f"({sign}({args[0]}))"
+    if not _whole(kind):
+        return None
+    return lambda args: f"TRY_CAST({sign}(CAST({args[0]} AS DECIMAL(19,0))) AS {_sql(kind)})"
+
+
+def _cast(kind: SqlType, result: SqlType) -> Form | None:
+    to = _sql(result)
+    if _whole(kind) and (_whole(result) or result in (DOUBLE, STRING)):
+        return lambda args: f"TRY_CAST({args[0]} AS {to})"
+    if kind == DOUBLE and _whole(result) and result != BIGINT:
+        return lambda args: f"TRY_CAST(trunc({args[0]}) AS {to})"
+    if (kind == BOOLEAN and (_whole(result) or result == STRING)) or (kind, result) in _TIMES:
+        return lambda args: f"CAST({args[0]} AS {to})"
+    if (_whole(kind) or kind == DOUBLE) and result == BOOLEAN:
+        return lambda args: f"(({args[0]}) <> 0)"
+    return (lambda args: f"CAST({args[0]} AS {to})") if kind == result else None
+
+
+def _later(call: Call, kinds: Sequence[SqlType]) -> Form | None:
+    """A TIMESTAMP moved by microseconds."""
+    if not isinstance(call.args[2], Column) or "MICROSECOND" not in str(getattr(call.args[0], "value", "")):
+        return None
+    if kinds[2] != TIMESTAMP or not _whole(kinds[1]):
+        return None
+
+    def form(args: Sequence[str]) -> str:
+        moved = f"CAST(epoch_us({args[2]}) AS DECIMAL(19,0)) + CAST({args[1]} AS DECIMAL(19,0))"
+        last = f"{moved} BETWEEN {_FIRST_MICROSECOND} AND {_LAST_MICROSECOND}"
+        return f"(CASE WHEN {last} THEN make_timestamp(CAST({moved} AS BIGINT)) END)"
+
+    return form
+
+
+def _days(sign: str) -> Callable[[Call, Sequence[SqlType]], Form | None]:
+    """A DATE moved by days."""
+
+    def moved(call: Call, kinds: Sequence[SqlType]) -> Form | None:
+        if kinds[0] != DATE or not _whole(kinds[1]) or any(isinstance(part, Call) for part in call.args):
+            return None
+
+        def form(args: Sequence[str]) -> str:
+            day, days = args[0], f"({sign}CAST({args[1]} AS BIGINT))"
+            within = f"{days} BETWEEN DATE '0001-01-01' - {day} AND DATE '9999-12-31' - {day}"
+            return f"(CASE WHEN {within} THEN {day} + CAST({days} AS INTEGER) END)"
+
+        return form
+
+    return moved
+
+
+def _part(call: Call, kinds: Sequence[SqlType]) -> Form | None:
+    """A part of a text: place 0 is the first for Spark, and a negative length is none."""
+    if kinds[0] != STRING or not all(isinstance(part, Slot) for part in call.args[1:]):
+        return None
+    if call.op == "substring":
+        return lambda args: (
+            f"substring({args[0]}, CASE WHEN {args[1]} = 0 THEN 1 ELSE {args[1]} END"
+            + "".join(f", {_counted(count)}" for count in args[2:])
+            + ")"
+        )
+    return lambda args: f'"{call.op}"({args[0]}, {_counted(args[1])})'
+
+
+def _counted(count: str) -> str:
+    return f"CASE WHEN {count} < 0 THEN 0 ELSE {count} END"
+
+
+def _named(name: str, *turned: int) -> Form:
+    return lambda args: f"{name}({', '.join(args[i] for i in turned or range(len(args)))})"
+
+
+def _field(name: str, added: str = "") -> Form:
+    return lambda args: f"(EXTRACT({name} FROM {args[0]}){added})"
+
+
+_ARITHMETIC = {"+": "+", "-": "-", "*": "*", "/": "/", "%": "%", "div": "//"}
+_TIMES = frozenset(((DATE, STRING), (DATE, TIMESTAMP), (TIMESTAMP, DATE)))
+_MOVED = {
+    "timestampadd": _later,
+    "date_add": _days(""),
+    "date_sub": _days("-"),
+    "substring": _part,
+    "left": _part,
+    "right": _part,
+}
+_FIELDS = {
+    **{name: _field(name.upper()) for name in ("year", "quarter", "month", "day", "hour", "minute", "second")},
+    "dayofyear": _field("DOY"),
+    "dayofweek": _field("DOW", " + 1"),
+    "weekday": _field("ISODOW", " - 1"),
+    "weekofyear": _field("WEEK"),
+}
+_FUNCTIONS: dict[str, tuple[tuple[SqlType, ...], Form]] = {
+    "contains": ((STRING, STRING), _named("contains")),
+    "startswith": ((STRING, STRING), _named("starts_with")),
+    "endswith": ((STRING, STRING), _named("ends_with")),
+    "instr": ((STRING, STRING), _named("strpos")),
+    "locate": ((STRING, STRING), _named("strpos", 1, 0)),
+    "length": ((STRING,), _named("length")),
+    "trim": ((STRING,), lambda args: f"trim({args[0]}, ' ')"),
+    "ltrim": ((STRING,), lambda args: f"ltrim({args[0]}, ' ')"),
+    "rtrim": ((STRING,), lambda args: f"rtrim({args[0]}, ' ')"),
+    "datediff": ((DATE, DATE), lambda args: f"({args[0]} - {args[1]})"),
+    "isnan": ((DOUBLE,), lambda args: f"coalesce(isnan({args[0]}), FALSE)"),
+}
