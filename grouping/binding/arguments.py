@@ -9,9 +9,10 @@ from grouping.binding.bound import Bound, Constant, Term
 from grouping.binding.constants import coerce, read_again
 from grouping.binding.operands import as_timestamp, cast, comparable, is_null, unify
 from grouping.binding.printed import printed
+from grouping.binding.roundings import ROUNDINGS, to_scale
 from grouping.functions.functions import FUNCTIONS, result_type
 from grouping.model.refusals import mismatch, unsupported
-from grouping.model.sql_type import BOOLEAN, DATE, DOUBLE, FLOAT, INT, STRING, TIMESTAMP, SqlType, decimal
+from grouping.model.sql_type import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType, decimal
 from grouping.model.wording import are, counted
 
 __all__ = ["apply"]
@@ -38,10 +39,8 @@ def apply(name: str, args: Sequence[Bound]) -> Bound:
         fitted = tuple(_fit(argument, kind, what, strict=strict) for argument, kind in zip(args, params, strict=False))
     if name == "abs":
         check_turned(fitted[0], '"abs"')
-    if name in ("round", "bround") and fitted[0].type == FLOAT:
-        raise unsupported(f'"{name}" of a FLOAT', "Spark rounds how Java writes it.", "CAST it to DOUBLE.")
-    if name in ("round", "bround") and len(fitted) == 2 and fitted[0].type.is_decimal:
-        raise unsupported(f'"{name}" of a DECIMAL to a scale', "The result's type would depend on it.", "CAST it.")
+    if name in ROUNDINGS and (rounded := to_scale(name, fitted)) is not None:
+        return rounded
     if name == "format_string":
         return printed(fitted)
     if name in ("concat", "coalesce") and len(fitted) == 1:
@@ -53,6 +52,8 @@ def apply(name: str, args: Sequence[Bound]) -> Bound:
 
 def _null_if(args: Sequence[Bound]) -> tuple[Bound, ...]:
     """Return the operands of nullif: the first one is the result, and keeps its type."""
+    if any(argument.type == BINARY for argument in args):
+        raise unsupported('"nullif" of a BINARY', "Its operands are compared by their digits.", "Use CASE.")
     first, other = comparable(args, looked_up=False)
     if not isinstance(args[0], Constant) or args[0].type == first.type:
         return first, other
@@ -90,7 +91,7 @@ _CONSTANT_PARAMS = {
 """Of a parameter that takes a constant only: its type, and how it is read."""
 _SECONDS = decimal(16, 6)
 _NULL_PARAMS = {
-    "NUMBER": INT,
+    "NUMBER": DOUBLE,
     "WHOLE": INT,
     "SECONDS": _SECONDS,
     "ZONE": STRING,
@@ -98,12 +99,11 @@ _NULL_PARAMS = {
     "SCALE": INT,
     "COUNT": INT,
     **dict.fromkeys(("PATTERN", "GROUPS", "OCCURRENCES", "REPLACEMENT", "MASK", "PRINTF", "PRINTED"), STRING),
-    "LIKE": STRING,
-    "ESCAPE": STRING,
+    **dict.fromkeys(("LIKE", "ESCAPE", "BYTES", "TEXT", "HEXED", "VALUE"), STRING),
 }
 
 
-_STRICT = frozenset(("unix_date", "unix_seconds", "unix_millis", "unix_micros"))
+_STRICT = frozenset(("mask", "soundex", "unix_date", "unix_seconds", "unix_millis", "unix_micros"))
 """Functions whose arguments Spark does not cast."""
 
 
@@ -116,8 +116,9 @@ def _implicit(argument: Bound, param: str) -> Bound | None:
         return as_timestamp(argument)
     if param == "TIMESTAMP" and kind == STRING:
         return cast(argument, TIMESTAMP)
-    if param == "STRING" and (kind.is_number or kind in (BOOLEAN, DATE, TIMESTAMP)):
-        return cast(argument, STRING)
+    if param in ("STRING", "TEXT", "HEXED") and (kind.is_number or kind in (BOOLEAN, DATE, TIMESTAMP)):
+        whole = param == "HEXED" and kind.is_number
+        return cast(argument, STRING) if not whole else argument if kind.name in _WHOLE else cast(argument, BIGINT)
     if param == "SECONDS":
         return cast(argument, _SECONDS)
     if param in ("NUMBER", "DOUBLE") and kind == STRING:
@@ -125,12 +126,22 @@ def _implicit(argument: Bound, param: str) -> Bound | None:
     return None
 
 
+_WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 _ACCEPTED = {
+    **dict.fromkeys(("BYTES", "TEXT"), ("STRING", "BINARY")),
+    "HEXED": ("STRING", "BINARY", *_WHOLE),
     "INT": ("TINYINT", "SMALLINT", "INT"),
-    "WHOLE": ("TINYINT", "SMALLINT", "INT", "BIGINT"),
+    "WHOLE": _WHOLE,
     "DAY": ("DATE", "TIMESTAMP"),
 }
-_SHOWN_PARAMS = {"NUMBER": "a number", "WHOLE": "INT or BIGINT", "DAY": "DATE or TIMESTAMP"}
+_SHOWN_PARAMS = {
+    **dict.fromkeys(("BYTES", "TEXT"), "STRING or BINARY"),
+    "HEXED": "STRING, BINARY or a whole number",
+    "VALUE": "of a type without parts",
+    "NUMBER": "a number",
+    "WHOLE": "INT or BIGINT",
+    "DAY": "DATE or TIMESTAMP",
+}
 
 
 def _fit(argument: Bound, param: str, what: str, *, strict: bool = False) -> Bound:
@@ -156,6 +167,8 @@ def _fit(argument: Bound, param: str, what: str, *, strict: bool = False) -> Bou
         return coerce(argument, DOUBLE)
     if not strict and (fitting := _implicit(argument, param)) is not None:
         return fitting
+    if param == "VALUE" and not argument.type.is_nested:
+        return argument
     number = param in ("NUMBER", "DOUBLE") and argument.type.is_number
     if number or argument.type.name in _ACCEPTED.get(param, (param,)):
         return argument

@@ -29,11 +29,9 @@ def arithmetic(op: str, left: Bound, right: Bound) -> Bound:
     if op == "div" and {FLOAT, DOUBLE} & {*kinds}:
         raise mismatch('"div" is of whole numbers', "One operand is FLOAT or DOUBLE.", 'Use "/".')
     wide, decimal = bool({FLOAT, DOUBLE} & {*kinds}), any(kind.is_decimal for kind in kinds)
-    if decimal and not wide and op in ("div", "pmod"):
-        raise unsupported(f'"{op}" of DECIMALs', "It is computed for INT and BIGINT.", "CAST the operands.")
     for i, operand in enumerate(operands):
         if is_null(operand) and not operand.type.is_number:
-            operands[i] = Constant(None, kinds[0] if kinds else INT)
+            operands[i] = Constant(None, kinds[0] if kinds else INT if op == "div" else DOUBLE)
         elif isinstance(operand, Constant) and wide:
             operands[i] = read_again(operand, "double") if operand.reader else operand
         elif isinstance(operand, Constant) and decimal and operand.reader == "literal":
@@ -57,7 +55,7 @@ def bitwise(op: str, *operands: Bound) -> Bound:
 def negative(operand: Bound) -> Bound:
     """Return the negation of a number; that of a whole literal in parentheses is no literal to Spark."""
     if is_null(operand):
-        return Constant(None, INT)
+        return Constant(None, operand.type if operand.type.is_number else DOUBLE)
     if is_interval(operand):
         return negative_interval(operand)
     operand = positive(operand, '"-"')

@@ -23,7 +23,7 @@ from grouping.functions.nested_functions import LAMBDAS
 from grouping.model.errors import InputError
 from grouping.model.expression import Column
 from grouping.model.refusals import too_large, unsupported
-from grouping.model.sql_type import BOOLEAN, STRING
+from grouping.model.sql_type import BINARY, BOOLEAN, STRING
 from grouping.statements.respelled_tokens import INTERVAL_LITERAL
 from grouping.statements.select_text import FUNCTION_MARK, MAX_DEPTH
 
@@ -157,6 +157,9 @@ class Binder(PredicateBinder):
     def _boolean(self, node: exp.Expr) -> Constant:
         return Constant(bool(node.this), BOOLEAN)
 
+    def _binary(self, node: exp.Expr) -> Term:
+        return Term("unhex", (Constant(str(node.this), STRING),), BINARY)
+
     def _null(self, node: exp.Expr) -> Constant:
         return Constant(None, STRING)
 
@@ -265,6 +268,7 @@ class Binder(PredicateBinder):
         exp.Bracket: _bracket,
         exp.Literal: _literal,
         exp.Boolean: _boolean,
+        exp.HexString: _binary,
         exp.Null: _null,
         exp.Neg: _negative,
         exp.Sqrt: _positive,  # as `select_text` hands it over

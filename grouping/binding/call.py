@@ -58,7 +58,6 @@ _REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Placeholder: ("a parameter", "Constants are written out; the gateway itself tells them from the signature."),
     exp.Parameter: ("a parameter", "Constants are written out; the gateway itself tells them from the signature."),
     exp.Tuple: ("a row of values", "Its values are compared one by one, with AND."),
-    exp.HexString: ("a binary literal", "A BINARY does not compare, and none is made of a constant."),
 }
 """By SQL's words, never by the parser's."""
 

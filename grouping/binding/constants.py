@@ -33,7 +33,7 @@ __all__ = [
 _TYPED = frozenset(
     """cast field element element_at array array_contains arrays_overlap size map_keys map_values split
     date_part get_json_object aggregate exists forall filter transform""".split()
-)
+) | {f"{name} to scale" for name in ("round", "bround", "floor", "ceil")}
 """What has its type whatever the constants within."""
 _COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"))
 

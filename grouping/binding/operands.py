@@ -52,12 +52,17 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
         return alike(operands)[1]
     if any(operand.type == TIMESTAMP for operand in operands):
         operands = [as_timestamp(operand) if operand.type == DATE else operand for operand in operands]
+    if any(operand.type == BINARY for operand in operands):
+        operands = [_digits(operand) for operand in operands]
     others = [operand for operand in operands if not isinstance(operand, Constant)]
     kinds = [operand.type for operand in others]
     kind = DOUBLE if {FLOAT, DOUBLE} & {*kinds} else kinds[0] if kinds else _constants_type(operands)
-    if kind.is_nested or BINARY in kinds:
-        shown = "Values with parts and of BINARY are not compared."
-        raise unsupported(f"a comparison of {kind}", shown, "Compare a part of them, or what is computed of it.")
+    if kind.is_nested:
+        raise unsupported(
+            f"a comparison of {kind}",
+            "Values with parts are not compared.",
+            "Compare a part of them, or what is computed of it.",
+        )
     for other in others:
         if not other.type.is_like(kind):
             raise _incomparable(others[kinds.index(kind)], other)
@@ -71,6 +76,24 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
     if exact == "decimal" and common_type([operand.type for operand in read]) is None:
         raise unsupported("a comparison of such wide numbers", "No DECIMAL holds both sides.", "CAST one to DOUBLE.")
     return read
+
+
+def _digits(operand: Bound) -> Bound:
+    """Return a BINARY, or a STRING beside one, as hexadecimal digits: they are equal and in order where its bytes are.
+
+    Raises:
+        InputError: ``type-mismatch`` for any other type.
+    """
+    if is_null(operand):
+        return Constant(None, STRING)
+    if isinstance(operand, Constant) and operand.type == STRING:
+        return Constant(str(operand.value).encode().hex().upper(), STRING)
+    if isinstance(operand, Term) and operand.op == "unhex" and isinstance(operand.args[0], Constant):
+        digits = str(operand.args[0].value).upper()
+        return Constant(digits.zfill(len(digits) + len(digits) % 2), STRING)
+    if operand.type not in (BINARY, STRING):
+        raise mismatch(f"BINARY does not compare with {operand.type}", "A BINARY stands beside it.", "CAST one.")
+    return Term("hex", (operand,), STRING)
 
 
 def _incomparable(*operands: Bound) -> InputError:

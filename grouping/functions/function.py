@@ -11,12 +11,13 @@ class Function(NamedTuple):
     """The arguments that a function takes; `result_type` has the types of results."""
 
     params: tuple[str, ...]
-    """Of each argument: the name of a type (``DOUBLE`` takes every number); ``WHOLE`` (INT, BIGINT); ``NUMBER`` (any);
-    ``DAY`` (DATE or TIMESTAMP); ``LIKE`` (a pattern); ``SECONDS`` (DECIMAL(16,6)); ``SCALE``, ``COUNT``, ``PATTERN``,
-    ``ESCAPE`` (a character), ``GROUPS`` and ``OCCURRENCES`` (patterns of which more than the presence counts),
-    ``REPLACEMENT``, ``MASK`` (a character, or NULL) and ``ZONE``, which are constants; ``UNIT``, ``FIELD``, ``FORMAT``
-    and ``PRINTF``, which are part of a query's shape; ``PRINTED`` (shown by a format); or ``COMMON``: these arguments
-    have one type that they all widen to."""
+    """Of each argument: the name of a type (``DOUBLE`` takes every number); ``WHOLE`` (INT, BIGINT); ``NUMBER``
+    (any); ``DAY`` (DATE or TIMESTAMP); ``BYTES`` (BINARY or STRING); ``TEXT`` (these, or what is cast to STRING);
+    ``HEXED`` (``TEXT`` or ``WHOLE``); ``VALUE`` (any type without parts); ``LIKE`` (a pattern); ``SECONDS``
+    (DECIMAL(16,6)); ``SCALE``, ``COUNT``, ``PATTERN``, ``ESCAPE`` (a character), ``GROUPS`` and ``OCCURRENCES``
+    (patterns of which more than the presence counts), ``REPLACEMENT``, ``MASK`` (a character, or NULL) and
+    ``ZONE``, which are constants; ``UNIT``, ``FIELD``, ``FORMAT`` and ``PRINTF``, which are part of a query's
+    shape; ``PRINTED`` (shown by a format); or ``COMMON``: these arguments have one type that they all widen to."""
     optional: int = 0
     """How many of the last parameters may be left out."""
     variadic: bool = False

@@ -11,25 +11,30 @@ __all__ = ["GROUPS", "form_of", "function_table", "group_of", "returns"]
 
 
 GROUPS = {
-    "Strings": """ascii base64 bit_length chr concat concat_ws contains crc32 elt endswith find_in_set
-        format_string ilike initcap instr left length levenshtein like locate lower lpad ltrim luhn_check mask md5
-        octet_length overlay regexp_count regexp_extract regexp_extract_all regexp_instr regexp_replace
-        regexp_substr repeat replace reverse right rlike rpad rtrim sha1 sha2 soundex space split_part startswith
-        substring substring_index translate trim upper url_decode url_encode""",
-    "Numbers": """abs bin bit_count bround ceil exp floor isnan ln log log10 log2 mod negative pmod positive pow round
-        shiftleft shiftright shiftrightunsigned sign sqrt try_add try_divide try_mod try_multiply try_subtract""",
+    "Strings": """ascii base64 bit_length chr concat concat_ws contains crc32 decode elt encode endswith
+        find_in_set format_string hex ilike initcap instr left length levenshtein like locate lower lpad ltrim
+        luhn_check mask md5 octet_length overlay regexp_count regexp_extract regexp_extract_all regexp_instr
+        regexp_replace regexp_substr repeat replace reverse right rlike rpad rtrim sha1 sha2 soundex space
+        split_part startswith substring substring_index translate trim unbase64 unhex upper url_decode url_encode""",
+    "Numbers": """abs bin bit_count bround ceil conv degrees exp factorial floor isnan ln log log10 log2 mod
+        negative pmod positive pow radians rint round shiftleft shiftright shiftrightunsigned sign sqrt try_add
+        try_divide try_mod try_multiply try_subtract width_bucket""",
     "Dates and times": """add_months date_add date_format date_from_unix_date date_part date_sub date_trunc
-        datediff day dayname dayofweek dayofyear from_unixtime from_utc_timestamp hour last_day make_date make_timestamp
-        minute month monthname months_between next_day quarter second timestamp_micros timestamp_millis
-        timestamp_seconds timestampadd timestampdiff to_date to_timestamp to_utc_timestamp trunc unix_date unix_micros
-        unix_millis unix_seconds unix_timestamp weekday weekofyear year""",
-    "Any type": """bigint binary boolean coalesce date decimal double equal_null float greatest if int isnotnull isnull
-        least nullif nvl2 smallint string timestamp tinyint""",
+        datediff day dayname dayofweek dayofyear from_unixtime from_utc_timestamp hour last_day make_date
+        make_timestamp minute month monthname months_between next_day quarter second timestamp_micros
+        timestamp_millis timestamp_seconds timestampadd timestampdiff to_date to_timestamp to_utc_timestamp trunc
+        unix_date unix_micros unix_millis unix_seconds unix_timestamp weekday weekofyear year""",
+    "Any type": """bigint binary boolean coalesce date decimal double equal_null float greatest hash if int
+        isnotnull isnull least nullif nvl2 smallint string timestamp tinyint xxhash64""",
 }
 """Every function that a query may use, where the section shows it."""
 
 _PARAMS = {
     "ANY": "any",
+    "BYTES": "STRING or BINARY",
+    "TEXT": "STRING or BINARY",
+    "HEXED": "STRING, BINARY or BIGINT",
+    "VALUE": "any",
     "COMMON": "any",
     "ORDERED": "any",
     "COUNT": "count",
@@ -54,6 +59,10 @@ _PARAMS = {
     "WHOLE": "INT or BIGINT",
 }
 _EXAMPLES = {
+    "BYTES": "STRING",
+    "TEXT": "STRING",
+    "HEXED": "STRING",
+    "VALUE": "STRING",
     "COMMON": "",
     "COUNT": "INT",
     "DAY": "DATE",
@@ -92,8 +101,7 @@ _NOTES = (
     "DECIMAL arithmetic has Spark's precision and scale, and is rounded half up. Dates are of the years 1 to 9999; "
     "what would leave these is NULL.",
     "Refused, because the result depends on the version of Java or would not be exact: CAST of DOUBLE to STRING and "
-    "DECIMAL, `div` and `pmod` of DECIMALs, `round` of a "
-    "DECIMAL to a scale, `-` and `abs` of one of more than 34 digits.",
+    "DECIMAL, `floor` and `ceil` of a DOUBLE to a scale, trigonometry, `-` and `abs` of one of more than 34 digits.",
 )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from grouping.functions.code_functions import CODE_ALIASES, CODE_FUNCTIONS, CODE_RESULTS
 from grouping.functions.function import Function
 from grouping.functions.text_functions import TEXT_ALIASES, TEXT_FUNCTIONS, TEXT_RESULTS
 from grouping.model.decimal_types import WIDEST, decimal_result, exact_size
@@ -34,11 +35,12 @@ _STRINGS = ("STRING", "STRING")
 
 FUNCTIONS: dict[str, Function] = {
     **TEXT_FUNCTIONS,
+    **CODE_FUNCTIONS,
     "upper": Function(("STRING",)),
     "lower": Function(("STRING",)),
-    "length": Function(("STRING",)),
-    "octet_length": Function(("STRING",)),
-    "bit_length": Function(("STRING",)),
+    "length": Function(("TEXT",)),
+    "octet_length": Function(("TEXT",)),
+    "bit_length": Function(("TEXT",)),
     "ascii": Function(("STRING",)),
     "trim": Function(_STRINGS, 1),
     "ltrim": Function(_STRINGS, 1),
@@ -61,11 +63,11 @@ FUNCTIONS: dict[str, Function] = {
     "ilike": Function(("STRING", "LIKE", "ESCAPE"), 1),
     "rlike": Function(("STRING", "PATTERN")),
     "instr": Function(_STRINGS),
-    "locate": Function(_STRINGS),
+    "locate": Function(("STRING", "STRING", "INT"), 1),
     "reverse": Function(("STRING",)),
     "abs": Function(("NUMBER",)),
-    "ceil": Function(("NUMBER",)),
-    "floor": Function(("NUMBER",)),
+    "ceil": Function(("NUMBER", "SCALE"), 1),
+    "floor": Function(("NUMBER", "SCALE"), 1),
     "round": Function(("NUMBER", "SCALE"), 1),
     "bround": Function(("NUMBER", "SCALE"), 1),
     "sign": Function(("DOUBLE",)),
@@ -138,6 +140,7 @@ REDUCED = frozenset(("ilike", "to_date", "unix_timestamp", "from_unixtime"))
 
 ALIASES = {
     **TEXT_ALIASES,
+    **CODE_ALIASES,
     "ucase": "upper",
     "lcase": "lower",
     "char_length": "length",
@@ -234,11 +237,11 @@ _RESULTS = {
     "TIMESTAMP": "from_utc_timestamp to_utc_timestamp make_timestamp to_timestamp timestampadd "
     " date_trunc timestamp_seconds timestamp_millis timestamp_micros",
 }
-_FIXED = {op: SqlType(kind) for kind, ops in _RESULTS.items() for op in ops.split()} | TEXT_RESULTS
+_FIXED = {op: SqlType(kind) for kind, ops in _RESULTS.items() for op in ops.split()} | TEXT_RESULTS | CODE_RESULTS
 _WHOLE = (TINYINT, SMALLINT, INT, BIGINT)
 _SHIFTS = frozenset(("shiftleft", "shiftright", "shiftrightunsigned"))
 _OF_FIRST = frozenset(("neg", "~", "abs", "nullif"))
-_ARITHMETIC = frozenset(("+", "-", "*", "/", "%"))
+_ARITHMETIC = frozenset(("+", "-", "*", "/", "%", "pmod"))
 _TO_WHOLE = frozenset(("ceil", "floor", "round", "bround"))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grouping.functions.function import Function
-from grouping.model.sql_type import BIGINT, BOOLEAN, INT, STRING, SqlType, array_of
+from grouping.model.sql_type import BOOLEAN, INT, STRING, SqlType, array_of
 
 __all__ = ["TEXT_ALIASES", "TEXT_FUNCTIONS", "TEXT_RESULTS"]
 
@@ -11,9 +11,7 @@ _ONE = Function(("STRING",))
 _TWO = Function(("STRING", "STRING"))
 
 _TYPED: dict[str, tuple[Function, SqlType]] = {
-    "base64": (_ONE, STRING),
     "chr": (Function(("WHOLE",)), STRING),
-    "crc32": (_ONE, BIGINT),
     "elt": (Function(("INT", "STRING"), variadic=True), STRING),
     "find_in_set": (_TWO, INT),
     "format_string": (Function(("PRINTF", "PRINTED"), 1, variadic=True), STRING),
@@ -21,7 +19,6 @@ _TYPED: dict[str, tuple[Function, SqlType]] = {
     "levenshtein": (Function(("STRING", "STRING", "INT"), 1), INT),
     "luhn_check": (_ONE, BOOLEAN),
     "mask": (Function(("STRING", "MASK", "MASK", "MASK", "MASK"), 4), STRING),
-    "md5": (_ONE, STRING),
     "overlay": (Function(("STRING", "STRING", "INT", "INT"), 1), STRING),
     "regexp_count": (Function(("STRING", "OCCURRENCES")), INT),
     "regexp_extract": (Function(("STRING", "GROUPS", "INT"), 1), STRING),
@@ -29,8 +26,6 @@ _TYPED: dict[str, tuple[Function, SqlType]] = {
     "regexp_instr": (Function(("STRING", "GROUPS")), INT),
     "regexp_replace": (Function(("STRING", "OCCURRENCES", "REPLACEMENT")), STRING),
     "regexp_substr": (Function(("STRING", "GROUPS")), STRING),
-    "sha1": (_ONE, STRING),
-    "sha2": (Function(("STRING", "INT")), STRING),
     "soundex": (_ONE, STRING),
     "space": (Function(("COUNT",)), STRING),
     "substring_index": (Function(("STRING", "STRING", "INT")), STRING),
@@ -44,5 +39,5 @@ TEXT_FUNCTIONS = {name: function for name, (function, _) in _TYPED.items()}
 TEXT_RESULTS = {name: kind for name, (_, kind) in _TYPED.items()}
 """The type of each function's result."""
 
-TEXT_ALIASES = {"char": "chr", "printf": "format_string", "sha": "sha1", "try_url_decode": "url_decode"}
+TEXT_ALIASES = {"char": "chr", "printf": "format_string", "try_url_decode": "url_decode"}
 """Spark's other names of the same functions; what fails is NULL here anyhow."""

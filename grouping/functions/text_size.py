@@ -15,7 +15,7 @@ from grouping.functions.nested_functions import LAMBDAS
 from grouping.model.errors import InputError
 from grouping.model.expression import Call, Column, Expression, Slot, Value, walk
 from grouping.model.group import ConstantRow
-from grouping.model.sql_type import STRING
+from grouping.model.sql_type import BINARY, STRING
 from grouping.values.literals import LARGEST_COUNT
 
 __all__ = ["Size", "TextSizes", "check_growth", "constant_size", "grows"]
@@ -120,7 +120,7 @@ def check_growth(expressions: Iterable[Expression], row: ConstantRow) -> None:
 
 
 def _ordinary_size(leaf: Column | Slot | Value) -> int:
-    if isinstance(leaf, Column) and (leaf.type == STRING or leaf.type.is_nested):
+    if isinstance(leaf, Column) and (leaf.type in (STRING, BINARY) or leaf.type.is_nested):
         return _ORDINARY
     return constant_size(leaf)
 
@@ -165,11 +165,13 @@ def _computed(call: Call, sizes: Sequence[Size]) -> Size:
             return sizes[0] + _marks(call.args[0], "%") * (sum(sizes[1:]) + _LARGEST_WIDTH)
         case "regexp_replace":  # occurrences, and so one group of each, have together what the text has
             return (sizes[0] + 1) * (1 + sizes[2] + _marks(call.args[2], "$"))
-        case "base64" | "url_encode" | "mask" | "initcap":
-            return sizes[0] * _MOST_ENCODED + _WIDEST
+        case "base64" | "url_encode" | "mask" | "initcap" | "hex" | "encode" | "decode":
+            return np.maximum(sizes[0], _LONGEST_SCALAR) * _MOST_ENCODED + _WIDEST
+        case "unhex" | "unbase64":
+            return sizes[0]
         case "url_decode":
             return sizes[0] * _MOST_CASED
-        case "md5" | "sha1" | "sha2" | "chr":
+        case "md5" | "sha1" | "sha2" | "chr" | "conv" | "bin":
             return _LONGEST_DIGEST
         case "soundex":
             return np.maximum(sizes[0], _WIDEST)
@@ -188,6 +190,8 @@ def _computed(call: Call, sizes: Sequence[Size]) -> Size:
             return longest
         case "date_format":
             return _LONGEST_SCALAR + _LONGEST_FIELD * constant_size(call.args[1])  # type: ignore[arg-type]  # a Value
+        case "cast" if call.type == BINARY:
+            return sizes[0]
         case "cast" if call.type == STRING:
             return np.maximum(sizes[0], _LONGEST_SCALAR)
     return 0

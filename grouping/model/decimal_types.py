@@ -20,7 +20,7 @@ def exact_size(kind: SqlType) -> tuple[int, int]:
 
 
 def decimal_result(op: str, left: SqlType, right: SqlType) -> SqlType:
-    """Return the type of ``+ - * / %`` over exact numbers of which one is a DECIMAL.
+    """Return the type of ``+ - * / % pmod`` over exact numbers of which one is a DECIMAL.
 
     Example:
         >>> str(decimal_result("*", decimal(10, 2), INT)), str(decimal_result("/", decimal(38, 6), decimal(38, 6)))
@@ -33,7 +33,7 @@ def decimal_result(op: str, left: SqlType, right: SqlType) -> SqlType:
         case "/":
             scale = max(_KEPT_DIGITS, s1 + p2 + 1)
             precision = p1 - s1 + s2 + scale
-        case "%":
+        case "%" | "pmod":
             scale = max(s1, s2)
             precision = min(p1 - s1, p2 - s2) + scale
         case _:

@@ -45,7 +45,11 @@ def respelled(tokens: Sequence[Token]) -> list[Token]:
         elif kind is TokenType.DOUBLE and word in _SINGLE_FLOATS:
             made.append(renamed(token, TokenType.FLOAT, token.text))
         elif kind is TokenType.VAR and word in _SUFFIXES and _is_suffix(tokens, place):
-            made += _typed(tokens[place - 1], token, word)
+            signed = place > 1 and tokens[place - 2].text == "-" and not after_operand(tokens, place - 2)
+            if signed and word in _BITS:
+                number, minus = made.pop(), made.pop()
+                made += [renamed(minus, TokenType.L_PAREN, "("), minus, number, renamed(minus, TokenType.R_PAREN, ")")]
+            made += _typed(tokens[place - 1], token, word, signed=signed)
         else:
             made.append(token)
     return made
@@ -68,15 +72,15 @@ def renamed(token: Token, kind: TokenType, text: str) -> Token:
 _BITS = {"Y": 8, "S": 16, "L": 64}
 
 
-def _typed(number: Token, letter: Token, word: str) -> list[Token]:
-    """Return the tokens of a CAST of the number before a letter.
+def _typed(number: Token, letter: Token, word: str, *, signed: bool) -> list[Token]:
+    """Return the tokens of a CAST of the number before a letter; one with a minus before it reaches one further.
 
     Raises:
         InputError: ``type-mismatch``; the number is none of that type, which Spark refuses too.
     """
     digits = number.text.replace(".", "")
     whole = number.text.isdecimal()
-    within = not whole or word not in _BITS or int(number.text) <= 2 ** (_BITS[word] - 1)
+    within = not whole or word not in _BITS or int(number.text) < 2 ** (_BITS[word] - 1) + signed
     if not within or (word in _BITS and not whole) or (word == "BD" and not digits.isdecimal()):
         raise InputError(
             f'"{number.text[:40]}{letter.text}" is no number of that type',

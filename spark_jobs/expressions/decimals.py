@@ -9,7 +9,7 @@ from math import isfinite
 import polars as pl
 
 from grouping.model.decimal_types import WIDEST, decimal_result, exact_size
-from grouping.model.sql_type import SqlType
+from grouping.model.sql_type import BIGINT, SqlType
 from spark_jobs.expressions.by_value import each_distinct
 from spark_jobs.expressions.types import Operand, polars_type
 
@@ -32,7 +32,10 @@ def fitted(value: Decimal, kind: SqlType) -> Decimal | None:
 
 
 def arithmetic(op: str, left: Operand, right: Operand) -> Operand:
-    """Return ``+ - * / %`` of exact numbers of which one is a DECIMAL; NULL where Spark's ``try_`` form is."""
+    """Return ``+ - * / % div pmod`` of exact numbers of which one is a DECIMAL; NULL where Spark's ``try_`` form is."""
+    operands = [operand.expr.cast(pl.Decimal(*exact_size(operand.type))) for operand in (left, right)]
+    if op == "div":
+        return Operand(each_distinct(operands, _whole_quotient, pl.Int64), BIGINT)
     kind = decimal_result(op, left.type, right.type)
     compute = _OPERATORS[op]
 
@@ -40,7 +43,6 @@ def arithmetic(op: str, left: Operand, right: Operand) -> Operand:
         result = compute(one, other)
         return None if result is None else fitted(result, kind)
 
-    operands = [operand.expr.cast(pl.Decimal(*exact_size(operand.type))) for operand in (left, right)]
     return Operand(each_distinct(operands, apply, polars_type(kind)), kind)
 
 
@@ -54,12 +56,27 @@ def _quotient(left: Decimal, right: Decimal) -> Decimal | None:
     return Decimal(size if (numerator < 0) == (denominator < 0) else -size).scaleb(-_QUOTIENT_SCALE, _EXACT)
 
 
+def _whole_quotient(left: Decimal, right: Decimal) -> int | None:
+    """Return the quotient cut towards zero; one that is no BIGINT wraps round, as Spark's does."""
+    if not right:
+        return None
+    return (int(_EXACT.divide_int(left, right)) + 2**63) % 2**64 - 2**63
+
+
+def _positive_remainder(left: Decimal, right: Decimal) -> Decimal | None:
+    if not right:
+        return None
+    rest = _EXACT.remainder(left, right)
+    return _EXACT.remainder(_EXACT.add(rest, right), right) if rest < 0 else rest
+
+
 _OPERATORS: dict[str, Callable[[Decimal, Decimal], Decimal | None]] = {
     "+": _EXACT.add,
     "-": _EXACT.subtract,
     "*": _EXACT.multiply,
     "/": _quotient,
     "%": lambda left, right: _EXACT.remainder(left, right) if right else None,
+    "pmod": _positive_remainder,
 }
 
 

@@ -16,8 +16,11 @@ from spark_jobs.expressions import dates as polars_dates
 from spark_jobs.expressions import numbers as polars_numbers
 from spark_jobs.expressions import text as polars_text
 from spark_jobs.expressions.casts import cast
+from spark_jobs.expressions.codes.byte_codes import BYTE_CODES
+from spark_jobs.expressions.codes.hashes import HASHES
+from spark_jobs.expressions.codes.text_codes import CODES
+from spark_jobs.expressions.mathematics import MATHEMATICS
 from spark_jobs.expressions.regex import REGEX
-from spark_jobs.expressions.text_codes import CODES
 from spark_jobs.expressions.text_words import WORDS
 from spark_jobs.expressions.types import Implementation, Operand, polars_type, widened, wider
 
@@ -89,5 +92,8 @@ FUNCTIONS: dict[str, Implementation] = {
     **REGEX,
     **WORDS,
     **CODES,
+    **BYTE_CODES,
+    **HASHES,
+    **MATHEMATICS,
 }
 """By operator or function, as `grouping.functions.functions` names them."""

@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from grouping.model.sql_type import BOOLEAN, INT, STRING, SqlType
+from grouping.model.sql_type import BINARY, BOOLEAN, INT, STRING, SqlType
 from spark_jobs.expressions.by_value import each_distinct
 from spark_jobs.expressions.text_search import like, rlike
 from spark_jobs.expressions.types import Implementation, Operand, polars_type
@@ -100,16 +100,41 @@ def _translate(text: str, old: str, new: str) -> str:
 
 
 def _split_part(text: str, delimiter: str, part: int) -> str | None:
-    """Return the part-th part, counted from the end when negative; there is none of number zero."""
-    if part == 0:
+    """Return the part-th part, counted from the end when negative; there is none of number zero.
+
+    Nor is there one of the least INT, which Java cannot turn round.
+    """
+    if part in (0, -(2**31)):
         return None
     parts = text.split(delimiter) if delimiter else [text]
     at = part - 1 if part > 0 else len(parts) + part
     return parts[at] if 0 <= at < len(parts) else ""
 
 
-def _locate(part: str, text: str) -> int:
-    return text.find(part) + 1
+def _locate(args: list[Operand], kind: SqlType) -> Operand:
+    """Return where a part stands in a text from a position on, 0 for a position that is NULL or none."""
+    part, text, *starts = (argument.expr for argument in args)
+    if not starts:
+        return _by_value(lambda part, text: text.find(part) + 1, INT)(args, kind)
+    found = each_distinct([part, text, *starts], _found, pl.Int32)
+    return Operand(pl.when(starts[0].is_null()).then(pl.lit(0, pl.Int32)).otherwise(found), INT)
+
+
+def _found(part: str, text: str, start: int) -> int:
+    if start < 1:
+        return 0
+    return text.find(part, start - 1) + 1 if part else 1
+
+
+def _octets(value: Operand) -> pl.Expr:
+    size = value.expr.bin.size() if value.type == BINARY else value.expr.str.len_bytes()
+    return size.cast(pl.Int32)
+
+
+def _length(args: list[Operand], _: SqlType) -> Operand:
+    (value,) = args
+    size = _octets(value) if value.type == BINARY else value.expr.str.len_chars().cast(pl.Int32)
+    return Operand(size, INT)
 
 
 def _concat_ws(args: list[Operand], _: SqlType) -> Operand:
@@ -147,9 +172,9 @@ FUNCTIONS: dict[str, Implementation] = {
     "rlike": rlike,
     "upper": _text(lambda text: text.str.to_uppercase()),
     "lower": _text(lambda text: text.str.to_lowercase()),
-    "length": _text(lambda text: text.str.len_chars().cast(pl.Int32), INT),
-    "octet_length": _text(lambda text: text.str.len_bytes().cast(pl.Int32), INT),
-    "bit_length": _text(lambda text: (text.str.len_bytes() * 8).cast(pl.Int32), INT),
+    "length": _length,
+    "octet_length": lambda args, _: Operand(_octets(args[0]), INT),
+    "bit_length": lambda args, _: Operand(_octets(args[0]) * 8, INT),
     "trim": _text(lambda text, *characters: text.str.strip_chars(*(characters or (pl.lit(" "),)))),
     "ltrim": _text(lambda text, *characters: text.str.strip_chars_start(*(characters or (pl.lit(" "),)))),
     "rtrim": _text(lambda text, *characters: text.str.strip_chars_end(*(characters or (pl.lit(" "),)))),
@@ -168,7 +193,7 @@ FUNCTIONS: dict[str, Implementation] = {
     "endswith": _text(lambda text, part: text.str.ends_with(part), BOOLEAN),
     "contains": _text(lambda text, part: text.str.contains(part, literal=True), BOOLEAN),
     "instr": _text(_instr, INT),
-    "locate": _by_value(_locate, INT),
+    "locate": _locate,
     "ascii": _by_value(lambda text: ord(text[0]) if text else 0, INT),
     "reverse": _text(_reverse),
 }

@@ -1,0 +1,56 @@
+"""round, bround, floor and ceil to a scale: of a DECIMAL the scale is part of the result's type, so of the shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grouping.binding.bound import Bound, Constant, Term
+from grouping.binding.operands import cast, is_null, typed
+from grouping.model.decimal_types import WIDEST, exact_size
+from grouping.model.expression import Value
+from grouping.model.refusals import unsupported
+from grouping.model.sql_type import FLOAT, SqlType, decimal
+
+__all__ = ["ROUNDINGS", "to_scale"]
+
+ROUNDINGS = frozenset(("round", "bround", "floor", "ceil"))
+_TO_NEAREST = frozenset(("round", "bround"))
+
+
+def to_scale(name: str, args: Sequence[Bound]) -> Term | None:
+    """Return the rounding of a DECIMAL to a scale, None for a rounding that has a type of its own.
+
+    floor and ceil with a scale make a DECIMAL of a whole number.
+
+    Args:
+        name: One of `ROUNDINGS`.
+        args: The number, and maybe the scale, a constant INT.
+
+    Raises:
+        InputError: ``unsupported-query``, for a number or a scale whose result would not be exact.
+    """
+    number, *scales = args
+    if name in _TO_NEAREST and number.type == FLOAT:
+        raise unsupported(f'"{name}" of a FLOAT', "Spark rounds how Java writes it.", "CAST it to DOUBLE.")
+    if not scales or (name in _TO_NEAREST and not number.type.is_decimal):
+        return None
+    (scale,) = scales
+    if not isinstance(scale, Constant) or not isinstance(scale.value, int):
+        raise unsupported(f'"{name}" of a DECIMAL to NULL', "The scale is part of the result's type.")
+    if not number.type.is_decimal:
+        if number.type.name in ("FLOAT", "DOUBLE"):
+            why = "Spark makes a DECIMAL of how Java writes it."
+            raise unsupported(f'"{name}" of a {number.type} to a scale', why, "CAST a DECIMAL column, or use round.")
+        kind = decimal(*exact_size(number.type))
+        number = Constant(None, kind) if is_null(number) else cast(typed(number), kind)
+    kind = _rounded(number.type, scale.value)
+    return Term(f"{name} to scale", (number, Value(scale.value, "INT")), kind)
+
+
+def _rounded(kind: SqlType, scale: int) -> SqlType:
+    """Return the type of a DECIMAL rounded to a scale: one digit more before the point, as a carry needs."""
+    whole = kind.precision - kind.scale + 1
+    if scale < 0:
+        return decimal(min(max(whole, 1 - scale), WIDEST), 0)
+    kept = min(kind.scale, scale)
+    return decimal(min(whole + kept, WIDEST), kept)

@@ -1,0 +1,42 @@
+"""The functions of codes, bytes and hashes, and those of numbers beyond everyday arithmetic."""
+
+from __future__ import annotations
+
+from grouping.functions.function import Function
+from grouping.model.sql_type import BIGINT, BINARY, DOUBLE, INT, STRING, SqlType
+
+__all__ = ["CODE_ALIASES", "CODE_FUNCTIONS", "CODE_RESULTS"]
+
+_BYTES = Function(("BYTES",))
+_VALUES = Function(("VALUE",), variadic=True)
+_NUMBER = Function(("DOUBLE",))
+
+_TYPED: dict[str, tuple[Function, SqlType]] = {
+    "base64": (_BYTES, STRING),
+    "conv": (Function(("STRING", "INT", "INT")), STRING),
+    "crc32": (_BYTES, BIGINT),
+    "decode": (Function(("BYTES", "STRING")), STRING),
+    "degrees": (_NUMBER, DOUBLE),
+    "encode": (Function(("STRING", "STRING")), BINARY),
+    "factorial": (Function(("INT",)), BIGINT),
+    "hash": (_VALUES, INT),
+    "hex": (Function(("HEXED",)), STRING),
+    "md5": (_BYTES, STRING),
+    "radians": (_NUMBER, DOUBLE),
+    "rint": (_NUMBER, DOUBLE),
+    "sha1": (_BYTES, STRING),
+    "sha2": (Function(("BYTES", "INT")), STRING),
+    "unbase64": (Function(("STRING",)), BINARY),
+    "unhex": (Function(("STRING",)), BINARY),
+    "width_bucket": (Function(("DOUBLE", "DOUBLE", "DOUBLE", "WHOLE")), BIGINT),
+    "xxhash64": (_VALUES, BIGINT),
+}
+
+CODE_FUNCTIONS = {name: function for name, (function, _) in _TYPED.items()}
+"""The arguments of each function."""
+
+CODE_RESULTS = {name: kind for name, (_, kind) in _TYPED.items()}
+"""The type of each function's result."""
+
+CODE_ALIASES = {"sha": "sha1"}
+"""Spark's other names of the same functions."""

@@ -1,0 +1,72 @@
+"""Ask Spark for the types and values of `function_calls` and keep them for ``test_function_corpus``.
+
+Run as ``python -m tests.spark.record_functions``; it takes minutes, for each expression that fails is a query of its
+own. Expressions that the corpus has already are not asked again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from tests.spark.function_calls import calls
+
+__all__ = ["EXPECTED", "asked"]
+
+EXPECTED = Path(__file__).parents[1] / "cases" / "functions" / "expected.jsonl"
+_RANGE = {"DATE": (-719_162, 2_932_896), "TIMESTAMP": (-62_135_596_800_000_000, 253_402_300_799_999_999)}
+"""Of the years 1 to 9999, in days and microseconds since 1970: what lies beyond is NULL here."""
+_COUNTED = {"DATE": "unix_date", "TIMESTAMP": "unix_micros"}
+
+
+def asked(spark: SparkSession, text: str) -> tuple[str | None, Any]:
+    """Return the type of an expression, None where Spark refuses it, and its value as JSON: None where it fails."""
+    try:
+        kind = spark.sql(f"SELECT {text} AS v").schema.fields[0].dataType.simpleString().upper()
+    except PySparkException:
+        return None, None
+    read = f"{_COUNTED[kind]}({text})" if kind in _COUNTED else text
+    try:
+        value = spark.sql(f"SELECT {read} AS v FROM VALUES (1) AS t(one)").toArrow()["v"][0].as_py()
+    except PySparkException:
+        return kind, None
+    if kind in _RANGE and value is not None and not _RANGE[kind][0] <= value <= _RANGE[kind][1]:
+        return kind, None
+    return kind, _shown(value)
+
+
+def _shown(value: object) -> object:
+    match value:
+        case float():
+            return "nan" if math.isnan(value) else repr(value + 0.0)
+        case Decimal():
+            return format(value, "f")
+        case bytes():
+            return value.hex()
+        case list():
+            return [_shown(each) for each in value]
+    return value
+
+
+def _record() -> None:
+    logging.disable(logging.CRITICAL)  # pyspark logs every expression that Spark refuses
+    spark = SparkSession.builder.master("local[1]").config("spark.sql.session.timeZone", "UTC").getOrCreate()
+    lines = EXPECTED.read_text("utf-8").splitlines()
+    known = {json.loads(line)[0] for line in lines}
+    for text in calls():
+        if text not in known:
+            kind, value = asked(spark, text)
+            if kind != "VOID":
+                lines.append(json.dumps([text, kind, value], ensure_ascii=False))
+    EXPECTED.write_text("\n".join(lines) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    _record()

@@ -1,0 +1,115 @@
+"""Thousands of calls of functions and operators over the corners of their types mean what Spark says.
+
+The expectations in ``tests/cases/functions/expected.jsonl`` are Spark 4.0's own: ``tests/spark/record_functions.py``
+asks it, and ``tests/spark/test_function_corpus.py`` asks it again for a sample.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from grouping.compiler.compiler import compile_select
+from grouping.model.catalog import Catalog, Stream, StreamColumn
+from grouping.model.errors import InputError
+from grouping.model.expression import Call, Expression, Slot, Value
+from spark_jobs.expressions.expression import compile_expression
+from spark_jobs.match.evaluate import match
+from spark_jobs.match.residual import evaluate_expression
+from tests.unit.matching.matching import Events, entry, snapshot
+
+_EXPECTED = Path(__file__).parents[2] / "cases" / "functions" / "expected.jsonl"
+_CATALOG = Catalog(
+    [Stream("s_1", "q", (StreamColumn("i", "INT"),), "q", "json", {"0": 0}, "2026-11-21T00:00:00Z")],
+)
+_EVENTS = Events({"i": ("INT", [1])})
+_ROW = np.arange(1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_PARTS = 4
+
+
+def _shown(value: object) -> object:
+    """Return a value as JSON holds it: numbers other than whole ones as text, times as counts since 1970."""
+    match value:
+        case bool() | None:
+            return value
+        case float():
+            return "nan" if math.isnan(value) else repr(value + 0.0)
+        case Decimal():
+            return format(value, "f")
+        case bytes():
+            return value.hex()
+        case datetime():
+            return (value - _EPOCH) // timedelta(microseconds=1)
+        case date():
+            return value.toordinal() - _EPOCH.toordinal()
+        case list():
+            return [_shown(each) for each in value]
+    return value
+
+
+def _placed(expression: Expression, values: list[Value]) -> Expression:
+    match expression:
+        case Slot(index):
+            return values[index]
+        case Call(op, args, kind):
+            return Call(op, tuple(_placed(argument, values) for argument in args), kind)
+    return expression
+
+
+def _selected(text: str) -> tuple[str, object]:
+    """Return an expression's type and value with its constants in place."""
+    made = compile_select(f"SELECT {text} AS v FROM q", _CATALOG).select.items[0].expression
+    assert made is not None
+    value = evaluate_expression(made, _EVENTS, _ROW).to_pylist()[0]
+    return str(compile_expression(made, ()).type), _shown(value)
+
+
+def _lifted(text: str) -> object:
+    """Return its value with the constants in a group's row."""
+    query = compile_select(f"SELECT i FROM q WHERE ({text}) IS NULL", _CATALOG)
+    (conjunct,) = query.plan.conjuncts
+    assert isinstance(conjunct, Call), conjunct
+    values: list[Value] = [
+        Value(value if isinstance(value, str | int | float | None) else str(value), str(kind))
+        for kind, value in zip(query.row.types, query.row.values, strict=True)
+    ]
+    return _shown(evaluate_expression(_placed(conjunct.args[0], values), _EVENTS, _ROW).to_pylist()[0])
+
+
+def _truth(text: str) -> bool | None:
+    """Return the value of a predicate: whether a CQ of it, or of its negation, matches."""
+    for truth, where in ((True, f"({text})"), (False, f"NOT ({text})")):
+        query = compile_select(f"SELECT i FROM q WHERE {where}", _CATALOG)
+        tables = snapshot(query.plan.conjuncts, [entry(0, query.row.type_texts, query.row.values)])
+        if match(tables, _EVENTS).event.tolist():
+            return truth
+    return None
+
+
+def _difference(text: str, kind: str | None, expected: Any) -> str | None:
+    try:
+        our_kind, found = _selected(text)
+    except InputError:
+        return None  # which functions are refused is for test_functions and the documentation to say
+    if kind is None:
+        return f"{text} is accepted, and Spark refuses it"
+    if (our_kind, found) != (kind, expected):
+        return f"{text} is {found!r} of {our_kind}, Spark's {expected!r} of {kind}"
+    lifted = _truth(text) if kind == "BOOLEAN" else _lifted(text)
+    return None if lifted == expected else f"{text} lifted is {lifted!r}, Spark's {expected!r}"
+
+
+@pytest.mark.parametrize("part", range(_PARTS))
+def test_calls_mean_what_spark_says(part: int) -> None:
+    """Each expression that is accepted has Spark's type and value, its constants in place and lifted."""
+    lines = _EXPECTED.read_text("utf-8").splitlines()[part::_PARTS]
+    wrong = [found for line in lines if (found := _difference(*json.loads(line)))]
+    assert not wrong, f"{len(wrong)} of {len(lines)} differ:\n" + "\n".join(wrong[:40])
