@@ -38,7 +38,7 @@ def play(lab: Lab, rng: random.Random, *, framing: str = "", steps: int = 250) -
     return Play(lab, source, declared, lambda one: avro_event(schema, one, framing), rng)
 
 
-@pytest.mark.parametrize(("seed", "framing"), [(1, ""), (2, ""), (3, "single-object"), (4, "confluent")])
+@pytest.mark.parametrize(("seed", "framing"), [(5, ""), (3, "single-object"), (4, "confluent")])
 def test_results_equal_each_query_run_alone(lab: Lab, seed: int, framing: str) -> None:
     """While CQs come and go and events flow, every destination holds exactly the union of its CQs' own results."""
     rng = random.Random(seed)
