@@ -26,7 +26,7 @@ class Division(NamedTuple):
 
     together: list[str]
     apart: list[list[str]]
-    """Lots, each evaluated by itself, after the others."""
+    """Lots, each evaluated by itself, before the others."""
     left_out: list[str]
 
 

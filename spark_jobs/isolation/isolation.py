@@ -1,8 +1,8 @@
 """The evaluation of a task's events: a share of the queries (`grouping.store.quarantine`) that fails, fails alone.
 
 All shares are evaluated together, at no cost of their own. Where that raises, its halves are tried, and so on: the one
-at fault is left out, its events become dead letters, and from then on the worker evaluates it by itself, after the
-others. A share that killed workers is not evaluated at all for a while, and suspects are evaluated apart (`caution`).
+at fault is left out, its events become dead letters, and from then on the worker evaluates it by itself. A share that
+killed workers is not evaluated at all for a while, and suspects are evaluated apart (`caution`).
 """
 
 from __future__ import annotations
@@ -119,7 +119,10 @@ class Isolation:
         yield from self._stage(_Output(events, found, self._write))
 
     def _stage(self, stage: _Stage) -> Records:
-        """Yield what a stage makes of its shares: of those that did no harm together, of others by themselves."""
+        """Yield what a stage makes of its shares: of suspects by themselves, then of those that did no harm together.
+
+        Suspects come first, so that the next death tells of them: among the others there may be one more that kills.
+        """
 
         def failed(share: str, reason: str) -> Records:
             self._failed.add(share)
@@ -133,13 +136,12 @@ class Isolation:
             yield from tried(None)
             return
         together, apart, left_out = caution.divide(stage.shares(), self._failed)
-        caution.hold(())
-        if together:
-            yield from tried(together if apart or left_out else None)
         for lot in apart:
             caution.hold(lot)
             yield from tried(lot)
         caution.hold(())
+        if together:
+            yield from tried(together if apart or left_out else None)
         for share in left_out:
             yield from self._not_evaluated(stage.events, stage.touched(share, safely=True), share, KILLED)
 

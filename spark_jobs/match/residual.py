@@ -30,6 +30,8 @@ _AT_ONCE = 32
 """Conjuncts that are evaluated at once where there are more."""
 _BYTES = 64 << 20
 """Texts that are read and computed at once, unless a single row has more."""
+_ELEMENTS = 1 << 20
+"""Elements of arrays over which the body of a lambda is evaluated at once, unless a single row has more."""
 _DENSE = 16
 """Rows of a table for each pair, up to which the rows that are met are found by marking them."""
 
@@ -108,12 +110,12 @@ def _has_text(expression: Expression) -> bool:
     )
 
 
-def _slices(total: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Cut rows, given by the running total of their bytes, into slices of bounded bytes, none of them empty."""
+def _slices(total: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
+    """Cut rows, given by the running total of their sizes, into slices of bounded size, none of them empty."""
     first = 0
     while first < total.size:
         before = int(total[first - 1]) if first else 0
-        last = max(first + 1, int(np.searchsorted(total, before + _BYTES, side="right")))
+        last = max(first + 1, int(np.searchsorted(total, before + most, side="right")))
         yield first, last
         first = last
 
@@ -181,7 +183,7 @@ class _Frame:
         sizes = TextSizes(self._lengths, limit)
         sizes.of(expression)
         total = np.cumsum(np.broadcast_to(sizes.total, self._positions.size))
-        return pl.concat([self._between(*part).at_once(expression, most) for part in _slices(total)])
+        return pl.concat([self._between(*part).at_once(expression, most) for part in _slices(total, _BYTES)])
 
     def _between(self, first: int, last: int) -> _Frame:
         rows = None if self._rows is None else self._rows[first:last]
@@ -247,10 +249,22 @@ class _Frame:
         return texts.set(pl.Series(encoded.is_null()), None) if encoded.null_count else texts
 
     def _of_elements(self, call: Call) -> pl.Series:
+        """Return the value of a function of an array and a lambda, in slices of bounded elements.
+
+        Lambdas within lambdas multiply the elements of one event; slices keep them from being in memory together.
+        """
+        arrays = self.evaluate(call.args[0])
+        total = np.cumsum(arrays.list.len().fill_null(0).to_numpy(), dtype=np.int64)
+        if not total.size or total[-1] <= _ELEMENTS:
+            return self._of_slice(call, arrays)
+        parts = _slices(total, _ELEMENTS)
+        return pl.concat([self._between(*part)._of_slice(call, arrays[slice(*part)]) for part in parts])
+
+    def _of_slice(self, call: Call, arrays: pl.Series) -> pl.Series:
         """Return the value of a function of an array and a lambda: its body is evaluated for all elements together."""
-        of, variable, body = call.args
+        _, variable, body = call.args
         assert isinstance(variable, Column), "an element"
-        elements = ElementSource(self._events.source, self._positions, variable.name, self.evaluate(of))
+        elements = ElementSource(self._events.source, self._positions, variable.name, arrays)
         events = EventColumns(elements, self._events.value_bytes)
         rows = None if self._rows is None else self._rows[elements.of]
         inner = _Frame(events, np.arange(elements.count), self._types, self._constants, rows)
