@@ -20,7 +20,7 @@ from grouping.model.errors import InternalError
 from grouping.model.expression import Call, Column, Expression, Slot, Value
 from grouping.model.sql_type import BOOLEAN, DATE, NUMERIC, STRING, TIMESTAMP, UNKNOWN, SqlType
 from spark_jobs.expressions.functions import FUNCTIONS, either
-from spark_jobs.expressions.nested import NESTED
+from spark_jobs.expressions.nested import NESTED, OF_OPERANDS
 from spark_jobs.expressions.text import BYTES
 from spark_jobs.expressions.time_units import BY_UNIT
 from spark_jobs.expressions.types import Operand, polars_type, widened, wider
@@ -158,7 +158,10 @@ class _Compiler:
             return Operand(self._membership(args), BOOLEAN)
         if op in NESTED:
             first, *others = args
-            named = [other.value if isinstance(other, Value) else self._once(other) for other in others]
+            named = [
+                other.value if isinstance(other, Value) and op not in OF_OPERANDS else self._once(other)
+                for other in others
+            ]
             return Operand(NESTED[op](self._once(first), kind, *named), kind)
         if op in BY_UNIT:
             place, compute = BY_UNIT[op]

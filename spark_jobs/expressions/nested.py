@@ -17,7 +17,7 @@ from spark_jobs.expressions.by_value import each_distinct
 from spark_jobs.expressions.json_path import json_object
 from spark_jobs.expressions.types import Operand, polars_type, widened
 
-__all__ = ["NESTED"]
+__all__ = ["NESTED", "OF_OPERANDS"]
 
 Argument = Operand | str | int
 """The name or place of a part is passed as a Python value, not as a column."""
@@ -61,7 +61,7 @@ def _of_key(maps: pl.Expr, key: str, kind: SqlType) -> pl.Expr:
 
 def _array_contains(base: Operand, _: SqlType, value: Argument) -> pl.Expr:
     """Return TRUE where an element equals the value, else NULL where an element is NULL."""
-    assert isinstance(value, Operand), "it is lifted"
+    assert isinstance(value, Operand), "it is of the elements' type"
 
     def apply(columns: Sequence[pl.Series]) -> pl.Series:
         size = max(len(column) for column in columns)
@@ -142,3 +142,5 @@ NESTED: dict[str, Callable[..., pl.Expr]] = {
     "get_json_object": _get_json_object,
 }
 """By operator or function: the first argument, the result's type, and the others."""
+OF_OPERANDS = {"array", "array_contains", "arrays_overlap"}
+"""Those whose constants are operands too; of the others a constant is a name, a place, a delimiter or a path."""

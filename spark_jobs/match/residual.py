@@ -256,11 +256,11 @@ class _Frame:
         arrays = self.evaluate(call.args[0])
         total = np.cumsum(arrays.list.len().fill_null(0).to_numpy(), dtype=np.int64)
         if not total.size or total[-1] <= _ELEMENTS:
-            return self._of_slice(call, arrays)
+            return self.of_slice(call, arrays)
         parts = _slices(total, _ELEMENTS)
-        return pl.concat([self._between(*part)._of_slice(call, arrays[slice(*part)]) for part in parts])
+        return pl.concat([self._between(*part).of_slice(call, arrays[slice(*part)]) for part in parts])
 
-    def _of_slice(self, call: Call, arrays: pl.Series) -> pl.Series:
+    def of_slice(self, call: Call, arrays: pl.Series) -> pl.Series:
         """Return the value of a function of an array and a lambda: its body is evaluated for all elements together."""
         _, variable, body = call.args
         assert isinstance(variable, Column), "an element"

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.testing import ACCEPTED_AT, InputError, Record, Stream, evaluate
+from spark_jobs.match import residual
 from tests.quotes import catalog
 from tests.unit.compiler.test_compiler_properties import filled, predicate
 
@@ -191,3 +192,35 @@ def test_an_installation_of_the_sdk_alone_is_told() -> None:
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     last = 'gateway.testing needs "polars", which is not installed. Install it: pip install "cq-gateway[server]".'
     assert f"ModuleNotFoundError: {last}" == found.stderr.strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("expression", "values"),
+    [
+        ("array(1, 2)", [[1, 2], [1, 2]]),
+        ("array(id, 2)", [[1, 2], [2, 2]]),
+        ("element_at(array('a', 'b'), 2)", ["b", "b"]),
+        ("exists(array(1, 2), x -> x > id)", [True, False]),
+        ("transform(array('a', 'b'), x -> concat(x, s))", [["aa", "ba"], ["ab", "bb"]]),
+        ("array_contains(a, 2)", [True, False]),
+        ("array_contains(a, 3)", [None, False]),
+        ("map_contains_key(m, 'k')", [True, False]),
+        ("arrays_overlap(a, array(2, 9))", [True, False]),
+    ],
+)
+def test_constants_among_the_arguments_of_nested_functions(expression: str, values: list[object]) -> None:
+    """A constant counts as any operand does, in a SELECT list too, where it is not lifted."""
+    stream = Stream("q (id INT, s STRING, a ARRAY<INT>, m MAP<STRING, INT>)")
+    rows = [{"id": 1, "s": "a", "a": [1, 2, None], "m": {"k": 1}}, {"id": 2, "s": "b", "a": [], "m": {}}]
+    found = evaluate(f"SELECT {expression} AS v FROM q", stream, rows)
+    assert [{"v": value} for value in values] == [row.result for row in found]
+
+
+def test_elements_are_gone_through_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many elements are in memory at once, a lambda within a lambda gives the same."""
+    stream = Stream("q (id INT, a ARRAY<INT>)")
+    rows = [{"id": number, "a": [*range(number % 5)]} for number in range(12)]
+    text = "SELECT transform(a, x -> size(filter(a, y -> y + x > id))) AS v FROM q WHERE forall(a, x -> x < 9)"
+    whole = [row.result for row in evaluate(text, stream, rows)]
+    monkeypatch.setattr(residual, "_ELEMENTS", 3)
+    assert whole == [row.result for row in evaluate(text, stream, rows)]
