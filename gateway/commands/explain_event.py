@@ -1,15 +1,17 @@
 """EXPLAIN CQ … FOR: whether one event matches a CQ, and whether its readers would get it now.
 
-The evaluator's own code evaluates the event. It is loaded with the first such statement, since it takes long.
+The evaluator's own code evaluates the event, in a process of its own (`gateway.evaluation.process`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
+from gateway.evaluation.outcome import EventOutcome, EventQuestion, RowsRefused
+from gateway.evaluation.process import TooCostly
 from gateway.model.records import Cq, Destination, millis
 from gateway.registry.grid import next_tick
 from grouping.compiler.stage_text import value_text
@@ -20,13 +22,10 @@ from grouping.model.query import ExplainEvent
 from grouping.model.table import Table
 from grouping.values.times import instant, parse_instant
 
-if TYPE_CHECKING:
-    from gateway.evaluation.event import EventOutcome
-
 __all__ = ["explain_event"]
 
 _MOST_BYTES = 64 * 1024
-"""Of the event and the rows beside it: the gateway does nothing else meanwhile."""
+"""Of the event and the rows beside it."""
 _FIELDS = ("_key", "_time")
 _rows = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
@@ -40,6 +39,7 @@ def explain_event(
     tables: Mapping[str, Table],
     quarantined: Mapping[str, str] | None,
     now_ms: int,
+    evaluate: Callable[[EventQuestion], EventOutcome],
 ) -> dict[str, Any]:
     """Return the answer: `event` as data, and the same as `text`.
 
@@ -52,13 +52,13 @@ def explain_event(
         tables: By id, all tables.
         quarantined: Why the CQ is not evaluated, None where it is.
         now_ms: The time.
+        evaluate: Evaluates the event (`EvaluationProcess.outcome`).
 
     Raises:
-        InputError: ``command-too-large``; ``unknown-stream`` for rows of what the CQ does not join, ``stream-mismatch``
-            for rows that are none of their table's; ``bad-time``.
+        InputError: ``command-too-large``; ``quota-exceeded`` where the evaluation costs too much;
+            ``unknown-stream`` for rows of what the CQ does not join, ``stream-mismatch`` for rows that are none of
+            their table's; ``bad-time``.
     """
-    from gateway.evaluation.event import RowsRefused, outcome_of, standing_query  # noqa: PLC0415 - loads Polars
-
     given = {_field(name) or name: text for name, text in statement.given}
     size = sum(len(text.encode("utf-8", "surrogatepass")) for text in (statement.event, *given.values()))
     if size > _MOST_BYTES:
@@ -71,21 +71,30 @@ def explain_event(
     at_ms = millis(parse_instant(given.pop("_time"))) if "_time" in given else now_ms
     joins = query.plan.computation.joins if query.plan.computation is not None else ()
     joined = {join.table_id: msgspec.structs.replace(tables[join.table_id], format="json") for join in joins}
+    question = EventQuestion(
+        msgspec.structs.replace(stream, format="json"),
+        query,
+        destination.trigger,
+        cq.window,
+        _rows_by_table(given, joined),
+        joined,
+        statement.event.encode("utf-8", "surrogatepass"),
+        None if key is None else key.encode("utf-8", "surrogatepass"),
+        at_ms,
+    )
     try:
-        standing = standing_query(
-            msgspec.structs.replace(stream, format="json"),
-            query,
-            destination.trigger,
-            cq.window,
-            _rows_by_table(given, joined),
-            joined,
-        )
+        outcome = evaluate(question)
     except RowsRefused as error:
         raise InputError(
             "a row is none of its table", code="stream-mismatch", detail=f"{error}", hint="Rows are JSON objects."
         ) from error
-    value = statement.event.encode("utf-8", "surrogatepass")
-    outcome = outcome_of(standing, value, None if key is None else key.encode("utf-8", "surrogatepass"), at_ms)
+    except TooCostly as error:
+        raise InputError(
+            "the evaluation of the event costs too much",
+            code="quota-exceeded",
+            detail=f"{error}",
+            hint="Try a smaller event, or read what the evaluator makes of it.",
+        ) from error
     delivered, delivery, tick_ms = _delivery(outcome, cq, destination, quarantined, at_ms, now_ms)
     event = {
         "cq": cq.name,

@@ -17,6 +17,7 @@ from gateway.commands.quarantines import Quarantines
 from gateway.commands.source_statements import SourceChange, SourceStatements
 from gateway.commands.table_states import TableStates
 from gateway.commands.uses import use_of
+from gateway.evaluation.process import EvaluationProcess
 from gateway.kafka import Topics
 from gateway.model.records import Cq, Destination, TriggerSpec, instant
 from gateway.model.unit import CqKey
@@ -136,6 +137,7 @@ class Statements:
         """How the tables are."""
         self._sources = SourceStatements(settings, working, topics, self.registry, self.table_states)
         self.quarantines = Quarantines(settings, working)
+        self._evaluation = EvaluationProcess()
         self.reload()
 
     def reload(self) -> None:
@@ -256,7 +258,7 @@ class Statements:
             case ExplainCq(name):
                 return self._explain(registry.find(key, name), now_ms)
             case ExplainEvent(name):
-                return self._explain_event(statement, registry.find(key, name), now_ms)
+                return self._explain_event(statement, registry.find(key, name), key.subscriber, now_ms)
             case _:
                 raise AssertionError("the caller has carried out what changes anything")
 
@@ -311,13 +313,14 @@ class Statements:
         stream, plan, select = self._shared_query(destination)
         return self._explained(CompiledQuery(plan, destination.row, select), stream, now_ms)
 
-    def _explain_event(self, statement: ExplainEvent, cq: Cq, now_ms: int) -> Result:
+    def _explain_event(self, statement: ExplainEvent, cq: Cq, subscriber: str, now_ms: int) -> Result:
         destination = self.registry.destination_of(cq)
         stream, plan, select = self._shared_query(destination)
         query = CompiledQuery(plan, destination.row, select)
         quarantined = self.quarantines.of_cq(stream.stream_id, plan.group_id, destination.select_id)
         tables = self._working.inventory.tables
-        explained = explain_event(statement, cq, destination, query, stream, tables, quarantined, now_ms)
+        evaluate = partial(self._evaluation.outcome, asker=subscriber)
+        explained = explain_event(statement, cq, destination, query, stream, tables, quarantined, now_ms, evaluate)
         return {"plan": self._explained(query, stream, now_ms)["plan"], **explained}
 
     def _explained(self, query: CompiledQuery, stream: Stream, now_ms: int) -> Result:

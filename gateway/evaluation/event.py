@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,25 +10,22 @@ import msgspec
 import numpy as np
 
 from gateway.evaluation.one_entry import snapshot_of
+from gateway.evaluation.outcome import ConjunctOutcome, EventOutcome, EventQuestion, RowsRefused
 from gateway.evaluation.reasons import Judgement, judgements, reason, truths
 from gateway.evaluation.records import PlacedRecord, source_batch
 from gateway.evaluation.standing_query import StandingQuery, conjunct_texts
 from gateway.evaluation.table_rows import table_of
 from gateway.evaluation.task import TaskOutput, evaluated
-from gateway.model.records import TriggerSpec
 from grouping.compiler.stage_text import value_text
 from grouping.functions.nested_functions import LAMBDAS
-from grouping.model.catalog import Stream
 from grouping.model.expression import Call, Column, Expression, source_of, walk
-from grouping.model.group import CompiledQuery
-from grouping.model.table import Table
 from grouping.settings import Settings
 from spark_jobs.batch.faults import FAULTS
 from spark_jobs.batch.headers import unpacked_headers
 from spark_jobs.batch.row_source import RowSource
 from spark_jobs.decode.decode import decode
 
-__all__ = ["ConjunctOutcome", "EventOutcome", "RowsRefused", "outcome_of", "standing_query"]
+__all__ = ["answered", "outcome_of"]
 
 _DESTINATION = "d_" + "0" * 24
 _SETTINGS = Settings.model_construct()
@@ -37,63 +33,20 @@ _SETTINGS = Settings.model_construct()
 _encode, _decode = msgspec.json.Encoder(decimal_format="string").encode, msgspec.json.decode
 
 
-class RowsRefused(ValueError):
-    """Given rows of a table that are none of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class ConjunctOutcome:
-    """The value of one conjunct of WHERE."""
-
-    conjunct: str
-    value: bool | None
-    """TRUE, FALSE or (None) NULL."""
-    columns: dict[str, Any]
-    """The columns that it reads, as JSON values."""
-
-
-@dataclass(frozen=True, slots=True)
-class EventOutcome:
-    """How an event stands to a query."""
-
-    matches: bool | None
-    """None where rows of tables decide, which were not given."""
-    why: str | None
-    """Why it is no match, or may be none; None for a match."""
-    conjuncts: list[ConjunctOutcome] = field(default_factory=list)
-    results: list[dict[str, Any]] = field(default_factory=list)
-    """Rows of the SELECT list that it gives; none of a query with aggregates."""
-    dead_letter: str | None = None
-    """The code with which the event, or its result, becomes a dead letter."""
-
-
-def standing_query(
-    stream: Stream,
-    query: CompiledQuery,
-    trigger: TriggerSpec,
-    window: tuple[int | None, int | None],
-    rows: Mapping[str, Sequence[bytes]],
-    tables: Mapping[str, Table],
-) -> StandingQuery:
-    """Return a live query, with given rows for the tables that it joins.
-
-    Args:
-        stream: Its stream; records of it are JSON.
-        query: Its compiled form.
-        trigger: When its results leave.
-        window: START and EXPIRE.
-        rows: By id of a table its rows, as JSON objects.
-        tables: By id, those tables; records of them are JSON.
+def answered(question: EventQuestion) -> EventOutcome:
+    """Return how an event stands to a query.
 
     Raises:
         RowsRefused: A row is none of its table's.
     """
+    query = question.query
     texts = conjunct_texts(query.plan.conjuncts, [value_text(value) for value in query.row.values])
     try:
-        views = {table_id: table_of(tables[table_id], records) for table_id, records in rows.items()}
+        views = {table_id: table_of(question.tables[table_id], rows) for table_id, rows in question.rows.items()}
     except ValueError as error:
         raise RowsRefused(str(error)) from error
-    return StandingQuery(stream, query, trigger, *window, texts, views)
+    standing = StandingQuery(question.stream, query, question.trigger, *question.window, texts, views)
+    return outcome_of(standing, question.value, question.key, question.at_ms)
 
 
 def outcome_of(standing: StandingQuery, value: bytes, key: bytes | None, at_ms: int) -> EventOutcome:

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from gateway.commands.explain_event import explain_event
+from gateway.evaluation.event import answered
 from gateway.model.records import Cq, Destination
 from gateway.testing import ACCEPTED_AT, InputError, Stream, Table
 from gateway.testing.query import checked
@@ -49,7 +50,9 @@ def _told(
     cq = Cq("intel", CqText.cut(query), destination.destination_id, asked.accepted_ms, 0, asked.start_ms)
     cq = msgspec.structs.replace(cq, expire_ms=asked.expire_ms, **fields)
     tables = {_PROFILES.declared.table_id: _PROFILES.declared}
-    return explain_event(statement, cq, destination, asked.query, stream.declared, tables, quarantined, _NOW_MS)
+    return explain_event(
+        statement, cq, destination, asked.query, stream.declared, tables, quarantined, _NOW_MS, answered
+    )
 
 
 def _event(query: str, given: str, **fields: Any) -> dict[str, Any]:

@@ -1,0 +1,67 @@
+"""The outcome of one event for one query, and the question for it; both cross the border of a process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway.model.records import TriggerSpec
+from grouping.model.catalog import Stream
+from grouping.model.group import CompiledQuery
+from grouping.model.table import Table
+
+__all__ = ["ConjunctOutcome", "EventOutcome", "EventQuestion", "RowsRefused"]
+
+
+class RowsRefused(ValueError):
+    """Given rows of a table that are none of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventQuestion:
+    """A live query, and an event."""
+
+    stream: Stream
+    """The query's stream; records of it are JSON."""
+    query: CompiledQuery
+    trigger: TriggerSpec
+    """When its results leave."""
+    window: tuple[int | None, int | None]
+    """START and EXPIRE."""
+    rows: Mapping[str, Sequence[bytes]]
+    """By id of a table that is joined, its rows as JSON objects."""
+    tables: Mapping[str, Table]
+    """By id, those tables; records of them are JSON."""
+    value: bytes
+    """The record's value, JSON whatever the format of the stream."""
+    key: bytes | None
+    """The record's."""
+    at_ms: int
+    """Its time."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConjunctOutcome:
+    """The value of one conjunct of WHERE."""
+
+    conjunct: str
+    value: bool | None
+    """TRUE, FALSE or (None) NULL."""
+    columns: dict[str, Any]
+    """The columns that it reads, as JSON values."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventOutcome:
+    """How an event stands to a query."""
+
+    matches: bool | None
+    """None where rows of tables decide, which were not given."""
+    why: str | None
+    """Why it is no match, or may be none; None for a match."""
+    conjuncts: list[ConjunctOutcome] = field(default_factory=list)
+    results: list[dict[str, Any]] = field(default_factory=list)
+    """Rows of the SELECT list that it gives; none of a query with aggregates."""
+    dead_letter: str | None = None
+    """The code with which the event, or its result, becomes a dead letter."""

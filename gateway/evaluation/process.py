@@ -1,0 +1,113 @@
+"""The process in which the gateway has events evaluated: an expression may take for ever, or all memory.
+
+Only this process loads the evaluator's libraries. It starts with the first question, and ends with the gateway.
+"""
+
+from __future__ import annotations
+
+import resource
+import signal
+import time
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+
+from gateway.evaluation.outcome import EventOutcome, EventQuestion, RowsRefused
+from grouping.model.errors import InternalError
+
+__all__ = ["EvaluationProcess", "TooCostly"]
+
+_SECONDS = 1.0
+"""How long the gateway waits for an answer: it does nothing else meanwhile."""
+_START_SECONDS = 60.0
+_MEMORY_BYTES = 2 << 30
+_PAUSE_SECONDS = 60.0
+"""How long who asked for too much gets no answers: others wait while his question is evaluated."""
+
+
+class TooCostly(Exception):
+    """An event whose evaluation takes too long, or too much memory."""
+
+
+class EvaluationProcess:
+    """Evaluates one event after the other, each within a bounded time."""
+
+    def __init__(self) -> None:
+        """Begin without a process."""
+        self._process: BaseProcess | None = None
+        self._end: Connection | None = None
+        self._paused: dict[str, float] = {}
+        """Until when (monotonic) a subscriber gets no answers."""
+
+    def outcome(self, question: EventQuestion, asker: str) -> EventOutcome:
+        """Return how an event stands to a query.
+
+        Args:
+            question: Query and event.
+            asker: The subscriber.
+
+        Raises:
+            RowsRefused: A row is none of its table's.
+            TooCostly: There was no answer in time, or none a moment ago.
+        """
+        if time.monotonic() < self._paused.get(asker, 0.0):
+            raise TooCostly(f"An event did so within the last {_PAUSE_SECONDS:g} s.")
+        try:
+            return self._asked(question)
+        except TooCostly:
+            self.close()
+            now = time.monotonic()
+            self._paused = {name: until for name, until in self._paused.items() if until > now}
+            self._paused[asker] = now + _PAUSE_SECONDS
+            raise
+
+    def _asked(self, question: EventQuestion) -> EventOutcome:
+        end = self._end or self._start()
+        try:
+            end.send(question)
+            if not end.poll(_SECONDS):
+                raise TooCostly(f"It took more than {_SECONDS:g} s.")
+            answer: EventOutcome | RowsRefused = end.recv()
+        except (EOFError, OSError) as error:
+            raise TooCostly("It took more memory than there is for it.") from error
+        if isinstance(answer, RowsRefused):
+            raise answer
+        return answer
+
+    def close(self) -> None:
+        """End the process, whatever it is at."""
+        if self._process is not None and self._end is not None:
+            self._process.kill()
+            self._process.join()
+            self._end.close()
+        self._process = self._end = None
+
+    def _start(self) -> Connection:
+        context = get_context("spawn")
+        self._end, theirs = context.Pipe()
+        self._process = context.Process(target=_answer, args=(theirs,), daemon=True, name="cq-evaluation")
+        self._process.start()
+        theirs.close()
+        if not self._end.poll(_START_SECONDS):
+            self.close()
+            raise InternalError("the process that evaluates events does not start")
+        self._end.recv()
+        return self._end
+
+
+def _answer(end: Connection) -> None:
+    """Answer questions until the gateway is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    from gateway.evaluation.event import answered  # noqa: PLC0415 - loads Polars
+
+    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
+    end.send(None)
+    while True:
+        try:
+            question = end.recv()
+        except EOFError:
+            return
+        try:
+            end.send(answered(question))
+        except RowsRefused as refused:
+            end.send(refused)
