@@ -36,6 +36,7 @@ from grouping.access.function_guide import describe_function
 from grouping.compiler.compiler import compile_select
 from grouping.compiler.prepared import Preparer
 from grouping.compiler.reader_sql import check_virtual
+from grouping.compiler.statement_places import in_statement
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.errors import InputError
 from grouping.model.group import CompiledQuery
@@ -86,6 +87,8 @@ class PreparedCommand(msgspec.Struct, frozen=True):
     statement: Statement
     key: CqKey
     """The CQ that it is about; of a statement about none, without a name."""
+    text: str = ""
+    """Of a statement with a SELECT that was not compiled yet: errors name places in the text."""
     create: Create | None = None
     """The further fields of a CREATE CQ."""
 
@@ -165,14 +168,14 @@ class Statements:
         cut = CqText.cut(text)
         if not (cut.is_cut or _CREATE_CQ.match(text)) and not isinstance(statement := parse(text), CreateCq):
             name = statement.name if isinstance(statement, _ABOUT_CQ) else ""
-            return PreparedCommand(statement, CqKey.of(subscriber, name))
+            return PreparedCommand(statement, CqKey.of(subscriber, name), text)
         create, query = self._preparer.create(cut)
         check_groups(query.plan, create.trigger, create.publish.digest)
         create = with_digest_columns(create, query, self._settings.limits.top_rows)
         if create.publish.mode == "virtual":
             check_virtual(query)
         request = self.registry.placing.request(create, query, now_ms)
-        return PreparedCommand(create, CqKey.of(subscriber, create.name), Create(cut, query, request))
+        return PreparedCommand(create, CqKey.of(subscriber, create.name), create=Create(cut, query, request))
 
     def load(self, run: Iterable[PreparedCommand]) -> None:
         """Look up what commands need that were compiled against the same streams, all at once."""
@@ -195,6 +198,15 @@ class Statements:
         Raises:
             InputError: Why it cannot be done; nothing was changed.
         """
+        try:
+            return self._carried_out(prepared, position, now_ms)
+        except InputError as error:
+            statement = prepared.statement
+            if isinstance(statement, ExplainSelect | ExplainStages | CreateView):
+                raise in_statement(error, prepared.text, statement.select) from None
+            raise
+
+    def _carried_out(self, prepared: PreparedCommand, position: str, now_ms: int) -> Answer:
         statement, key, registry = prepared.statement, prepared.key, self.registry
         match statement:
             case CreateCq():

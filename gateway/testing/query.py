@@ -19,6 +19,7 @@ from grouping.compiler.plan import plan_view
 from grouping.compiler.prepared import OF_STRINGS
 from grouping.compiler.reader_sql import check_virtual
 from grouping.compiler.stage_text import value_text
+from grouping.compiler.statement_places import in_statement
 from grouping.model.catalog import Catalog
 from grouping.model.errors import InputError
 from grouping.model.query import CreateCq
@@ -68,7 +69,10 @@ def checked(
     catalog = Catalog([stream.declared], [table.declared for table in tables])
     for name, select in (views or {}).items():
         catalog.add(View(name, select, tuple(sorted(plan_view(select, catalog))), ""))
-    draft = compile_draft(statement.select, catalog)
+    try:
+        draft = compile_draft(statement.select, catalog)
+    except InputError as error:
+        raise in_statement(error, text, statement.select) from None
     query = finish(draft)
     check_groups(query.plan, statement.trigger, statement.publish.digest)
     statement = with_digest_columns(statement, query, LimitSettings().top_rows)

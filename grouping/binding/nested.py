@@ -44,7 +44,7 @@ def field(base: Bound, name: str) -> Bound:
     raise InputError(
         f'field "{name}" does not exist',
         code="unknown-column",
-        detail=f"The STRUCT has the fields {', '.join(names)}.",
+        detail=f"The STRUCT has the {'fields' if len(names) > 1 else 'field'} {', '.join(names)}.",
         hint=near_name(name, names),
     )
 

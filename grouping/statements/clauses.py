@@ -26,6 +26,10 @@ __all__ = ["Clauses", "begins_clause", "read_clauses", "read_settings"]
 _MOST_ROWS = 2**31 - 1
 _MOST_TICKS = 1440
 """The matches that one digest counts at most."""
+_HINTS = {
+    "DIGEST": "DIGEST stands behind DO PUBLISH: EVERY '10 minutes' DO PUBLISH DIGEST ALL.",
+    "EVEN": "EVEN IF EMPTY stands behind DO PUBLISH: EVERY '10 minutes' DO PUBLISH EVEN IF EMPTY.",
+}
 _CLAUSES = "DO PUBLISH, START, EVERY or EXPIRE"
 
 
@@ -85,7 +89,7 @@ def read_settings(tokens: Tokens) -> Clauses:
 def _read_clause(tokens: Tokens, clauses: Clauses, allowed: tuple[str, ...], shown: str) -> None:
     word = tokens.word()
     if word not in allowed:
-        raise tokens.unexpected(shown)
+        raise tokens.unexpected(shown, hint=_HINTS.get(word))
     field, read = _READERS[word]
     if getattr(clauses, field) is not None:
         raise InputError(

@@ -57,6 +57,7 @@ _WITHIN = {
 """Functions that standard SQL writes with a word between their arguments: then sqlglot knows them best."""
 _GLUED = re.compile(r"([0-9]+\.?[0-9]*[eE][+-]?[0-9]+)([+-])([0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?)")
 """Two numbers with an operator between them, of which sqlglot takes the first two and more for one."""
+_BEHIND_LISTS = (TokenType.FROM, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.WHERE, TokenType.HAVING)
 _TOKENIZER = PlainSql().tokenizer()
 _DIALECT = Dialect.get_or_raise(None)
 
@@ -70,6 +71,7 @@ def read_select(text: str) -> exp.Select:
     try:
         tokens = respelled(_parted(_TOKENIZER.tokenize(text), text))
         _check_angles(tokens)
+        _check_commas(tokens)
         check_forms(tokens)
         _check_depth(tokens)
         trees = _DIALECT.parser().parse(_names_as_one(_marked(tokens), text), text)
@@ -77,7 +79,9 @@ def read_select(text: str) -> exp.Select:
         raise _syntax_error(error) from None
     except SqlglotError:
         raise InputError(
-            "the SELECT does not end", code="syntax-error", detail="A string or a name is not closed."
+            "the SELECT cannot be read",
+            code="syntax-error",
+            detail="A string or a name is not closed, or X'…' has no hex digits.",
         ) from None
     except RecursionError:
         raise too_large(f"it is nested deeper than {MAX_DEPTH} levels") from None
@@ -123,6 +127,18 @@ def _check_angles(tokens: Sequence[Token]) -> None:
                 f'"{follower.text}" is not expected here',
                 code="syntax-error",
                 detail=f'Line {follower.line}, column {follower.col}: it stands behind another "{token.text}".',
+            )
+
+
+def _check_commas(tokens: Sequence[Token]) -> None:
+    """Refuse a comma behind which nothing is listed, which sqlglot passes over."""
+    for place, token in enumerate(tokens):
+        follower = tokens[place + 1] if place + 1 < len(tokens) else None
+        if token.token_type is TokenType.COMMA and (follower is None or follower.token_type in _BEHIND_LISTS):
+            raise InputError(
+                '"," is not expected here',
+                code="syntax-error",
+                detail=f"Line {token.line}, column {token.col}: nothing stands behind it.",
             )
 
 

@@ -59,9 +59,9 @@ class Tokens:
             self._tokens: list[Token] = _TOKENIZER.tokenize(self._text)[1:]
         except SqlglotError:
             raise InputError(
-                "the statement does not end",
+                "the statement cannot be read",
                 code="syntax-error",
-                detail="A string, a quoted name or a comment is opened and never closed.",
+                detail="A string, a quoted name or a comment is opened and never closed, or X'…' holds no hex digits.",
                 hint="A quote inside a string is written twice: 'it''s'.",
             ) from None
         self.index = 0
@@ -116,7 +116,11 @@ class Tokens:
     def string(self, what: str) -> str:
         """Read a string and return its value."""
         if self.type() is not TokenType.STRING:
-            raise self.unexpected(f"{what} in single quotes")
+            quoted = " ".join(filter(None, (self.source(), self.source(1))))
+            raise self.unexpected(
+                f"{what} in single quotes",
+                hint=f"Write it in quotes: '{quoted}'." if self.type() is TokenType.NUMBER else None,
+            )
         self.index += 1
         return self._tokens[self.index - 1].text
 
@@ -177,7 +181,7 @@ class Tokens:
         if self.index < len(self._tokens):
             raise self.unexpected("the end of the statement")
 
-    def unexpected(self, wanted: str) -> InputError:
+    def unexpected(self, wanted: str, *, hint: str | None = None) -> InputError:
         """Return the ``syntax-error`` that something else should come next."""
         source = self.source()
         start = self._tokens[self.index].start if source else len(self._text)
@@ -188,6 +192,7 @@ class Tokens:
             f'"{clipped(source)}" is not expected here' if source else "the statement ends too early",
             code="syntax-error",
             detail=f"Line {line}, column {column}: there should be {wanted}.",
+            hint=hint,
         )
 
     @staticmethod
