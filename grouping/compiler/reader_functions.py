@@ -27,6 +27,7 @@ def form_of(call: Call, kinds: Sequence[SqlType], result: SqlType) -> Form | Non
     """Return how a reader computes an operator or function of arguments of these types, None where none is exact.
 
     Example:
+        >>> from grouping.model.sql_type import INT
         >>> plus = Call("+", (Column("n", "INT"), Slot(0)), "")
         >>> form_of(plus, [INT, INT], INT)(["n", "1"])
         'TRY_CAST(CAST(n AS DECIMAL(19,0)) + CAST(1 AS DECIMAL(19,0)) AS INTEGER)'

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from tests.spark.function_calls import calls
 
-__all__ = ["EXPECTED", "asked"]
+__all__ = ["EXPECTED", "read", "shown"]
 
 EXPECTED = Path(__file__).parents[1] / "cases" / "functions" / "expected.jsonl"
 _RANGE = {"DATE": (-719_162, 2_932_896), "TIMESTAMP": (-62_135_596_800_000_000, 253_402_300_799_999_999)}
@@ -26,23 +26,28 @@ _RANGE = {"DATE": (-719_162, 2_932_896), "TIMESTAMP": (-62_135_596_800_000_000, 
 _COUNTED = {"DATE": "unix_date", "TIMESTAMP": "unix_micros"}
 
 
-def asked(spark: SparkSession, text: str) -> tuple[str | None, Any]:
+def read(text: str, kind: str) -> str:
+    """Return an expression that Spark gives to Python as it is: years beyond 9999 have no date there."""
+    return f"{_COUNTED[kind]}({text})" if kind in _COUNTED else text
+
+
+def _asked(spark: SparkSession, text: str) -> tuple[str | None, Any]:
     """Return the type of an expression, None where Spark refuses it, and its value as JSON: None where it fails."""
     try:
         kind = spark.sql(f"SELECT {text} AS v").schema.fields[0].dataType.simpleString().upper()
     except PySparkException:
         return None, None
-    read = f"{_COUNTED[kind]}({text})" if kind in _COUNTED else text
     try:
-        value = spark.sql(f"SELECT {read} AS v FROM VALUES (1) AS t(one)").toArrow()["v"][0].as_py()
+        value = spark.sql(f"SELECT {read(text, kind)} AS v FROM VALUES (1) AS t(one)").toArrow()["v"][0].as_py()
     except PySparkException:
         return kind, None
     if kind in _RANGE and value is not None and not _RANGE[kind][0] <= value <= _RANGE[kind][1]:
         return kind, None
-    return kind, _shown(value)
+    return kind, shown(value)
 
 
-def _shown(value: object) -> object:
+def shown(value: object) -> object:
+    """Return a value as the corpus has it."""
     match value:
         case float():
             return "nan" if math.isnan(value) else repr(value + 0.0)
@@ -51,7 +56,7 @@ def _shown(value: object) -> object:
         case bytes():
             return value.hex()
         case list():
-            return [_shown(each) for each in value]
+            return [shown(each) for each in value]
     return value
 
 
@@ -62,7 +67,7 @@ def _record() -> None:
     known = {json.loads(line)[0] for line in lines}
     for text in calls():
         if text not in known:
-            kind, value = asked(spark, text)
+            kind, value = _asked(spark, text)
             if kind != "VOID":
                 lines.append(json.dumps([text, kind, value], ensure_ascii=False))
     EXPECTED.write_text("\n".join(lines) + "\n", "utf-8")

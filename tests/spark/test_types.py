@@ -184,7 +184,6 @@ def test_what_is_no_number_of_a_type_is_refused(corpus: Corpus) -> None:
         "1.5L",
         "round(fl, 1)",
         "CAST(fl AS STRING)",
-        "b = b",
         "fl div 2",
         "i & x",
         "~n",

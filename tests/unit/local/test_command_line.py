@@ -72,7 +72,7 @@ def test_columns_are_shown_as_they_are_declared(capsys: pytest.CaptureFixture[st
     """In a description, and in a listing, whose items are lines."""
     columns = [{"name": "symbol", "type": "STRING"}, {"name": "staff", "type": "INT"}]
     show_result("described", {"table": "profiles", "columns": columns, "primary_key": ["symbol"]})
-    wanted = ["  table        profiles", "  columns      symbol STRING, staff INT", '  primary_key  ["symbol"]']
+    wanted = ["  table        profiles", "  columns      symbol STRING, staff INT", "  primary_key  symbol"]
     assert ["described", *wanted] == capsys.readouterr().out.splitlines()
     show_result("listed", {"tables": [{"table": "profiles", "columns": columns}], "next": None})
     assert "profiles symbol STRING, staff INT" == " ".join(capsys.readouterr().out.splitlines()[-1].split())
