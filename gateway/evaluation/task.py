@@ -24,7 +24,7 @@ from spark_jobs.groups.counting import GroupCounting
 from spark_jobs.isolation.caution import Caution
 from spark_jobs.isolation.isolation import Isolation, Join
 from spark_jobs.isolation.not_evaluated import NotEvaluatedLetters
-from spark_jobs.joins.join import join
+from spark_jobs.joins.join import join_slices
 from spark_jobs.match.residual import evaluate_expression
 from spark_jobs.results.pending import pending_records
 from spark_jobs.results.split import split
@@ -83,7 +83,7 @@ def evaluated(
         partitions = {record.partition for record in some} if standing.query.plan.kept is not None else {None}
         for partition in partitions:
             own = some if partition is None else [record for record in some if record.partition == partition]
-            yield _task(standing.stream, snapshot, source_batch(own), partial(join, views=standing.views))
+            yield _task(standing.stream, snapshot, source_batch(own), partial(join_slices, views=standing.views))
 
 
 def _task(stream: Stream, snapshot: Snapshot, batch: pa.RecordBatch, joined: Join) -> TaskOutput:
@@ -96,8 +96,9 @@ def _task(stream: Stream, snapshot: Snapshot, batch: pa.RecordBatch, joined: Joi
         counting = GroupCounting(evaluate_expression, partial(_too_large, stream), snapshot.bounds)
         counting.extend(int(events.partitions[0]), int(events.offsets[0]), int(events.offsets[-1]))
         write = partial(_records, stream, counting)
-        isolation = Isolation(snapshot, write, not_evaluated, Caution(), set(), Loads(), VALUE_BYTES, joined)
-        for rows in (*isolation.records(events), *counting.count(not_evaluated)):
+        settle = partial(counting.count, not_evaluated)
+        isolation = Isolation(snapshot, write, not_evaluated, Caution(), set(), Loads(), VALUE_BYTES, joined, settle)
+        for rows in isolation.records(events):
             _take(output, rows)
         output.pending.extend(body for _, body in counting.records(stream.stream_id, VERSION))
     return output

@@ -38,8 +38,8 @@ Records = Iterator[pa.RecordBatch]
 Shares = Sequence[str]
 Write = Callable[[RowSource, Matches], Records]
 """Makes the records of matches."""
-Join = Callable[[Events, Computation], RowSource]
-"""Makes the rows of a computation over events."""
+Join = Callable[[Events, Computation], Iterator[tuple[int, RowSource]]]
+"""Makes the rows of a computation over events, in slices, each with the number of events that are done after it."""
 
 
 class Isolation:
@@ -55,6 +55,7 @@ class Isolation:
         loads: Loads,
         value_bytes: int = VALUE_BYTES,
         join: Join | None = None,
+        settle: Callable[[], Records] = lambda: iter(()),
     ) -> None:
         """Begin a task.
 
@@ -67,10 +68,12 @@ class Isolation:
             loads: Where to count what each table costs.
             value_bytes: What a text that is computed may have.
             join: Makes the rows of a computation; None where no group is over one.
+            settle: Makes the records that are due once the matches of some rows are written.
         """
         self._alone = snapshot.over("")
         self._over = [(each, snapshot.over(each.computation_id)) for each in snapshot.computations]
         self._join = join
+        self._settle = settle
         self._write = write
         self._not_evaluated = not_evaluated
         self._caution = caution
@@ -81,6 +84,7 @@ class Isolation:
     def records(self, events: Events) -> Records:
         """Yield the records of some events."""
         yield from self._looked_up(self._alone, events)
+        yield from self._settle()
         for computation, snapshot in self._over:
             yield from self._joined(computation, snapshot, events)
 
@@ -89,28 +93,33 @@ class Isolation:
 
         They are in hand together while it is made, as it is made for all of them.
         """
+        assert self._join is not None, "groups over computations come with what makes these"
         caution = self._caution
+        hands: Shares = ()
         if caution.concerns(self._failed):
             together, apart, left_out = caution.divide(snapshot.groups, self._failed)
             if not together and not apart:
                 for share in left_out:
                     yield from self._not_evaluated(events, np.arange(events.count), share, KILLED)
                 return
-            caution.hold([*together, *chain.from_iterable(apart)] if apart else ())
-        try:
-            assert self._join is not None, "groups over computations come with what makes these"
-            rows: RowSource | None = self._join(events, computation)
-            reason = ""
-        except FAULTS as fault:
-            rows, reason = None, f"its join failed with {type(fault).__name__}"
-            for share in snapshot.groups:
-                self._report(share)
-        if rows is not None:
+            hands = [*together, *chain.from_iterable(apart)] if apart else ()
+        slices, done = self._join(events, computation), 0
+        while done < events.count:
+            caution.hold(hands)
+            try:
+                done, rows = next(slices)
+            except FAULTS as fault:
+                yield from self._join_failed(snapshot, events, done, f"its join failed with {type(fault).__name__}")
+                return
             yield from self._looked_up(snapshot, rows)
-            return
+            yield from self._settle()
+
+    def _join_failed(self, snapshot: Snapshot, events: Events, done: int, reason: str) -> Records:
+        """Yield what stands for the groups over a join, from the first event on for which it could not be made."""
         for share in snapshot.groups:
+            self._report(share)
             self._failed.add(share)
-            yield from self._not_evaluated(events, np.arange(events.count), share, reason)
+            yield from self._not_evaluated(events, np.arange(done, events.count), share, reason)
 
     def _looked_up(self, snapshot: Snapshot, rows: RowSource) -> Records:
         yield from self._stage(_Lookup(snapshot, rows, self._loads, self._value_bytes, self._written, self._caution))

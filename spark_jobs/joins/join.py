@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +17,12 @@ from spark_jobs.joins.joined_events import JoinedEvents
 from spark_jobs.match.residual import evaluate_expression, holds
 from spark_jobs.replica.table_view import TableView
 
-__all__ = ["join"]
+__all__ = ["join", "join_slices"]
 
+ROWS = 2_000_000
+"""Rows of a computation that are made at once, unless one event alone has more."""
+_PROBES = 1000
+"""Events that are looked up at once by a part of a key of several columns: how many rows they meet is not known."""
 _WHOLE = pa.decimal128(19, 0)
 """Holds every BIGINT."""
 
@@ -37,22 +41,69 @@ def join(
     Raises:
         Exception: Of any kind, as the expressions of ON are somebody else's code (`faults.FAULTS`).
     """
-    rows = JoinedEvents.alone(events)
+    return _joined(JoinedEvents.alone(events), computation, views, value_bytes, None)
+
+
+def join_slices(
+    events: Events,
+    computation: Computation,
+    views: Mapping[str, TableView],
+    value_bytes: int = VALUE_BYTES,
+    most: int = ROWS,
+) -> Iterator[tuple[int, JoinedEvents]]:
+    """Yield the rows of a computation over a batch of events, in slices of the events, so that memory is bounded.
+
+    Args:
+        events: The decoded events.
+        computation: What is joined with them, and how.
+        views: By table id, the tables as they were at the batch's pins.
+        value_bytes: What a computed text may have; a longer one is NULL.
+        most: Rows in a slice, unless one event alone has more.
+
+    Yields:
+        How many events are done, and the rows that they made since the slice before.
+
+    Raises:
+        Exception: Of any kind, as the expressions of ON are somebody else's code (`faults.FAULTS`).
+    """
+    scattered = any(len(one.keys) > 1 and not one.single for one in computation.joins)
+    width = _PROBES if scattered else max(events.count, 1)
+    waiting = [(first, min(first + width, events.count)) for first in range(0, max(events.count, 1), width)][::-1]
+    while waiting:
+        first, last = waiting.pop()
+        alone = JoinedEvents(events, np.arange(first, last), {})
+        try:
+            rows = _joined(alone, computation, views, value_bytes, most if last - first > 1 else None)
+        except _TooManyRows:
+            middle = (first + last) // 2
+            waiting += [(middle, last), (first, middle)]
+            continue
+        yield last, rows
+
+
+class _TooManyRows(Exception):
+    """More rows than may be made at once."""
+
+
+def _joined(
+    rows: JoinedEvents, computation: Computation, views: Mapping[str, TableView], value_bytes: int, most: int | None
+) -> JoinedEvents:
     for each in computation.joins:
-        rows = _met(rows, each, views[each.table_id], value_bytes)
+        rows = _met(rows, each, views[each.table_id], value_bytes, most)
     return rows
 
 
-def _met(rows: JoinedEvents, one: Join, view: TableView, value_bytes: int) -> JoinedEvents:
+def _met(rows: JoinedEvents, one: Join, view: TableView, value_bytes: int, most: int | None) -> JoinedEvents:
     """Return the rows that some rows make with those of one more table."""
     columns = tuple(key.column for key in one.keys)
-    probe, row = _found(view, columns, [_key_values(rows, key, value_bytes) for key in one.keys])
+    probe, row = _found(view, columns, [_key_values(rows, key, value_bytes) for key in one.keys], most)
     if one.rest and probe.size:
         pairs = rows.meeting(probe, one.prefix, view, row, numbered=not one.single)
         true = holds(one.rest, EventColumns(pairs, value_bytes), np.arange(pairs.count))
         probe, row = probe[true], row[true]
     if one.outer:
         probe, row = _with_alone(rows.count, probe, row)
+        _check(probe.size, most)
     return rows.meeting(probe, one.prefix, view, row, numbered=not one.single)
 
 
@@ -68,20 +119,31 @@ def _with_alone(count: int, probe: Ints, row: Ints) -> tuple[Ints, Ints]:
     return probe[order], row[order]
 
 
-def _found(view: TableView, columns: tuple[str, ...], keys: list[pa.Array]) -> tuple[Ints, Ints]:
+def _found(view: TableView, columns: tuple[str, ...], keys: list[pa.Array], most: int | None) -> tuple[Ints, Ints]:
     """Look rows up, each distinct value once where values repeat."""
     if len(keys) > 1:
-        return view.find(columns, keys)
+        probe, row = view.find(columns, keys)
+        _check(probe.size, most)
+        return probe, row
     column = EventColumn(keys[0])
     probe, row = view.find(columns, [column.values])
-    return (probe, row) if len(column.values) == len(keys[0]) else _spread(column, probe, row)
+    if len(column.values) == len(keys[0]):
+        _check(probe.size, most)
+        return probe, row
+    return _spread(column, probe, row, most)
 
 
-def _spread(column: EventColumn, probe: Ints, row: Ints) -> tuple[Ints, Ints]:
+def _check(count: int, most: int | None) -> None:
+    if most is not None and count > most:
+        raise _TooManyRows
+
+
+def _spread(column: EventColumn, probe: Ints, row: Ints, most: int | None) -> tuple[Ints, Ints]:
     """Return for each event what was found for its value."""
     counts = np.bincount(probe, minlength=len(column.values))
     first = column.spread(np.cumsum(counts) - counts)
     length = column.spread(counts, null=0)
+    _check(int(length.sum()), most)
     events = np.repeat(np.arange(length.size), length)
     shift = first - (np.cumsum(length) - length)
     return events, row[np.arange(events.size) + np.repeat(shift, length)]

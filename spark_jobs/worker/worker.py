@@ -15,11 +15,9 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from grouping.model.catalog import Stream
-from grouping.model.computation import Computation
 from grouping.model.errors import InternalError
 from grouping.settings import Settings
 from grouping.store.match_tally import MatchTally
-from spark_jobs.batch.events import Events
 from spark_jobs.batch.matches import Matches
 from spark_jobs.batch.output import dead_letter_code, dead_letters
 from spark_jobs.batch.row_source import RowSource
@@ -30,8 +28,7 @@ from spark_jobs.isolation.caution import Caution
 from spark_jobs.isolation.hang_guard import HangGuard
 from spark_jobs.isolation.isolation import Isolation
 from spark_jobs.isolation.not_evaluated import NotEvaluatedLetters
-from spark_jobs.joins.join import join
-from spark_jobs.joins.joined_events import JoinedEvents
+from spark_jobs.joins.join import join_slices
 from spark_jobs.kafka.pin_log import MicroBatch
 from spark_jobs.match.matched_pairs import NO_NUMBER
 from spark_jobs.match.residual import evaluate_expression
@@ -125,7 +122,8 @@ class _Task:
             watch.harm.failed,
             watch.sampler.loads,
             value_bytes,
-            partial(self._joined, value_bytes=value_bytes),
+            partial(join_slices, views=self._views, value_bytes=value_bytes),
+            partial(self._counting.count, self._not_counted),
         )
 
     def records(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -140,7 +138,6 @@ class _Task:
             offsets = events.offsets
             self._counting.extend(int(events.partitions[0]), int(offsets[0]), int(offsets[-1]))
             yield from self._isolation.records(events)
-            yield from self._counting.count(self._not_counted)
             self._watch.last = events
 
     def _too_large(self, events: RowSource, details: dict[int, str]) -> pa.RecordBatch:
@@ -154,9 +151,6 @@ class _Task:
         """Yield the task's partial aggregates: they stand for its whole range of offsets, as in any replay."""
         for partition, body in self._counting.records(self._stream.stream_id, self._version):
             yield pending_output([(partition, body)], self._settings)
-
-    def _joined(self, events: Events, computation: Computation, value_bytes: int) -> JoinedEvents:
-        return join(events, computation, self._views, value_bytes)
 
     def letters(self) -> Iterator[pa.RecordBatch]:
         """Yield the dead letters of the joined tables that no worker has written."""

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from grouping.compiler.compiler import compile_select
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.column import StreamColumn
+from grouping.model.computation import Computation
 from grouping.model.table import Table
 from grouping.settings import Settings
 from spark_jobs.batch.event_column import EventColumns
-from spark_jobs.batch.events import arrow_type
+from spark_jobs.batch.events import Events, arrow_type
 from spark_jobs.decode.decode import decode
 from spark_jobs.joins.join import join
 from spark_jobs.joins.joined_events import JoinedEvents
@@ -38,6 +39,7 @@ __all__ = [
     "QUOTES",
     "Row",
     "alone",
+    "batch_of",
     "duckdb_rows",
     "rows_of",
     "view_of",
@@ -101,15 +103,21 @@ def view_of(table: Table, rows: list[Row]) -> TableView:
     return Replica(table, log, SETTINGS).at({0: len(rows)})
 
 
+def batch_of(select: str, events: list[Row], catalog: Catalog = CATALOG) -> tuple[Events, Computation]:
+    """Return decoded events, and the computation of a query."""
+    computation = compile_select(select, catalog).plan.computation
+    assert computation is not None
+    decoded, letters = decode(batch([json.dumps(event).encode() for event in events]), QUOTES, Settings())
+    assert letters is None
+    return decoded, computation
+
+
 def rows_of(
     select: str, events: list[Row], views: dict[str, TableView], catalog: Catalog = CATALOG
 ) -> tuple[JoinedEvents, list[tuple[Any, ...]]]:
     """Return the rows of a query's computation, and its results: event and values, in their order."""
     query = compile_select(select, catalog)
-    assert query.plan.computation is not None
-    decoded, letters = decode(batch([json.dumps(event).encode() for event in events]), QUOTES, Settings())
-    assert letters is None
-    rows = join(decoded, query.plan.computation, views)
+    rows = join(*batch_of(select, events, catalog), views)
     constants = [pa.array([value]) for value in query.row.values]
     constants = [one.dictionary_encode() if pa.types.is_string(one.type) else one for one in constants]
     places = np.arange(rows.count)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from grouping.model.catalog import Catalog
 from grouping.model.column import StreamColumn
 from grouping.model.table import Table
 from spark_jobs.batch.headers import event_ids
+from spark_jobs.joins.join import join, join_slices
 from tests.unit.joins.join_queries import (
     EVENTS,
     OWNER_ROWS,
@@ -20,6 +22,7 @@ from tests.unit.joins.join_queries import (
     QUOTES,
     Row,
     alone,
+    batch_of,
     rows_of,
     view_of,
 )
@@ -94,3 +97,22 @@ def test_parts_of_a_tables_row() -> None:
     )
     _, found = rows_of(select, events, {"t_3": view_of(table, rows)}, Catalog([QUOTES], [table]))
     assert found == [(0, "Oslo", 2), (1, None, 0), (2, None, None)]
+
+
+@pytest.mark.parametrize("select", QUERIES)
+@settings(max_examples=15)
+@given(EVENTS, PROFILE_ROWS, OWNER_ROWS, st.integers(1, 5))
+def test_slices_have_the_same_rows(select: str, events: list[Row], profiles: Row, owners: Row, most: int) -> None:
+    """However few rows are made at once: the same in the same order with the same numbers; each event is done once."""
+    named = [{"symbol": symbol, **row} for symbol, row in profiles.items()]
+    owned = [{"owner": owner, "symbol": symbol, **row} for (owner, symbol), row in owners.items()]
+    views = {"t_1": view_of(PROFILES, named), "t_2": view_of(OWNERS, owned)}
+    batch, computation = batch_of(select, events)
+    whole = join(batch, computation, views)
+    slices = list(join_slices(batch, computation, views, most=most))
+    assert [done for done, _ in slices] == sorted({done for done, _ in slices})
+    assert slices[-1][0] == batch.count
+    assert whole.event.tolist() == [event for _, rows in slices for event in rows.event.tolist()]
+    assert all(rows.count <= most or np.unique(rows.event).size == 1 for _, rows in slices)
+    if whole.number is not None:
+        assert whole.number.tolist() == [n for _, rows in slices for n in (rows.number if rows.count else ())]

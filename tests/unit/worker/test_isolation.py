@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -224,10 +224,10 @@ def _over_join(held: list[list[str]], caution: Caution) -> tuple[list[list[str]]
     )
     in_hand: list[list[str]] = []
 
-    def join(events: Events, computation: Computation) -> Events:
+    def join(events: Events, computation: Computation) -> Iterator[tuple[int, Events]]:
         assert computation == _JOINED
         in_hand.append(held[-1] if held else [])
-        return events
+        yield events.count, events
 
     letters = NotEvaluatedLetters(_STREAM, SETTINGS)
     isolation = Isolation(snapshot, _write, letters, caution, set(), Loads(), join=join)  # type: ignore[arg-type]
