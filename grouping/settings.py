@@ -66,6 +66,7 @@ class LimitSettings(BaseModel):
     partitions_per_subscriber: int = Field(4_096, description="partitions of their topics, together")
     tables_per_subscriber: int = Field(100, description="live tables that one subscriber has created")
     views_per_subscriber: int = Field(1_000, description="live views that one subscriber has created")
+    joins_per_stream: int = Field(1_000, description="different joins with tables that live CQs of a stream make")
     commands_per_second: int = Field(
         0, description="commands of one subscriber a second, on the average of ten; 0 for any number"
     )

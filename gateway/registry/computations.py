@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.computation import Computation
+from grouping.model.errors import InputError
 from grouping.model.group import GroupPlan
 from grouping.model.ids import GroupId, StreamId
+from grouping.model.wording import are, counted
 
 __all__ = ["Computations", "LiveComputation"]
 
@@ -63,6 +65,29 @@ class Computations:
         groups = {each: counts[each] for each in known.groups if each in counts}
         known.groups.intersection_update(groups)
         return LiveComputation(known.computation, known.stream_id, groups) if groups else None
+
+    def check(self, plan: GroupPlan, limit: int) -> None:
+        """Make sure that a stream has room for the computation of a plan: each costs every event a look-up.
+
+        Args:
+            plan: Of a new query.
+            limit: Computations of one stream.
+
+        Raises:
+            InputError: ``quota-exceeded``.
+        """
+        computation = plan.computation
+        if computation is None or self.find(computation.computation_id) is not None:
+            return
+        own = [each for each, known in self._read().items() if known.stream_id == plan.stream_id]
+        if len(own) < limit or (count := sum(self.find(each) is not None for each in own)) < limit:
+            return
+        raise InputError(
+            "the queries of the stream make too many different joins",
+            code="quota-exceeded",
+            detail=f"There {are(count)} {counted(count, 'join')}, and the limit is {limit}.",
+            hint="Constants in the keys of a join make it another one: write them in WHERE.",
+        )
 
     def cqs(self, table_id: str) -> int:
         """Return how many CQs join a table."""

@@ -118,6 +118,7 @@ class Registry:
         destination = self._destination(destination_id)
         check_ticks(destination.trigger, start_ms, now_ms)
         if self._working.unit.membership(destination_id) is None:
+            self.computations.check(query.plan, self._settings.limits.joins_per_stream)
             self.admission.check(query, destination, now_ms)
         cq = Cq(statement.name, text, destination.destination_id, now_ms, self._begin(destination), start_ms, expire_ms)
         if old is not None and old.destination_id == cq.destination_id:

@@ -50,6 +50,27 @@ def test_too_many_cqs(ground: Ground) -> None:
     assert "There are 2, and the limit is 1." == reply.detail
 
 
+def test_too_many_joins(ground: Ground) -> None:
+    """Joins that differ in a constant of their keys count; CQs over the same join do not, nor do other streams."""
+    limits = LimitSettings(joins_per_stream=2)
+    counter = Counter(ground.settings.model_copy(update={"limits": limits}))
+    topic = f"x{ground.settings.prefix}"
+    table = f"CREATE TABLE u (b STRING PRIMARY KEY) WITH (topic = '{topic}t', format = 'json', partitions = 1)"
+    create = "CREATE CQ {} AS SELECT a FROM {} JOIN u ON b = concat(a, '{}') WHERE a = '{}'"
+    queries = [("c1", "s", "x", "1"), ("c2", "s", "y", "1"), ("c3", "s", "x", "2"), ("c4", "s", "z", "1")]
+    replies = counter.answers(
+        _stream("s", topic + "s", 1),
+        _stream("r", topic + "r", 1),
+        table,
+        *(create.format(*each) for each in (*queries, ("c5", "r", "z", "1"))),
+    )
+    assert ["ok"] * 6 + ["quota-exceeded", "ok"] == [reply.code for reply in replies], "\n".join(
+        f"{one.message} {one.detail} {one.hint}" for one in replies
+    )
+    replies = counter.answers("DROP CQ c2", create.format("c4", "s", "z", "1"))
+    assert ["ok", "ok"] == [reply.code for reply in replies]
+
+
 def test_too_many_commands(ground: Ground) -> None:
     """Beyond the rate commands are refused in their order, one reply each; another subscriber's are carried out."""
     limits = LimitSettings(commands_per_second=2)
