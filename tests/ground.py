@@ -7,6 +7,7 @@ import os
 import subprocess
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -44,7 +45,11 @@ class Ground:
 
     def delete_own_topics(self) -> None:
         """Delete every topic under the prefix, once the clients that are left of them have ended."""
-        gc.collect()
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", ResourceWarning
+            )  # a cycle's sockets may go before the pool that closes them
+            gc.collect()
         admin = AdminClient({"bootstrap.servers": self.settings.kafka.bootstrap})
         names = [name for name in admin.list_topics(timeout=30).topics if name.startswith(self.settings.prefix)]
         for deleted in admin.delete_topics(names).values() if names else ():
