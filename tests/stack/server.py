@@ -81,6 +81,14 @@ class Stack:
         ran = self._run("status", "--data", str(self.data), "--json", timeout=60)
         return ran.returncode, json.loads(ran.stdout)
 
+    def told_of_stream(self, name: str) -> dict[str, Any]:
+        """Return what `cq status` tells of a stream: nothing until the evaluator has told of it."""
+        return dict(self.status()[1]["streams"].get(name, {}))
+
+    def told_of_table(self, name: str) -> dict[str, Any]:
+        """Return what `cq status` tells of a table: nothing until the gateway has told of it."""
+        return dict(self.status()[1]["tables"].get(name, {}))
+
     def kill(self, role: str) -> int:
         """Kill a role with SIGKILL and return the pid that it had."""
         pid = int(self.endpoints()["pids"][role])

@@ -148,11 +148,11 @@ def test_a_table_that_lost_its_topic_holds_up_its_own_streams(stack: Stack, lab:
     _publish(source, {"symbol": "INTC", "qty": 1})
 
     def reason() -> str:
-        return str(stack.status()[1]["streams"][source.name].get("reason"))
+        return str(stack.told_of_stream(source.name).get("reason"))
 
     wait_until(lambda: f'"{table.topic}"' in reason(), "the reason")
     assert "topic-lost" == table.described()["state"]
-    wait_until(lambda: stack.status()[1]["tables"][table.name]["state"] == "topic-lost", "the state")
+    wait_until(lambda: stack.told_of_table(table.name).get("state") == "topic-lost", "the state")
     _publish(other, {"symbol": "INTC", "qty": 1})
     assert [{"symbol": "INTC"}] == _rows(lab.matches(alone, other))
     lab.client.make_topic(table.topic, 1)
