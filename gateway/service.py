@@ -9,12 +9,10 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
 
-import tenacity
 from prometheus_client import start_http_server
 
 from gateway.commands.command_queue import UNIT_SECONDS, UnitSize
@@ -26,9 +24,9 @@ from gateway.ends.lifetimes import Lifetimes
 from gateway.kafka import CommandConsumer, ProducerFenced, Topics
 from gateway.local.status_file import StatusFile
 from gateway.metrics import BEHIND, COMMIT_SECONDS, LIVE_CQS, forget_streams
+from gateway.start import keep_lease, refuse_eviction, tried
 from gateway.state.audit import Audit
 from gateway.state.commit import Commits
-from gateway.state.commit_mark import CatalogUnreadable
 from gateway.state.recovery import Recovery
 from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.work import Work
@@ -41,7 +39,7 @@ from gateway.topics.source_watch import SourceWatch
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
-from grouping.store.connection import StoreLost, eviction_policy
+from grouping.store.connection import StoreLost
 from grouping.store.lease import Lease
 from grouping.store.table_store import TableStore
 
@@ -49,20 +47,20 @@ __all__ = ["collect_seldom", "run_gateway"]
 
 log = logging.getLogger(__name__)
 
-_T = TypeVar("_T")
-
 _LISTEN_SECONDS = 0.05
+_HELD_SECONDS = 0.002
+"""From one look at commands that are all held to the next."""
 _UPKEEP_SECONDS = 0.25
 _BUSY_UPKEEP_SECONDS = 1.0
 """While commands come: ends and merged segments cost what commits cost, however few they are."""
 _STATUS_SECONDS = 1.0
 _REFRESH_MS = 3_600_000
 """Kafka forgets offsets that are not committed anew for some days."""
-_LASTING = (ProducerFenced, CatalogUnreadable)
-"""Errors that another try does not mend."""
-_MUCH_GARBAGE = 20_000
-"""Objects to look for cycles among, while several subscribers send: statements that are refused leave them, and looking
-through all that a second of these leaves takes a fifth of a second."""
+_SELDOM = (500_000, 20, 20)
+"""Thresholds of `gc`: a unit's tens of thousands of records hold no cycles, and looking took a sixth of the time."""
+_OFTEN = (2_000, 20, 1_000)
+"""The same while several subscribers send: syntax trees are cycles, and are looked for within a unit's time. To look
+through all that a second of broken statements leaves takes a fifth of a second."""
 _APART_SECONDS = 0.25
 """From one unit of commands to the next, while they keep coming from one subscriber."""
 
@@ -73,9 +71,9 @@ def now_ms() -> int:
 
 
 def collect_seldom() -> None:
-    """Look for cycles seldom: a unit's tens of thousands of records hold none, and looking took a sixth of the time."""
+    """Look for cycles seldom, and never among all that there is by now."""
     gc.freeze()
-    gc.set_threshold(500_000, 20, 20)
+    gc.set_threshold(*_SELDOM)
 
 
 def run_gateway(settings: Settings) -> None:
@@ -87,16 +85,16 @@ def run_gateway(settings: Settings) -> None:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    _refuse_eviction(settings, stop)
+    refuse_eviction(settings, stop)
     status = StatusFile(Path(path) if (path := os.environ.get("CQ_STATUS_FILE")) else None)
     lease = Lease(settings, "gateway")
-    if not _tried(lease.acquire, stop):
+    if not tried(lease.acquire, stop):
         raise OperationalError(
             f'another gateway runs on the prefix "{settings.prefix}"',
             detail=f"It is {lease.holder()} (machine/process/nonce).",
             hint="Stop it first, or give this one another prefix.",
         )
-    keeper = threading.Thread(target=_keep, args=(lease, stop), daemon=True)
+    keeper = threading.Thread(target=keep_lease, args=(lease, stop), daemon=True)
     keeper.start()
     try:
         with status.repeated("starting"):
@@ -108,49 +106,6 @@ def run_gateway(settings: Settings) -> None:
         lease.release()
 
 
-def _refuse_eviction(settings: Settings, stop: threading.Event) -> None:
-    """Refuse a Redis that drops keys when its memory is full: of a constant table that would be matches lost."""
-    policy = _tried(lambda: eviction_policy(settings), stop)
-    if policy is None:
-        log.warning("redis does not tell its maxmemory-policy: it must be noeviction, else matches may be lost")
-    elif policy != "noeviction":
-        raise OperationalError(
-            f'redis drops keys when its memory is full: its maxmemory-policy is "{policy}"',
-            hint="Set maxmemory-policy to noeviction, or maxmemory to 0.",
-        )
-
-
-def _tried(call: Callable[[], _T], stop: threading.Event) -> _T:
-    """Call until the servers answer."""
-    retrying = tenacity.Retrying(
-        retry=tenacity.retry_if_exception(
-            lambda error: isinstance(error, OperationalError) and not isinstance(error, _LASTING) and not stop.is_set()
-        ),
-        wait=tenacity.wait_exponential(0.1, max=2),
-        sleep=lambda seconds: None if stop.wait(seconds) else None,
-        before_sleep=lambda state: log.warning("waiting for a server", extra={"attempt": state.attempt_number}),
-        reraise=True,
-    )
-    return retrying(call)
-
-
-def _keep(lease: Lease, stop: threading.Event) -> None:
-    """Renew the lease; a gateway that cannot any more must not write, so it ends at once."""
-    kept = time.monotonic()
-    while not stop.wait(lease.LIFETIME_MS / 5000):
-        try:
-            if lease.acquire():
-                kept = time.monotonic()
-            else:
-                log.error("another gateway has taken over", extra={"holder": lease.holder()})
-                os._exit(1)
-        except OperationalError as error:
-            log.warning("the lease could not be renewed", extra={"error": str(error)})
-        if time.monotonic() - kept > 4 * lease.LIFETIME_MS / 1000:
-            log.error("redis has been away for too long")
-            os._exit(1)
-
-
 class _Service:
     def __init__(self, settings: Settings, stop: threading.Event, status: StatusFile, lease: Lease) -> None:
         self._settings = settings
@@ -158,7 +113,7 @@ class _Service:
         self._lease = lease
         self._status = status
         self._topics = Topics(settings)
-        partitions = _tried(lambda: ensure_own_topics(settings, self._topics), stop)
+        partitions = tried(lambda: ensure_own_topics(settings, self._topics), stop)
         commands = settings.topics.commands
         self._working = working = WorkingCopy(settings, lease)
         self._consumer = CommandConsumer(settings, commands, partitions[commands])
@@ -246,6 +201,8 @@ class _Service:
             patient: Whether nothing else is to be done, so that the first one may be waited for.
         """
         queue, most = self._commands.queue, self._settings.commands.batch
+        if queue.all_held:
+            self._stop.wait(_HELD_SECONDS)
         if queue.full:
             return
         began = time.monotonic()
@@ -260,6 +217,7 @@ class _Service:
         """Carry out the commands whose turn it is, as many as one unit of work takes; return whether there were any."""
         began = time.monotonic()
         together = self._commands.queue.together(began)
+        gc.set_threshold(*(_OFTEN if together else _SELDOM))
         if together:
             count = self._commands.take_turns(self._unit_size.commands, UNIT_SECONDS)
         else:
@@ -269,8 +227,6 @@ class _Service:
             COMMIT_SECONDS.observe(took)
             if together:
                 self._unit_size.note(count, took)
-                if gc.get_count()[0] > _MUCH_GARBAGE:
-                    gc.collect(0)
         return count > 0
 
     def _recover(self, *, rebuild: bool = False) -> None:
@@ -288,7 +244,7 @@ class _Service:
             self._timers.recover()
             self._ends.reload()
 
-        _tried(recover, self._stop)
+        tried(recover, self._stop)
 
     def _look_after(self) -> bool:
         """Do what is due now and then, and return whether there is more of it already."""

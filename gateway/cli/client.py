@@ -18,7 +18,7 @@ from rich.table import Table
 
 from gateway.sdk import Client, CommandRejection, Digest, GatewayError, Match, connect
 from gateway.sdk.statements import text_literal
-from grouping.model.errors import OperationalError
+from grouping.model.errors import PLACE, OperationalError
 from grouping.model.wording import counted
 from grouping.settings import Settings
 
@@ -112,9 +112,6 @@ def _client(data: Path | None, kafka: str | None, subscriber: str | None) -> Ite
         raise OperationalError(error.message, detail=error.detail, hint=error.hint) from error
 
 
-_PLACE = re.compile(r"Line (\d+), column (\d+)")
-
-
 def place_shown(statement: str, detail: str | None) -> str:
     r"""Return the line of a statement that a detail names, with a caret below its column; empty where it names none.
 
@@ -123,7 +120,7 @@ def place_shown(statement: str, detail: str | None) -> str:
          SELECT FROM q
                 ^
     """
-    found = _PLACE.match(detail or "")
+    found = PLACE.match(detail or "")
     lines = statement.split("\n")
     if found is None or int(found[1]) > len(lines):
         return ""

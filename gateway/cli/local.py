@@ -109,10 +109,11 @@ def _status(run: RunFolder) -> dict[str, Any]:
         roles: dict[str, dict[str, Any]] = told.get("roles", {})
         gone = {name: {**role, "state": "stopped", "pid": None} for name, role in roles.items()}
         return {"state": "stopped", "roles": gone, "streams": {}, "tables": {}}
+    gateway = run.read(run.status("gateway"))
     answer = {
         **told_state(told, holder, time.monotonic()),
-        "streams": run.read(run.status("gateway")).get("streams", {}),
-        "tables": run.read(run.status("gateway")).get("tables", {}),
+        "streams": gateway.get("streams", {}),
+        "tables": gateway.get("tables", {}),
     }
     return _with_failures(answer, run.read(run.status("evaluator")).get("streams", {}))
 

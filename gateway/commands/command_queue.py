@@ -5,12 +5,13 @@ and a position on `cq.commands` has two halves: the offset of the first command 
 that are done. This is start-time fair queueing with equal weights and commands of equal cost (Demers, Keshav and
 Shenker, SIGCOMM 1989, section 2, by packets). While several subscribers send, `UnitSize` keeps a unit short, however
 dear its commands are: short units take half the rate of a bulk registration, so one that is alone has long ones.
+A subscriber whose first command is held has no turn until that is ready.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from gateway.kafka import Record
 from gateway.state.commands_read import CommandsRead
@@ -44,6 +45,8 @@ class CommandQueue:
             ahead: By partition, the offsets behind that one that are done.
         """
         self._turns: OrderedDict[bytes | None, deque[Record]] = OrderedDict()
+        self._held: dict[bytes | None, Callable[[], bool]] = {}
+        """By subscriber whose first command is held: whether it is ready."""
         self._waiting: defaultdict[int, OrderedDict[int, None]] = defaultdict(OrderedDict)
         self._passed = {partition: frozenset(offsets) for partition, offsets in ahead.items()}
         """Done before the gateway began, and to be read again."""
@@ -55,6 +58,11 @@ class CommandQueue:
 
     def __bool__(self) -> bool:
         return bool(self._turns)
+
+    @property
+    def all_held(self) -> bool:
+        """Whether commands wait, and nobody has a turn."""
+        return bool(self._turns) and all(map(self._is_held, list(self._turns)))
 
     @property
     def full(self) -> bool:
@@ -88,7 +96,7 @@ class CommandQueue:
         barred = 0
         while len(taken) < most and barred < len(self._turns):
             subscriber, own = next(iter(self._turns.items()))
-            if self._may_pass(own[0]):
+            if not self._is_held(subscriber) and self._may_pass(own[0]):
                 record = own.popleft()
                 taken.append(record)
                 self._bytes -= _size(record)
@@ -101,8 +109,28 @@ class CommandQueue:
                 del self._turns[subscriber]
         return taken
 
+    def hold(self, held: Mapping[bytes | None, Callable[[], bool]]) -> None:
+        """Give subscribers no turns until their first command is ready.
+
+        Args:
+            held: By subscriber: tells whether it is.
+        """
+        self._held |= held
+
+    def _is_held(self, subscriber: bytes | None) -> bool:
+        if (is_ready := self._held.get(subscriber)) is None:
+            return False
+        if is_ready():
+            del self._held[subscriber]
+            return False
+        return True
+
     def put_back(self, records: Sequence[Record]) -> None:
-        """Let records that were taken, and are the last ones of those, be the first whose turn it is."""
+        """Let records that were taken, and are the last ones that were taken of their subscribers, be the first ones.
+
+        Args:
+            records: In the order of taking.
+        """
         for record in reversed(records):
             self._turns.setdefault(record.key, deque()).appendleft(record)
             self._turns.move_to_end(record.key, last=False)

@@ -7,6 +7,7 @@ and looked up together, so that the cost of a command is its compiling, not its 
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
@@ -19,6 +20,7 @@ from gateway.commands.requests import Request, RequestReader
 from gateway.commands.statements import PreparedCommand, Statements
 from gateway.ends.ends import Ends
 from gateway.kafka import PlaceReader, Record, Topics
+from gateway.model.held import NotYet
 from gateway.state.commit import Commits
 from gateway.state.work import Work
 from gateway.state.working_copy import WorkingCopy
@@ -70,7 +72,8 @@ class Commands:
 
         Args:
             most: How many the unit may have.
-            seconds: After which it takes no more in; the rest has its turn in the next one.
+            seconds: After which it takes no more in; the rest has its turn in the next one. A unit without a bound
+                waits for the topics that it makes, too: thousands are made as fast as one.
 
         Raises:
             OperationalError: A server failed; nothing is answered that is not done.
@@ -78,9 +81,9 @@ class Commands:
         records = self.queue.take(most)
         if not records:
             return 0
-        done = self._unit(records, seconds)
-        self.queue.put_back(records[done:])
-        return done
+        left = self._unit(records, seconds, patient=not math.isfinite(seconds))
+        self.queue.put_back(left)
+        return len(records) - len(left)
 
     def carry_out(self, records: Sequence[Record]) -> None:
         """Carry out records that need not have waited in the queue, in as few units of work as their replies fit.
@@ -89,18 +92,19 @@ class Commands:
             OperationalError: A server failed; nothing is answered that is not done.
         """
         while records:
-            records = records[self._unit(records) :]
+            records = self._unit(records)
 
-    def _unit(self, records: Sequence[Record], seconds: float = float("inf")) -> int:
-        """Carry out the first records as one unit of work, commit it, and return how many they were."""
+    def _unit(self, records: Sequence[Record], seconds: float = math.inf, *, patient: bool = True) -> list[Record]:
+        """Carry out records as one unit of work, commit it, and return those that are left, in their order."""
         requests = [self._requests.read(record) for record in records]
         poisoned: set[int] = set()
         while True:
             now_ms = self._clock()
-            self._positions.begin()
-            batch = _Batch(now_ms, Replies(self._replies_topic, self._reply_partitions, now_ms), Work())
+            self._positions.begin(patient=patient)
+            replies = Replies(self._replies_topic, self._reply_partitions, now_ms)
+            batch = _Batch(now_ms, replies, Work(), set(range(len(records))), {})
             try:
-                done = self._run_all(requests, poisoned, batch, time.monotonic() + seconds)
+                self._run_all(requests, poisoned, batch, time.monotonic() + seconds)
                 break
             except _Poison as poison:
                 log.exception("a command met a fault of the gateway")
@@ -109,14 +113,17 @@ class Commands:
                 requests = requests[: len(requests) // 2]
             self._working.open()  # what the unit has changed in memory is read from Redis again
             self._statements.reload()
-        batch.work.answer(self.queue.finish(records[:done]), batch.replies.records, batch.replies.to_remember)
-        self._ends.commit(batch.work, now_ms)
-        batch.replies.count()
-        self._positions.delete_unneeded()
-        return done
+        self.queue.hold(batch.held)
+        if len(batch.left) < len(records):
+            done = [record for number, record in enumerate(records) if number not in batch.left]
+            batch.work.answer(self.queue.finish(done), batch.replies.records, batch.replies.to_remember)
+            self._ends.commit(batch.work, now_ms)
+            batch.replies.count()
+        self._positions.finish()
+        return [records[number] for number in sorted(batch.left)]
 
-    def _run_all(self, requests: Sequence[Request], poisoned: AbstractSet[int], batch: _Batch, until: float) -> int:
-        """Carry out requests, the first one whatever the time is; return how many.
+    def _run_all(self, requests: Sequence[Request], poisoned: AbstractSet[int], batch: _Batch, until: float) -> None:
+        """Carry out requests, the first one whatever the time is.
 
         Args:
             requests: What is asked for.
@@ -131,7 +138,6 @@ class Commands:
         ids = [request.remember for request in requests if request.remember is not None]
         repeats = Repeats(self._reply_reader, self._commits.look_up(ids, batch.now_ms), _UNIT_BYTES)
         run: list[_Compilation] = []
-        done = 0
         for number, request in enumerate(requests):
             if number and time.monotonic() > until:
                 break
@@ -142,9 +148,7 @@ class Commands:
                 run = []
             else:
                 run.append(_Compilation(number, request, prepared))
-            done = number + 1
         self._run(run, repeats, batch)
-        return done
 
     def _prepared(self, number: int, request: Request, now_ms: int) -> PreparedCommand | InputError:
         try:
@@ -162,12 +166,19 @@ class Commands:
         fresh = (each.prepared for each in run if (each.request.remember or b"") not in repeats)
         self._statements.load(prepared for prepared in fresh if isinstance(prepared, PreparedCommand))
         for number, request, prepared in run:
+            key = request.record.key
             try:
-                self._one(request, prepared, repeats, batch)
+                if key not in batch.held:
+                    self._one(request, prepared, repeats, batch)
+                    batch.left.discard(number)
+            except NotYet as later:
+                batch.held[key] = later.is_ready
             except OperationalError:
                 raise
             except Exception as error:
                 raise _Poison(number) from error
+            if key in batch.held:
+                self._requests.hold(request)
             if max(batch.replies.size, repeats.size) > _UNIT_BYTES and number:
                 raise _UnitTooLarge
 
@@ -179,8 +190,7 @@ class Commands:
                 return
             if isinstance(prepared, InputError):
                 raise prepared
-            position = request.position if prepared.changes_sources else ""
-            answer = self._statements.carry_out(prepared, position, batch.now_ms)
+            answer = self._statements.carry_out(prepared, request.position, batch.now_ms)
             batch.work.take(answer.change)
             message = _DONE.get(type(prepared.statement).__name__, "done")
             reply = replies.accept(request.command_id, request.subscriber, message, answer.result, answer.at_ms)
@@ -204,6 +214,10 @@ class _Batch(NamedTuple):
     now_ms: int
     replies: Replies
     work: Work
+    left: set[int]
+    """Numbers of the requests that are not carried out."""
+    held: dict[bytes | None, Callable[[], bool]]
+    """By subscriber whose command cannot be carried out yet: tells whether it can."""
 
 
 class _UnitTooLarge(Exception):

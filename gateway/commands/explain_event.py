@@ -52,7 +52,7 @@ def explain_event(
         tables: By id, all tables.
         quarantined: Why the CQ is not evaluated, None where it is.
         now_ms: The time.
-        evaluate: Evaluates the event (`EvaluationProcess.outcome`).
+        evaluate: Evaluates the event (`Evaluations.outcome`).
 
     Raises:
         InputError: ``command-too-large``; ``quota-exceeded`` where the evaluation costs too much;

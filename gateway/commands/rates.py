@@ -44,6 +44,12 @@ class CommandRates:
             hint=f"Send it again in {math.ceil((1 - left) / self._rate / 1000)} s, under another command_id.",
         )
 
+    def give_back(self, subscriber: bytes) -> None:
+        """Take back that a command was counted: it counts when it is carried out."""
+        if subscriber in self._left:
+            left, since_ms = self._left[subscriber]
+            self._left[subscriber] = (left + 1, since_ms)
+
     def _filled(self, left: float, since_ms: int, now_ms: int) -> float:
         return min(left + self._rate * max(now_ms - since_ms, 0), self._most)
 

@@ -79,6 +79,11 @@ class RequestReader:
             return self._rates.refusal(request.record.key, now_ms)
         return request.refusal
 
+    def hold(self, request: Request) -> None:
+        """Take back that a request was counted: its turn comes once more."""
+        if request.refusal is None and request.record.key is not None:
+            self._rates.give_back(request.record.key)
+
     def _malformed(self, record: Record, error: MalformedCommand) -> Request:
         refusal = InputError(
             "the record is no command",

@@ -17,7 +17,7 @@ from gateway.commands.quarantines import Quarantines
 from gateway.commands.source_statements import SourceChange, SourceStatements
 from gateway.commands.table_states import TableStates
 from gateway.commands.uses import use_of
-from gateway.evaluation.process import EvaluationProcess
+from gateway.evaluation.process import Evaluations
 from gateway.kafka import Topics
 from gateway.model.records import Cq, Destination, TriggerSpec, instant
 from gateway.model.unit import CqKey
@@ -140,7 +140,7 @@ class Statements:
         """How the tables are."""
         self._sources = SourceStatements(settings, working, topics, self.registry, self.table_states)
         self.quarantines = Quarantines(settings, working)
-        self._evaluation = EvaluationProcess()
+        self._evaluations = Evaluations()
         self.reload()
 
     def reload(self) -> None:
@@ -192,11 +192,12 @@ class Statements:
 
         Args:
             prepared: What; loaded.
-            position: The command's own place on its topic; only CREATE STREAM and CREATE TABLE ask for it.
+            position: The command's own place on its topic.
             now_ms: The time of acceptance.
 
         Raises:
             InputError: Why it cannot be done; nothing was changed.
+            NotYet: It is to be tried anew, with the same position.
         """
         try:
             return self._carried_out(prepared, position, now_ms)
@@ -225,6 +226,9 @@ class Statements:
                 change = registry.alter(key, statement, now_ms)
             case CreateStream() | DropStream() | CreateTable() | DropTable() | CreateView() | DropView():
                 return self._change_source(statement, Origin(key.subscriber, position, now_ms))
+            case ExplainEvent(name):
+                explained = self._explain_event(statement, registry.find(key, name), key.subscriber, position, now_ms)
+                return Answer(explained, now_ms)
             case _:
                 return Answer(self._shown(prepared, now_ms), now_ms)
         cq = change.cq
@@ -269,8 +273,6 @@ class Statements:
                 return explain_stages(select, self.catalog)
             case ExplainCq(name):
                 return self._explain(registry.find(key, name), now_ms)
-            case ExplainEvent(name):
-                return self._explain_event(statement, registry.find(key, name), key.subscriber, now_ms)
             case _:
                 raise AssertionError("the caller has carried out what changes anything")
 
@@ -325,13 +327,13 @@ class Statements:
         stream, plan, select = self._shared_query(destination)
         return self._explained(CompiledQuery(plan, destination.row, select), stream, now_ms)
 
-    def _explain_event(self, statement: ExplainEvent, cq: Cq, subscriber: str, now_ms: int) -> Result:
+    def _explain_event(self, statement: ExplainEvent, cq: Cq, subscriber: str, position: str, now_ms: int) -> Result:
         destination = self.registry.destination_of(cq)
         stream, plan, select = self._shared_query(destination)
         query = CompiledQuery(plan, destination.row, select)
         quarantined = self.quarantines.of_cq(stream.stream_id, plan.group_id, destination.select_id)
         tables = self._working.inventory.tables
-        evaluate = partial(self._evaluation.outcome, asker=subscriber)
+        evaluate = partial(self._evaluations.outcome, asker=subscriber, name=position)
         explained = explain_event(statement, cq, destination, query, stream, tables, quarantined, now_ms, evaluate)
         return {"plan": self._explained(query, stream, now_ms)["plan"], **explained}
 

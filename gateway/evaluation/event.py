@@ -25,7 +25,7 @@ from spark_jobs.batch.headers import unpacked_headers
 from spark_jobs.batch.row_source import RowSource
 from spark_jobs.decode.decode import decode
 
-__all__ = ["answered", "outcome_of"]
+__all__ = ["answered"]
 
 _DESTINATION = "d_" + "0" * 24
 _SETTINGS = Settings.model_construct()
@@ -46,19 +46,11 @@ def answered(question: EventQuestion) -> EventOutcome:
     except ValueError as error:
         raise RowsRefused(str(error)) from error
     standing = StandingQuery(question.stream, query, question.trigger, *question.window, texts, views)
-    return outcome_of(standing, question.value, question.key, question.at_ms)
+    time = datetime.fromtimestamp(question.at_ms / 1000, UTC)
+    return _outcome(standing, PlacedRecord(question.value, question.key, time, 0, 0), question.at_ms)
 
 
-def outcome_of(standing: StandingQuery, value: bytes, key: bytes | None, at_ms: int) -> EventOutcome:
-    """Return how an event stands to a query.
-
-    Args:
-        standing: The query.
-        value: The record's value, JSON whatever the format of the stream.
-        key: The record's.
-        at_ms: Its time.
-    """
-    record = PlacedRecord(value, key, datetime.fromtimestamp(at_ms / 1000, UTC), 0, 0)
+def _outcome(standing: StandingQuery, record: PlacedRecord, at_ms: int) -> EventOutcome:
     computation = standing.query.plan.computation
     missing = [join.prefix for join in computation.joins if join.table_id not in standing.views] if computation else []
     try:

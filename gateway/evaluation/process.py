@@ -8,18 +8,22 @@ from __future__ import annotations
 import resource
 import signal
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
 from gateway.evaluation.outcome import EventOutcome, EventQuestion, RowsRefused
+from gateway.model.held import NotYet
 from grouping.model.errors import InternalError
 
-__all__ = ["EvaluationProcess", "TooCostly"]
+__all__ = ["EvaluationProcess", "Evaluations", "TooCostly"]
 
 _SECONDS = 1.0
-"""How long the gateway waits for an answer: it does nothing else meanwhile."""
+"""How long a question may take: others wait meanwhile."""
 _START_SECONDS = 60.0
+_MOST_WAITING = 20
+"""Questions, with the one that is evaluated."""
 _MEMORY_BYTES = 2 << 30
 _PAUSE_SECONDS = 60.0
 """How long who asked for too much gets no answers: others wait while his question is evaluated."""
@@ -27,6 +31,48 @@ _PAUSE_SECONDS = 60.0
 
 class TooCostly(Exception):
     """An event whose evaluation takes too long, or too much memory."""
+
+
+class Evaluations:
+    """The questions of subscribers: one after the other, and the gateway goes on meanwhile."""
+
+    def __init__(self) -> None:
+        """Begin without a question."""
+        self._process = EvaluationProcess()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="evaluation")
+        self._asked: dict[str, tuple[str, Future[EventOutcome]]] = {}
+        """By subscriber: the question under way."""
+
+    def outcome(self, question: EventQuestion, asker: str, name: str) -> EventOutcome:
+        """Return how an event stands to a query.
+
+        Args:
+            question: Query and event.
+            asker: The subscriber, who asks one question after the other.
+            name: What tells the question from his others, whenever it is asked again.
+
+        Raises:
+            NotYet: It is being evaluated: ask again.
+            RowsRefused: A row is none of its table's.
+            TooCostly: There was no answer in time, or none a moment ago; or too many wait for theirs.
+        """
+        known, answer = self._asked.get(asker, ("", None))
+        if answer is None or known != name:
+            if len(self._asked) >= _MOST_WAITING:
+                self._asked = {key: each for key, each in self._asked.items() if not each[1].done()}
+            if len(self._asked) >= _MOST_WAITING:
+                raise TooCostly(f"{_MOST_WAITING} others wait for theirs.")
+            answer = self._thread.submit(self._process.outcome, question, asker)
+            self._asked[asker] = (name, answer)
+        if not answer.done():
+            raise NotYet(answer.done)
+        del self._asked[asker]
+        return answer.result()
+
+    def close(self) -> None:
+        """End the process once it is done with what it is at; what waits has no answer any more."""
+        self._thread.shutdown(cancel_futures=True)
+        self._process.close()
 
 
 class EvaluationProcess:

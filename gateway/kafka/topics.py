@@ -99,7 +99,7 @@ class Topics:
                     told = future.result(ANSWER_SECONDS)
                 except KafkaException as error:
                     if error_code(error) in _FORBIDDEN:
-                        self._unanswerable |= {place for place in self._last_ends if place[0] == name}
+                        self._unanswerable |= {place for place in list(self._last_ends) if place[0] == name}
                     elif error_code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
                         raise
                 else:

@@ -68,7 +68,7 @@ class Registry:
         working.load(keys, wanted.values())
         membership = working.unit.membership
         names = [name for name, each in wanted.items() if each.mode == "dedicated" and membership(name) is None]
-        self._positions.prepare(names[: self.placing.room()], wanted.keys() & working.inventory.dedicated)
+        self._positions.prepare(names, self.placing.room(), wanted.keys() & working.inventory.dedicated)
 
     def create(
         self,

@@ -53,19 +53,34 @@ class Positions:
         """Topics that were made for what this unit asks for, or one that was given up."""
         self.begin()
 
-    def begin(self) -> None:
-        """Start a unit of work."""
-        self.result_topics.begin()
+    def begin(self, *, patient: bool = True) -> None:
+        """Start a unit of work.
+
+        Args:
+            patient: Whether it waits for the topics that it makes, or holds the commands that need them.
+        """
+        self._patient = patient
+        self.result_topics.begin(patient=patient)
         self._ends: dict[tuple[str, int], int] = {}
         self._source_ends: dict[str, tuple[int, ...]] = {}
         self._used: set[str] = set()
 
-    def prepare(self, new: Iterable[DestinationId], existing: Iterable[DestinationId]) -> None:
-        """Create the topics of new dedicated destinations, and ask for the ends of all, at once."""
+    def prepare(self, new: Iterable[DestinationId], room: int, existing: Iterable[DestinationId]) -> None:
+        """Ask for the ends of dedicated destinations, at once; a patient unit makes the topics of new ones before.
+
+        Args:
+            new: Those that are not there.
+            room: How many of them may have a topic.
+            existing: Those that are.
+        """
         topics = self.result_topics
         wanted = [dedicated_topic(self._settings, name) for name in new]
-        # One that is there already may be that of a destination whose end is still to be written, or read.
-        self._made |= topics.make(dict.fromkeys(wanted, 1))
+        asked = topics.answers(wanted)
+        self._made |= {topic for topic, made in asked.items() if made}
+        if self._patient:
+            # One that is there already may be that of a destination whose end is still to be written, or read.
+            rest = [topic for topic in wanted if topic not in asked][:room]
+            self._made |= topics.make(dict.fromkeys(rest, 1))
         self._ends |= self._topics.ends([(topic, 0) for topic in wanted if topic in topics])
         there = [(dedicated_topic(self._settings, name), 0) for name in existing]
         found = self._topics.known_ends([place for place in there if place not in self._ends])
@@ -77,12 +92,15 @@ class Positions:
 
         Raises:
             InputError: quota-exceeded, not-allowed or unavailable; there are too many, or Kafka refuses it.
+            NotYet: It is being made.
         """
         if destination.mode in ("dedicated", "virtual"):
             topic = topic_of(self._settings, destination)
             virtual = destination.mode == "virtual"
             partitions = self._width(destination.stream_id) if virtual else 1
-            if self.result_topics.require(topic, partitions):
+            # The time of acceptance is part of a periodic destination's name: one that is held has another each time.
+            periodic = bool(destination.trigger.every_ms)
+            if self.result_topics.require(topic, partitions, patient=periodic):
                 self._made.add(topic)
             elif virtual and self._lingers(destination):
                 self._widen(topic, partitions)
@@ -99,8 +117,9 @@ class Positions:
     def _width(self, stream_id: StreamId) -> int:
         return len(self._working.inventory.streams[stream_id].start_offsets)
 
-    def delete_unneeded(self) -> None:
-        """Delete the topics made for destinations that did not come to be."""
+    def finish(self) -> None:
+        """End a unit: ask for topics that held commands need, delete those of destinations that did not come to be."""
+        self.result_topics.finish()
         self.result_topics.delete(self._made - self._used)
         self._made = set()
 

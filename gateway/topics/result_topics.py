@@ -2,18 +2,27 @@
 
 A topic stays for late readers when its destination has ended, and a CQ may be created and dropped fifty times a second:
 so all topics count, not only those of destinations that live.
+
+Kafka takes some tens of milliseconds to make a topic or to delete one. A thread asks for both, one after the other in
+the order of asking, and a command that needs a new topic is held meanwhile: other subscribers' commands go on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 
 from gateway.kafka import TopicRefusal, Topics
+from gateway.model.held import NotYet
 from grouping.model.errors import InputError
 from grouping.model.wording import counted
 from grouping.settings import Settings
 
 __all__ = ["ResultTopics", "result_config"]
+
+_Made = tuple[set[str], dict[str, TopicRefusal]]
+"""Topics that were not there, and what Kafka refuses."""
 
 _REFUSALS = 50
 """After so many in one unit of work no more topics are asked for one by one: each takes some milliseconds."""
@@ -28,23 +37,73 @@ class ResultTopics:
         self._settings = settings
         self._topics = topics
         self._names = settings.topics
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="topics")
         self._dedicated: set[str] = set()
         self._virtual: set[str] = set()
+        self._forget()
         self.begin()
 
-    def begin(self) -> None:
-        """Start a unit of work: what Kafka refused before may be had now."""
+    def _forget(self) -> None:
+        self._asked: dict[str, Future[_Made]] = {}
+        """By topic that is being made: the answer."""
+        self._answered: dict[str, bool | TopicRefusal] = {}
+        """By topic that an earlier unit has asked for: whether it was not there, or Kafka's refusal."""
+        self._deletions: list[Future[set[str]]] = []
+        """Those under way; an answer is the topics that Kafka does not delete."""
+
+    def begin(self, *, patient: bool = True) -> None:
+        """Start a unit of work: what Kafka refused before may be had now.
+
+        Args:
+            patient: Whether the unit waits for the topics that it makes. Another one holds the commands.
+
+        Raises:
+            KafkaUnavailable: A topic that was asked for may have been made, or deleted.
+        """
+        self._patient = patient
         self._refused: dict[str, TopicRefusal] = {}
+        self._wanted: dict[str, int] = {}
+        """Partitions by topic that a held command needs, to be asked for at the unit's end."""
+        for answer in {each for each in self._asked.values() if each.done()}:
+            self._take_answer(answer)
+        ended = [each for each in self._deletions if each.done()]
+        self._deletions = [each for each in self._deletions if not each.done()]
+        for deletion in ended:
+            for topic in deletion.result():
+                self._like(topic).add(topic)
+
+    def finish(self) -> None:
+        """End a unit: ask for the topics that held commands need."""
+        self._ask(self._wanted)
+        self._wanted = {}
+
+    def _ask(self, wanted: Mapping[str, int]) -> None:
+        if wanted:
+            answer = self._thread.submit(self._topics.create_each, wanted, result_config(self._settings))
+            self._asked |= dict.fromkeys(wanted, answer)
+            for topic in wanted:  # it counts from now on
+                self._like(topic).add(topic)
+
+    def _take_answer(self, answer: Future[_Made]) -> None:
+        topics = [topic for topic, each in self._asked.items() if each is answer]
+        for topic in topics:
+            del self._asked[topic]
+        made, refused = answer.result()
+        for topic in topics:
+            self._answered[topic] = refused.get(topic, topic in made)
+        self.lose(refused)
 
     def reload(self) -> None:
         """Ask Kafka which there are."""
+        self._thread.submit(int).result()  # whatever was asked for is over then
+        self._forget()
         self._dedicated, self._virtual = set(), set()
         for topic in self._topics.names():
             if self._names.owner_kind(topic) is not None:
                 self._like(topic).add(topic)
 
-    def __contains__(self, topic: object) -> bool:
-        return topic in self._dedicated or topic in self._virtual
+    def __contains__(self, topic: str) -> bool:
+        return topic not in self._asked and (topic in self._dedicated or topic in self._virtual)
 
     def _like(self, topic: str) -> set[str]:
         """Return those of the kind of a topic."""
@@ -70,35 +129,55 @@ class ResultTopics:
         """Tell whether Kafka would hardly make a topic, having refused others in this unit of work."""
         return bool(self._refused) and topic not in self
 
+    def answers(self, topics: Iterable[str]) -> dict[str, bool]:
+        """Return of those that an earlier unit has asked for which were made; what Kafka refused is noted."""
+        answers = {topic: self._answered.pop(topic) for topic in topics if topic in self._answered}
+        self._refused |= {topic: answer for topic, answer in answers.items() if isinstance(answer, TopicRefusal)}
+        return {topic: answer is True for topic, answer in answers.items()}
+
     def make(self, wanted: Mapping[str, int]) -> set[str]:
         """Make topics of so many partitions, and return which were not there; what Kafka refuses is noted.
 
         Raises:
             KafkaUnavailable: Some may have been made.
         """
-        made, refused = self._topics.create_each(wanted, result_config(self._settings))
-        self._refused |= refused
-        for topic in wanted.keys() - refused.keys():
-            self._like(topic).add(topic)
-        return made
+        self._ask({topic: count for topic, count in wanted.items() if topic not in self._asked})
+        for answer in {self._asked[topic] for topic in wanted}:
+            self._take_answer(answer)
+        return {topic for topic, made in self.answers(wanted).items() if made}
 
-    def require(self, topic: str, partitions: int) -> bool:
+    def require(self, topic: str, partitions: int, *, patient: bool = False) -> bool:
         """See to it that a topic is there, and return whether it is new.
+
+        Args:
+            topic: Which.
+            partitions: How many it is to have.
+            patient: Whether to wait for it in a unit that is not patient, too.
 
         Raises:
             InputError: quota-exceeded, not-allowed or unavailable; there are too many, or Kafka refuses it.
+            NotYet: It is being made.
         """
+        made = self.answers([topic]).get(topic, False)
         if topic in self:
-            return False
+            return made
         if self._like(topic) is self._virtual:
             self._check_groups()
         if topic not in self._refused and len(self._refused) < _REFUSALS:
-            self.make({topic: partitions})
+            if not (self._patient or patient):
+                if topic not in self._asked:
+                    self._wanted[topic] = partitions
+                raise NotYet(partial(self._is_answered, topic))
+            made = topic in self.make({topic: partitions})
         if topic not in self:
             refused = self._refused.get(topic) or _not_tried(topic)
             hint = "Send it again later, or publish SHARED." if refused.code == "unavailable" else "Publish SHARED."
             raise InputError(refused.message, code=refused.code, detail=refused.detail, hint=hint) from refused
-        return True
+        return made
+
+    def _is_answered(self, topic: str) -> bool:
+        answer = self._asked.get(topic)
+        return answer is None or answer.done()
 
     def _check_groups(self) -> None:
         limit, groups = self._settings.results.virtual_limit, len(self._virtual)
@@ -116,9 +195,11 @@ class ResultTopics:
             self._like(topic).discard(topic)
 
     def delete(self, topics: Iterable[str]) -> None:
-        """Delete topics; what Kafka does not delete stays, and counts."""
+        """Have topics deleted, without waiting for it; what Kafka does not delete stays, and counts."""
         doomed = set(topics)
-        self.lose(doomed - self._topics.delete(doomed))
+        if doomed:
+            self.lose(doomed)
+            self._deletions.append(self._thread.submit(self._topics.delete, doomed))
 
     def sweep(self, wanted: Iterable[str]) -> None:
         """Delete all topics but those: a gateway that died may have made some for CQs that did not come to be."""

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
-from grouping.model.errors import InputError
+from grouping.model.errors import PLACE, InputError
 
 __all__ = ["in_statement"]
-
-_PLACE = re.compile(r"Line (\d+), column (\d+)")
 
 
 def in_statement(error: InputError, statement: str, select: str) -> InputError:
@@ -19,7 +15,7 @@ def in_statement(error: InputError, statement: str, select: str) -> InputError:
         >>> in_statement(error, "CREATE CQ a AS\n  SELECT price,", "SELECT price,").detail
         'Line 2, column 10: there.'
     """
-    found = _PLACE.match(error.detail or "")
+    found = PLACE.match(error.detail or "")
     if found is None or error.detail is None:
         return error
     before = statement[: statement.find(select)]

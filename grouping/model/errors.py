@@ -9,9 +9,13 @@ ContinuousQueryError
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
-__all__ = ["CODES", "ContinuousQueryError", "InputError", "InternalError", "OperationalError", "near_name"]
+__all__ = ["CODES", "PLACE", "ContinuousQueryError", "InputError", "InternalError", "OperationalError", "near_name"]
+
+PLACE = re.compile(r"Line (\d+), column (\d+)")
+"""The place in a statement at the beginning of an error's detail."""
 
 CODES = (
     "malformed-command",

@@ -123,11 +123,7 @@ def _check_angles(tokens: Sequence[Token]) -> None:
             and follower.token_type is token.token_type
             and follower.start > token.end + 1
         ):
-            raise InputError(
-                f'"{follower.text}" is not expected here',
-                code="syntax-error",
-                detail=f'Line {follower.line}, column {follower.col}: it stands behind another "{token.text}".',
-            )
+            raise _misplaced(follower, f'it stands behind another "{token.text}"')
 
 
 def _check_commas(tokens: Sequence[Token]) -> None:
@@ -135,11 +131,15 @@ def _check_commas(tokens: Sequence[Token]) -> None:
     for place, token in enumerate(tokens):
         follower = tokens[place + 1] if place + 1 < len(tokens) else None
         if token.token_type is TokenType.COMMA and (follower is None or follower.token_type in _BEHIND_LISTS):
-            raise InputError(
-                '"," is not expected here',
-                code="syntax-error",
-                detail=f"Line {token.line}, column {token.col}: nothing stands behind it.",
-            )
+            raise _misplaced(token, "nothing stands behind it")
+
+
+def _misplaced(token: Token, reason: str) -> InputError:
+    return InputError(
+        f'"{token.text}" is not expected here',
+        code="syntax-error",
+        detail=f"Line {token.line}, column {token.col}: {reason}.",
+    )
 
 
 def _parted(tokens: list[Token], text: str) -> list[Token]:

@@ -103,6 +103,11 @@ def test_a_refused_create_leaves_a_topic_to_its_readers(lab: Lab) -> None:
 
 def test_dedicated_up_to_the_limit(lab: Lab, quotes: Source) -> None:
     """Without a word a destination is dedicated up to the limit, then shared; DEDICATED is then refused."""
+
+    def lingering() -> int:
+        return sum(topic.startswith("cq.results.d_") for topic in lab.client.admin.list_topics().topics)
+
+    wait_until(lambda: lingering() <= DEDICATED_LIMIT // 2, "room beside the topics of ended destinations")
     modes = [lab.where(quotes, f"m{n}", f"volume = {n}")["destination"]["mode"] for n in range(DEDICATED_LIMIT + 1)]
     assert modes[0] == "dedicated" and modes[-1] == "shared"
     assert sorted(modes) == modes

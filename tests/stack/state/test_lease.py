@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway.service import _refuse_eviction
+from gateway.start import refuse_eviction
 from gateway.state.command_ids import CommandIds
 from gateway.state.timer_state import TimerState
 from gateway.state.working_copy import WorkingCopy
@@ -88,12 +88,12 @@ def test_a_redis_that_drops_keys_is_refused(ground: Ground) -> None:
     redis, stop = connect(ground.settings), threading.Event()
     redis.config_set("maxmemory-policy", "allkeys-lru")
     try:
-        _refuse_eviction(ground.settings, stop)
+        refuse_eviction(ground.settings, stop)
         redis.config_set("maxmemory", "1gb")
         with pytest.raises(OperationalError, match="allkeys-lru"):
-            _refuse_eviction(ground.settings, stop)
+            refuse_eviction(ground.settings, stop)
         redis.config_set("maxmemory-policy", "noeviction")
-        _refuse_eviction(ground.settings, stop)
+        refuse_eviction(ground.settings, stop)
     finally:
         redis.config_set("maxmemory-policy", "noeviction")
         redis.config_set("maxmemory", "0")

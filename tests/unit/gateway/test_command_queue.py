@@ -80,26 +80,35 @@ def test_what_is_ahead_is_bounded() -> None:
 _SUBSCRIBERS = st.sampled_from("abc")
 _TOPIC = st.lists(st.lists(_SUBSCRIBERS, max_size=12), min_size=1, max_size=3)
 """By partition, whose commands it holds."""
-_STEPS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 6), st.integers(0, 3), st.booleans()), max_size=20)
-"""How many records of each partition are read, how many carried out, how many put back, whether the gateway dies."""
+_STEPS = st.lists(
+    st.tuples(st.integers(0, 4), st.integers(0, 6), st.integers(0, 3), st.booleans(), st.sets(_SUBSCRIBERS)),
+    max_size=20,
+)
+"""How many records of each partition are read, how many carried out, how many put back, whether the gateway dies, and
+whose commands are held until the next step."""
 
 
 @given(_TOPIC, _STEPS)
 def test_each_command_once_and_in_its_subscribers_order(
-    topic: list[list[str]], steps: list[tuple[int, int, int, bool]]
+    topic: list[list[str]], steps: list[tuple[int, int, int, bool, set[str]]]
 ) -> None:
     """However reading, turns and deaths fall: nothing is carried out twice, nothing is left out."""
     everything = [[_record(p, n, name) for n, name in enumerate(names)] for p, names in enumerate(topic)]
     done: list[Record] = []
     noted = CommandsRead()
     queue, read = CommandQueue(), [0] * len(topic)
-    for some, most, left, dies in [*steps, (99, 99, 0, False), (99, 99, 0, False)]:
+    end = (99, 99, 0, False, set[str]())
+    step_now = [0]
+    for step, (some, most, left, dies, held) in enumerate([*steps, end, end]):
+        step_now[0] = step
         for number, records in enumerate(everything):
             queue.add(records[read[number] : read[number] + some], 0)
             read[number] = min(read[number] + some, len(records))
         taken = queue.take(most + left)
-        unit = taken[:most]
-        queue.put_back(taken[most:])
+        names = {name.encode() for name in held}
+        unit = [record for record in taken[:most] if record.key not in names]
+        queue.put_back([record for record in taken[:most] if record.key in names] + taken[most:])
+        queue.hold(dict.fromkeys(names, lambda held_at=step: step_now[0] > held_at))
         if dies:  # before the commit
             noted = CommandsRead.unpack(noted.pack())
             queue.begin(noted.ahead)
@@ -136,3 +145,20 @@ def test_a_unit_takes_what_fits_its_time() -> None:
     for _ in range(10):
         size.note(size.commands, size.commands * UNIT_SECONDS / 10_000)
     assert 5_000 == size.commands
+
+
+def test_a_held_command_holds_up_its_subscriber_alone() -> None:
+    """His later commands wait with it, in any partition, and are carried out in their order once it is ready."""
+    queue, ready = CommandQueue(), [False]
+    queue.add([_record(p, n, name) for p in range(2) for n, name in enumerate("aab")], 0)
+    taken = queue.take(2)
+    assert [b"a", b"b"] == [record.key for record in taken]
+    queue.put_back(taken[:1])
+    queue.hold({b"a": lambda: ready[0]})
+    assert not queue.all_held
+    assert [b"b"] == [record.key for record in queue.take(9)]
+    assert queue.all_held
+    assert [] == queue.take(9)
+    ready[0] = True
+    assert not queue.all_held
+    assert [(0, 0), (0, 1), (1, 0), (1, 1)] == [_place(record) for record in queue.take(9)]

@@ -6,14 +6,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.evaluation.outcome import EventQuestion
-from gateway.evaluation.process import EvaluationProcess, TooCostly
+from gateway.evaluation.outcome import EventOutcome, EventQuestion
+from gateway.evaluation.process import _MOST_WAITING, EvaluationProcess, Evaluations, TooCostly
+from gateway.model.held import NotYet
 from gateway.model.records import TriggerSpec
 from gateway.testing import ACCEPTED_AT, Stream
 from gateway.testing.query import checked
+from tests.kafka_client import wait_until
 
 _NOW_MS = 1_767_225_600_000
 _STREAM = Stream("quotes (symbol STRING, sizes ARRAY<INT>)")
+_ENDLESS = "exists(sizes, x -> exists(sizes, y -> exists(sizes, z -> x + y + z < 0)))"
+_LARGE = b'{"symbol": "INTC", "sizes": [%s]}' % b",".join([b"1"] * 5000)
 
 
 @pytest.fixture
@@ -22,6 +26,14 @@ def process() -> Iterator[EvaluationProcess]:
     process = EvaluationProcess()
     yield process
     process.close()
+
+
+@pytest.fixture
+def evaluations() -> Iterator[Evaluations]:
+    """Questions of several subscribers."""
+    evaluations = Evaluations()
+    yield evaluations
+    evaluations.close()
 
 
 def _question(where: str, value: bytes) -> EventQuestion:
@@ -35,12 +47,8 @@ def test_who_asks_for_too_much_is_told_and_nobody_else_notices(process: Evaluati
     plain = _question("symbol = 'INTC'", b'{"symbol": "INTC"}')
     found = process.outcome(plain, "alice")
     assert (True, [{"symbol": "INTC"}]) == (found.matches, found.results)
-    endless = _question(
-        "exists(sizes, x -> exists(sizes, y -> exists(sizes, z -> x + y + z < 0)))",
-        b'{"symbol": "INTC", "sizes": [%s]}' % b",".join([b"1"] * 5000),
-    )
     with pytest.raises(TooCostly):
-        process.outcome(endless, "mallory")
+        process.outcome(_question(_ENDLESS, _LARGE), "mallory")
     with pytest.raises(TooCostly, match="within the last"):
         process.outcome(plain, "mallory")
     assert found == process.outcome(plain, "alice")
@@ -52,3 +60,36 @@ def test_a_process_that_dies_is_replaced(process: EvaluationProcess) -> None:
     assert process.outcome(plain, "alice").matches is False
     process.close()
     assert process.outcome(plain, "alice").why == "symbol = 'INTC' is FALSE"
+
+
+def _answer(evaluations: Evaluations, asker: str, name: str, question: EventQuestion) -> EventOutcome:
+    """Ask as the gateway does: again once the answer is there."""
+    try:
+        return evaluations.outcome(question, asker, name)
+    except NotYet as later:
+        wait_until(later.is_ready, "an answer")
+    return evaluations.outcome(question, asker, name)
+
+
+def test_nobody_waits_for_an_answer(evaluations: Evaluations) -> None:
+    """Each question is answered once, to who asked it; a subscriber's next one is another question."""
+    events = {name: b'{"symbol": "%s"}' % name.encode() for name in ("INTC", "AMD")}
+    questions = {name: _question("symbol = 'INTC'", event) for name, event in events.items()}
+    for asker, name in (("alice", "INTC"), ("bob", "AMD")):
+        with pytest.raises(NotYet):
+            evaluations.outcome(questions[name], asker, f"0/{name}")
+    assert _answer(evaluations, "bob", "0/AMD", questions["AMD"]).matches is False
+    assert _answer(evaluations, "alice", "0/INTC", questions["INTC"]).matches is True
+    with pytest.raises(NotYet):
+        evaluations.outcome(questions["INTC"], "alice", "0/7")
+    assert _answer(evaluations, "alice", "0/8", questions["AMD"]).matches is False, "0/7 was never asked again"
+
+
+def test_there_is_an_end_to_the_questions_that_wait(evaluations: Evaluations) -> None:
+    """Who invents subscribers has no more than twenty questions wait, and then others are told."""
+    plain, endless = _question("symbol = 'INTC'", b"{}"), _question(_ENDLESS, _LARGE)
+    for number in range(_MOST_WAITING):
+        with pytest.raises(NotYet):
+            evaluations.outcome(endless if number == 0 else plain, f"mallory {number}", "0/0")
+    with pytest.raises(TooCostly, match="20 others wait"):
+        evaluations.outcome(plain, "alice", "0/0")

@@ -1,0 +1,20 @@
+"""A command that is held: what it needs is under way, and its subscriber's later commands wait with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+__all__ = ["NotYet"]
+
+
+class NotYet(Exception):
+    """A command cannot be carried out yet; nothing was changed, and it is tried anew once that is ready."""
+
+    def __init__(self, is_ready: Callable[[], bool]) -> None:
+        """Say when.
+
+        Args:
+            is_ready: Tells whether the command may be tried anew; it costs nothing to ask.
+        """
+        super().__init__("a command is to be held")
+        self.is_ready = is_ready

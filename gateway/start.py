@@ -1,0 +1,71 @@
+"""What comes before a gateway serves: servers that answer, a Redis that keeps its keys, and a lease that lasts."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import tenacity
+
+from gateway.kafka import ProducerFenced
+from gateway.state.commit_mark import CatalogUnreadable
+from grouping.model.errors import OperationalError
+from grouping.settings import Settings
+from grouping.store.connection import eviction_policy
+from grouping.store.lease import Lease
+
+__all__ = ["keep_lease", "refuse_eviction", "tried"]
+
+log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+
+_LASTING = (ProducerFenced, CatalogUnreadable)
+"""Errors that another try does not mend."""
+
+
+def refuse_eviction(settings: Settings, stop: threading.Event) -> None:
+    """Refuse a Redis that drops keys when its memory is full: of a constant table that would be matches lost."""
+    policy = tried(lambda: eviction_policy(settings), stop)
+    if policy is None:
+        log.warning("redis does not tell its maxmemory-policy: it must be noeviction, else matches may be lost")
+    elif policy != "noeviction":
+        raise OperationalError(
+            f'redis drops keys when its memory is full: its maxmemory-policy is "{policy}"',
+            hint="Set maxmemory-policy to noeviction, or maxmemory to 0.",
+        )
+
+
+def tried(call: Callable[[], _T], stop: threading.Event) -> _T:
+    """Call until the servers answer."""
+    retrying = tenacity.Retrying(
+        retry=tenacity.retry_if_exception(
+            lambda error: isinstance(error, OperationalError) and not isinstance(error, _LASTING) and not stop.is_set()
+        ),
+        wait=tenacity.wait_exponential(0.1, max=2),
+        sleep=lambda seconds: None if stop.wait(seconds) else None,
+        before_sleep=lambda state: log.warning("waiting for a server", extra={"attempt": state.attempt_number}),
+        reraise=True,
+    )
+    return retrying(call)
+
+
+def keep_lease(lease: Lease, stop: threading.Event) -> None:
+    """Renew the lease; a gateway that cannot any more must not write, so it ends at once."""
+    kept = time.monotonic()
+    while not stop.wait(lease.LIFETIME_MS / 5000):
+        try:
+            if lease.acquire():
+                kept = time.monotonic()
+            else:
+                log.error("another gateway has taken over", extra={"holder": lease.holder()})
+                os._exit(1)
+        except OperationalError as error:
+            log.warning("the lease could not be renewed", extra={"error": str(error)})
+        if time.monotonic() - kept > 4 * lease.LIFETIME_MS / 1000:
+            log.error("redis has been away for too long")
+            os._exit(1)
