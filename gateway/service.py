@@ -13,8 +13,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from prometheus_client import start_http_server
-
 from gateway.commands.command_queue import UNIT_SECONDS, UnitSize
 from gateway.commands.commands import Commands
 from gateway.commands.statements import Statements
@@ -36,6 +34,7 @@ from gateway.topics.own_topics import ensure_own_topics
 from gateway.topics.positions import Positions
 from gateway.topics.result_topics import ResultTopics
 from gateway.topics.source_watch import SourceWatch
+from grouping.metrics_server import MetricsServer
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
@@ -97,8 +96,9 @@ def run_gateway(settings: Settings) -> None:
     keeper = threading.Thread(target=keep_lease, args=(lease, stop), daemon=True)
     keeper.start()
     try:
+        server = MetricsServer(settings.metrics.address, settings.metrics.port, status.told)
         with status.repeated("starting"):
-            service = _Service(settings, stop, status, lease)
+            service = _Service(settings, stop, status, lease, server.url)
         service.run()
     finally:
         stop.set()
@@ -107,7 +107,9 @@ def run_gateway(settings: Settings) -> None:
 
 
 class _Service:
-    def __init__(self, settings: Settings, stop: threading.Event, status: StatusFile, lease: Lease) -> None:
+    def __init__(
+        self, settings: Settings, stop: threading.Event, status: StatusFile, lease: Lease, metrics_url: str
+    ) -> None:
         self._settings = settings
         self._stop = stop
         self._lease = lease
@@ -146,7 +148,7 @@ class _Service:
         self._store = TableStore(settings)
         self._epoch = 0
         self._refreshed_ms = now_ms()
-        self._metrics_url = ""
+        self._metrics_url = metrics_url
         self._streams: dict[str, dict[str, object]] = {}
         self._tables: dict[str, dict[str, object]] = {}
         """By name of the stream, or of the table: its part of the status."""
@@ -166,8 +168,6 @@ class _Service:
 
     def _serve(self) -> None:
         collect_seldom()
-        server, _ = start_http_server(self._settings.metrics_port, "127.0.0.1")
-        self._metrics_url = f"http://127.0.0.1:{server.server_port}/metrics"
         upkeep_at = status_at = 0.0
         more = False
         while not self._stop.is_set():
@@ -188,7 +188,6 @@ class _Service:
                 log.warning("a server failed, recovering", extra={"error": str(error), "detail": error.detail})
                 with self._status.repeated("waiting", **self._told()):
                     self._recover(rebuild=isinstance(error, StoreLost))
-        server.shutdown()
         with suppress(OperationalError):
             self._commits.finish()
             self._commits.counts.save(all_of_it=True)

@@ -104,6 +104,14 @@ class EvaluatorSettings(BaseModel):
     jars: str = Field("", description="folder of the jars of Spark's Kafka connector; found by `cq evaluator`")
 
 
+class MetricsSettings(BaseModel):
+    """Metrics and health over HTTP."""
+
+    address: str = Field("127.0.0.1", description="where gateway and evaluator serve them; 0.0.0.0 for every address")
+    port: int = Field(0, ge=0, le=65535, description="the gateway's port, 0 for any")
+    evaluator_port: int = Field(0, ge=0, le=65535, description="the evaluator's port, 0 for any")
+
+
 class SupervisorSettings(BaseModel):
     """The supervisor of `cq up`."""
 
@@ -145,7 +153,6 @@ class Settings(BaseSettings):
 
     prefix: str = Field("cq.", description="what the gateway's topics and Redis keys begin with")
     data: Path = Field(Path("cq-data"), description="folder for checkpoints and, with `cq up`, the embedded servers")
-    metrics_port: int = Field(0, description="port of the gateway's Prometheus metrics on loopback, 0 for any")
     kafka: KafkaSettings = KafkaSettings()
     redis: RedisSettings = RedisSettings()
     commands: CommandSettings = CommandSettings()
@@ -154,6 +161,7 @@ class Settings(BaseSettings):
     limits: LimitSettings = LimitSettings()
     evaluator: EvaluatorSettings = EvaluatorSettings()
     timers: TimerSettings = TimerSettings()
+    metrics: MetricsSettings = MetricsSettings()
     supervisor: SupervisorSettings = SupervisorSettings()
     jars: JarSettings = JarSettings()
 

@@ -16,41 +16,75 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from gateway.sdk import Client, CommandRejection, Digest, GatewayError, Match, connect
+from gateway.sdk import Client, CommandRejection, Digest, GatewayError, Match, Reply, connect
 from gateway.sdk.statements import text_literal
-from grouping.model.errors import PLACE, OperationalError
+from grouping.model.errors import PLACE, InputError, OperationalError
 from grouping.model.wording import counted
 from grouping.settings import Settings
+from grouping.statements.script import statements_of
 
-__all__ = ["bootstrap_of", "show_result", "sql", "tail"]
+__all__ = ["bootstrap_of", "client_of", "show_result", "sql", "tail"]
 
 Data = Annotated[Path | None, typer.Option("--data", help="Data folder of a `cq up`.", show_default="cq-data")]
 KafkaAt = Annotated[str | None, typer.Option("--kafka", metavar="HOST:PORT", help="Kafka, instead of a data folder.")]
 Subscriber = Annotated[str | None, typer.Option(metavar="NAME", help="Whose CQs.", show_default="the user's name")]
+_AT_ONCE = 1_000
+"""Statements that are sent before their replies are shown."""
+
 AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
 
 
 def sql(
-    statement: Annotated[str, typer.Argument(help='Such as "CREATE CQ …", "SHOW CQS".')],
+    statement: Annotated[str | None, typer.Argument(help='Such as "CREATE CQ …", "SHOW CQS"; several with ;.')] = None,
+    file: Annotated[Path | None, typer.Option("--file", "-f", help="Statements in a file; - for the input.")] = None,
     data: Data = None,
     kafka: KafkaAt = None,
     subscriber: Subscriber = None,
     as_json: AsJson = False,
 ) -> None:
-    """Carry out a statement and print the reply; the exit code is 1 when it is rejected."""
-    with _client(data, kafka, subscriber) as client:
+    """Carry out statements and print the replies, all of them; the exit code is 1 when one is rejected."""
+    texts = _statements(statement, file)
+    rejected = False
+    with client_of(data, kafka, subscriber) as client:
+        for begin in range(0, len(texts), _AT_ONCE):
+            some = texts[begin : begin + _AT_ONCE]
+            for text, outcome in zip(some, client.create_many(some, check=False), strict=True):
+                rejected |= isinstance(outcome, CommandRejection)
+                _print_outcome(text, outcome, as_json=as_json)
+    if rejected:
+        raise typer.Exit(1)
+
+
+def _statements(text: str | None, file: Path | None) -> list[str]:
+    """Return the statements that are given; what cannot be cut is one, which the gateway refuses.
+
+    Raises:
+        BadParameter: There are none, or text and file are given.
+    """
+    if (text is None) == (file is None):
+        raise typer.BadParameter('give either a statement, such as "SHOW CQS", or --file')
+    if file is not None:
         try:
-            reply = client.execute(statement)
-        except CommandRejection as error:
-            if as_json:
-                print(msgspec.json.encode(error.reply).decode())
-            else:
-                _print_rejection(error, statement)
-            raise typer.Exit(1) from None
-    if as_json:
-        print(msgspec.json.encode(reply).decode())
+            text = sys.stdin.read() if str(file) == "-" else file.read_text("utf-8")
+        except (OSError, UnicodeError) as error:
+            raise typer.BadParameter(f"the file cannot be read: {error}") from error
+    assert text is not None, "one of both is given"
+    try:
+        return statements_of(text) or [text]
+    except InputError:
+        return [text]
+
+
+def _print_outcome(text: str, outcome: Reply | CommandRejection, *, as_json: bool) -> None:
+    if isinstance(outcome, CommandRejection):
+        if as_json:
+            print(msgspec.json.encode(outcome.reply).decode())
+        else:
+            _print_rejection(outcome, text)
+    elif as_json:
+        print(msgspec.json.encode(outcome).decode())
     else:
-        show_result(reply.message, reply.result or {})
+        show_result(outcome.message, outcome.result or {})
 
 
 def tail(
@@ -64,7 +98,7 @@ def tail(
 ) -> None:
     """Follow a CQ's results from its first one, until it ends; Ctrl-C leaves."""
     with (
-        _client(data, kafka, subscriber) as client,
+        client_of(data, kafka, subscriber) as client,
         client.subscribe(name, cursor=from_cursor) as results,
         contextlib.suppress(KeyboardInterrupt),
     ):
@@ -96,7 +130,7 @@ def bootstrap_of(data: Path) -> str:
 
 
 @contextlib.contextmanager
-def _client(data: Path | None, kafka: str | None, subscriber: str | None) -> Iterator[Client]:
+def client_of(data: Path | None, kafka: str | None, subscriber: str | None) -> Iterator[Client]:
     """Connect, and tell what a person can mend in one line."""
     settings = Settings()
     bootstrap = kafka or bootstrap_of(data or settings.data)

@@ -12,6 +12,7 @@ from gateway.cli.demo import demo
 from gateway.cli.errors import TELLABLE, error_line
 from gateway.cli.local import down, status, up
 from gateway.cli.roles import evaluator, gateway
+from gateway.cli.script import export
 from gateway.cli.variables import unknown_variables
 
 __all__ = ["app", "main"]
@@ -22,7 +23,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, up, down, status, sql, tail, gateway, evaluator):
+for command in (demo, up, down, status, sql, tail, export, gateway, evaluator):
     app.command()(command)
 
 

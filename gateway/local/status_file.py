@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.local.run_folder import write_json
+from grouping.metrics_server import RoleState
 
 __all__ = ["StatusFile", "StatusWatch"]
 
@@ -24,11 +25,14 @@ class StatusFile:
     """Where a role tells its state. Each word has its time, for people; `StatusWatch` goes by no clock."""
 
     def __init__(self, path: Path | None) -> None:
-        """Tell it in that file; to nobody if there is none."""
+        """Tell it in that file, if there is one."""
         self._path = path
+        self.told = RoleState()
+        """The same for those who ask over HTTP."""
 
     def write(self, state: str, **more: Any) -> None:
         """Replace what the file says; where the disk is full, at least show that somebody would have."""
+        self.told.tell(state)
         if self._path is None:
             return
         told_at = datetime.now(UTC).isoformat(timespec="milliseconds")

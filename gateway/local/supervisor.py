@@ -112,7 +112,7 @@ class Supervisor:
     def _announce(self) -> None:
         self._announced = True
         self._publish()
-        shown = ("bootstrap", "redis_url", "metrics_url")
+        shown = ("bootstrap", "redis_url", "metrics_url", "evaluator_metrics_url")
         told = [f"{name} {self._endpoints[name]}" for name in shown if self._endpoints.get(name)]
         self._tell("ready " + " ".join(told))
 
@@ -134,8 +134,9 @@ class Supervisor:
 
     def _publish_endpoints(self) -> None:
         pids = {"supervisor": os.getpid(), **{role.name: role.pid for role in self._roles}}
-        metrics = self._run.read(self._run.status("gateway")).get("metrics_url")
-        endpoints = {**self._addresses, "metrics_url": metrics, "pids": pids}
+        urls = {"gateway": "metrics_url", "evaluator": "evaluator_metrics_url"}
+        metrics = {name: self._run.read(self._run.status(role)).get("metrics_url") for role, name in urls.items()}
+        endpoints = {**self._addresses, **metrics, "pids": pids}
         if endpoints != self._endpoints:
             write_json(self._run.endpoints, endpoints)
             self._endpoints = endpoints

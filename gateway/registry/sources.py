@@ -51,6 +51,7 @@ def describe_topic(source: Stream | Table) -> dict[str, object]:
         "topic": source.topic,
         "format": source.format,
         "framing": source.framing if source.format == "avro" else None,
+        **({} if source.avro_schema is None else {"schema": source.avro_schema}),
         "columns": [{"name": column.name, "type": column.type_text} for column in source.columns],
     }
 

@@ -15,7 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from grouping.model.errors import InputError
 
-__all__ = ["NAME_LENGTH", "PlainSql", "Tokens", "clipped"]
+__all__ = ["NAME_LENGTH", "PlainSql", "Tokens", "clipped", "unreadable"]
 
 NAME_LENGTH = 255
 """Characters in a name at most: a thousand of them have to fit one reply."""
@@ -39,6 +39,16 @@ _SHOWN = 60
 _SHOWN_FOR_CONTROL = "\N{REPLACEMENT CHARACTER}"
 
 
+def unreadable() -> InputError:
+    """Return the error of a text that has no tokens."""
+    return InputError(
+        "the statement cannot be read",
+        code="syntax-error",
+        detail="A string, a quoted name or a comment is opened and never closed, or X'…' holds no hex digits.",
+        hint="A quote inside a string is written twice: 'it''s'.",
+    )
+
+
 class Tokens:
     """The tokens of one statement and the place reached in them; for one thread.
 
@@ -58,12 +68,7 @@ class Tokens:
         try:
             self._tokens: list[Token] = _TOKENIZER.tokenize(self._text)[1:]
         except SqlglotError:
-            raise InputError(
-                "the statement cannot be read",
-                code="syntax-error",
-                detail="A string, a quoted name or a comment is opened and never closed, or X'…' holds no hex digits.",
-                hint="A quote inside a string is written twice: 'it''s'.",
-            ) from None
+            raise unreadable() from None
         self.index = 0
 
     def type(self, ahead: int = 0) -> TokenType | None:

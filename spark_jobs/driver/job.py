@@ -16,6 +16,7 @@ from typing import NoReturn
 from pydantic import ValidationError
 
 from grouping.log_lines import log_to
+from grouping.metrics_server import MetricsServer
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
 from spark_jobs.driver.leadership import Leadership
@@ -77,6 +78,7 @@ def main() -> NoReturn:
 
 def _run(settings: Settings, token: str, status: StatusFile) -> None:
     status.write("starting")
+    metrics = MetricsServer(settings.metrics.address, settings.metrics.evaluator_port, status.told)
     end_predecessor(settings.data)
     with ThreadPoolExecutor(1) as starter:
         opening = starter.submit(open_session, settings)
@@ -87,7 +89,7 @@ def _run(settings: Settings, token: str, status: StatusFile) -> None:
     jvm = jvm_process()
     if jvm is not None:
         note_jvm(settings.data, jvm.pid)
-    serve(spark, settings, token, status, partial(_end, "digests not written"))
+    serve(spark, settings, token, status, metrics.url, partial(_end, "digests not written"))
 
 
 def _ended(*_: object) -> NoReturn:

@@ -41,11 +41,20 @@ class Progress:
         self._deleted: dict[str, int] = {}
         self.events_deleted = 0
         """Offsets that were gone before they were evaluated, since this process began."""
+        self.batch_events = 0
+        """Of the last micro-batch that was committed."""
+        self.phases: dict[str, float] = {}
+        """Its seconds, by Spark's names of the phases."""
 
     @property
     def batch(self) -> int:
         """The last committed micro-batch, -1 before the first."""
         return self._position.batch
+
+    @property
+    def reached(self) -> int:
+        """Return the sum of the partitions' positions up to which all is evaluated."""
+        return sum(self.stream.evaluated(self.stream.positions(self._position.offsets)).values())
 
     def _next(self, partition: str) -> int:
         """Return the first offset of a partition that is not evaluated."""
@@ -59,6 +68,8 @@ class Progress:
             # pyspark reads Spark's JSON, and gives the offsets back as the text of a Python dict.
             end = ast.literal_eval(last["sources"][0]["endOffset"])
             offsets = (end or {}).get(self.stream.topic)
+            self.batch_events = last["numInputRows"]
+            self.phases = {phase: millis / 1000 for phase, millis in last["durationMs"].items()}
             if offsets:
                 self._position = Position(last["batchId"], {**self._position.offsets, **offsets})
         self.tell()

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 
+from prometheus_client import REGISTRY
 from pyspark.sql import SparkSession
 
 from grouping.model.errors import OperationalError
@@ -13,6 +14,7 @@ from grouping.settings import Settings
 from grouping.store.quarantine import QuarantineStore
 from grouping.store.table_store import TableStore
 from spark_jobs.driver.digest_jobs import DigestJobs
+from spark_jobs.driver.metrics import StreamMetrics
 from spark_jobs.driver.session import jobs_started, jvm_process
 from spark_jobs.driver.status_file import StatusFile
 from spark_jobs.driver.streams import Streams
@@ -30,7 +32,12 @@ _STATUS_SECONDS = 1.0
 
 
 def serve(
-    spark: SparkSession, settings: Settings, token: str, status: StatusFile, digests_failed: Callable[[], None]
+    spark: SparkSession,
+    settings: Settings,
+    token: str,
+    status: StatusFile,
+    metrics_url: str,
+    digests_failed: Callable[[], None],
 ) -> None:
     """Evaluate every stream until the JVM ends.
 
@@ -39,6 +46,7 @@ def serve(
         settings: Of the evaluator.
         token: That of the evaluator's lease, with which it writes.
         status: Where it tells its state.
+        metrics_url: Where its metrics are.
         digests_failed: Called where digests can be written no more.
 
     Raises:
@@ -63,6 +71,8 @@ def serve(
         log.info("no streams yet", extra={"reason": error.line})
     if not any(each["behind"] for each in streams.status().values()):  # else a batch of a stream is its own warm-up
         warm_up(spark, settings, broker)
+    known = streams.status()
+    REGISTRY.register(StreamMetrics(lambda: known))
     log.info("evaluator ready")
     state, written_at = "starting", 0.0
     while jvm is None or jvm.poll() is None:
@@ -77,6 +87,7 @@ def serve(
             state = "waiting"
         if state != before or time.monotonic() - written_at >= _STATUS_SECONDS:
             written_at = time.monotonic()
-            status.write(state, streams=streams.status(), jobs=jobs_started(spark))
+            known = streams.status()
+            status.write(state, streams=known, jobs=jobs_started(spark), metrics_url=metrics_url)
         time.sleep(_LOOK_SECONDS)
     raise OperationalError("the JVM of Spark has ended")

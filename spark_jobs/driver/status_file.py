@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from grouping.metrics_server import RoleState
+
 __all__ = ["StatusFile"]
 
 log = logging.getLogger(__name__)
@@ -21,10 +23,13 @@ class StatusFile:
     def __init__(self, path: Path) -> None:
         """Write to that path."""
         self._path = path
+        self.told = RoleState()
+        """The same for those who ask over HTTP."""
         path.parent.mkdir(parents=True, exist_ok=True)
 
     def write(self, state: str, **more: Any) -> None:
         """Replace what the file says."""
+        self.told.tell(state)
         told_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         body = {"pid": os.getpid(), "state": state, "told_at": told_at, **more}
         aside = self._path.with_suffix(".new")
@@ -37,5 +42,6 @@ class StatusFile:
 
     def still(self) -> None:
         """Show that the state told last still holds, without anything new to tell."""
+        self.told.still()
         with contextlib.suppress(OSError):
             os.utime(self._path)

@@ -55,6 +55,10 @@ class _StreamQuery:
     """When it was started, or was seen to have committed a batch."""
     reason: str | None = None
     """Why the query does not run, or did not a moment ago."""
+    events: int = 0
+    """Offsets that were evaluated since this process began."""
+    ends: int = 0
+    """How often a query of it has ended by itself."""
 
 
 class Streams:
@@ -140,7 +144,7 @@ class Streams:
         return _StreamQuery(stream)
 
     def status(self) -> dict[str, dict[str, object]]:
-        """Return by name of the stream how far behind it is, and why it doesn't run if it doesn't."""
+        """Return by name of the stream how far it is, and why it doesn't run if it doesn't."""
         return {
             running.stream.name: {
                 "stream_id": running.stream.stream_id,
@@ -149,6 +153,11 @@ class Streams:
                 "batch": running.progress.batch if running.progress else -1,
                 "events_deleted": running.progress.events_deleted if running.progress else 0,
                 "reason": running.reason,
+                "events": running.events,
+                "failures": running.ends,
+                "batch_events": running.progress.batch_events if running.progress else 0,
+                "phases": running.progress.phases if running.progress else {},
+                "quiet_seconds": round(self._clock() - running.committed_at, 3) if running.query else None,
             }
             for running in self._running.values()
         }
@@ -162,8 +171,9 @@ class Streams:
         if not running.query.isActive:
             self._ended(running, str(running.query.exception() or "It stopped."))
             return
-        batch = running.progress.batch
+        batch, reached = running.progress.batch, running.progress.reached
         running.progress.look(running.query)
+        running.events += max(running.progress.reached - reached, 0)
         if running.progress.batch > batch:
             running.committed_at = self._clock()
         if running.progress.batch > running.batch_at_start:
@@ -175,6 +185,7 @@ class Streams:
     def _ended(self, running: _StreamQuery, failure: str) -> None:
         """Note the end of a query, and when it is started again."""
         running.query = None
+        running.ends += 1
         hung = self._clock() - running.committed_at >= self._settings.evaluator.hang_seconds
         deaths = self._trials.failed(running.stream.stream_id, failure, hung=hung)
         if deaths:

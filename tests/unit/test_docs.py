@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 import typer
 from prometheus_client.metrics import MetricWrapperBase
+from prometheus_client.metrics_core import Metric
 
 from gateway import metrics
 from gateway.cli.main import app
@@ -19,6 +20,7 @@ from grouping.statements.clauses import _READERS
 from grouping.statements.command import _STATEMENTS, parse
 from grouping.statements.declaration import PLAIN_TYPES
 from grouping.statements.stream_declaration import _CHOICES, _OPTIONS
+from spark_jobs.driver.metrics import StreamMetrics
 from tests.pages import DOCS, ROOT, anchors, blocks, check_section, links, page
 
 _PAGES = sorted(path.name for path in DOCS.glob("*.md"))
@@ -73,13 +75,20 @@ def test_the_metrics_are_listed(rewrite: bool) -> None:
 def _metrics() -> Iterator[str]:
     yield "| metric | labels | |"
     yield "|---|---|---|"
-    for metric in (getattr(metrics, name) for name in metrics.__all__):
-        if not isinstance(metric, MetricWrapperBase):
-            continue
-        [family] = metric.describe()
+    for family, labels in _families():
         suffix = {"counter": "_total", "histogram": "_bucket, …_sum, …_count"}.get(family.type, "")
-        labels = ", ".join(f"`{label}`" for label in metric._labelnames)
-        yield f"| `{family.name}{suffix}` | {labels} | {family.documentation} |"
+        shown = ", ".join(f"`{label}`" for label in labels)
+        yield f"| `{family.name}{suffix}` | {shown} | {family.documentation} |"
+
+
+def _families() -> Iterator[tuple[Metric, Sequence[str]]]:
+    """Yield the metrics of the gateway, then those of the evaluator, with their labels."""
+    for metric in (getattr(metrics, name) for name in metrics.__all__):
+        if isinstance(metric, MetricWrapperBase):
+            [family] = metric.describe()
+            yield family, metric._labelnames
+    for family in StreamMetrics(dict).collect():
+        yield family, family._labelnames
 
 
 def test_the_codes_are_listed() -> None:

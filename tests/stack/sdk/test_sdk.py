@@ -9,9 +9,11 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from gateway.cli.script import exported
 from gateway.sdk import BadQuery, Client, Conflict, Match, Reply, ResultsGone, aio, connect
 from gateway.sdk.transport import Inbox
 from tests.kafka_client import RawClient
@@ -152,6 +154,45 @@ def test_a_shell_can_do_it(stack: Stack, client: Client, stream: str) -> None:
     client.publish(stream, rows(5))
     [line] = cq("tail", "shell", "--limit", "1").stdout.splitlines()
     assert {"price": 3.0} == json.loads(line)["row"]
+
+
+def test_what_is_exported_makes_all_of_it_again(stack: Stack, client: Client, stream: str, tmp_path: Path) -> None:
+    """`cq export` and `cq sql --file`: streams, tables, views and CQs as they were, paused ones too."""
+    table, view = f"{stream}owners", f"{stream}view"
+    client.create_table(table, {"symbol": "STRING", "owner": "STRING"}, "symbol", partitions=1)
+    client.create_view(view, f"SELECT q.symbol, price, owner FROM {stream} q JOIN {table} o ON q.symbol = o.symbol")
+    client.create("a;b", f"SELECT price FROM {view} WHERE owner = 'it''s;'", every="10 minutes", publish="SHARED")
+    client.execute(f"CREATE CQ later AS SELECT price FROM {stream} -- every price")
+    client.pause("later")
+    own = [text for text in exported(client) if stream in text or not text.startswith("CREATE")]
+    assert ["STREAM", "TABLE", "VIEW", "CQ", "CQ", "CQ"] == [text.split()[1] for text in own]
+    file = tmp_path / "all.sql"
+    file.write_text("-- all there is\n" + "\n;".join(own) + "\n;\n")
+    for name in ("a;b", "later"):
+        client.drop(name)
+    client.drop_view(view)
+    client.drop_table(table)
+    client.drop_stream(stream)
+
+    def cq(*arguments: str) -> subprocess.CompletedProcess[str]:
+        shared = ["--data", str(stack.data), "--subscriber", client.subscriber]
+        command = [sys.executable, "-m", "gateway.cli", *arguments, *shared]
+        return subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+
+    carried_out = cq("sql", "--file", str(file), "--json")
+    assert (0, 6) == (carried_out.returncode, len(carried_out.stdout.splitlines())), carried_out.stderr
+    printed = cq("export").stdout
+    assert all(text in printed for text in own)
+    assert ["active", "paused"] == [
+        client.execute(f'DESCRIBE CQ "{name}"').result["status"] for name in ("a;b", "later")
+    ]
+    again = cq("sql", "--json", f"SHOW CQS; DROP STREAM {stream}; SHOW CQS")
+    assert 1 == again.returncode
+    assert ["ok", "stream-in-use", "ok"] == [json.loads(line)["code"] for line in again.stdout.splitlines()]
+    for name in ("a;b", "later"):
+        client.drop(name)
+    client.drop_view(view)
+    client.drop_table(table)
 
 
 def test_a_topic_that_a_starting_broker_does_not_know_is_not_gone(stack: Stack, client: Client, stream: str) -> None:

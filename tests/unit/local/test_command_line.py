@@ -76,3 +76,18 @@ def test_columns_are_shown_as_they_are_declared(capsys: pytest.CaptureFixture[st
     assert ["described", *wanted] == capsys.readouterr().out.splitlines()
     show_result("listed", {"tables": [{"table": "profiles", "columns": columns}], "next": None})
     assert "profiles symbol STRING, staff INT" == " ".join(capsys.readouterr().out.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "give either a statement"),
+        (["SHOW CQS", "--file", "all.sql"], "give either a statement"),
+        (["--file", "nowhere.sql"], "the file cannot be read"),
+    ],
+)
+def test_a_statement_or_a_file(arguments: list[str], told: str) -> None:
+    """`cq sql` without either, or with both, says so, and connects to nothing."""
+    ran = CliRunner().invoke(app, ["sql", *arguments], env={"COLUMNS": "200"})
+    assert 2 == ran.exit_code
+    assert told in ran.output

@@ -11,7 +11,7 @@ from grouping.settings import Settings
     ("variable", "value", "path", "expected"),
     [
         ("CQ_PREFIX", "dev.", ("prefix",), "dev."),
-        ("CQ_METRICS_PORT", "9100", ("metrics_port",), 9100),
+        ("CQ_METRICS_PORT", "9100", ("metrics", "port"), 9100),
         ("CQ_KAFKA_BOOTSTRAP", "k:1,l:2", ("kafka", "bootstrap"), "k:1,l:2"),
         ("CQ_KAFKA_EXTRA", '{"client.id": "x"}', ("kafka", "extra"), {"client.id": "x"}),
         ("CQ_RESULTS_DEDICATED_LIMIT", "0", ("results", "dedicated_limit"), 0),

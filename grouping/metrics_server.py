@@ -1,0 +1,114 @@
+"""What a role tells over HTTP: its metrics (`/metrics`), whether it lives (`/healthz`) and is ready (`/readyz`)."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable
+from socketserver import ThreadingMixIn
+from typing import TYPE_CHECKING, Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+from prometheus_client import REGISTRY, make_wsgi_app
+from prometheus_client.registry import CollectorRegistry
+
+from grouping.model.errors import OperationalError
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+__all__ = ["SILENT_SECONDS", "MetricsServer", "RoleState"]
+
+SILENT_SECONDS = 10.0
+"""A role that has told nothing for so long hangs, or has ended."""
+_EVERY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104 - the operator's choice, recognised here
+
+
+class RoleState:
+    """The state that a role has told last, and when."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Begin as `starting`.
+
+        Args:
+            clock: Monotonic seconds.
+        """
+        self._clock = clock
+        self.tell("starting")
+
+    def tell(self, state: str) -> None:
+        """Take note of a state."""
+        self.state = state
+        self.still()
+
+    def still(self) -> None:
+        """Take note that the state holds."""
+        self._told_at = self._clock()
+
+    def probe(self, *, ready: bool) -> tuple[bool, dict[str, Any]]:
+        """Return whether the role lives, or is ready, and what to answer who asks.
+
+        Example:
+            >>> RoleState(lambda: 7.0).probe(ready=True)
+            (False, {'state': 'starting', 'told_seconds_ago': 0.0})
+        """
+        age = self._clock() - self._told_at
+        fine = age <= SILENT_SECONDS and (self.state == "ready" or not ready)
+        return fine, {"state": self.state, "told_seconds_ago": round(age, 1)}
+
+
+class MetricsServer:
+    """Serves until it is closed, in threads of its own."""
+
+    def __init__(self, address: str, port: int, state: RoleState, registry: CollectorRegistry = REGISTRY) -> None:
+        """Listen.
+
+        Args:
+            address: Where; empty or 0.0.0.0 for every address of the machine.
+            port: On which port; 0 for any.
+            state: What the probes tell.
+            registry: The metrics.
+
+        Raises:
+            OperationalError: The address is not this machine's, or the port is taken.
+        """
+        self._state = state
+        self._metrics = make_wsgi_app(registry)
+        try:
+            self._server = make_server(address, port, self._answer, _Server, _Handler)
+        except OSError as error:
+            raise OperationalError(
+                f"metrics cannot be served at {address}:{port}: {(error.strerror or str(error)).lower()}",
+                hint="Give another address or port: CQ_METRICS_ADDRESS, CQ_METRICS_PORT, CQ_METRICS_EVALUATOR_PORT.",
+            ) from error
+        host = "127.0.0.1" if address in _EVERY_ADDRESS else address
+        self.url = f"http://{host}:{self._server.server_port}/metrics"
+        """Of the metrics, as this machine reaches them."""
+        threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True).start()
+
+    def _answer(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        path = environ["PATH_INFO"]
+        if path == "/metrics":
+            body: Iterable[bytes] = self._metrics(environ, start_response)
+            return body
+        if path not in ("/healthz", "/readyz"):
+            start_response("404 Not Found", [("Content-Type", "text/plain")])
+            return [b"/metrics, /healthz, /readyz\n"]
+        fine, told = self._state.probe(ready=path == "/readyz")
+        start_response("200 OK" if fine else "503 Service Unavailable", [("Content-Type", "application/json")])
+        return [json.dumps(told).encode() + b"\n"]
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+
+
+class _Handler(WSGIRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
+        """Write nothing: a scrape every few seconds is no news."""

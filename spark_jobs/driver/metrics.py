@@ -1,0 +1,58 @@
+"""What the evaluator tells Prometheus: of each stream, from what the driver knows of it when it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+__all__ = ["StreamMetrics"]
+
+_COUNTERS = {
+    "events": ("cq_events_evaluated", "events evaluated since the evaluator started, by stream"),
+    "events_deleted": ("cq_events_deleted", "events that Kafka deleted before they were evaluated, by stream"),
+    "failures": ("cq_stream_failures", "ends of a stream's query that were not asked for, by stream"),
+}
+_GAUGES = {
+    "behind": ("cq_evaluator_events_behind", "events published and not yet evaluated, by stream"),
+    "batch_events": ("cq_batch_events", "events of the last micro-batch, by stream"),
+    "quiet_seconds": ("cq_seconds_since_batch", "seconds since the last micro-batch was committed, by stream"),
+}
+_PHASES = ("cq_batch_seconds", "seconds of the last micro-batch, by stream and phase")
+
+
+class StreamMetrics(Collector):
+    """Metrics of the streams, made anew for each scrape."""
+
+    def __init__(self, status: Callable[[], Mapping[str, Mapping[str, Any]]]) -> None:
+        """Ask there.
+
+        Args:
+            status: Returns by name of a stream what is known of it (`Streams.status`).
+        """
+        self._status = status
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the metrics as they are now."""
+        streams = self._status()
+        running = GaugeMetricFamily("cq_stream_running", "1 where a stream is evaluated, else 0", labels=["stream"])
+        phases = GaugeMetricFamily(*_PHASES, labels=["stream", "phase"])
+        for name, told in streams.items():
+            running.add_metric([name], float(told["state"] == "running"))
+            for phase, seconds in told["phases"].items():
+                phases.add_metric([name, phase], seconds)
+        yield running
+        yield phases
+        for field, (metric, documentation) in _COUNTERS.items():
+            counter = CounterMetricFamily(metric, documentation, labels=["stream"])
+            for name, told in streams.items():
+                counter.add_metric([name], told[field])
+            yield counter
+        for field, (metric, documentation) in _GAUGES.items():
+            gauge = GaugeMetricFamily(metric, documentation, labels=["stream"])
+            for name, told in streams.items():
+                if told[field] is not None:
+                    gauge.add_metric([name], told[field])
+            yield gauge

@@ -1,0 +1,85 @@
+"""Metrics and health of a role over HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+from prometheus_client import CollectorRegistry, Counter
+
+from grouping.metrics_server import SILENT_SECONDS, MetricsServer, RoleState
+from grouping.model.errors import OperationalError
+
+_now = [100.0]
+
+
+@pytest.fixture
+def state() -> RoleState:
+    """A role whose clock stands."""
+    _now[0] = 100.0
+    return RoleState(lambda: _now[0])
+
+
+@pytest.fixture
+def server(state: RoleState) -> Iterator[MetricsServer]:
+    """A server with one metric."""
+    registry = CollectorRegistry()
+    Counter("cq_things", "things", registry=registry).inc(3)
+    server = MetricsServer("127.0.0.1", 0, state, registry)
+    yield server
+    server.close()
+
+
+def _get(server: MetricsServer, path: str) -> tuple[int, str]:
+    try:
+        with urlopen(server.url.replace("/metrics", path)) as response:
+            return response.status, response.read().decode()
+    except HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+def _probe(server: MetricsServer, path: str) -> tuple[int, dict[str, Any]]:
+    code, body = _get(server, path)
+    return code, json.loads(body)
+
+
+def test_metrics_are_served(server: MetricsServer) -> None:
+    """At their path alone."""
+    code, body = _get(server, "/metrics")
+    assert code == 200
+    assert "cq_things_total 3.0" in body
+    assert 404 == _get(server, "/")[0]
+
+
+def test_a_role_that_starts_lives_and_is_not_ready(server: MetricsServer, state: RoleState) -> None:
+    """Readiness follows the state that the role tells."""
+    assert (200, {"state": "starting", "told_seconds_ago": 0.0}) == _probe(server, "/healthz")
+    assert 503 == _probe(server, "/readyz")[0]
+    state.tell("ready")
+    assert 200 == _probe(server, "/readyz")[0]
+    state.tell("waiting")
+    assert (503, "waiting") == (_probe(server, "/readyz")[0], _probe(server, "/readyz")[1]["state"])
+    assert 200 == _probe(server, "/healthz")[0]
+
+
+def test_a_role_that_tells_nothing_any_more_is_not_alive(server: MetricsServer, state: RoleState) -> None:
+    """It may hang; a sign of life makes it what it was."""
+    state.tell("ready")
+    _now[0] += SILENT_SECONDS + 1
+    assert (503, {"state": "ready", "told_seconds_ago": 11.0}) == _probe(server, "/healthz")
+    assert 503 == _probe(server, "/readyz")[0]
+    state.still()
+    assert 200 == _probe(server, "/readyz")[0]
+
+
+def test_a_port_that_is_taken_is_one_line(server: MetricsServer, state: RoleState) -> None:
+    """Who runs two roles at one port is told which settings to change."""
+    port = int(server.url.split(":")[2].split("/")[0])
+    with pytest.raises(OperationalError, match="cannot be served") as refused:
+        MetricsServer("127.0.0.1", port, state)
+    assert "CQ_METRICS_PORT" in (refused.value.hint or "")
