@@ -92,6 +92,17 @@ QUERIES = [
     " JOIN owners o ON o.symbol = coalesce(p.industry, q.symbol) WHERE o.n IS NOT NULL",
     "SELECT q.n AS n, p.staff AS s FROM quotes q"
     " JOIN (SELECT * FROM profiles WHERE staff > 0) p ON p.symbol = q.symbol",
+    "SELECT q.n AS n, o.owner AS o, p.staff AS s FROM quotes q JOIN profiles p USING (symbol)"
+    " LEFT JOIN owners o ON o.symbol = p.symbol AND o.n = p.staff WHERE p.industry <> 'x'",
+    "SELECT q.n AS n, o.owner AS o, more.owner AS m FROM quotes q LEFT JOIN owners o ON o.symbol = q.symbol"
+    " JOIN owners more ON more.owner = o.owner",
+    "SELECT q.n AS n, o.owner AS o, p.industry AS i, b.n AS b FROM quotes q JOIN owners o ON o.symbol = q.symbol"
+    " LEFT JOIN profiles p ON p.symbol = o.symbol AND p.staff = o.n LEFT JOIN owners b ON b.symbol = p.industry",
+    "SELECT q.n AS n, o.owner AS o FROM quotes q LEFT JOIN owners o ON o.n = q.n + 1 AND o.symbol = lower(q.symbol)",
+    "SELECT q.n AS n, p.staff AS s FROM quotes q LEFT JOIN profiles p ON p.symbol = coalesce(q.symbol, 'x')"
+    " AND p.industry = q.symbol WHERE p.staff IS NULL OR p.staff < q.n",
+    "SELECT q.n AS n, p.staff AS s FROM (SELECT * FROM quotes WHERE price IS NOT NULL) q"
+    " LEFT JOIN (SELECT symbol AS k, staff FROM profiles WHERE industry IS NOT NULL) p ON p.k = q.symbol",
 ]
 
 
