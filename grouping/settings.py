@@ -95,6 +95,11 @@ class EvaluatorSettings(BaseModel):
         ge=1,
         description="longest text that an operator or function yields, in bytes; beyond it is NULL",
     )
+    event_rows: int = Field(
+        2_000_000,
+        ge=1_000,
+        description="rows that one event may make with rows of the tables of a join; with more it is a dead letter",
+    )
     poll_ms: int = Field(100, description="how often an idle stream looks for events")
     hang_seconds: float = Field(
         60.0,

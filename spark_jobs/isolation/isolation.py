@@ -38,8 +38,11 @@ Records = Iterator[pa.RecordBatch]
 Shares = Sequence[str]
 Write = Callable[[RowSource, Matches], Records]
 """Makes the records of matches."""
-Join = Callable[[Events, Computation], Iterator[tuple[int, RowSource]]]
-"""Makes the rows of a computation over events, in slices, each with the number of events that are done after it."""
+Join = Callable[[Events, Computation], Iterator[tuple[int, RowSource | None]]]
+"""Makes the rows of a computation over events, in slices, each with the number of events that are done after it.
+
+None stands for the rows of one event that makes too many.
+"""
 
 
 class Isolation:
@@ -111,6 +114,9 @@ class Isolation:
             except FAULTS as fault:
                 yield from self._join_failed(snapshot, events, done, f"its join failed with {type(fault).__name__}")
                 return
+            if rows is None:
+                yield self._not_evaluated.too_many_rows(events, done - 1, computation)
+                continue
             yield from self._looked_up(snapshot, rows)
             yield from self._settle()
 

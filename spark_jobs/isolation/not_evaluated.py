@@ -1,4 +1,7 @@
-"""Dead letters for events that could not be evaluated for a share of the queries (`grouping.store.quarantine`)."""
+"""Dead letters for events that could not be evaluated for some of the queries.
+
+These are a share (`grouping.store.quarantine`) that is left out, or all over a join that makes too many rows of one.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from grouping.model.catalog import Stream
+from grouping.model.computation import Computation
 from grouping.settings import Settings
 from grouping.store.quarantine import parts_of
 from spark_jobs.batch.output import dead_letters
@@ -20,7 +24,7 @@ _SINGLE = 1_000
 
 
 class NotEvaluatedLetters:
-    """Writes the dead letters (code ``not-evaluated``) of one task."""
+    """Writes these dead letters of one task; the code is ``not-evaluated`` where a share is left out."""
 
     def __init__(self, stream: Stream, settings: Settings) -> None:
         self._stream = stream
@@ -48,6 +52,15 @@ class NotEvaluatedLetters:
             details[int(others[0])] = f"{text} {others.size} events from offset {first} to {last}: {reason}."
         if details:
             yield dead_letters(events.source, details, "not-evaluated", self._stream, self._settings)
+
+    def too_many_rows(self, events: RowSource, row: int, computation: Computation) -> pa.RecordBatch:
+        """Return the dead letter (code ``too-many-rows``) of an event that no group over a join was evaluated for."""
+        most = self._settings.evaluator.event_rows
+        detail = (
+            f'Join "{computation.computation_id}" makes more than {most} rows of this event '
+            "(CQ_EVALUATOR_EVENT_ROWS): no query over the join was evaluated for it."
+        )
+        return dead_letters(events.source, {row: detail}, "too-many-rows", self._stream, self._settings)
 
 
 def described(share: str) -> str:

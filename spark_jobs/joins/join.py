@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from grouping.model.computation import Computation, Join, JoinKey
 from grouping.model.expression import Column
+from grouping.settings import EvaluatorSettings
 from spark_jobs.batch.event_column import VALUE_BYTES, EventColumn, EventColumns
 from spark_jobs.batch.events import Events, arrow_type
 from spark_jobs.index import Ints
@@ -17,12 +18,14 @@ from spark_jobs.joins.joined_events import JoinedEvents
 from spark_jobs.match.residual import evaluate_expression, holds
 from spark_jobs.replica.table_view import TableView
 
-__all__ = ["join", "join_slices"]
+__all__ = ["EVENT_ROWS", "join", "join_slices"]
 
+EVENT_ROWS: int = EvaluatorSettings().event_rows
+"""Rows that one event may make, where no settings say otherwise."""
 ROWS = 2_000_000
 """Rows of a computation that are made at once, unless one event alone has more."""
 _PROBES = 1000
-"""Events that are looked up at once by a part of a key of several columns: how many rows they meet is not known."""
+"""Rows that are looked up at once by a part of a key of several columns: how many rows they meet is not known."""
 _WHOLE = pa.decimal128(19, 0)
 """Holds every BIGINT."""
 
@@ -50,8 +53,11 @@ def join_slices(
     views: Mapping[str, TableView],
     value_bytes: int = VALUE_BYTES,
     most: int = ROWS,
-) -> Iterator[tuple[int, JoinedEvents]]:
+    most_of_event: int = EVENT_ROWS,
+) -> Iterator[tuple[int, JoinedEvents | None]]:
     """Yield the rows of a computation over a batch of events, in slices of the events, so that memory is bounded.
+
+    Which events make too many rows is decided for each of them alone, so every replay leaves the same ones out.
 
     Args:
         events: The decoded events.
@@ -59,9 +65,11 @@ def join_slices(
         views: By table id, the tables as they were at the batch's pins.
         value_bytes: What a computed text may have; a longer one is NULL.
         most: Rows in a slice, unless one event alone has more.
+        most_of_event: Rows that one event may make at any of the joins, before ON's other conditions leave some out.
 
     Yields:
-        How many events are done, and the rows that they made since the slice before.
+        How many events are done, and the rows that they made since the slice before; None where the last of them,
+        which is a slice of its own, makes too many.
 
     Raises:
         Exception: Of any kind, as the expressions of ON are somebody else's code (`faults.FAULTS`).
@@ -73,8 +81,12 @@ def join_slices(
         first, last = waiting.pop()
         alone = JoinedEvents(events, np.arange(first, last), {})
         try:
-            rows = _joined(alone, computation, views, value_bytes, most if last - first > 1 else None)
+            at_once = min(most, most_of_event) if last - first > 1 else most_of_event
+            rows = _joined(alone, computation, views, value_bytes, at_once)
         except _TooManyRows:
+            if last - first == 1:
+                yield last, None
+                continue
             middle = (first + last) // 2
             waiting += [(middle, last), (first, middle)]
             continue
@@ -122,15 +134,28 @@ def _with_alone(count: int, probe: Ints, row: Ints) -> tuple[Ints, Ints]:
 def _found(view: TableView, columns: tuple[str, ...], keys: list[pa.Array], most: int | None) -> tuple[Ints, Ints]:
     """Look rows up, each distinct value once where values repeat."""
     if len(keys) > 1:
-        probe, row = view.find(columns, keys)
-        _check(probe.size, most)
-        return probe, row
+        return _found_by_steps(view, columns, keys, most)
     column = EventColumn(keys[0])
     probe, row = view.find(columns, [column.values])
     if len(column.values) == len(keys[0]):
         _check(probe.size, most)
         return probe, row
     return _spread(column, probe, row, most)
+
+
+def _found_by_steps(
+    view: TableView, columns: tuple[str, ...], keys: list[pa.Array], most: int | None
+) -> tuple[Ints, Ints]:
+    """Look rows up some at a time where each may meet many, so that too many are noticed before they are all made."""
+    count = len(keys[0])
+    width = max(count, 1) if most is None or set(view.table.key) <= set(columns) else _PROBES
+    found, size = [], 0
+    for first in range(0, max(count, 1), width):
+        probe, row = view.find(columns, [key.slice(first, width) for key in keys])
+        found.append((probe + first, row))
+        size += probe.size
+        _check(size, most)
+    return np.concatenate([probe for probe, _ in found]), np.concatenate([row for _, row in found])
 
 
 def _check(count: int, most: int | None) -> None:

@@ -122,7 +122,12 @@ class _Task:
             watch.harm.failed,
             watch.sampler.loads,
             value_bytes,
-            partial(join_slices, views=self._views, value_bytes=value_bytes),
+            partial(
+                join_slices,
+                views=self._views,
+                value_bytes=value_bytes,
+                most_of_event=settings.evaluator.event_rows,
+            ),
             partial(self._counting.count, self._not_counted),
         )
 

@@ -109,10 +109,41 @@ def test_slices_have_the_same_rows(select: str, events: list[Row], profiles: Row
     views = {"t_1": view_of(PROFILES, named), "t_2": view_of(OWNERS, owned)}
     batch, computation = batch_of(select, events)
     whole = join(batch, computation, views)
-    slices = list(join_slices(batch, computation, views, most=most))
+    slices = [(done, rows) for done, rows in join_slices(batch, computation, views, most=most) if rows is not None]
     assert [done for done, _ in slices] == sorted({done for done, _ in slices})
     assert slices[-1][0] == batch.count
     assert whole.event.tolist() == [event for _, rows in slices for event in rows.event.tolist()]
     assert all(rows.count <= most or np.unique(rows.event).size == 1 for _, rows in slices)
     if whole.number is not None:
         assert whole.number.tolist() == [n for _, rows in slices for n in (rows.number if rows.count else ())]
+
+
+_TWICE = "SELECT a.owner FROM quotes q JOIN owners a ON a.symbol = q.symbol JOIN owners b ON b.symbol = a.symbol"
+
+
+@settings(max_examples=40)
+@given(EVENTS, OWNER_ROWS, st.integers(1, 5), st.integers(1, 9))
+def test_an_event_with_too_many_rows_is_left_out_alone(
+    events: list[Row], owners: Row, most: int, most_of_event: int
+) -> None:
+    """However the events are sliced: those that make more rows than one may are named, the others have theirs."""
+    owned = [{"owner": owner, "symbol": symbol, **row} for (owner, symbol), row in owners.items()]
+    views = {"t_2": view_of(OWNERS, owned)}
+    batch, computation = batch_of(_TWICE, events)
+    counts = np.bincount(join(batch, computation, views).event, minlength=batch.count)
+    slices = list(join_slices(batch, computation, views, most=most, most_of_event=most_of_event))
+    assert np.flatnonzero(counts > most_of_event).tolist() == [done - 1 for done, rows in slices if rows is None]
+    made = [event for _, rows in slices if rows is not None for event in rows.event.tolist()]
+    assert made == [event for event, n in enumerate(counts.tolist()) for _ in range(n) if n <= most_of_event]
+
+
+@pytest.mark.parametrize("more", ["", " AND b.n = a.n"])
+def test_too_many_rows_are_noticed_before_they_are_made(more: str) -> None:
+    """Five thousand rows a key joined with themselves are 25 million: the event is left out, the next has its."""
+    owned = [{"owner": str(number), "symbol": "a", "n": 1} for number in range(5_000)]
+    views = {"t_2": view_of(OWNERS, [*owned, {"owner": "p", "symbol": "b", "n": 1}])}
+    events = [{"symbol": symbol, "price": 1.0, "n": 1} for symbol in "ab"]
+    (_, none), (done, rows) = join_slices(*batch_of(_TWICE + more, events), views)
+    assert none is None
+    assert rows is not None
+    assert (done, rows.event.tolist()) == (2, [1])

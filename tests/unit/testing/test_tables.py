@@ -74,3 +74,18 @@ def test_what_is_no_table_is_refused() -> None:
         Table("t (k INT PRIMARY KEY)", [{"k": 1}, {}])
     with pytest.raises(InputError, match='"profiles"'):
         evaluate("SELECT q.symbol FROM quotes q JOIN profiles p ON q.symbol = p.symbol", QUOTES, ROWS)
+
+
+def test_an_event_with_too_many_rows_is_a_dead_letter() -> None:
+    """Rows of a table joined with themselves multiply: the event's letter says so, and other events have results."""
+    rows = [{"owner": f"{number}", "symbol": "INTC", "shares": number} for number in range(1_500)]
+    rows.append({"owner": "abe", "symbol": "SAP", "shares": 1})
+    owners = Table("owners (owner STRING, symbol STRING, shares INT, PRIMARY KEY (owner, symbol))", rows)
+    select = (
+        "SELECT a.owner FROM quotes q JOIN owners a ON a.symbol = q.symbol JOIN owners b ON b.symbol = q.symbol"
+        " WHERE b.shares > 0"
+    )
+    many, one, *_ = evaluate(select, QUOTES, ROWS, tables=[owners])
+    assert (many.dead_letter, many.results) == ("too-many-rows", [])
+    assert "makes more than 2000000 rows of this event" in (many.why or "")
+    assert one.results == [{"owner": "abe"}]
