@@ -21,9 +21,18 @@ from rich.console import Console
 from rich.live import Live
 
 from gateway.cli.client import bootstrap_of
-from gateway.cli.demo_market import COLUMNS, STREAM, SUBSCRIBERS, Market, queries
+from gateway.cli.demo_market import (
+    COLUMNS,
+    COMPANY_COLUMNS,
+    COMPANY_KEY,
+    STREAM,
+    SUBSCRIBERS,
+    TABLE,
+    Market,
+    queries,
+)
 from gateway.cli.demo_view import Tally, latency_text, line_view, live_view, print_sharing
-from gateway.sdk import Client, Conflict, ContinuousQuery, GatewayError, Match, Reply, Subscription, connect
+from gateway.sdk import Client, Conflict, ContinuousQuery, Digest, GatewayError, Match, Reply, Subscription, connect
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
 
@@ -106,10 +115,10 @@ def _play(console: Console, bootstrap: str, *, cqs: int, rate: int, seconds: flo
             closing.enter_context(connect(bootstrap, name, prefix=settings.prefix, extra=settings.kafka.extra))
             for name in SUBSCRIBERS
         ]
-        with contextlib.suppress(Conflict):  # on a data folder of its own it goes on where it was
-            clients[0].create_stream(STREAM, COLUMNS, partitions=2)
+        companies = _declare(clients[0], market)
         console.print(
-            f'Stream "{STREAM}" is declared. Registering {cqs:,} CQs of {", ".join(SUBSCRIBERS)} over Kafka …'
+            f'Stream "{STREAM}" and table "{TABLE}" ({companies} rows) are declared. '
+            f"Registering {cqs:,} CQs of {', '.join(SUBSCRIBERS)} over Kafka …"
         )
         began = time.monotonic()
         registered = [_register(client, market, cqs // len(clients)) for client in clients]
@@ -130,10 +139,20 @@ def _play(console: Console, bootstrap: str, *, cqs: int, rate: int, seconds: flo
         _stream(console, clients[0], followed, market, tally, rate=rate, seconds=seconds)
         print_sharing(console, clients[0].listing("GROUPS"), everything)
     console.print(
-        f"{tally.events:,} quotes gave {tally.matches:,} matches; latency p50 / p99: {latency_text(tally)}.",
+        f"{tally.events:,} quotes gave {tally.matches:,} matches and {tally.digests:,} digests that count; "
+        f"latency p50 / p99: {latency_text(tally)}.",
         soft_wrap=True,
     )
     console.print(_NEXT, soft_wrap=True, markup=False)
+
+
+def _declare(client: Client, market: Market) -> int:
+    """Declare the stream and the table, which has a row for each company; return how many."""
+    with contextlib.suppress(Conflict):  # on a data folder of its own it goes on where it was
+        client.create_stream(STREAM, COLUMNS, partitions=2)
+    with contextlib.suppress(Conflict):
+        client.create_table(TABLE, COMPANY_COLUMNS, COMPANY_KEY, partitions=2)
+    return client.table(TABLE).put(market.companies())
 
 
 def _register(client: Client, market: Market, count: int) -> list[ContinuousQuery]:
@@ -188,6 +207,8 @@ def _follow(results: Subscription, tally: Tally, done: threading.Event) -> None:
             tally.add(result, time.time())
             if result.cq in shown:
                 tally.latest.append(result)
+        elif isinstance(result, Digest):
+            tally.add_digest(result)
 
 
 @contextlib.contextmanager

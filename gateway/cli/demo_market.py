@@ -1,4 +1,4 @@
-"""The market of `cq demo`: generated quotes, and the CQs of a few subscribers on them."""
+"""The market of `cq demo`: generated quotes, a table of companies, and the CQs of a few subscribers on them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ from collections.abc import Iterator
 
 from gateway.sdk.statements import create_cq
 
-__all__ = ["COLUMNS", "STREAM", "SUBSCRIBERS", "Market", "queries"]
+__all__ = ["COLUMNS", "COMPANY_COLUMNS", "COMPANY_KEY", "STREAM", "SUBSCRIBERS", "TABLE", "Market", "queries"]
 
 STREAM = "quotes"
 COLUMNS = {"symbol": "STRING", "price": "DOUBLE", "volume": "BIGINT", "change": "DOUBLE", "halted": "BOOLEAN"}
+TABLE = "companies"
+COMPANY_COLUMNS = {"symbol": "STRING", "industry": "STRING", "country": "STRING"}
+COMPANY_KEY = "symbol"
 SUBSCRIBERS = ("alice", "bob", "carol")
 
 _SYMBOLS = 500
+_INDUSTRIES = ("Chips", "Energy", "Finance", "Health", "Retail", "Software")
+_COUNTRIES = ("DE", "FR", "IN", "JP", "US")
+_EVERY = "10 seconds"
+_JOINED = f"{STREAM} q JOIN {TABLE} c ON q.symbol = c.symbol"
 
 
 def _symbol(number: int) -> str:
@@ -36,6 +43,12 @@ class Market:
     def opened(self) -> dict[str, float]:
         """Symbol → the price that it began with."""
         return self._opened
+
+    def companies(self) -> Iterator[dict[str, str]]:
+        """Yield the rows of the table: one company for each symbol."""
+        for number, symbol in enumerate(self._symbols):
+            industry, country = _INDUSTRIES[number % len(_INDUSTRIES)], _COUNTRIES[number % len(_COUNTRIES)]
+            yield {"symbol": symbol, "industry": industry, "country": country}
 
     def quotes(self, count: int) -> Iterator[dict[str, object]]:
         """Yield the next quotes."""
@@ -63,17 +76,29 @@ def queries(market: Market, subscriber: str, count: int, seed: int) -> Iterator[
         opened = market.opened[symbol]
         below, above = round(opened * chance.uniform(0.92, 0.99), 1), round(opened * chance.uniform(1.01, 1.08), 1)
         few = ", ".join(f"'{each}'" for each in sorted(chance.sample(symbols, 3)))
-        where = chance.choices(
+        industry, country = chance.choice(_INDUSTRIES), chance.choice(_COUNTRIES)
+        own = f"SELECT symbol, price, volume FROM {STREAM} WHERE"
+        select, every = chance.choices(
             (
-                f"symbol = '{symbol}' AND price < {below}",
-                f"symbol = '{symbol}' AND price > {above}",
-                f"symbol = '{symbol}' AND price BETWEEN {round(opened)} AND {round(opened) + 1}",
-                f"symbol IN ({few}) AND volume > {chance.randrange(20, 100) * 100}",
-                f"volume > {chance.randrange(100, 1000) * 10_000}",
-                f"change < {-chance.randrange(60, 100) / 10}",
-                "halted",
+                (f"{own} symbol = '{symbol}' AND price < {below}", None),
+                (f"{own} symbol = '{symbol}' AND price > {above}", None),
+                (f"{own} symbol = '{symbol}' AND price BETWEEN {round(opened)} AND {round(opened) + 1}", None),
+                (f"{own} symbol IN ({few}) AND volume > {chance.randrange(20, 100) * 100}", None),
+                (f"{own} volume > {chance.randrange(100, 1000) * 10_000}", None),
+                (f"{own} change < {-chance.randrange(60, 100) / 10}", None),
+                (f"{own} halted", None),
+                (
+                    f"SELECT q.symbol, industry, change FROM {_JOINED}"
+                    f" WHERE c.industry = '{industry}' AND change < {-chance.randrange(80, 140) / 10}",
+                    None,
+                ),
+                (
+                    f"SELECT industry, count(*) AS quotes, max(volume) AS largest FROM {_JOINED}"
+                    f" WHERE c.country = '{country}' GROUP BY industry"
+                    f" HAVING max(volume) > {chance.randrange(10, 100) * 1_000}",
+                    _EVERY,
+                ),
             ),
-            weights=(45, 30, 12, 10, 1, 1, 1),
+            weights=(45, 30, 12, 10, 1, 1, 1, 8, 3),
         )[0]
-        select = f"SELECT symbol, price, volume FROM {STREAM} WHERE {where}"
-        yield create_cq(f"{subscriber}-{number:05}", select, replace=True)
+        yield create_cq(f"{subscriber}-{number:05}", select, replace=True, every=every)

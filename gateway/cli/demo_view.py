@@ -13,12 +13,13 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from gateway.sdk import ContinuousQuery, Match
+from gateway.sdk import ContinuousQuery, Digest, Match
 
 __all__ = ["Tally", "latency_text", "line_view", "live_view", "print_sharing", "quantile"]
 
 _KEPT_LATENCIES = 5_000
 _KEPT_MATCHES = 8
+_KEPT_DIGESTS = 3
 
 
 @dataclass
@@ -31,9 +32,11 @@ class Tally:
     destinations: int
     events: int = 0
     matches: int = 0
+    digests: int = 0
     latencies: deque[float] = field(default_factory=lambda: deque(maxlen=_KEPT_LATENCIES))
     """Of the latest results: seconds from the event's publication to its hand-over."""
     latest: deque[Match] = field(default_factory=lambda: deque(maxlen=_KEPT_MATCHES))
+    latest_digests: deque[Digest] = field(default_factory=lambda: deque(maxlen=_KEPT_DIGESTS))
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def add(self, match: Match, now: float) -> None:
@@ -41,6 +44,12 @@ class Tally:
         with self.lock:  # one reading thread per subscriber counts here
             self.matches += 1
             self.latencies.append(now - match.time.timestamp())
+
+    def add_digest(self, digest: Digest) -> None:
+        """Count a digest."""
+        with self.lock:
+            self.digests += 1
+            self.latest_digests.append(digest)
 
 
 def quantile(values: Sequence[float], share: float) -> float | None:
@@ -68,7 +77,17 @@ def line_view(tally: Tally) -> str:
     if tally.latest:
         match = tally.latest[-1]
         text += f"; {match.cq}: {json.dumps(dict(match.row))}"
+    if tally.latest_digests:
+        digest = tally.latest_digests[-1]
+        text += f"; digest of {digest.cq}: {_digest_text(digest)}"
     return text
+
+
+def _digest_text(digest: Digest) -> str:
+    """Return how many events a digest counts, and its first groups."""
+    groups = [dict(row) for row in digest.rows[:2]]
+    more = f" and {len(digest.rows) - 2} more" if len(digest.rows) > 2 else ""
+    return f"{digest.count:,} events as {json.dumps(groups)}{more}"
 
 
 def live_view(tally: Tally, seconds_left: float) -> Group:
@@ -77,6 +96,7 @@ def live_view(tally: Tally, seconds_left: float) -> Group:
     shown = {
         "events in": f"{tally.events:,}",
         "matches out": f"{tally.matches:,}",
+        "digests": f"{tally.digests:,}",
         "CQs": f"{tally.cqs:,}",
         "groups": f"{tally.groups:,}",
         "destinations": f"{tally.destinations:,}",
@@ -89,6 +109,8 @@ def live_view(tally: Tally, seconds_left: float) -> Group:
     results = Table(box=None, pad_edge=False)
     for name in ("time", "CQ", "result"):
         results.add_column(name)
+    for digest in list(tally.latest_digests):
+        results.add_row(f"{digest.fired_at:%H:%M:%S.%f}"[:-3], digest.cq, Text(_digest_text(digest)))
     for match in list(tally.latest):
         results.add_row(f"{match.time:%H:%M:%S.%f}"[:-3], match.cq, Text(json.dumps(dict(match.row))))
     return Group(numbers, Text(), Text("results of some of them as they come", style="bold"), results)
