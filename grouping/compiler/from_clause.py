@@ -6,7 +6,7 @@ is the same, in the same group, whether it names a view, nests it or is written 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from sqlglot import exp
@@ -152,7 +152,7 @@ def _joined(scope: Scope, node: exp.Join, catalog: Catalog, inline: Inline) -> S
             hint="Give one of them an alias.",
         )
     conditions, merged = _conditions(scope, right, node)
-    keys, rest = _cut(conditions, prefix)
+    keys, rest = _cut(conditions, prefix, table)
     if not keys:
         raise unsupported(
             "a join without an equality",
@@ -237,8 +237,23 @@ def _conditions(scope: Scope, right: Relation, node: exp.Join) -> tuple[list[Bou
     return conditions, frozenset(identifier.name.casefold() for identifier in using)
 
 
-def _cut(conditions: Iterable[Bound], prefix: str) -> tuple[list[JoinKey], tuple[Bound, ...]]:
-    """Cut the conjuncts of ON into equalities by which rows are looked up, in one order, and the others."""
+def _cut(conditions: Sequence[Bound], prefix: str, table: Table) -> tuple[list[JoinKey], tuple[Bound, ...]]:
+    """Cut the conjuncts of ON into equalities by which rows are looked up, in one order, and the others.
+
+    Where equalities without constants name the whole PRIMARY KEY, one row is met at most, and those with constants need
+    not look rows up: their constants are lifted, so that they make no join of their own.
+    """
+    plain = [condition for condition in conditions if not _has_constants(condition)]
+    keys, rest = _keys(plain, prefix)
+    if {*table.key} <= {*keys}:
+        rest += (condition for condition in conditions if _has_constants(condition))
+    else:
+        keys, rest = _keys(conditions, prefix)
+    return [keys[column] for column in sorted(keys)], tuple(rest)
+
+
+def _keys(conditions: Iterable[Bound], prefix: str) -> tuple[dict[str, JoinKey], list[Bound]]:
+    """Return the first equality of each column, and the other conjuncts."""
     keys: dict[str, JoinKey] = {}
     rest: list[Bound] = []
     for condition in conditions:
@@ -247,7 +262,7 @@ def _cut(conditions: Iterable[Bound], prefix: str) -> tuple[list[JoinKey], tuple
             rest.append(condition)
         else:
             keys[key.column] = key
-    return [keys[column] for column in sorted(keys)], tuple(rest)
+    return keys, rest
 
 
 def _key(condition: Bound, prefix: str) -> JoinKey | None:

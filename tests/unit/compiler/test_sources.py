@@ -108,6 +108,18 @@ def test_left_join_with_a_constant_in_on() -> None:
     )
 
 
+@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN"])
+def test_a_constant_in_an_equality_beside_the_whole_key(kind: str) -> None:
+    """It makes no join of its own: the rows are looked up by the key, and the constant is lifted."""
+    select = f"SELECT q.symbol FROM quotes q {kind} profiles p ON p.staff = q.volume + {{}} AND p.symbol = q.symbol"
+    select += " WHERE p.industry IS NULL"
+    one, other = (compile_select(select.format(number), _CATALOG).plan for number in (1, 2))
+    assert one.computation == other.computation
+    assert one.group_id == other.group_id
+    needed = "SELECT q.symbol FROM quotes q JOIN profiles p ON p.symbol = concat(q.symbol, '{}')"
+    assert _group(needed.format("-x")) != _group(needed.format("-y")), "without it nothing would look rows up"
+
+
 def test_the_order_of_on_tells_no_select_lists_apart() -> None:
     """Columns of a LEFT JOIN are the same, and so is the destination, in whatever order ON has its conditions."""
     select = "SELECT p.staff FROM quotes q LEFT JOIN {}"
