@@ -95,6 +95,8 @@ _EXAMPLES = {
     "element_at": "element_at(tags, 1)",
     "get": "get(tags, 0)",
     "get_json_object": "get_json_object(body, '$.user')",
+    "json_array_length": "json_array_length(body)",
+    "json_object_keys": "json_object_keys(body)",
     "make_date": "make_date(2026, n, 21)",
     "make_timestamp": "make_timestamp(2026, 11, 21, n, 30, 0)",
     "map_contains_key": "map_contains_key(attrs, 'tier')",

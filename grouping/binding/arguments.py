@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from grouping.binding.arithmetic import check_turned
 from grouping.binding.bound import Bound, Constant, Term
 from grouping.binding.constants import coerce, read_again
@@ -14,6 +16,7 @@ from grouping.functions.functions import FUNCTIONS, result_type
 from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType, decimal
 from grouping.model.wording import are, counted
+from grouping.values.like_pattern import check_escapes
 
 __all__ = ["apply"]
 
@@ -35,8 +38,12 @@ def apply(name: str, args: Sequence[Bound]) -> Bound:
         fitted = _null_if(args) if name == "nullif" else unify(args, f'"{name}"')
     else:
         params = function.params + function.params[-1:] * (len(args) - most)
+        if "ESCAPE" in params and len(args) == len(params):
+            params = tuple("ESCAPED" if param == "LIKE" else param for param in params)
         strict = name in _STRICT
         fitted = tuple(_fit(argument, kind, what, strict=strict) for argument, kind in zip(args, params, strict=False))
+        if "ESCAPE" in params and len(args) == len(params):
+            fitted = _with_escape(fitted)
     if name == "abs":
         check_turned(fitted[0], '"abs"')
     if name in ROUNDINGS and (rounded := to_scale(name, fitted)) is not None:
@@ -66,10 +73,19 @@ def _without_case(args: tuple[Bound, ...]) -> Term:
     """Return ILIKE as LIKE between small letters, which is how Spark has it."""
     text, pattern, *escape = args
     if isinstance(pattern, Constant):
-        small: Bound = read_again(pattern, "ilike") if pattern.reader else pattern
+        small: Bound = read_again(pattern, "escaped ilike" if escape else "ilike") if pattern.reader else pattern
     else:
         small = Term("lower", (pattern,), STRING)
     return Term("like", (Term("lower", (text,), STRING), small, *escape), BOOLEAN)
+
+
+def _with_escape(args: tuple[Bound, ...]) -> tuple[Bound, ...]:
+    """Return the arguments of LIKE with ESCAPE: no other pattern may take a constant one's place unchecked."""
+    text, pattern, escape = args
+    if isinstance(pattern, Constant) and isinstance(escape, Constant) and pattern.reader:
+        check_escapes(str(pattern.value), str(escape.value))
+        pattern = msgspec.structs.replace(pattern, position=None)
+    return text, pattern, escape
 
 
 def _escape(argument: Bound) -> Constant:
@@ -99,11 +115,23 @@ _NULL_PARAMS = {
     "SCALE": INT,
     "COUNT": INT,
     **dict.fromkeys(("PATTERN", "GROUPS", "OCCURRENCES", "REPLACEMENT", "MASK", "PRINTF", "PRINTED"), STRING),
-    **dict.fromkeys(("LIKE", "ESCAPE", "BYTES", "TEXT", "HEXED", "VALUE"), STRING),
+    **dict.fromkeys(("LIKE", "ESCAPED", "ESCAPE", "BYTES", "TEXT", "HEXED", "VALUE"), STRING),
 }
 
 
-_STRICT = frozenset(("mask", "soundex", "unix_date", "unix_seconds", "unix_millis", "unix_micros"))
+_STRICT = frozenset(
+    (
+        "isnan",
+        "json_array_length",
+        "json_object_keys",
+        "mask",
+        "soundex",
+        "unix_date",
+        "unix_seconds",
+        "unix_millis",
+        "unix_micros",
+    )
+)
 """Functions whose arguments Spark does not cast."""
 
 
@@ -149,9 +177,9 @@ def _fit(argument: Bound, param: str, what: str, *, strict: bool = False) -> Bou
     if is_null(argument):
         typed = param in ("NUMBER", "WHOLE") and argument.type.is_number
         return argument if typed else Constant(None, _NULL_PARAMS.get(param) or SqlType.of(param))
-    if param == "LIKE":
+    if param in ("LIKE", "ESCAPED"):
         pattern = _fit(argument, "STRING", what)
-        return read_again(pattern, "like") if isinstance(pattern, Constant) and pattern.reader else pattern
+        return read_again(pattern, param.lower()) if isinstance(pattern, Constant) and pattern.reader else pattern
     if param == "ESCAPE":
         return _escape(argument)
     if param in ("PRINTF", "PRINTED"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from grouping.binding.bound import Bound, Constant, Term
+from grouping.binding.bound import Bound, Constant, Term, TypedLiteral
 from grouping.binding.constants import read_again
 from grouping.binding.intervals import is_interval
 from grouping.binding.operands import cast, is_null, typed
@@ -13,7 +13,7 @@ from grouping.functions.functions import result_type
 from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import DOUBLE, FLOAT, INT, STRING, SqlType
 
-__all__ = ["arithmetic", "bitwise", "check_turned", "negative", "positive"]
+__all__ = ["arithmetic", "bitwise", "check_turned", "negative", "positive", "typed_literal"]
 
 _TURNED_DIGITS = 34
 
@@ -31,12 +31,29 @@ def arithmetic(op: str, left: Bound, right: Bound) -> Bound:
     wide, decimal = bool({FLOAT, DOUBLE} & {*kinds}), any(kind.is_decimal for kind in kinds)
     for i, operand in enumerate(operands):
         if is_null(operand) and not operand.type.is_number:
-            operands[i] = Constant(None, kinds[0] if kinds else INT if op == "div" else DOUBLE)
+            of_double = not kinds or (op == "/" and not i)  # Spark goes by the left side
+            operands[i] = Constant(None, INT if op == "div" and not kinds else DOUBLE if of_double else kinds[0])
         elif isinstance(operand, Constant) and wide:
             operands[i] = read_again(operand, "double") if operand.reader else operand
         elif isinstance(operand, Constant) and decimal and operand.reader == "literal":
             operands[i] = read_again(operand, "precise")
+        elif isinstance(operand, TypedLiteral) and decimal:
+            operands[i] = _by_digits(operand)
     return Term(op, tuple(operands), result_type(op, [operand.type for operand in operands]))
+
+
+def typed_literal(number: Bound, kind: SqlType) -> Bound:
+    """Return a literal of a whole type, which its letter tells."""
+    if number.type == kind:
+        return number
+    made = cast(number, kind)
+    narrow = isinstance(made, Term) and kind.name != "TINYINT"  # Spark takes that one by its type
+    return TypedLiteral("cast", (number,), kind) if narrow else made
+
+
+def _by_digits(literal: TypedLiteral) -> Bound:
+    [number] = literal.args
+    return read_again(number, "precise") if isinstance(number, Constant) and number.reader else literal
 
 
 _WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
@@ -77,6 +94,8 @@ def positive(operand: Bound, what: str = '"+"') -> Bound:
     if operand.type == STRING:
         return cast(operand, DOUBLE)
     _check_number(operand.type, what)
+    if isinstance(operand, TypedLiteral):
+        return Term(operand.op, operand.args, operand.type)
     return typed(operand)
 
 

@@ -8,23 +8,23 @@ from typing import ClassVar
 from sqlglot import exp
 
 from grouping.binding.arguments import apply
-from grouping.binding.arithmetic import arithmetic, bitwise, negative, positive
+from grouping.binding.arithmetic import arithmetic, bitwise, negative, positive, typed_literal
 from grouping.binding.bound import Bound, Constant, Term, check_size
 from grouping.binding.call import call, cast_type, function_name, refusal
 from grouping.binding.constants import number, string
 from grouping.binding.intervals import interval_literal
 from grouping.binding.lambdas import element_variable, lambda_call
 from grouping.binding.nested import element, field
-from grouping.binding.operands import boolean, cases, cast, comparable
+from grouping.binding.operands import boolean, cases, cast, comparable, is_null
 from grouping.binding.predicates import PredicateBinder
 from grouping.binding.scope import Scope
 from grouping.binding.time_units import UNIT_CALLS, field_of, unit_call
 from grouping.functions.nested_functions import LAMBDAS
 from grouping.model.errors import InputError
 from grouping.model.expression import Column
-from grouping.model.refusals import too_large, unsupported
-from grouping.model.sql_type import BINARY, BOOLEAN, STRING
-from grouping.statements.respelled_tokens import INTERVAL_LITERAL
+from grouping.model.refusals import mismatch, too_large, unsupported
+from grouping.model.sql_type import BINARY, BOOLEAN, STRING, SqlType
+from grouping.statements.respelled_tokens import INTERVAL_LITERAL, TYPED_LITERAL
 from grouping.statements.select_text import FUNCTION_MARK, MAX_DEPTH
 
 __all__ = ["Binder"]
@@ -196,6 +196,8 @@ class Binder(PredicateBinder):
             if subject is not None:
                 conditions.append(Term("=", comparable((subject, condition)), BOOLEAN))
             else:
+                if is_null(condition) and condition.type != BOOLEAN:
+                    raise mismatch("a condition of CASE is NULL", "It must be BOOLEAN.", "CAST it, or leave it out.")
                 conditions.append(boolean(condition, "a condition of CASE"))
             results.append(self.bind(branch.args["true"]))
         default = node.args.get("default")
@@ -225,6 +227,9 @@ class Binder(PredicateBinder):
     def _function(self, node: exp.Expr) -> Bound:
         if node.this == INTERVAL_LITERAL:
             return _interval(*node.expressions)
+        if node.this == TYPED_LITERAL:
+            number, kind = node.expressions
+            return typed_literal(self.bind(number), SqlType.of(kind.name))
         name = function_name(str(node.this).removeprefix(FUNCTION_MARK))
         if name in LAMBDAS and len(node.expressions) == 2 and isinstance(node.expressions[1], exp.Lambda):
             return self._lambda(name, *node.expressions)

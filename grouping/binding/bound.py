@@ -60,6 +60,10 @@ def nodes(bound: Bound) -> Iterator[Bound]:
             stack.extend(reversed(node.args))
 
 
+class TypedLiteral(Term, frozen=True):
+    """A whole literal with the letter of its type, cast to that: beside a DECIMAL it counts by its digits."""
+
+
 def with_leaves(bound: Bound, change: Callable[[Leaf], Leaf]) -> Bound:
     """Return the tree with each column and constant, from left to right, replaced by what `change` makes of it."""
     if isinstance(bound, Term):

@@ -12,10 +12,11 @@ __all__ = ["GROUPS", "form_of", "function_table", "group_of", "returns"]
 
 GROUPS = {
     "Strings": """ascii base64 bit_length chr concat concat_ws contains crc32 decode elt encode endswith
-        find_in_set format_string hex ilike initcap instr left length levenshtein like locate lower lpad ltrim
-        luhn_check mask md5 octet_length overlay regexp_count regexp_extract regexp_extract_all regexp_instr
-        regexp_replace regexp_substr repeat replace reverse right rlike rpad rtrim sha1 sha2 soundex space
-        split_part startswith substring substring_index translate trim unbase64 unhex upper url_decode url_encode""",
+        find_in_set format_string hex ilike initcap instr json_array_length json_object_keys left length
+        levenshtein like locate lower lpad ltrim luhn_check mask md5 octet_length overlay regexp_count
+        regexp_extract regexp_extract_all regexp_instr regexp_replace regexp_substr repeat replace
+        reverse right rlike rpad rtrim sha1 sha2 soundex space split_part startswith substring
+        substring_index translate trim unbase64 unhex upper url_decode url_encode""",
     "Numbers": """abs bin bit_count bround ceil conv degrees exp factorial floor isnan ln log log10 log2 mod
         negative pmod positive pow radians rint round shiftleft shiftright shiftrightunsigned sign sqrt try_add
         try_divide try_mod try_multiply try_subtract width_bucket""",

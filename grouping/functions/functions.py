@@ -154,7 +154,6 @@ ALIASES = {
     "power": "pow",
     "btrim": "trim",
     "position": "locate",
-    "charindex": "locate",
     "regexp": "rlike",
     "regexp_like": "rlike",
     "dayofmonth": "day",

@@ -54,23 +54,22 @@ _INEXACT = frozenset("cos cot csc sec sin tan".split())
 
 _OTHERS = frozenset(
     """
-    acos acosh aes_decrypt aes_encrypt aggregate approx_top_k array array_append array_compact array_contains
-    array_distinct array_except array_insert array_intersect array_join array_max array_min array_position
-    array_prepend array_remove array_repeat array_size array_sort array_union arrays_overlap arrays_zip asin
-    asinh assert_true atan atan2 atanh bit_get bitmap_bit_position bitmap_bucket_number bitmap_count bool bucket
-    cardinality cbrt collate collation convert_timezone cosh days e element_at expm1 extract flatten
-    format_number from_csv from_json from_xml get get_json_object getbit hll_sketch_estimate hll_union hours
-    hypot is_valid_utf8 is_variant_null java_method json_array_length json_object_keys log1p make_dt_interval
-    make_interval make_time make_timestamp_ntz make_valid_utf8 make_ym_interval map map_concat map_contains_key
-    map_entries map_filter map_from_arrays map_from_entries map_keys map_values map_zip_with months named_struct
-    nanvl negate nullifzero parse_json parse_url pi product raise_error reduce reflect schema_of_csv
-    schema_of_json schema_of_variant schema_of_xml sentences sequence session_window sinh size slice sort_array
-    split str_to_map struct tanh timestamp_add timestamp_diff to_binary to_char to_csv to_json to_number to_time
-    to_timestamp_ltz to_timestamp_ntz to_varchar to_variant_object to_xml transform_keys transform_values
-    try_aes_decrypt try_element_at try_make_interval try_make_timestamp_ntz try_parse_json try_parse_url
-    try_reflect try_to_binary try_to_number try_validate_utf8 try_variant_get typeof validate_utf8 variant_get
-    window window_time xpath xpath_boolean xpath_double xpath_float xpath_int xpath_long xpath_number
-    xpath_short xpath_string years zeroifnull zip_with
+    acos acosh aes_decrypt aes_encrypt aggregate approx_top_k array_append array_compact array_distinct
+    array_except array_insert array_intersect array_join array_max array_min array_position array_prepend
+    array_remove array_repeat array_sort array_union arrays_zip asin asinh assert_true atan atan2 atanh bit_get
+    bitmap_bit_position bitmap_bucket_number bitmap_count bool bucket cardinality cbrt collate collation
+    convert_timezone cosh days e expm1 extract flatten format_number from_csv from_json from_xml getbit
+    hll_sketch_estimate hll_union hours hypot is_valid_utf8 is_variant_null java_method log1p make_dt_interval
+    make_interval make_time make_timestamp_ntz make_valid_utf8 make_ym_interval map map_concat map_entries
+    map_filter map_from_arrays map_from_entries map_zip_with months named_struct nanvl negate nullifzero
+    parse_json parse_url pi product raise_error reduce reflect schema_of_csv schema_of_json schema_of_variant
+    schema_of_xml sentences sequence session_window sinh slice sort_array str_to_map struct tanh timestamp_add
+    timestamp_diff to_binary to_char to_csv to_json to_number to_time to_timestamp_ltz to_timestamp_ntz
+    to_varchar to_variant_object to_xml transform_keys transform_values try_aes_decrypt try_element_at
+    try_make_interval try_make_timestamp_ntz try_parse_json try_parse_url try_reflect try_to_binary
+    try_to_number try_validate_utf8 try_variant_get typeof validate_utf8 variant_get window window_time xpath
+    xpath_boolean xpath_double xpath_float xpath_int xpath_long xpath_number xpath_short xpath_string years
+    zeroifnull zip_with
     """.split()
 )
 """The rest of Spark 4.0's."""

@@ -16,6 +16,8 @@ _TYPED: dict[str, tuple[Function, SqlType]] = {
     "find_in_set": (_TWO, INT),
     "format_string": (Function(("PRINTF", "PRINTED"), 1, variadic=True), STRING),
     "initcap": (_ONE, STRING),
+    "json_array_length": (_ONE, INT),
+    "json_object_keys": (_ONE, array_of(STRING)),
     "levenshtein": (Function(("STRING", "STRING", "INT"), 1), INT),
     "luhn_check": (_ONE, BOOLEAN),
     "mask": (Function(("STRING", "MASK", "MASK", "MASK", "MASK"), 4), STRING),

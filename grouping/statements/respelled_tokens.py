@@ -9,13 +9,16 @@ from sqlglot.tokenizer_core import Token, TokenType
 from grouping.model.errors import InputError
 from grouping.values.intervals import UNITS
 
-__all__ = ["INTERVAL_LITERAL", "UNARY_PLUS", "after_operand", "renamed", "respelled"]
+__all__ = ["INTERVAL_LITERAL", "TYPED_LITERAL", "UNARY_PLUS", "after_operand", "renamed", "respelled"]
 
 UNARY_PLUS = TokenType.PIPE_SLASH
 """What a plus without a left operand is handed over as: sqlglot would drop it. It becomes an `exp.Sqrt`."""
 
 INTERVAL_LITERAL = "interval literal"
 """The function that ``INTERVAL '5' MINUTE`` is handed over as: its literal and its units. No query can name it."""
+
+TYPED_LITERAL = "typed literal"
+"""The function that ``4S`` is handed over as: the number with its sign, and its type. No query can name it."""
 
 _SINGLE_FLOATS = frozenset(("FLOAT", "REAL"))
 """Types of 32 bits, which sqlglot takes for DOUBLE."""
@@ -36,7 +39,7 @@ _BEFORE_OPERANDS = frozenset(
 
 
 def respelled(tokens: Sequence[Token]) -> list[Token]:
-    """Return the tokens with ``+x`` under `UNARY_PLUS`, FLOAT as itself, and ``3L`` as ``3::BIGINT``."""
+    """Return the tokens with ``+x`` under `UNARY_PLUS`, FLOAT as itself, and numbers with a letter as of their type."""
     made: list[Token] = []
     for place, token in enumerate(tokens := _with_intervals(tokens)):
         kind, word = token.token_type, token.text.upper()
@@ -46,10 +49,14 @@ def respelled(tokens: Sequence[Token]) -> list[Token]:
             made.append(renamed(token, TokenType.FLOAT, token.text))
         elif kind is TokenType.VAR and word in _SUFFIXES and _is_suffix(tokens, place):
             signed = place > 1 and tokens[place - 2].text == "-" and not after_operand(tokens, place - 2)
-            if signed and word in _BITS:
-                number, minus = made.pop(), made.pop()
-                made += [renamed(minus, TokenType.L_PAREN, "("), minus, number, renamed(minus, TokenType.R_PAREN, ")")]
-            made += _typed(tokens[place - 1], token, word, signed=signed)
+            _check_typed(tokens[place - 1], token, word, signed=signed)
+            if word in _BITS:
+                number = [made.pop()]
+                if signed:
+                    number.insert(0, made.pop())
+                made += _typed_whole(number, token, _SUFFIXES[word].name)
+            else:
+                made += _typed(tokens[place - 1], token, word)
         else:
             made.append(token)
     return made
@@ -72,11 +79,11 @@ def renamed(token: Token, kind: TokenType, text: str) -> Token:
 _BITS = {"Y": 8, "S": 16, "L": 64}
 
 
-def _typed(number: Token, letter: Token, word: str, *, signed: bool) -> list[Token]:
-    """Return the tokens of a CAST of the number before a letter; one with a minus before it reaches one further.
+def _check_typed(number: Token, letter: Token, word: str, *, signed: bool) -> None:
+    """Check that the number before a letter is one of its type; one with a minus before it reaches one further.
 
     Raises:
-        InputError: ``type-mismatch``; the number is none of that type, which Spark refuses too.
+        InputError: ``type-mismatch``; Spark refuses it too.
     """
     digits = number.text.replace(".", "")
     whole = number.text.isdecimal()
@@ -87,8 +94,20 @@ def _typed(number: Token, letter: Token, word: str, *, signed: bool) -> list[Tok
             code="type-mismatch",
             detail=f"Line {letter.line}, column {letter.col}: it is out of range, or has a fraction.",
         )
+
+
+def _typed_whole(number: Sequence[Token], letter: Token, kind: str) -> list[Token]:
+    """Return the tokens of a whole number of a type; beside a DECIMAL it counts by its digits, which no CAST does."""
+    call = [renamed(letter, TokenType.VAR, TYPED_LITERAL), renamed(letter, TokenType.L_PAREN, "("), *number]
+    of_type = [renamed(letter, TokenType.COMMA, ","), renamed(letter, TokenType.STRING, kind)]
+    return [*call, *of_type, renamed(letter, TokenType.R_PAREN, ")")]
+
+
+def _typed(number: Token, letter: Token, word: str) -> list[Token]:
+    """Return the tokens that make a CAST of the number before a letter."""
     made = [renamed(letter, TokenType.DCOLON, "::"), renamed(letter, _SUFFIXES[word], letter.text)]
     if word == "BD":
+        digits = number.text.replace(".", "")
         scale = len(number.text.partition(".")[2])
         sizes = (str(max(len(digits.lstrip("0")), scale, 1)), str(scale))
         for mark, size in zip((TokenType.L_PAREN, TokenType.COMMA), sizes, strict=True):

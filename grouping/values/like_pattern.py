@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["is_too_large", "like_part", "like_parts", "like_prefix"]
+from grouping.model.errors import InputError
+
+__all__ = ["check_escapes", "is_too_large", "like_part", "like_parts", "like_prefix"]
 
 _WILDCARDS = re.compile("[%_]")
+_SHOWN = 60
 _MOST_BYTES = 100_000
 _MOST_WILDCARDS = 5_000
 """The length up to which Rust's engine compiles a pattern to much less than the 10 MB at which it stops."""
@@ -34,6 +37,21 @@ def like_parts(pattern: str, escape: str = "\\") -> list[str] | None:
         elif character == "_" or parts[-1:] != ["%"]:
             parts.append(character)
     return parts
+
+
+def check_escapes(pattern: str, escape: str = "\\") -> None:
+    """Check that each escape character of a pattern stands before a wildcard or itself.
+
+    Raises:
+        InputError: ``type-mismatch``.
+    """
+    if escape in pattern and like_parts(pattern, escape) is None:
+        raise InputError(
+            f'"{pattern[:_SHOWN]}" is no pattern of LIKE',
+            code="type-mismatch",
+            detail=f'The escape character "{escape}" stands behind all, or before what is neither %, _ nor itself.',
+            hint="Write it twice where it stands for itself.",
+        )
 
 
 def is_too_large(pattern: str) -> bool:

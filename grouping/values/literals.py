@@ -13,7 +13,7 @@ from grouping.model.group import ConstantValue
 from grouping.model.sql_type import BIGINT, DATE, DOUBLE, INT, NUMERIC, STRING, TIMESTAMP, SqlType, decimal
 from grouping.values.intervals import INTERVAL_READERS
 from grouping.values.iso8601 import parse_date, parse_timestamp
-from grouping.values.like_pattern import is_too_large
+from grouping.values.like_pattern import check_escapes, is_too_large
 from grouping.values.patterns import occurrences, rust_groups, rust_pattern
 from grouping.values.replacement import check_replacement
 from grouping.values.time_zone import time_zone
@@ -178,6 +178,12 @@ def _mask(text: str) -> tuple[SqlType, ConstantValue]:
 
 def _like(text: str) -> tuple[SqlType, ConstantValue]:
     """Read a pattern of LIKE."""
+    check_escapes(text)
+    return _escaped(text)
+
+
+def _escaped(text: str) -> tuple[SqlType, ConstantValue]:
+    """Read a pattern of LIKE that has an ESCAPE of its own."""
     if is_too_large(text):
         raise InputError(
             "so large a pattern of LIKE is not supported",
@@ -191,6 +197,10 @@ def _like(text: str) -> tuple[SqlType, ConstantValue]:
 def _ilike(text: str) -> tuple[SqlType, ConstantValue]:
     """Read a pattern of ILIKE, which Spark compares in small letters."""
     return _like(text.lower())
+
+
+def _escaped_ilike(text: str) -> tuple[SqlType, ConstantValue]:
+    return _escaped(text.lower())
 
 
 def _zone(text: str) -> tuple[SqlType, ConstantValue]:
@@ -241,6 +251,8 @@ READERS: dict[str, Callable[[str], tuple[SqlType, ConstantValue]]] = {
     "mask": _mask,
     "like": _like,
     "ilike": _ilike,
+    "escaped": _escaped,
+    "escaped ilike": _escaped_ilike,
     "string": _string,
     "date": _date,
     "timestamp": _timestamp,

@@ -1,18 +1,19 @@
-"""A part of a JSON text as get_json_object finds it: as Jackson reads and writes JSON, one token after another.
+"""Parts of a JSON text as Spark's functions find them: as Jackson reads and writes JSON, one token after another.
 
-The text is read as far as the value goes in which the path leads: what follows may be anything, what stands before and
-around the part must be JSON. Strings may stand in single quotes and hold control characters.
+The text is read as far as its first value goes: what follows may be anything. Strings may stand in single quotes and
+hold control characters.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from decimal import Decimal
 from math import isinf
 
 from grouping.values.json_path import JsonPath
 
-__all__ = ["java_double", "json_object"]
+__all__ = ["java_double", "json_array_length", "json_object", "json_object_keys"]
 
 _BLANK = re.compile(r"[ \t\r\n]*")
 _ESCAPES = r"""\\["\\/bfnrt']|\\u[0-9a-fA-F]{4}"""
@@ -45,6 +46,32 @@ def json_object(text: str, path: JsonPath) -> str | None:
         return None
 
 
+def json_array_length(text: str) -> int | None:
+    """Return how many elements an array has; None where the text is none.
+
+    Example:
+        >>> json_array_length("[1, [2, 3], {}]"), json_array_length('{"a": 1}')
+        (3, None)
+    """
+    try:
+        return sum(1 for _ in _Reader(text, halves=True).elements())
+    except _NoJsonError:
+        return None
+
+
+def json_object_keys(text: str) -> list[str] | None:
+    """Return the names of an object's fields in their order, repeated ones too; None where the text is no object.
+
+    Example:
+        >>> json_object_keys('{"a": {"b": 1}, "c": 2, "a": 3}')
+        ['a', 'c', 'a']
+    """
+    try:
+        return list(_Reader(text, halves=True).keys())
+    except _NoJsonError:
+        return None
+
+
 def java_double(value: float) -> str:
     """Return a double as Java 19 and later write it: the shortest digits that name it.
 
@@ -65,9 +92,40 @@ def java_double(value: float) -> str:
 
 
 class _Reader:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, halves: bool = False) -> None:
+        """Begin before the first value.
+
+        Args:
+            text: JSON, maybe.
+            halves: Whether half of a surrogate pair may stand in values that are passed over.
+        """
         self._text = text
         self._at = 0
+        self._halves = halves
+
+    def elements(self) -> Iterator[None]:
+        """Pass over the elements of an array, and yield for each."""
+        self._expect("[")
+        if self._accept("]"):
+            return
+        while True:
+            self.copy()
+            yield
+            if self._accept("]"):
+                return
+            self._expect(",")
+
+    def keys(self) -> Iterator[str]:
+        """Pass over the fields of an object, and yield their names."""
+        self._expect("{")
+        if self._accept("}"):
+            return
+        while True:
+            yield self._key()
+            self.copy()
+            if self._accept("}"):
+                return
+            self._expect(",")
 
     def find(self, path: JsonPath) -> str | None:
         """Read a value and return the part of it that the path names."""
@@ -178,7 +236,7 @@ class _Reader:
         self._at = found.end()
         inner = found[1] if found[1] is not None else found[2]
         text = _ESCAPE.sub(_plain, inner) if "\\" in inner else inner
-        if any("\ud800" <= character <= "\udfff" for character in text if character > "\ud7ff"):
+        if not self._halves and any("\ud800" <= one <= "\udfff" for one in text if one > "\ud7ff"):
             raise _NoJsonError  # half of a surrogate pair, which no text of UTF-8 can hold
         return text
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 
 import polars as pl
 
-from grouping.model.sql_type import BOOLEAN, INT, STRING, SqlType
+from grouping.model.sql_type import BOOLEAN, INT, STRING, SqlType, array_of
 from grouping.values.printf import Conversion, parse_format
 from spark_jobs.expressions.by_value import distinct_rows, each_distinct
+from spark_jobs.expressions.json_path import json_array_length, json_object_keys
 from spark_jobs.expressions.types import Implementation, Operand, polars_type
 
 __all__ = ["WORDS"]
@@ -109,8 +110,13 @@ def _find_in_set(word: str, listed: str) -> int:
     return words.index(word) + 1 if "," not in word and word in words else 0
 
 
-def _substring_index(text: str, delimiter: str, count: int) -> str:
-    """Return what stands before the count-th delimiter, or behind it counted from the end; they may overlap."""
+def _substring_index(text: str, delimiter: str, count: int) -> str | None:
+    """Return what stands before the count-th delimiter, or behind it counted from the end; they may overlap.
+
+    None where Spark fails: the least INT has no negative.
+    """
+    if count == -(2**31) and delimiter:
+        return None
     if not delimiter or not count:
         return ""
     at = -1 if count > 0 else len(text) + 1
@@ -213,6 +219,8 @@ WORDS: dict[str, Implementation] = {
     "find_in_set": _by_value(_find_in_set, INT),
     "format_string": _format_string,
     "initcap": _by_value(_initcap),
+    "json_array_length": _by_value(json_array_length, INT),
+    "json_object_keys": _by_value(json_object_keys, array_of(STRING)),
     "levenshtein": _levenshtein,
     "luhn_check": _by_value(_luhn_check, BOOLEAN),
     "mask": _mask,

@@ -13,12 +13,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tests.spark.function_calls import calls
 
-__all__ = ["EXPECTED", "read", "shown"]
+__all__ = ["EXPECTED", "read", "shown", "spelt"]
 
 EXPECTED = Path(__file__).parents[1] / "cases" / "functions" / "expected.jsonl"
 _RANGE = {"DATE": (-719_162, 2_932_896), "TIMESTAMP": (-62_135_596_800_000_000, 253_402_300_799_999_999)}
@@ -28,18 +29,23 @@ _COUNTED = {"DATE": "unix_date", "TIMESTAMP": "unix_micros"}
 
 def read(text: str, kind: str) -> str:
     """Return an expression that Spark gives to Python as it is: years beyond 9999 have no date there."""
-    return f"{_COUNTED[kind]}({text})" if kind in _COUNTED else text
+    return f"{_COUNTED[kind]}({spelt(text)})" if kind in _COUNTED else spelt(text)
+
+
+def spelt(text: str) -> str:
+    """Return our text in Spark's SQL, where a backslash in a literal is doubled."""
+    return text.replace("\\", "\\\\")
 
 
 def _asked(spark: SparkSession, text: str) -> tuple[str | None, Any]:
     """Return the type of an expression, None where Spark refuses it, and its value as JSON: None where it fails."""
     try:
-        kind = spark.sql(f"SELECT {text} AS v").schema.fields[0].dataType.simpleString().upper()
+        kind = spark.sql(f"SELECT {spelt(text)} AS v").schema.fields[0].dataType.simpleString().upper()
     except PySparkException:
         return None, None
     try:
         value = spark.sql(f"SELECT {read(text, kind)} AS v FROM VALUES (1) AS t(one)").toArrow()["v"][0].as_py()
-    except PySparkException:
+    except (PySparkException, Py4JError):  # a constant that fails is no error of pyspark's
         return kind, None
     if kind in _RANGE and value is not None and not _RANGE[kind][0] <= value <= _RANGE[kind][1]:
         return kind, None

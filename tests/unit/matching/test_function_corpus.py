@@ -33,6 +33,20 @@ _EVENTS = Events({"i": ("INT", [1])})
 _ROW = np.arange(1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PARTS = 4
+_YEARS = "Spark's seconds overflow into other years; a time beyond the year 9999 is NULL here"
+_ZONES = "the zone's rules before 1970 are other ones in Java's tables than in Python's"
+_NULLS = "CAST(NULL AS STRING) is a plain NULL here"
+_KNOWN = {
+    "from_unixtime(9223372036854775807L)": _YEARS,
+    "from_unixtime(-9223372036854775808L)": _YEARS,
+    "from_unixtime(-9223372036854775808L, 'yyyyMMdd')": _YEARS,
+    "from_unixtime(9223372036854775807L, 'dd/MM/yy')": _YEARS,
+    "make_timestamp(1900, 10, 1, 2, 2, 60, 'Europe/Amsterdam')": _ZONES,
+    "to_utc_timestamp(TIMESTAMP'1900-01-01 00:00:00', 'Europe/Amsterdam')": _ZONES,
+    "bit_count(CAST(NULL AS STRING))": _NULLS,
+    "unix_seconds(CAST(NULL AS STRING))": _NULLS,
+}
+"""The only differences, with their reasons: whoever mends one takes it out."""
 
 
 def _shown(value: object) -> object:
@@ -111,5 +125,8 @@ def _difference(text: str, kind: str | None, expected: Any) -> str | None:
 def test_calls_mean_what_spark_says(part: int) -> None:
     """Each expression that is accepted has Spark's type and value, its constants in place and lifted."""
     lines = _EXPECTED.read_text("utf-8").splitlines()[part::_PARTS]
-    wrong = [found for line in lines if (found := _difference(*json.loads(line)))]
+    differing = {text: found for text, *told in map(json.loads, lines) if (found := _difference(text, *told))}
+    wrong = [found for text, found in differing.items() if text not in _KNOWN]
+    mended = [text for text, *_ in map(json.loads, lines) if text in _KNOWN.keys() - differing.keys()]
+    assert not mended
     assert not wrong, f"{len(wrong)} of {len(lines)} differ:\n" + "\n".join(wrong[:40])
