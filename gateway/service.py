@@ -283,7 +283,11 @@ class _Service:
         for stream, behind in zip(streams, self._behind(streams), strict=True):
             BEHIND.labels(stream.name).set(behind)
             LIVE_CQS.labels(stream.name).set(self._working.inventory.live_cqs[stream.stream_id])
-            self._streams[stream.name] = {"behind": behind, "quarantined": quarantines.of_stream(stream.stream_id)}
+            self._streams[stream.name] = {
+                "behind": behind,
+                "cqs": self._working.inventory.live_cqs[stream.stream_id],
+                "quarantined": quarantines.of_stream(stream.stream_id),
+            }
             if count := waiting.get(stream.stream_id):
                 self._streams[stream.name]["digests_waiting"] = count
         self._tables = self._statements.table_states.of(self._statements.catalog.tables(), now_ms())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import logging
 import os
@@ -9,6 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -85,14 +87,18 @@ def status(data: Data = None, as_json: Annotated[bool, typer.Option("--json", he
     elif not run.data.is_dir():
         print(f'there is no data folder "{run.data}"')
     else:
-        print(answer["state"])
+        print(f"{answer['state']}  (version {answer['version']})")
         for name, role in answer["roles"].items():
-            print(f"  {name:<10} {role['state']:<10} pid {role['pid'] or '-'}  restarts {role['restarts']}")
+            up = "" if role.get("uptime_seconds") is None else f"  up {timedelta(seconds=role['uptime_seconds'])}"
+            print(f"  {name:<10} {role['state']:<10} pid {role['pid'] or '-'}  restarts {role['restarts']}{up}")
+        for name, address in answer["addresses"].items():
+            print(f"  {name} {address}")
         for name, stream in answer["streams"].items():
             waiting = (
                 f", {counted(count, 'digest')} waiting for room" if (count := stream.get("digests_waiting")) else ""
             )
-            print(f"  stream {name}: {counted(stream['behind'], 'event')} behind{waiting}")
+            cqs = "" if "cqs" not in stream else f"{counted(stream['cqs'], 'CQ')}, "
+            print(f"  stream {name}: {cqs}{counted(stream['behind'], 'event')} behind{waiting}")
             if "reason" in stream:
                 print(f"    does not go on: {stream['reason']}")
             for share, why in stream.get("quarantined", {}).items():
@@ -108,14 +114,31 @@ def _status(run: RunFolder) -> dict[str, Any]:
     if holder is None:
         roles: dict[str, dict[str, Any]] = told.get("roles", {})
         gone = {name: {**role, "state": "stopped", "pid": None} for name, role in roles.items()}
-        return {"state": "stopped", "roles": gone, "streams": {}, "tables": {}}
+        return {"state": "stopped", "version": version(), "roles": gone, "addresses": {}, "streams": {}, "tables": {}}
     gateway = run.read(run.status("gateway"))
+    state = told_state(told, holder, time.monotonic())
     answer = {
-        **told_state(told, holder, time.monotonic()),
+        "state": state["state"],
+        "version": version(),
+        "roles": {name: {**role, "uptime_seconds": _uptime(role["pid"])} for name, role in state["roles"].items()},
+        "addresses": {name: each for name, each in run.read(run.endpoints).items() if name != "pids" and each},
         "streams": gateway.get("streams", {}),
         "tables": gateway.get("tables", {}),
     }
     return _with_failures(answer, run.read(run.status("evaluator")).get("streams", {}))
+
+
+def version() -> str:
+    """Return the version that is installed."""
+    return importlib.metadata.version("cq-gateway")
+
+
+def _uptime(pid: int | None) -> int | None:
+    """Return how many seconds a process has run, None where there is none."""
+    try:
+        return None if pid is None else round(time.time() - psutil.Process(pid).create_time())
+    except psutil.NoSuchProcess:
+        return None
 
 
 def _with_failures(answer: dict[str, Any], evaluated: dict[str, dict[str, Any]]) -> dict[str, Any]:

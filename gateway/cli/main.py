@@ -11,6 +11,7 @@ from gateway.cli.client import sql, tail
 from gateway.cli.demo import demo
 from gateway.cli.errors import TELLABLE, error_line
 from gateway.cli.local import down, status, up
+from gateway.cli.logs import logs
 from gateway.cli.roles import evaluator, gateway
 from gateway.cli.script import export
 from gateway.cli.variables import unknown_variables
@@ -23,7 +24,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, up, down, status, sql, tail, export, gateway, evaluator):
+for command in (demo, up, down, status, logs, sql, tail, export, gateway, evaluator):
     app.command()(command)
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,8 +25,16 @@ def run(tmp_path: Path) -> Iterator[RunFolder]:
     run = RunFolder(tmp_path)
     run.prepare()
     with run.taken():
-        write_json(run.state, {"state": "ready", "told_at": time.monotonic(), "roles": {}})
-        streams = {"quotes": {"behind": 3, "quarantined": _QUARANTINED}, "orders": {"behind": 0, "quarantined": {}}}
+        roles = {
+            "gateway": {"state": "ready", "pid": os.getpid(), "restarts": 1},
+            "redis": {"state": "ready", "pid": None, "restarts": 0},
+        }
+        write_json(run.state, {"state": "ready", "told_at": time.monotonic(), "roles": roles})
+        write_json(run.endpoints, {"bootstrap": "127.0.0.1:9092", "metrics_url": None, "pids": {"gateway": 1}})
+        streams = {
+            "quotes": {"behind": 3, "cqs": 2, "quarantined": _QUARANTINED},
+            "orders": {"behind": 0, "quarantined": {}},
+        }
         profiles = {"state": "loading", "rows": 1_200_000, "bytes": 70_000_000, "workers": 2, "lag": 5}
         owners = {"state": "unread", "rows": None, "bytes": None, "workers": 0, "lag": None}
         tables = {"profiles": profiles, "owners": owners}
@@ -65,3 +76,33 @@ def test_tables_are_told(run: RunFolder) -> None:
     lines = _status(run, None)[1].splitlines()
     assert "  table profiles: loading, 1200000 rows (70.0 MB in each worker), 5 changes to be read" in lines
     assert "  table owners: unread" in lines
+
+
+def test_version_addresses_and_uptimes_are_told(run: RunFolder) -> None:
+    """A person and a program see what runs, where, and since when."""
+    told = json.loads(_status(run, None, "--json")[1])
+    assert {"bootstrap": "127.0.0.1:9092"} == told["addresses"]
+    gateway, redis = told["roles"]["gateway"], told["roles"]["redis"]
+    assert gateway["uptime_seconds"] >= 0
+    assert redis["uptime_seconds"] is None
+    output = _status(run, None)[1]
+    assert f"ready  (version {told['version']})" == output.splitlines()[0]
+    assert "  bootstrap 127.0.0.1:9092" in output.splitlines()
+    assert "  stream quotes: 2 CQs, 3 events behind" in output.splitlines()
+    assert "  stream orders: 0 events behind" in output.splitlines()
+
+
+def _logs(run: RunFolder, *options: str) -> tuple[int, str, str]:
+    command = [sys.executable, "-m", "gateway.cli", "logs", "--data", str(run.data), *options]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    return ran.returncode, ran.stdout, ran.stderr
+
+
+def test_logs_are_shown(run: RunFolder) -> None:
+    """The last lines, of one role or of all; an unknown role is told with those that there are."""
+    assert (1, "", f'cq: there are no logs in the data folder "{run.data}".\n') == _logs(run)
+    for role in ("gateway", "evaluator"):
+        run.log(role).write_text("".join(f"{role} {number}\n" for number in range(9)))
+    assert (0, "gateway 7\ngateway 8\n", "") == _logs(run, "gateway", "-n", "2")
+    assert {"evaluator 8", "gateway 8"} <= set(_logs(run, "--lines", "1")[1].splitlines())
+    assert (1, 'cq: there is no log of "spark". There are: evaluator, gateway.\n') == _logs(run, "spark")[::2]

@@ -1,0 +1,33 @@
+"""`cq logs`: what the roles have written."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from gateway.cli.local import Data
+from gateway.local.run_folder import RunFolder
+from grouping.model.errors import OperationalError
+from grouping.settings import Settings
+
+__all__ = ["logs"]
+
+
+def logs(
+    role: Annotated[str | None, typer.Argument(help="Of one role, such as evaluator.", show_default="all")] = None,
+    data: Data = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is written from now on.")] = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="How many of the last lines.")] = 50,
+) -> None:
+    """Print the last lines of the logs of a `cq up`."""
+    folder = RunFolder(data or Settings().data)
+    files = {file.stem: file for file in sorted(folder.log("role").parent.glob("*.log"))}
+    if role is not None and role not in files:
+        raise OperationalError(f'there is no log of "{role}"', hint=f"There are: {', '.join(files) or 'none'}.")
+    if not files:
+        raise OperationalError(f'there are no logs in the data folder "{folder.data}"')
+    chosen = files.values() if role is None else [files[role]]
+    # `tail` is on every machine that has bash, and follows a file that is made anew.
+    os.execvp("tail", ["tail", "-n", str(lines), *(["-F"] if follow else []), *map(str, chosen)])
