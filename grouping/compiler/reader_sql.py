@@ -6,7 +6,6 @@ What a reader's engine computes otherwise than Spark does is refused; `reader_fu
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
@@ -40,7 +39,6 @@ def check_virtual(query: CompiledQuery) -> None:
         )
     for expression in query.plan.conjuncts:
         _check(expression, query.row.types)
-        _check_patterns(expression, query.row)
     for item in query.select.items:
         if isinstance(item.expression, Call):
             raise InputError(
@@ -74,22 +72,6 @@ def _check(expression: Expression, types: Sequence[SqlType]) -> None:
             detail=why,
             hint="Publish SHARED or DEDICATED, or compute it in the stream's source and compare a plain column.",
         )
-
-
-def _check_patterns(expression: Expression, row: ConstantRow) -> None:
-    """Refuse a pattern that escapes an ordinary character or its own end: DuckDB stops at it."""
-    for part in walk(expression):
-        if not isinstance(part, Call) or part.op != "like":
-            continue
-        pattern, *escapes = (str(row.values[one.index]) for one in part.args[1:] if isinstance(one, Slot))
-        sign = re.escape(escapes[0] if escapes else "\\")
-        if not re.fullmatch(rf"(?:{sign}[%_{sign}]|(?!{sign}).)*", pattern, re.DOTALL):
-            raise InputError(
-                "the query cannot be published VIRTUAL",
-                code="unsupported-query",
-                detail=f"The pattern '{pattern}' has an escape before an ordinary character or at its end.",
-                hint="Write an escape twice where it stands for itself, or publish SHARED or DEDICATED.",
-            )
 
 
 def _plain(kind: SqlType) -> bool:

@@ -9,6 +9,7 @@ from gateway.state.audit import Audit
 from gateway.topics.positions import dedicated_topic
 from grouping.store.table_store import TableStore
 from tests.ground import Ground
+from tests.kafka_client import wait_until
 from tests.stack.digests.desk import HOUR, NOW, let_pass, written
 from tests.timer_desk import Desk
 
@@ -114,4 +115,4 @@ def test_a_topic_stays_for_its_end(ground: Ground) -> None:
     assert 1 < desk.topics.ends([(topic, 0)])[topic, 0]  # the record, and its transaction's mark
     desk.now_ms += _LINGER
     let_pass(desk, 300)
-    assert topic not in desk.topics.names()
+    wait_until(lambda: topic not in desk.topics.names(), "the deletion of the topic")

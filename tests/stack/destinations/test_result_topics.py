@@ -7,6 +7,7 @@ from confluent_kafka.admin import AdminClient
 
 from grouping.settings import ResultSettings, Settings
 from tests.ground import Ground
+from tests.kafka_client import wait_until
 from tests.stack.counter import Counter
 from tests.stack.digests.desk import HOUR, let_pass
 
@@ -23,6 +24,11 @@ def _topics(settings: Settings) -> set[str]:
     return {name.removeprefix(own) for name in there if name.startswith(own)}
 
 
+def _await_topics(settings: Settings, wanted: set[str]) -> None:
+    """Return once these destinations and groups have topics, and no others: a thread deletes them."""
+    wait_until(lambda: _topics(settings) == wanted, f"the topics of {wanted or 'nobody'} alone")
+
+
 def _create(number: int, clauses: str = "") -> str:
     return f"CREATE CQ c{number} AS SELECT k FROM t WHERE k = {number} {clauses}"
 
@@ -37,7 +43,7 @@ def test_a_refused_topic_is_an_answer(ground: Ground) -> None:
     let_pass(counter.desk, 1_000)
     counter.desk.now_ms += HOUR
     let_pass(counter.desk, 1_000)
-    assert set() == _topics(ground.settings)
+    _await_topics(ground.settings, set())
     for topic in (own[0], own[2], own[4]):
         ground.make_topic(topic.replace(".", "_"), 1)
     again = counter.answers(
@@ -61,16 +67,16 @@ def test_topics_of_ended_destinations_count(ground: Ground) -> None:
     assert ["dedicated"] * 3 == modes[:3] and "shared" == modes[-1]
     for number in range(9):
         counter.answers(_create(number), f"DROP CQ c{number}")
-    assert 6 == len(_topics(settings))
+    wait_until(lambda: len(_topics(settings)) == 6, "six topics")
     for number in (20, 21):
         asked = counter.answers(_create(number, "DO PUBLISH DEDICATED"), f"DROP CQ c{number}")
         assert ["ok", "ok"] == [reply.code for reply in asked]
-    assert 8 == len(_topics(settings))
+    wait_until(lambda: len(_topics(settings)) == 8, "eight topics")
     taken_over, refused = counter.answers(_create(0), _create(10, "DO PUBLISH DEDICATED"))
     assert ("dedicated", "quota-exceeded") == (taken_over.result["destination"]["mode"], refused.code)
     counter.answers("DROP CQ c0")
     let_pass(counter.desk, 70_000)
-    assert set() == _topics(settings)
+    _await_topics(settings, set())
     assert ["ok"] == [reply.code for reply in counter.answers(_create(10, "DO PUBLISH DEDICATED"))]
 
 
@@ -93,7 +99,7 @@ def test_a_topic_that_somebody_deleted_is_made_again(ground: Ground) -> None:
     ground.delete_topic(topic)
     [second] = counter.answers(_create(1), subscriber="bob")
     assert ("ok", topic) == (second.code, second.result["destination"]["topic"])
-    assert {first.result["destination"]["id"]} == _topics(ground.settings)
+    _await_topics(ground.settings, {first.result["destination"]["id"]})
 
 
 def test_topics_that_nobody_wants_go_at_the_start(ground: Ground) -> None:
@@ -103,7 +109,7 @@ def test_topics_that_nobody_wants_go_at_the_start(ground: Ground) -> None:
     for owner in ("d", "g"):
         ground.make_topic(ground.settings.topics.own_results(f"{owner}_{'0' * 24}"), 1)
     counter.desk.recover()
-    assert set(kept) == _topics(ground.settings)
+    _await_topics(ground.settings, set(kept))
 
 
 def test_a_groups_topic_goes_with_its_last_virtual_cq(ground: Ground) -> None:
@@ -115,11 +121,11 @@ def test_a_groups_topic_goes_with_its_last_virtual_cq(ground: Ground) -> None:
     counter.desk.recover()
     assert topic in counter.desk.topics.names(), "its readers may not be done"
     let_pass(counter.desk, 70_000)
-    assert topic not in counter.desk.topics.names()
+    _await_topics(ground.settings, set())
     [again] = counter.answers(_create(3, "DO PUBLISH VIRTUAL"))
     counter.desk.recover()
     assert topic == again.result["destination"]["topic"]
-    assert {topic.removeprefix(ground.settings.topics.own_results(""))} == _topics(ground.settings)
+    _await_topics(ground.settings, {topic.removeprefix(ground.settings.topics.own_results(""))})
 
 
 def test_a_topic_that_lingers_gets_the_partitions_of_its_source(ground: Ground) -> None:
