@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal, Self
 
-from pydantic import BaseModel, Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BaseModel, Field, SecretStr, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from grouping.secret_files import SecretFiles
 from schemas.topic_names import ClientNames, TopicNames
 
-__all__ = ["EvaluatorSettings", "Settings"]
+__all__ = ["EvaluatorSettings", "KafkaSettings", "RedisSettings", "Settings"]
 
 
 class KafkaSettings(BaseModel):
@@ -17,15 +19,46 @@ class KafkaSettings(BaseModel):
 
     bootstrap: str = Field("127.0.0.1:9092", description="bootstrap servers, HOST:PORT with commas between")
     replication: int = Field(-1, description="copies of each topic that the gateway makes; -1 for the broker's default")
+    security: Literal["", "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
+        "", description="how brokers are spoken to: `PLAINTEXT`, `SSL` (TLS), `SASL_PLAINTEXT` or `SASL_SSL`"
+    )
+    mechanism: Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] = Field(
+        "", description="how SASL logs in: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512` or `OAUTHBEARER`"
+    )
+    username: str = Field("", description="who logs in; with OAUTHBEARER the client's id")
+    password: SecretStr = Field(SecretStr(""), description="its password; with OAUTHBEARER the client's secret")
+    token_url: str = Field("", description="where OAUTHBEARER gets tokens: an OAuth 2 token endpoint")
+    token_scope: str = Field("", description="the scope that is asked for there")
+    ca_file: Path | None = Field(None, description="PEM file of the authorities that sign the brokers' certificates")
+    certificate_file: Path | None = Field(None, description="PEM file of the clients' certificate, where brokers ask")
+    key_file: Path | None = Field(None, description="PEM file of its key, in PKCS #8")
+    key_password: SecretStr = Field(SecretStr(""), description="password of the key")
     extra: dict[str, str] = Field(
         {}, repr=False, description="further librdkafka and Spark options (JSON); typed settings win"
     )
+
+    @model_validator(mode="after")
+    def _login_is_whole(self) -> Self:
+        if self.mechanism and not (self.security or self.extra.get("security.protocol", "")).upper().startswith("SASL"):
+            raise ValueError("a mechanism needs kafka.security SASL_SSL or SASL_PLAINTEXT")
+        if self.mechanism and not self.username:
+            raise ValueError(f"mechanism {self.mechanism} needs kafka.username")
+        if (self.mechanism == "OAUTHBEARER") != bool(self.token_url):
+            raise ValueError("kafka.token_url goes with mechanism OAUTHBEARER, and it with kafka.token_url")
+        return self
 
 
 class RedisSettings(BaseModel):
     """The Redis or Valkey server."""
 
-    url: SecretStr = Field(SecretStr("redis://127.0.0.1:6379/0"), description="where the working copy lives")
+    url: SecretStr = Field(
+        SecretStr("redis://127.0.0.1:6379/0"), description="where the working copy lives; `rediss://` with TLS"
+    )
+    username: str = Field("", description="ACL user, where the URL has none")
+    password: SecretStr = Field(SecretStr(""), description="its password, where the URL has none")
+    ca_file: Path | None = Field(None, description="PEM file of the authorities that sign the server's certificate")
+    certificate_file: Path | None = Field(None, description="PEM file of the clients' certificate, where servers ask")
+    key_file: Path | None = Field(None, description="PEM file of its key")
 
 
 class CommandSettings(BaseModel):
@@ -37,10 +70,32 @@ class CommandSettings(BaseModel):
     text_bytes: int = Field(512 * 1024, description="longest statement")
 
 
+class AuthSettings(BaseModel):
+    """Who is who."""
+
+    mode: Literal["key", "token"] = Field(
+        "key", description="who a command is from: `key`, whoever its record's key names; `token`, who signed it"
+    )
+    keys: Path | None = Field(None, description="keys of tokens: a JWKS file, or a folder of public keys NAME.pem")
+    roles: dict[str, str] = Field(
+        {}, description="roles and who is in them (JSON): names of subscribers or shell patterns, with commas between"
+    )
+    token_seconds: float = Field(3600.0, gt=0, description="how long a token may be valid")
+    skew_seconds: float = Field(30.0, ge=0, description="by how much the clocks of signers and Kafka may differ")
+    signing_key: SecretStr = Field(
+        SecretStr(""),
+        description="what `cq sql` and `cq tail` sign with: a private JWK or PEM, or the path of its file",
+    )
+
+
 class StreamSettings(BaseModel):
     """Source topics."""
 
     topics: str = Field("*", description="topics that CREATE STREAM may read: shell patterns, with commas between")
+    grants: dict[str, str] = Field(
+        {},
+        description="which of these topics a subscriber, or a role `@name`, may read (JSON of patterns); empty for all",
+    )
     compaction_lag_ms: int = Field(
         86_400_000, description="how long rows of a table that changed must still be there for a replay, in ms"
     )
@@ -53,6 +108,7 @@ class ResultSettings(BaseModel):
     dedicated_limit: int = Field(
         500, description="dedicated destinations at most, and as many topics of ended ones; 0 for never"
     )
+    shared: bool = Field(True, description="whether subscribers may share topics of results: as SHARED and VIRTUAL do")
     virtual_limit: int = Field(200, description="topics of groups with virtual destinations at most")
     retention_hours: float = Field(168.0, description="how long results are kept")
     linger_seconds: float = Field(3600.0, description="a dedicated topic is deleted this long after its cq.end")
@@ -89,6 +145,14 @@ class EvaluatorSettings(BaseModel):
 
     master: str = Field("local[2]", description="Spark's master")
     events_per_batch: int = Field(250_000, description="source records in one micro-batch, at most")
+    driver_host: str = Field(
+        "",
+        description="where executors reach the driver; empty: loopback for a local master, else Spark's choice",
+    )
+    bind_address: str = Field("", description="address on which the driver listens; likewise")
+    spark: dict[str, str] = Field(
+        {}, repr=False, description="further Spark options (JSON); those that the evaluator itself sets are refused"
+    )
     driver_memory: str = Field("1g", description="heap of the Spark driver")
     value_bytes: int = Field(
         1024 * 1024,
@@ -161,6 +225,7 @@ class Settings(BaseSettings):
     kafka: KafkaSettings = KafkaSettings()
     redis: RedisSettings = RedisSettings()
     commands: CommandSettings = CommandSettings()
+    auth: AuthSettings = AuthSettings()
     streams: StreamSettings = StreamSettings()
     results: ResultSettings = ResultSettings()
     limits: LimitSettings = LimitSettings()
@@ -169,6 +234,18 @@ class Settings(BaseSettings):
     metrics: MetricsSettings = MetricsSettings()
     supervisor: SupervisorSettings = SupervisorSettings()
     jars: JarSettings = JarSettings()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Put secrets from files below arguments and environment."""
+        return init_settings, env_settings, SecretFiles(settings_cls)
 
     @property
     def topics(self) -> TopicNames:

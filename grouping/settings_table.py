@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel, SecretStr
 
+from grouping.secret_files import SUFFIX, secrets
 from grouping.settings import Settings
 
 __all__ = ["settings_table", "variables"]
@@ -30,7 +31,8 @@ def variables() -> list[str]:
         >>> variables()[:2]
         ['CQ_PREFIX', 'CQ_DATA']
     """
-    return [name for name, _, _ in _rows(Settings, "CQ")]
+    files = [f"CQ_{section}_{name}".upper() + SUFFIX for section, name in secrets(Settings)]
+    return [name for name, _, _ in _rows(Settings, "CQ")] + files
 
 
 def _rows(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str, str]]:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import tenacity
 from confluent_kafka import KafkaError, KafkaException
 
+from grouping.kafka_options import client_options
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
 
@@ -66,7 +67,7 @@ def mapped(doing: str) -> Iterator[None]:
 def client_config(settings: Settings, **typed: object) -> dict[str, object]:
     """Merge raw options under typed ones, which win (option names with dots for underscores)."""
     named = {name.replace("_", "."): value for name, value in typed.items()}
-    return {**settings.kafka.extra, "bootstrap.servers": settings.kafka.bootstrap, **named}
+    return {**client_options(settings.kafka), **named}
 
 
 def reader_config(settings: Settings, group_id: str, **typed: object) -> dict[str, object]:

@@ -10,7 +10,7 @@ import hiredis
 import redis
 
 from grouping.model.errors import OperationalError
-from grouping.settings import Settings
+from grouping.settings import RedisSettings, Settings
 
 __all__ = ["StoreLost", "StoreUnavailable", "connect", "eviction_policy", "mapped"]
 
@@ -36,6 +36,7 @@ def connect(settings: Settings) -> Any:
     """Return a client on one connection of its own; untyped, for the driver's annotations do not know of bytes."""
     return redis.Redis.from_url(
         settings.redis.url.get_secret_value(),
+        **_identity(settings.redis),
         single_connection_client=False,
         max_connections=1,
         socket_timeout=30,
@@ -43,6 +44,18 @@ def connect(settings: Settings) -> Any:
         retry=None,
         command_packer=_Packer(),
     )
+
+
+def _identity(server: RedisSettings) -> dict[str, str]:
+    """Return who we are and whom we trust; what the URL says of them wins."""
+    given = {"username": server.username, "password": server.password.get_secret_value()}
+    if server.url.get_secret_value().startswith("rediss:"):
+        given |= {
+            "ssl_ca_certs": str(server.ca_file or ""),
+            "ssl_certfile": str(server.certificate_file or ""),
+            "ssl_keyfile": str(server.key_file or ""),
+        }
+    return {name: value for name, value in given.items() if value}
 
 
 def eviction_policy(settings: Settings) -> str | None:

@@ -18,7 +18,8 @@ from pyspark.sql import SparkSession
 
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
-from spark_jobs.driver.session import JAVA_OPTIONS, archive_path, jvm_process, open_session
+from spark_jobs.driver.session import jvm_process, open_session
+from spark_jobs.driver.spark_options import JAVA_OPTIONS, archive_path
 
 __all__ = ["main", "make_archive"]
 

@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 from grouping.digests.jobs import DigestJobs as Requests
 from grouping.digests.jobs import Job
 from grouping.digests.orders import ORDERS
+from grouping.kafka_options import java_options
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
 from spark_jobs.kafka.sink import write_all
-from spark_jobs.kafka.source import kafka_options
 from spark_jobs.worker.digest_task import DigestTask
 
 __all__ = ["DigestJobs", "write_digests"]
@@ -92,7 +92,7 @@ def write_digests(spark: SparkSession, settings: Settings, job: Job) -> None:
     # A pool of its own: streams keep their share of the cores.
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", _POOL)
     topic = settings.topics.orders
-    source = kafka_options(settings) | {
+    source = java_options(settings.kafka) | {
         "assign": json.dumps({topic: [ORDERS]}),
         "startingOffsets": json.dumps({topic: {str(ORDERS): job.first}}),
         "endingOffsets": json.dumps({topic: {str(ORDERS): job.end}}),

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from grouping.kafka_options import client_options
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
-from spark_jobs.kafka.source import client_options
 from spark_jobs.kafka.topic_offsets import Offsets, TopicOffsets
 
 __all__ = ["Broker", "SourceForm"]
@@ -31,7 +31,7 @@ class Broker:
 
     def __init__(self, settings: Settings) -> None:
         """Connect when first used."""
-        config = client_options(settings)
+        config = client_options(settings.kafka)
         self._admin = AdminClient({**config})
         self._offsets = TopicOffsets(self._admin)
         self._producer = Producer({**config, "enable.idempotence": True, "partitioner": "murmur2_random"})

@@ -14,11 +14,11 @@ import msgspec
 import pyarrow as pa
 from confluent_kafka import KafkaException, Message, Producer
 
+from grouping.kafka_options import client_options
 from grouping.model.errors import OperationalError
 from grouping.model.table import Table
 from grouping.settings import Settings
 from grouping.store.notes import TablePins
-from spark_jobs.kafka.source import client_options
 from spark_jobs.kafka.table_log import TableAway, TableLog
 
 __all__ = ["MicroBatch", "PinLog"]
@@ -59,7 +59,7 @@ class PinLog:
         """
         self._topic = settings.topics.pins
         self._log = log
-        self._producer = Producer({**client_options(settings), "enable.idempotence": True, "linger.ms": 0})
+        self._producer = Producer({**client_options(settings.kafka), "enable.idempotence": True, "linger.ms": 0})
         self._read_to = 0
         self._latest: dict[str, _PinRecord] = {}
         """By source, of its latest batch: all tables, each as the first record has it."""

@@ -21,11 +21,12 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from aiokafka.helpers import create_ssl_context
 
+from grouping.kafka_options import client_options
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
 from schemas.partition import partition_of
+from spark_jobs.kafka.client_credentials import ClientCredentials
 from spark_jobs.kafka.record_batches import RecordBatch, record_batches
-from spark_jobs.kafka.source import client_options
 
 __all__ = ["FinishedBatch", "RecordWriter", "producer_options", "record_writer"]
 
@@ -207,12 +208,14 @@ class FinishedBatch:
 
 def producer_options(settings: Settings) -> dict[str, Any]:
     """Return the options of aiokafka's producer: those of librdkafka that it knows too, and our own."""
-    options = client_options(settings)
+    options = client_options(settings.kafka)
     known: dict[str, Any] = {_OPTIONS[name]: value for name, value in options.items() if name in _OPTIONS}
     protocol = known["security_protocol"] = known.get("security_protocol", "plaintext").upper()
     if protocol.endswith("SSL"):
         files = {_SSL_FILES[name]: value for name, value in options.items() if name in _SSL_FILES}
         known["ssl_context"] = create_ssl_context(**files)
+    if known.get("sasl_mechanism") == "OAUTHBEARER":
+        known["sasl_oauth_token_provider"] = ClientCredentials(options)
     return known | {"bootstrap_servers": settings.kafka.bootstrap, "acks": "all", "enable_idempotence": True}
 
 

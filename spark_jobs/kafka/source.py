@@ -7,37 +7,13 @@ from collections.abc import Iterable
 
 from pyspark.sql import DataFrame, SparkSession
 
+from grouping.kafka_options import java_options
 from grouping.model.catalog import Stream
 from grouping.settings import Settings
 
-__all__ = ["client_options", "kafka_options", "read_stream"]
+__all__ = ["read_stream"]
 
 _EARLIEST = -2
-
-_CLIENT_FILE_PREFIXES = (
-    "ssl.ca.location",
-    "ssl.certificate.location",
-    "ssl.key.location",
-    "sasl.username",
-    "sasl.password",
-)
-"""librdkafka's own spellings, which Java's client doesn't know."""
-
-
-def kafka_options(settings: Settings) -> dict[str, str]:
-    """Return the options that Spark's source and sink share."""
-    extra = {
-        name if name.startswith("kafka.") else f"kafka.{name}": value
-        for name, value in settings.kafka.extra.items()
-        if name not in _CLIENT_FILE_PREFIXES
-    }
-    return extra | {"kafka.bootstrap.servers": settings.kafka.bootstrap}
-
-
-def client_options(settings: Settings) -> dict[str, str]:
-    """Return the options that librdkafka's clients share: those that are Spark's alone are left out."""
-    extra = {name: value for name, value in settings.kafka.extra.items() if not name.startswith("kafka.")}
-    return extra | {"bootstrap.servers": settings.kafka.bootstrap}
 
 
 def read_stream(spark: SparkSession, stream: Stream, partitions: Iterable[int], settings: Settings) -> DataFrame:
@@ -54,7 +30,7 @@ def read_stream(spark: SparkSession, stream: Stream, partitions: Iterable[int], 
     """
     starts = {partition: position - stream.base for partition, position in stream.start_offsets.items()}
     offsets = {str(partition): starts.get(str(partition), _EARLIEST) for partition in partitions}
-    options = kafka_options(settings) | {
+    options = java_options(settings.kafka) | {
         "subscribe": stream.topic,
         "startingOffsets": json.dumps({stream.topic: offsets}),
         "kafka.isolation.level": "read_committed",

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from grouping.kafka_options import client_options
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
-from spark_jobs.kafka.source import client_options
 
 __all__ = ["StoredMatches"]
 
@@ -25,7 +25,7 @@ class StoredMatches:
         self._topic = settings.topics.pending
         self._consumer = Consumer(
             {
-                **client_options(settings),
+                **client_options(settings.kafka),
                 "group.id": settings.clients.evaluator_log,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",

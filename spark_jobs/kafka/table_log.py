@@ -10,9 +10,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from confluent_kafka.admin import AdminClient
 from numpy.typing import NDArray
 
+from grouping.kafka_options import client_options
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
-from spark_jobs.kafka.source import client_options
 from spark_jobs.kafka.topic_offsets import Offsets, TopicOffsets
 
 __all__ = ["TableAway", "TableLog"]
@@ -34,7 +34,7 @@ class TableLog:
 
     def __init__(self, settings: Settings) -> None:
         """Connect when first used."""
-        config = client_options(settings)
+        config = client_options(settings.kafka)
         self._offsets = TopicOffsets(AdminClient({**config}))
         self._consumer = Consumer(
             {

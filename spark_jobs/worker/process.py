@@ -136,10 +136,12 @@ class WorkerProcess:
             self._stores.clear()
             log.warning("statistics not told", extra={"stream": stream_id, "reason": error.message})
 
-    def count(self, stream_id: StreamId, tally: MatchTally, settings: Settings) -> None:
+    def count(self, batch: MicroBatch, partition: int, tally: MatchTally, stream: Stream, settings: Settings) -> None:
         """Add a task's matches to the counts in Redis; they are not counted where Redis does not answer."""
+        stream_id = stream.stream_id
         try:
-            self._store(settings).count_matches(stream_id, tally)
+            name = f"{batch.query_id}/{batch.number}"
+            self._store(settings).count_matches(stream_id, tally, partition, name)
         except OperationalError as error:
             self._stores.clear()
             log.warning("matches not counted", extra={"stream": stream_id, "reason": error.message})

@@ -86,7 +86,7 @@ class Evaluation:
             yield from task.records(batch)
         if task is not None:
             yield from task.groups()
-            task.end()
+            task.end(micro_batch)
         PROCESS.end()
 
 
@@ -173,14 +173,14 @@ class _Task:
         stream, settings = self._stream, self._settings
         yield from split(events, found, stream, settings, self._evaluate)
         yield from pending_records(events, found, stream, self._version, settings, self._evaluate)
-        self._matches.add(found.number, events.time_ms)
+        self._matches.add(found.number, events)
         self._counting.take(events, found)
 
-    def end(self) -> None:
+    def end(self, batch: MicroBatch) -> None:
         """Write statistics and counts of the task, and the codes of its dead letters."""
         PROCESS.observe(self._watch, self._version, self._snapshot, self._settings)
         if (tally := self._matches.tally()) is not None:
-            PROCESS.count(self._stream.stream_id, tally, self._settings)
+            PROCESS.count(batch, self._matches.partition, tally, self._stream, self._settings)
         if self._letters:
             self._watch.harm.tell(self._letters, self._not_evaluated.reasons)
 
@@ -206,17 +206,20 @@ def _task_number() -> int:
 
 
 class _MatchCounts:
-    """A task's matches per destination number. For DESCRIBE only: a replayed task counts again."""
+    """A task's matches per destination number, for DESCRIBE."""
 
     def __init__(self) -> None:
         self._met: list[np.ndarray] = []
         self._last_ms = 0
+        self.partition = 0
+        """The source partition: a task has one."""
 
-    def add(self, numbers: np.ndarray, time_ms: np.ndarray) -> None:
+    def add(self, numbers: np.ndarray, events: RowSource) -> None:
         numbers = numbers[numbers != NO_NUMBER]
         if numbers.size:
             self._met.append(numbers)
-            self._last_ms = max(self._last_ms, int(time_ms.max()))
+            self._last_ms = max(self._last_ms, int(events.time_ms.max()))
+            self.partition = int(events.partitions[0])
 
     def tally(self) -> MatchTally | None:
         return MatchTally.of(np.concatenate(self._met), self._last_ms) if self._met else None

@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from grouping.kafka_options import java_options
 from grouping.settings import Settings
 from spark_jobs.kafka.sink import checkpoint_location
-from spark_jobs.kafka.source import kafka_options
 
 __all__ = ["HEADERS", "ROWS", "header_lists", "write_by_spark"]
 
@@ -37,7 +37,7 @@ def write_by_spark(rows: DataFrame, stream_id: str, settings: Settings) -> Strea
     return (
         rows.writeStream.format("kafka")
         .queryName(stream_id)
-        .options(**(kafka_options(settings) | _PRODUCER))
+        .options(**(java_options(settings.kafka) | _PRODUCER))
         .option("checkpointLocation", checkpoint_location(stream_id, settings))
         .start()
     )

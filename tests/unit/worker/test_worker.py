@@ -40,7 +40,7 @@ class _Redis(Store):
         self._answer()
         return TableVersion(1, len(self.log))
 
-    def count_matches(self, _stream_id: str, tally: MatchTally) -> None:
+    def count_matches(self, _stream_id: str, tally: MatchTally, _partition: int, _batch: str) -> None:
         self._answer()
         self.counted.append(tally)
 

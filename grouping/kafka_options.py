@@ -1,0 +1,135 @@
+"""How Kafka's clients are told of the cluster and of who they are: librdkafka's options, and those of Java's client.
+
+librdkafka's names are the common tongue, also for `kafka.extra`; what Java's client calls otherwise is derived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from grouping.settings import KafkaSettings
+
+__all__ = ["client_options", "java_options", "token_url"]
+
+_JAVA = "kafka."
+"""Before the names of further options that are for Spark's source alone."""
+_NOT_JAVA = frozenset((
+    "ssl.ca.location", "ssl.certificate.location", "ssl.key.location",
+    "sasl.username", "sasl.password", "sasl.mechanisms",
+    "sasl.oauthbearer.method", "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret", "sasl.oauthbearer.scope",
+))  # fmt: skip
+"""librdkafka's own spellings, which Java's client doesn't know."""
+_LOGIN = "org.apache.kafka.common.security"
+_MODULES = {
+    "PLAIN": f"{_LOGIN}.plain.PlainLoginModule",
+    "SCRAM-SHA-256": f"{_LOGIN}.scram.ScramLoginModule",
+    "SCRAM-SHA-512": f"{_LOGIN}.scram.ScramLoginModule",
+    "OAUTHBEARER": f"{_LOGIN}.oauthbearer.OAuthBearerLoginModule",
+}
+
+
+def client_options(kafka: KafkaSettings) -> dict[str, str]:
+    """Return librdkafka's options: further ones under typed ones, which win; those for Spark alone are left out.
+
+    Example:
+        >>> client_options(KafkaSettings(bootstrap="k:1", extra={"client.id": "x", "kafka.client.id": "y"}))
+        {'client.id': 'x', 'bootstrap.servers': 'k:1'}
+    """
+    extra = {name: value for name, value in kafka.extra.items() if not name.startswith(_JAVA)}
+    return extra | _typed(kafka) | {"bootstrap.servers": kafka.bootstrap}
+
+
+def _typed(kafka: KafkaSettings) -> dict[str, str]:
+    password = kafka.password.get_secret_value()
+    options = {
+        "security.protocol": kafka.security,
+        "sasl.mechanism": kafka.mechanism,
+        "ssl.ca.location": kafka.ca_file,
+        "ssl.certificate.location": kafka.certificate_file,
+        "ssl.key.location": kafka.key_file,
+        "ssl.key.password": kafka.key_password.get_secret_value(),
+    }
+    if kafka.mechanism == "OAUTHBEARER":
+        options |= {
+            "sasl.oauthbearer.method": "oidc",
+            "sasl.oauthbearer.token.endpoint.url": kafka.token_url,
+            "sasl.oauthbearer.client.id": kafka.username,
+            "sasl.oauthbearer.client.secret": password,
+            "sasl.oauthbearer.scope": kafka.token_scope,
+        }
+    else:
+        options |= {"sasl.username": kafka.username, "sasl.password": password}
+    return {name: str(value) for name, value in options.items() if value}
+
+
+def java_options(kafka: KafkaSettings) -> dict[str, str]:
+    """Return the options of Spark's source, each with ``kafka.`` before it.
+
+    Certificates and keys are given by their text, so that executors elsewhere need no files. Options of `extra` that
+    have ``kafka.`` before them win over derived ones.
+
+    Raises:
+        OSError: The file of a certificate or key cannot be read.
+
+    Example:
+        >>> java_options(KafkaSettings(bootstrap="k:1", extra={"security.protocol": "SSL", "kafka.client.id": "y"}))
+        {'kafka.security.protocol': 'SSL', 'kafka.bootstrap.servers': 'k:1', 'kafka.client.id': 'y'}
+    """
+    options = client_options(kafka)
+    shared = {_JAVA + name: value for name, value in options.items() if name not in _NOT_JAVA}
+    own = {name: value for name, value in kafka.extra.items() if name.startswith(_JAVA)}
+    if "kafka.ssl.truststore.location" not in own:
+        shared |= _trusted(options)
+    if "kafka.ssl.keystore.location" not in own:
+        shared |= _certificate(options)
+    return shared | _login(options) | own | {"kafka.bootstrap.servers": kafka.bootstrap}
+
+
+def _trusted(options: Mapping[str, str]) -> dict[str, str]:
+    if not (file := options.get("ssl.ca.location")):
+        return {}
+    return {"kafka.ssl.truststore.type": "PEM", "kafka.ssl.truststore.certificates": Path(file).read_text("utf-8")}
+
+
+def _certificate(options: Mapping[str, str]) -> dict[str, str]:
+    certificate, key = options.get("ssl.certificate.location"), options.get("ssl.key.location")
+    if not (certificate and key):
+        return {}
+    return {
+        "kafka.ssl.keystore.type": "PEM",
+        "kafka.ssl.keystore.certificate.chain": Path(certificate).read_text("utf-8"),
+        "kafka.ssl.keystore.key": Path(key).read_text("utf-8"),
+    }
+
+
+def _login(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the line of JAAS that logs a Java client in; nothing where the options name nobody."""
+    mechanism = options.get("sasl.mechanism") or options.get("sasl.mechanisms", "")
+    who = {"username": options.get("sasl.username"), "password": options.get("sasl.password")}
+    further = {"kafka.sasl.mechanism": mechanism}
+    if mechanism == "OAUTHBEARER":
+        named = {"clientId": "client.id", "clientSecret": "client.secret", "scope": "scope"}
+        who = {ours: options.get(f"sasl.oauthbearer.{name}") for ours, name in named.items()}
+        handler = f"{_LOGIN}.oauthbearer.OAuthBearerLoginCallbackHandler"
+        further["kafka.sasl.login.callback.handler.class"] = handler
+    given = {name: value for name, value in who.items() if value}
+    if mechanism not in _MODULES or not given:
+        return {}
+    written = " ".join(f"{name}={_quoted(value)}" for name, value in given.items())
+    return further | {"kafka.sasl.jaas.config": f"{_MODULES[mechanism]} required {written};"}
+
+
+def _quoted(text: str) -> str:
+    r"""Return a text as JAAS reads it.
+
+    Example:
+        >>> print(_quoted('a"b\\c'))
+        "a\"b\\c"
+    """
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def token_url(kafka: KafkaSettings) -> str:
+    """Return where tokens of OAUTHBEARER come from; empty where none are asked for."""
+    return client_options(kafka).get("sasl.oauthbearer.token.endpoint.url", "")

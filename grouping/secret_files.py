@@ -1,0 +1,46 @@
+"""Secrets from files: the variable of a secret setting, with ``_FILE`` behind it, names the file that holds it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, SecretStr
+from pydantic.fields import FieldInfo
+from pydantic_settings import PydanticBaseSettingsSource
+
+__all__ = ["SUFFIX", "SecretFiles", "secrets"]
+
+SUFFIX = "_FILE"
+
+
+class SecretFiles(PydanticBaseSettingsSource):
+    """A source of settings, below the environment: a variable that holds the secret itself wins."""
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        """Return nothing: secrets stand in the sections, which `__call__` goes through."""
+        return None, field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        """Return the secrets whose files are named, by section and name.
+
+        Raises:
+            OSError: A file cannot be read.
+        """
+        found: dict[str, dict[str, str]] = {}
+        for section, name in secrets(self.settings_cls):
+            if file := os.environ.get(f"CQ_{section}_{name}".upper() + SUFFIX):
+                # Editors and `echo` end a file with a line end, which no secret has.
+                found.setdefault(section, {})[name] = Path(file).read_text("utf-8").rstrip("\r\n")
+        return found
+
+
+def secrets(settings: type[BaseModel]) -> Iterator[tuple[str, str]]:
+    """Yield section and name of each secret setting."""
+    for section, field in settings.model_fields.items():
+        if isinstance(field.default, BaseModel):
+            for name, inner in type(field.default).model_fields.items():
+                if inner.annotation is SecretStr:
+                    yield section, name

@@ -1,0 +1,153 @@
+"""The options of the Spark session: what the evaluator relies on, what settings say, and what is passed through."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from grouping.kafka_options import token_url
+from grouping.model.errors import OperationalError
+from grouping.settings import Settings
+from spark_jobs.worker.daemon import DRIVER_VARIABLE
+
+__all__ = ["JAVA_OPTIONS", "archive_path", "shared_classes", "spark_options"]
+
+_LOOPBACK = "127.0.0.1"
+
+_LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
+"""Spark's default forks some 42 processes per micro-batch on a local file system; it stays for object stores."""
+
+JAVA_OPTIONS = "-XX:+UseParallelGC"
+"""Of the driver. 15% less CPU an event than Java's default on two cores; the longer pauses are of a small heap."""
+
+_OPTIONS = {
+    # A task that runs twice at once could write a result after the mark that a reader keeps (design §6).
+    "spark.speculation": "false",
+    # Each stream's batches get their share: one that catches up doesn't hold up the others.
+    "spark.scheduler.mode": "FAIR",
+    # There is a worker for each core: more threads in each only wait for each other, at a fifth more CPU.
+    "spark.executorEnv.POLARS_MAX_THREADS": "1",
+    "spark.locality.wait": "0s",
+    "spark.python.daemon.module": "spark_jobs.worker.daemon",
+    "spark.python.worker.reuse": "true",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    # What a batch runs is small, and the same each time: planning and starting it is what counts.
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.streaming.numRecentProgressUpdates": "2",
+    "spark.sql.ui.retainedExecutions": "1",
+    "spark.ui.enabled": "false",
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "100",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
+
+_SETTINGS = {
+    "spark.app.name": "CQ_PREFIX",
+    "spark.driver.bindAddress": "CQ_EVALUATOR_BIND_ADDRESS",
+    "spark.driver.host": "CQ_EVALUATOR_DRIVER_HOST",
+    "spark.driver.memory": "CQ_EVALUATOR_DRIVER_MEMORY",
+    "spark.jars": "CQ_EVALUATOR_JARS",
+    "spark.master": "CQ_EVALUATOR_MASTER",
+    "spark.sql.streaming.pollingDelay": "CQ_EVALUATOR_POLL_MS",
+}
+"""Options that a setting has."""
+
+
+def spark_options(settings: Settings) -> dict[str, str]:
+    """Return the options of the session: the evaluator's own, and further ones that are given.
+
+    Raises:
+        OperationalError: The jars are not there, or an option is given that is the evaluator's own.
+    """
+    evaluator = settings.evaluator
+    allowed = _allowed_urls(settings)
+    local = evaluator.master.startswith("local")
+    options = {
+        **_OPTIONS,
+        "spark.driver.extraJavaOptions": " ".join(filter(None, (JAVA_OPTIONS, shared_classes(), allowed))),
+        "spark.master": evaluator.master,
+        "spark.app.name": settings.clients.evaluator,
+        "spark.driver.memory": evaluator.driver_memory,
+        "spark.jars": ",".join(_jars(evaluator.jars)),
+        "spark.sql.streaming.pollingDelay": f"{evaluator.poll_ms}ms",
+    }
+    if allowed:
+        options["spark.executor.extraJavaOptions"] = allowed
+    if host := evaluator.driver_host or (_LOOPBACK if local else ""):
+        options["spark.driver.host"] = host
+    if address := evaluator.bind_address or (_LOOPBACK if local else ""):
+        options["spark.driver.bindAddress"] = address
+    if "://" not in str(settings.data):
+        options["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_CHECKPOINTS
+    if local:
+        options[f"spark.executorEnv.{DRIVER_VARIABLE}"] = str(os.getpid())
+    _refuse_own(evaluator.spark, {*options, *_SETTINGS})
+    return options | evaluator.spark
+
+
+def _refuse_own(given: Mapping[str, str], own: Collection[str]) -> None:
+    """Raise where further options would change what the evaluator relies on, or are not Spark's."""
+    for name in given:
+        if name in own:
+            setting = _SETTINGS.get(name)
+            raise OperationalError(
+                f'the Spark option "{name}" is the evaluator\'s own',
+                detail="The setting evaluator.spark (CQ_EVALUATOR_SPARK) has it.",
+                hint=f"Set {setting} instead." if setting else "Leave it out.",
+            )
+        if not name.startswith("spark."):
+            raise OperationalError(
+                f'"{name}" is no option of Spark',
+                detail="The setting evaluator.spark (CQ_EVALUATOR_SPARK) has it.",
+                hint='Names begin with "spark.".',
+            )
+
+
+def _allowed_urls(settings: Settings) -> str:
+    """Return Java's option that lets Kafka's client ask for tokens; nothing without OAUTHBEARER."""
+    url = token_url(settings.kafka)
+    return f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={url}" if url else ""
+
+
+def shared_classes() -> str:
+    """Return Java's options for this environment's archive of classes; none without one.
+
+    An archive that does not fit is passed over, and nobody needs to hear of it.
+    """
+    archive = archive_path()
+    if archive is None or not archive.is_file():
+        return ""
+    return f"-XX:SharedArchiveFile={archive} -Xlog:cds=off -Xlog:cds+dynamic=off"
+
+
+def archive_path() -> Path | None:
+    """Return where this environment's archive of Java classes is kept (`class_archive.py`), None without a Java."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=str(Path(home) / "bin") if home else None)
+    if java is None or any(map(str.isspace, sys.prefix)):
+        return None
+    program = Path(java).resolve()
+    of = hashlib.sha256(f"{program}:{program.stat().st_mtime_ns}".encode()).hexdigest()[:12]
+    return Path(sys.prefix) / "share" / "cq-gateway" / f"spark-{of}.jsa"
+
+
+def _jars(folder: str) -> list[str]:
+    found = sorted(str(path) for path in Path(folder).glob("*.jar")) if folder else []
+    if not any("spark-sql-kafka" in path for path in found):
+        raise OperationalError(
+            f'no Spark connector for Kafka in "{folder}"',
+            detail="The setting evaluator.jars (CQ_EVALUATOR_JARS) names the folder of its jars.",
+            hint="`make setup` fetches them.",
+        )
+    return found

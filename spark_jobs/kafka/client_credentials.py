@@ -1,0 +1,51 @@
+"""Tokens by which a worker's producer logs in to Kafka: OAuth 2 client credentials (RFC 6749, 4.4)."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+
+from aiokafka.abc import AbstractTokenProvider
+
+__all__ = ["ClientCredentials"]
+
+_TIMEOUT_SECONDS = 10.0
+_FRESH = 0.8
+"""The part of its lifetime for which a token is used again."""
+
+
+class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka is untyped
+    """A token, asked for anew before it expires."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        """Take the endpoint, client and scope from librdkafka's options."""
+        of = {name.removeprefix("sasl.oauthbearer."): value for name, value in options.items()}
+        self._url, scope = of["token.endpoint.url"], of.get("scope")
+        client, secret = (urllib.parse.quote_plus(of.get(name, "")) for name in ("client.id", "client.secret"))
+        self._header = {"Authorization": "Basic " + base64.b64encode(f"{client}:{secret}".encode()).decode()}
+        asked = {"grant_type": "client_credentials"} | ({"scope": scope} if scope else {})
+        self._body = urllib.parse.urlencode(asked).encode()
+        self._token, self._until = "", 0.0
+
+    async def token(self) -> str:
+        """Return a token that is valid now.
+
+        Raises:
+            OSError: The endpoint does not answer, or refuses.
+        """
+        if time.monotonic() >= self._until:
+            await asyncio.to_thread(self._ask)
+        return self._token
+
+    def _ask(self) -> None:
+        asked_at = time.monotonic()
+        request = urllib.request.Request(self._url, self._body, self._header)
+        with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:
+            told = json.load(answer)
+        self._token = told["access_token"]
+        self._until = asked_at + _FRESH * float(told.get("expires_in", 0))

@@ -1,0 +1,74 @@
+"""The evaluator on a Spark cluster, of which executors and workers die."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from confluent_kafka import Producer
+
+from gateway.sdk import Client, connect
+from tests.stack.server import Stack
+from tests.stack.standalone.cluster import Standalone, standalone
+
+_EVENTS = 4_000
+"""Published before and after each death."""
+_OPTIONS = {"spark.executor.memory": "512m", "spark.executor.cores": "1"}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+    """A master and two workers."""
+    with standalone(tmp_path_factory.mktemp("standalone")) as cluster:
+        yield cluster
+
+
+def test_deaths_lose_nothing(cluster: Standalone, tmp_path: Path) -> None:
+    """An executor dies, then a worker with its executor: each match is there once, and only matches are."""
+    told = {"CQ_EVALUATOR_MASTER": cluster.master, "CQ_EVALUATOR_DRIVER_HOST": "127.0.0.1"}
+    told |= {"CQ_EVALUATOR_BIND_ADDRESS": "127.0.0.1", "CQ_EVALUATOR_SPARK": json.dumps(_OPTIONS)}
+    stack = Stack(tmp_path / "data", **told)
+    try:
+        stack.up()
+        with connect(stack.bootstrap, "alice") as client:
+            ddl = "CREATE STREAM numbers (n BIGINT) WITH (topic = 'numbers', format = 'json', partitions = 2)"
+            client.execute(ddl)
+            client.execute("CREATE CQ even AS SELECT n FROM numbers WHERE n % 2 = 0 DO PUBLISH SHARED")
+            producer = Producer({"bootstrap.servers": stack.bootstrap})
+            published = 0
+            for victim in (None, "executor", "worker"):
+                published = _publish(producer, published)
+                if victim == "executor":
+                    cluster.executors()[0].kill()
+                elif victim == "worker":
+                    _kill_worker(cluster)
+                published = _publish(producer, published)
+                assert list(range(0, published, 2)) == sorted(_matches(client, published // 2)), victim
+            assert 1 == len(cluster.executors())
+    finally:
+        stack.down()
+
+
+def _publish(producer: Producer, begin: int) -> int:
+    for number in range(begin, begin + _EVENTS):
+        producer.produce("numbers", json.dumps({"n": number}).encode(), partition=number // 2 % 2)
+        producer.poll(0)
+    assert producer.flush(60) == 0
+    return begin + _EVENTS
+
+
+def _kill_worker(cluster: Standalone) -> None:
+    worker = cluster.workers[0]
+    family = worker.children(recursive=True)
+    for process in (worker, *family):
+        process.kill()
+    assert not psutil.wait_procs(family, timeout=30)[1]
+
+
+def _matches(client: Client, count: int) -> list[int]:
+    """Return the numbers of the CQ's matches from the first one on, as many as there should be."""
+    with client.subscribe("even") as results:
+        return [match.row["n"] for _, match in zip(range(count), results, strict=False)]

@@ -1,0 +1,57 @@
+"""What Spark is told, whatever the master."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from grouping.model.errors import OperationalError
+from grouping.settings import EvaluatorSettings, Settings
+from spark_jobs.driver.spark_options import spark_options
+
+_HOST, _BIND = "spark.driver.host", "spark.driver.bindAddress"
+
+
+@pytest.fixture
+def jars(tmp_path: Path) -> str:
+    """A folder with a connector."""
+    (tmp_path / "spark-sql-kafka-0-10.jar").touch()
+    return str(tmp_path)
+
+
+def _options(jars: str, **given: object) -> dict[str, str]:
+    return spark_options(Settings(evaluator=EvaluatorSettings.model_validate({"jars": jars, **given})))
+
+
+def test_a_local_driver_listens_on_loopback(jars: str) -> None:
+    """Elsewhere executors must reach it, at the address that is given or that Spark finds."""
+    assert {"127.0.0.1"} == {_options(jars)[name] for name in (_HOST, _BIND)}
+    assert not {_HOST, _BIND} & _options(jars, master="spark://m:7077").keys()
+    found = _options(jars, master="k8s://https://m", driver_host="evaluator", bind_address="0.0.0.0")  # noqa: S104
+    assert ("evaluator", "0.0.0.0") == (found[_HOST], found[_BIND])  # noqa: S104
+
+
+def test_further_options_are_passed_through(jars: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the environment, as JSON."""
+    monkeypatch.setenv("CQ_EVALUATOR_JARS", jars)
+    monkeypatch.setenv("CQ_EVALUATOR_SPARK", '{"spark.executor.memory": "4g"}')
+    assert "4g" == spark_options(Settings())["spark.executor.memory"]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("spark.speculation", "Leave it out."),
+        ("spark.master", "Set CQ_EVALUATOR_MASTER instead."),
+        ("spark.driver.host", "Set CQ_EVALUATOR_DRIVER_HOST instead."),
+        ("executor.memory", 'Names begin with "spark.".'),
+    ],
+)
+@pytest.mark.parametrize("master", ["local[2]", "spark://m:7077"])
+def test_what_the_evaluator_relies_on_stays(jars: str, name: str, hint: str, master: str) -> None:
+    """Such an option is refused by name, without its value, which may be a secret."""
+    with pytest.raises(OperationalError, match=name) as refusal:
+        _options(jars, master=master, spark={name: "hush"})
+    assert hint == refusal.value.hint
+    assert "hush" not in refusal.value.line

@@ -1,0 +1,104 @@
+"""What each kind of Kafka client is told, and secrets that come from files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from grouping.kafka_options import client_options, java_options, token_url
+from grouping.settings import KafkaSettings, RedisSettings, Settings
+from grouping.store.connection import connect
+
+
+def test_java_logs_in_as_librdkafka_does(tmp_path: Path) -> None:
+    """Java's client gets certificates by their text, and a password whatever is in it."""
+    for name in ("ca", "certificate", "key"):
+        (tmp_path / name).write_text(f"{name} in PEM")
+    kafka = KafkaSettings(
+        security="SASL_SSL", mechanism="SCRAM-SHA-256", username="cq", password=SecretStr('p"\\w'),
+        ca_file=tmp_path / "ca", certificate_file=tmp_path / "certificate", key_file=tmp_path / "key",
+    )  # fmt: skip
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    expected = {
+        "kafka.security.protocol": "SASL_SSL",
+        "kafka.sasl.mechanism": "SCRAM-SHA-256",
+        "kafka.sasl.jaas.config": f'{module} required username="cq" password="p\\"\\\\w";',
+        "kafka.ssl.truststore.type": "PEM",
+        "kafka.ssl.truststore.certificates": "ca in PEM",
+        "kafka.ssl.keystore.type": "PEM",
+        "kafka.ssl.keystore.certificate.chain": "certificate in PEM",
+        "kafka.ssl.keystore.key": "key in PEM",
+        "kafka.bootstrap.servers": kafka.bootstrap,
+    }
+    assert expected == java_options(kafka)
+    assert 'p"\\w' == client_options(kafka)["sasl.password"]
+    assert "w" not in repr(kafka.password)
+
+
+def test_tokens_are_asked_for_by_both() -> None:
+    """The client's secret is no password of SASL."""
+    kafka = KafkaSettings(
+        security="SASL_SSL", mechanism="OAUTHBEARER", username="cq", password=SecretStr("hush"), token_url="https://t"
+    )
+    assert "https://t" == token_url(kafka)
+    assert "sasl.password" not in client_options(kafka)
+    found = java_options(kafka)
+    assert "https://t" == found["kafka.sasl.oauthbearer.token.endpoint.url"]
+    assert found["kafka.sasl.jaas.config"].endswith(
+        'OAuthBearerLoginModule required clientId="cq" clientSecret="hush";'
+    )
+
+
+def test_java_options_that_are_given_win(tmp_path: Path) -> None:
+    """A truststore and a login of one's own are not mixed with derived ones."""
+    own = {"kafka.ssl.truststore.location": "trust.jks", "kafka.sasl.jaas.config": "own;"}
+    extra = {"ssl.ca.location": str(tmp_path / "absent"), "sasl.mechanism": "PLAIN", "sasl.username": "u", **own}
+    assert own.items() <= java_options(KafkaSettings(extra=extra)).items()
+    assert not any(".type" in name for name in java_options(KafkaSettings(extra=extra)))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"mechanism": "PLAIN", "username": "u"},
+        {"mechanism": "PLAIN", "security": "SSL", "username": "u"},
+        {"mechanism": "PLAIN", "security": "SASL_SSL"},
+        {"mechanism": "OAUTHBEARER", "security": "SASL_SSL", "username": "u"},
+        {"mechanism": "PLAIN", "security": "SASL_SSL", "username": "u", "token_url": "https://t"},
+        {"mechanism": "GSSAPI"},
+    ],
+)
+def test_half_a_login_is_refused(given: dict[str, str]) -> None:
+    """A mechanism needs SASL, a user, and with OAUTHBEARER an endpoint; its password is not shown."""
+    with pytest.raises(ValueError, match="mechanism|token_url") as refusal:
+        Settings.model_validate({"kafka": {**given, "password": "hush"}})
+    assert "hush" not in str(refusal.value)
+
+
+def test_secrets_come_from_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without the line end; the variable itself wins, and a file that is not there is told of."""
+    (tmp_path / "secret").write_text("hush\n")
+    monkeypatch.setenv("CQ_KAFKA_PASSWORD_FILE", str(tmp_path / "secret"))
+    assert "hush" == Settings().kafka.password.get_secret_value()
+    assert "127.0.0.1:9092" == Settings().kafka.bootstrap
+    assert "hush" not in repr(Settings())
+    monkeypatch.setenv("CQ_KAFKA_PASSWORD", "other")
+    assert "other" == Settings().kafka.password.get_secret_value()
+    monkeypatch.setenv("CQ_REDIS_PASSWORD_FILE", str(tmp_path / "absent"))
+    with pytest.raises(FileNotFoundError, match="absent"):
+        Settings()
+
+
+def test_redis_is_told_who_we_are() -> None:
+    """User, password and certificates; those in the URL win, and a server without TLS gets no certificate."""
+    redis = RedisSettings(
+        url=SecretStr("rediss://cache/0"), username="cq", password=SecretStr("hush"), ca_file=Path("ca.pem")
+    )
+    found = connect(Settings(redis=redis)).connection_pool.connection_kwargs
+    assert ("cq", "hush", "ca.pem") == (found["username"], found["password"], found["ssl_ca_certs"])
+    plain = redis.model_copy(update={"url": SecretStr("redis://other:own@cache/0")})
+    found = connect(Settings(redis=plain)).connection_pool.connection_kwargs
+    assert ("other", "own") == (found["username"], found["password"])
+    assert "ssl_ca_certs" not in found
