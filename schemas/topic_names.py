@@ -61,6 +61,11 @@ class TopicNames:
         return f"{self.prefix}deadletters"
 
     @property
+    def audit(self) -> str:
+        """Statements of operators with their outcomes; the gateway writes, whoever supervises operators reads."""
+        return f"{self.prefix}audit"
+
+    @property
     def catalog(self) -> str:
         """The catalog, compacted: CQs, streams, plans, ends; the gateway writes it, and reads it on start."""
         return f"{self.prefix}catalog"

@@ -16,8 +16,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from gateway.sdk import Client, CommandRejection, Digest, GatewayError, Match, Reply, connect
+from gateway.sdk import Client, CommandRejection, Digest, GatewayError, Match, Reply, SigningKey, connect
 from gateway.sdk.statements import text_literal
+from grouping.kafka_options import client_options
 from grouping.model.errors import PLACE, InputError, OperationalError
 from grouping.model.wording import counted
 from grouping.settings import Settings
@@ -135,8 +136,13 @@ def client_of(data: Path | None, kafka: str | None, subscriber: str | None) -> I
     settings = Settings()
     bootstrap = kafka or bootstrap_of(data or settings.data)
     try:
+        signing_key = SigningKey(text) if (text := settings.auth.signing_key.get_secret_value()) else None
         with connect(
-            bootstrap, subscriber or getpass.getuser(), prefix=settings.prefix, extra=settings.kafka.extra
+            bootstrap,
+            subscriber or getpass.getuser(),
+            prefix=settings.prefix,
+            extra=client_options(settings.kafka),
+            signing_key=signing_key,
         ) as client:
             yield client
     except CommandRejection as error:

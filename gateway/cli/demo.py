@@ -33,6 +33,7 @@ from gateway.cli.demo_market import (
 )
 from gateway.cli.demo_view import Tally, latency_text, line_view, live_view, print_sharing
 from gateway.sdk import Client, Conflict, ContinuousQuery, Digest, GatewayError, Match, Reply, Subscription, connect
+from grouping.kafka_options import client_options
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
 
@@ -109,10 +110,11 @@ def _cq(command: str, folder: Path, *options: str) -> None:
 
 def _play(console: Console, bootstrap: str, *, cqs: int, rate: int, seconds: float) -> None:
     settings = Settings()
+    options = client_options(settings.kafka)
     market = Market(_SEED)
     with contextlib.ExitStack() as closing:
         clients = [
-            closing.enter_context(connect(bootstrap, name, prefix=settings.prefix, extra=settings.kafka.extra))
+            closing.enter_context(connect(bootstrap, name, prefix=settings.prefix, extra=options))
             for name in SUBSCRIBERS
         ]
         companies = _declare(clients[0], market)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+from gateway.commands.audit_trail import AuditTrail
 from gateway.commands.command_queue import CommandQueue
 from gateway.commands.repeats import Repeats
 from gateway.commands.replies import Replies
@@ -62,7 +63,11 @@ class Commands:
         self._clock = clock
         self.queue = CommandQueue()
         """Commands that wait; those that are carried out need not have waited here."""
-        self._requests = RequestReader(settings)
+        limits = settings.limits
+        self._requests = RequestReader(
+            settings, lambda name: working.inventory.limit(name, "commands_per_second", limits)
+        )
+        self._audit = AuditTrail(settings)
         self._replies_topic = settings.topics.replies
         self._reply_reader = PlaceReader(settings, self._replies_topic)
         self._reply_partitions = topics.partitions(self._replies_topic) or 1
@@ -96,6 +101,7 @@ class Commands:
 
     def _unit(self, records: Sequence[Record], seconds: float = math.inf, *, patient: bool = True) -> list[Record]:
         """Carry out records as one unit of work, commit it, and return those that are left, in their order."""
+        self._requests.refresh(self._clock())
         requests = [self._requests.read(record) for record in records]
         poisoned: set[int] = set()
         while True:
@@ -138,10 +144,10 @@ class Commands:
         ids = [request.remember for request in requests if request.remember is not None]
         repeats = Repeats(self._reply_reader, self._commits.look_up(ids, batch.now_ms), _UNIT_BYTES)
         run: list[_Compilation] = []
-        for number, request in enumerate(requests):
+        for number, read in enumerate(requests):
             if number and time.monotonic() > until:
                 break
-            prepared = self._prepared(number, request, batch.now_ms) if number not in poisoned else _FAULT
+            request, prepared = self._prepared(number, read, batch.now_ms) if number not in poisoned else (read, _FAULT)
             if isinstance(prepared, PreparedCommand) and prepared.changes_sources:
                 self._run(run, repeats, batch)
                 self._run([_Compilation(number, request, prepared)], repeats, batch)
@@ -150,12 +156,15 @@ class Commands:
                 run.append(_Compilation(number, request, prepared))
         self._run(run, repeats, batch)
 
-    def _prepared(self, number: int, request: Request, now_ms: int) -> PreparedCommand | InputError:
+    def _prepared(self, number: int, read: Request, now_ms: int) -> tuple[Request, PreparedCommand | InputError]:
+        """Check and compile a request whose turn it is, and return it as it was found to be."""
+        request = read
         try:
+            request = self._requests.checked(read)
             refusal = self._requests.refusal(request, now_ms)
-            return refusal or self._statements.prepare(request.subscriber, request.text, now_ms)
+            return request, refusal or self._statements.prepare(request.subscriber, request.text, now_ms)
         except InputError as error:
-            return error
+            return request, error
         except Exception as error:
             raise _Poison(number) from error
 
@@ -197,6 +206,8 @@ class Commands:
         except InputError as error:
             reply = replies.reject(request.command_id, request.subscriber, error)
         replies.add(request, reply)
+        if isinstance(prepared, PreparedCommand):
+            replies.records += self._audit.records(request, prepared.statement, reply)
 
 
 class _Compilation(NamedTuple):
@@ -247,4 +258,6 @@ _DONE = {
     "AlterCq": "altered",
     "PauseCq": "paused",
     "ResumeCq": "resumed",
+    "DropCqs": "dropped",
+    "SetQuota": "set",
 }

@@ -28,7 +28,7 @@ from grouping.model.ids import CqName, GroupId, StreamId, Subscriber
 from grouping.model.query import Show
 from grouping.statements.tokens import NAME_LENGTH
 
-__all__ = ["like_filter", "page_of", "show"]
+__all__ = ["cq_item", "like_filter", "page_limit", "page_of", "show"]
 
 _MOST = 1000
 _PAGE_BYTES = 4 << 20
@@ -93,14 +93,15 @@ def _wanted(statement: Show, names_after: Callable[[str], Iterator[str]]) -> Ite
 def _cqs(
     statement: Show, subscriber: Subscriber, working: WorkingCopy, names: Iterator[str], next_tick: NextTick
 ) -> dict[str, object]:
-    limit = _limit(statement)
+    limit = page_limit(statement.limit)
     chosen = [CqKey(subscriber, CqName(name)) for name in islice(names, limit + 1)]
     working.load(chosen)
-    return page_of(statement.what, "cq", chosen, limit, lambda key: _cq(working, key, next_tick))
+    return page_of(statement.what, "cq", chosen, limit, lambda key: cq_item(working, key, next_tick))
 
 
-def _limit(statement: Show) -> int:
-    return _MOST if statement.limit is None else min(statement.limit, _MOST)
+def page_limit(limit: int | None) -> int:
+    """Return how many items a page has, at most, for the LIMIT of a statement."""
+    return _MOST if limit is None else min(limit, _MOST)
 
 
 def _listed(
@@ -113,7 +114,7 @@ def _listed(
     if statement.after is not None:
         after = statement.after.casefold()
         wanted = [name for name in wanted if name.casefold() > after]
-    return page_of(what, what[:-1], wanted, _limit(statement), item)
+    return page_of(what, what[:-1], wanted, page_limit(statement.limit), item)
 
 
 def page_of(
@@ -144,7 +145,8 @@ def like_filter(pattern: str) -> Callable[[str], bool]:
     return lambda name: compiled.fullmatch(name.casefold()) is not None
 
 
-def _cq(working: WorkingCopy, key: CqKey, next_tick: NextTick) -> dict[str, object]:
+def cq_item(working: WorkingCopy, key: CqKey, next_tick: NextTick) -> dict[str, object]:
+    """Return how SHOW lists a CQ; it must have been loaded."""
     cq = working.unit.cq(key)
     assert cq is not None, "its name was listed"
     membership = working.unit.membership(cq.destination_id)

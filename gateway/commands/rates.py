@@ -17,31 +17,32 @@ _KNOWN = 100_000
 class CommandRates:
     """A bucket for each subscriber: it holds ten seconds' commands at most, and fills as time goes."""
 
-    def __init__(self, per_second: int) -> None:
-        """Begin with full buckets.
-
-        Args:
-            per_second: How many commands a subscriber may send; 0 for any number.
-        """
-        self._rate = per_second / 1000
-        self._most = per_second * _SECONDS
+    def __init__(self) -> None:
+        """Begin with full buckets."""
         self._left: dict[bytes, tuple[float, int]] = {}
         """By subscriber: what a bucket held, and when, epoch milliseconds."""
 
-    def refusal(self, subscriber: bytes, now_ms: int) -> InputError | None:
-        """Count a command, and return why it is refused, None where it may be carried out."""
-        if not self._most:
+    def refusal(self, subscriber: bytes, per_second: int, now_ms: int) -> InputError | None:
+        """Count a command, and return why it is refused, None where it may be carried out.
+
+        Args:
+            subscriber: Who sends it.
+            per_second: How many it may send; 0 for any number.
+            now_ms: The present, epoch milliseconds.
+        """
+        if not per_second:
             return None
-        left, since_ms = self._left.get(subscriber, (self._most, now_ms))
-        left = self._filled(left, since_ms, now_ms)
+        rate, most = per_second / 1000, per_second * _SECONDS
+        left, since_ms = self._left.get(subscriber, (most, now_ms))
+        left = min(left + rate * max(now_ms - since_ms, 0), most)
         if left >= 1:
             self._keep(subscriber, left - 1, now_ms)
             return None
         return InputError(
             "you send too many commands",
             code="quota-exceeded",
-            detail=f"A subscriber may send {self._most // _SECONDS} a second, on the average of {_SECONDS} seconds.",
-            hint=f"Send it again in {math.ceil((1 - left) / self._rate / 1000)} s, under another command_id.",
+            detail=f"A subscriber may send {per_second} a second, on the average of {_SECONDS} seconds.",
+            hint=f"Send it again in {math.ceil((1 - left) / per_second)} s, under another command_id.",
         )
 
     def give_back(self, subscriber: bytes) -> None:
@@ -49,9 +50,6 @@ class CommandRates:
         if subscriber in self._left:
             left, since_ms = self._left[subscriber]
             self._left[subscriber] = (left + 1, since_ms)
-
-    def _filled(self, left: float, since_ms: int, now_ms: int) -> float:
-        return min(left + self._rate * max(now_ms - since_ms, 0), self._most)
 
     def _keep(self, subscriber: bytes, left: float, now_ms: int) -> None:
         if len(self._left) >= _KNOWN:

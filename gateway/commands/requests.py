@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from gateway.commands.dead_letters import LONGEST_KEY, command_letter
 from gateway.commands.rates import CommandRates
 from gateway.kafka import LARGEST_RECORD, OutgoingRecord, Record
+from gateway.sdk.signing import TOKEN_HEADER
 from gateway.state.command_ids import CommandIds
 from grouping.model.errors import InputError
 from grouping.settings import Settings
 from schemas.codec import Command, Encoding, MalformedCommand, decode_command
+
+if TYPE_CHECKING:
+    from gateway.access.tokens import TokenCheck
 
 __all__ = ["Request", "RequestReader"]
 
@@ -50,9 +57,16 @@ class Request(msgspec.Struct, frozen=True):
 class RequestReader:
     """Decodes command records."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, rate: Callable[[str], int]) -> None:
+        """Begin; `rate` tells how many commands a second a subscriber may send, 0 for any number."""
         self._letters = settings.topics.deadletters
-        self._rates = CommandRates(settings.limits.commands_per_second)
+        self._rates, self._rate = CommandRates(), rate
+        self._tokens = _token_check(settings)
+
+    def refresh(self, now_ms: int) -> None:
+        """Read the keys of tokens again where they have changed."""
+        if self._tokens is not None:
+            self._tokens.refresh(now_ms)
 
     def read(self, record: Record) -> Request:
         """Return the request that a record is; one that is no command has a refusal."""
@@ -73,10 +87,24 @@ class RequestReader:
         remember = CommandIds.key(key, command.command_id)
         return Request(record, command.command_id, command.subscriber, command.text, command.encoding, remember)
 
+    def checked(self, request: Request) -> Request:
+        """Return a request whose turn it is, as one that is refused where its token is not as it must be.
+
+        A signature takes a tenth of a millisecond to check, so that of a request whose turn is not yet is not.
+        """
+        if self._tokens is None or request.refusal is not None:
+            return request
+        assert request.command_id is not None, "it was decoded"
+        token, at_ms = dict(request.record.headers).get(TOKEN_HEADER), request.record.time_ms
+        refusal = self._tokens.refusal(token, request.subscriber, request.command_id, request.text, at_ms)
+        if refusal is None:
+            return request
+        return msgspec.structs.replace(request, text="", remember=None, refusal=refusal)
+
     def refusal(self, request: Request, now_ms: int) -> InputError | None:
         """Count a request whose turn it is, and return why it is refused unread, None where it is to be read."""
         if request.refusal is None and request.record.key is not None:
-            return self._rates.refusal(request.record.key, now_ms)
+            return self._rates.refusal(request.record.key, self._rate(request.subscriber), now_ms)
         return request.refusal
 
     def hold(self, request: Request) -> None:
@@ -96,6 +124,14 @@ class RequestReader:
         )
         subscriber = _text(record.key or b"")
         return Request(record, error.command_id, subscriber, "", error.encoding, None, refusal, letter)
+
+
+def _token_check(settings: Settings) -> TokenCheck | None:
+    if settings.auth.mode != "token":
+        return None
+    from gateway.access.tokens import TokenCheck  # cryptography takes a tenth of a second to import
+
+    return TokenCheck.of(settings)
 
 
 def _command(key: bytes | None, value: bytes | None) -> Command:

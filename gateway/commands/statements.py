@@ -13,6 +13,7 @@ from gateway.commands.answers import CqResult, NextTick, SharedQuery, cq_result
 from gateway.commands.digest_columns import with_digest_columns
 from gateway.commands.explain_event import explain_event
 from gateway.commands.listing import show
+from gateway.commands.operator_statements import OperatorStatements
 from gateway.commands.quarantines import Quarantines
 from gateway.commands.source_statements import SourceChange, SourceStatements
 from gateway.commands.table_states import TableStates
@@ -40,6 +41,7 @@ from grouping.compiler.statement_places import in_statement
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.errors import InputError
 from grouping.model.group import CompiledQuery
+from grouping.model.operator_statements import DropCqs, SetQuota, ShowCqsOf, ShowQuota
 from grouping.model.query import (
     AlterCq,
     CreateCq,
@@ -139,6 +141,7 @@ class Statements:
         self.table_states = TableStates(topics, self.registry.admission.replicas)
         """How the tables are."""
         self._sources = SourceStatements(settings, working, topics, self.registry, self.table_states)
+        self._operators = OperatorStatements(settings, working, self.registry, counts)
         self.quarantines = Quarantines(settings, working)
         self._evaluations = Evaluations()
         self.reload()
@@ -174,8 +177,9 @@ class Statements:
         create = with_digest_columns(create, query, self._settings.limits.top_rows)
         if create.publish.mode == "virtual":
             check_virtual(query)
-        request = self.registry.placing.request(create, query, now_ms)
-        return PreparedCommand(create, CqKey.of(subscriber, create.name), create=Create(cut, query, request))
+        key = CqKey.of(subscriber, create.name)
+        request = self.registry.placing.request(create, query, key.subscriber, now_ms)
+        return PreparedCommand(create, key, create=Create(cut, query, request))
 
     def load(self, run: Iterable[PreparedCommand]) -> None:
         """Look up what commands need that were compiled against the same streams, all at once."""
@@ -226,6 +230,9 @@ class Statements:
                 change = registry.alter(key, statement, now_ms)
             case CreateStream() | DropStream() | CreateTable() | DropTable() | CreateView() | DropView():
                 return self._change_source(statement, Origin(key.subscriber, position, now_ms))
+            case ShowCqsOf() | DropCqs() | SetQuota() | ShowQuota():
+                shown, changed = self._operators.carry_out(statement, key.subscriber, now_ms, self._next_tick(now_ms))
+                return Answer(shown, now_ms, changed)
             case ExplainEvent(name):
                 explained = self._explain_event(statement, registry.find(key, name), key.subscriber, position, now_ms)
                 return Answer(explained, now_ms)

@@ -12,12 +12,16 @@ from typing import cast
 from gateway.model.departures import Departures
 from gateway.model.dependencies import DependencyCounts, DependencyKind
 from gateway.model.names import Names
+from gateway.model.quota import Quota
 from grouping.model.catalog import Stream
 from grouping.model.ids import DestinationId, GroupId, StreamId, Subscriber
 from grouping.model.table import Table
 from grouping.model.view import View
+from grouping.settings import LimitSettings
 
 __all__ = ["Inventory"]
+
+_NO_QUOTA = Quota()
 
 
 class Inventory:
@@ -38,6 +42,8 @@ class Inventory:
         """Live tables by id."""
         self.views: dict[str, View] = {}
         """Live views by folded name."""
+        self.quotas: dict[str, Quota] = {}
+        """By subscriber: the limits of its own, of those that have some."""
         self.versions: dict[StreamId, int] = {}
         """Current version of each stream's constant tables."""
         self.dependencies: dict[StreamId, DependencyCounts] = {}
@@ -56,6 +62,10 @@ class Inventory:
         """By stream: numbers of destinations that are gone."""
         self.listed: dict[Subscriber, Names] = {}
         """Names of the subscribers that asked for them lately, kept up to date."""
+
+    def limit(self, subscriber: str, name: str, limits: LimitSettings) -> int:
+        """Return a subscriber's limit of that name in SET QUOTA."""
+        return self.quotas.get(subscriber, _NO_QUOTA).limit(name, limits)
 
     def groups(self, stream_id: StreamId) -> Mapping[GroupId, int]:
         """Return the live groups of a stream, each with how many CQs it has."""

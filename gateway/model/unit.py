@@ -14,6 +14,7 @@ from gateway.model.departures import Departures
 from gateway.model.dependencies import Definition, Dependency, DependencyCounts, DependencyKind
 from gateway.model.inventory import Inventory
 from gateway.model.membership import Membership
+from gateway.model.quota import Quota
 from gateway.model.records import Cq, Destination, TimedNote, feed_of, joined_with
 from gateway.model.source_changes import SourceChanges
 from gateway.model.table_entries import TableEntries, table_entries
@@ -273,6 +274,14 @@ class Unit:
     def set_field(self, name: FieldHash, field: str, value: bytes | None) -> None:
         """Write (or with None remove) a field of a plain hash with the unit."""
         self.fields[name, field] = value
+
+    def set_quota(self, subscriber: str, quota: Quota | None) -> None:
+        """Give a subscriber limits of its own, or with None take them back."""
+        if quota is None:
+            self.inventory.quotas.pop(subscriber, None)
+        else:
+            self.inventory.quotas[subscriber] = quota
+        self.set_field("quotas", subscriber, None if quota is None else msgspec.json.encode(quota))
 
     def set_timed(self, name: DestinationId, note: TimedNote) -> None:
         """Give a destination back what the catalog says that it has seen; it must have been loaded."""

@@ -16,7 +16,7 @@ from gateway.state.working_copy import WorkingCopy
 from gateway.topics.positions import Positions, dedicated_topic
 from grouping.model.errors import InputError
 from grouping.model.group import CompiledQuery, DestinationIds, canonical_constants
-from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
+from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId, Subscriber
 from grouping.model.query import CreateCq, DigestClause, PackedDigest
 from grouping.model.wording import are
 from grouping.settings import Settings
@@ -39,6 +39,8 @@ class DestinationFamily(msgspec.Struct, frozen=True):
     word: str
     slots: int | None = None
     """For queries over groups, as in `Destination`."""
+    owner: str = ""
+    """Whose own destinations they are; empty where equal CQs of all subscribers share one."""
 
 
 class DestinationRequest(msgspec.Struct, frozen=True):
@@ -58,22 +60,44 @@ class Placement:
         self._positions = positions
         self._topics = positions.result_topics
         self._shared_partitions = positions.shared_partitions
+        self._owned = settings.auth.mode == "token"
         self._ids: dict[DestinationFamily, DestinationIds] = {}
 
-    def request(self, statement: CreateCq, query: CompiledQuery, now_ms: int) -> DestinationRequest:
-        """Return the request of a CREATE."""
+    def request(
+        self, statement: CreateCq, query: CompiledQuery, subscriber: Subscriber, now_ms: int
+    ) -> DestinationRequest:
+        """Return the request of a subscriber's CREATE.
+
+        Raises:
+            InputError: ``not-allowed``: results may not go where others read them too.
+        """
+        self._check_open(statement.publish.mode)
         kept = query.plan.kept
         trigger = TriggerSpec.of(statement.trigger, now_ms if statement.start is None else millis(statement.start))
         clause, word = statement.publish.digest, statement.publish.mode or ""
         digest = _ALL if clause is None else (clause.kind, clause.columns, clause.rows, clause.even_if_empty)
         plan = query.plan
         slots = None if kept is None else kept.slots
-        family = DestinationFamily(plan.stream_id, plan.group_id, query.select.select_id, trigger, digest, word, slots)
+        family = DestinationFamily(
+            plan.stream_id, plan.group_id, query.select.select_id, trigger, digest, word, slots, self._owner(subscriber)
+        )
         return self._ask(family, canonical_constants(query.row))
 
-    def new_request(self, old: Destination, trigger: TriggerSpec) -> DestinationRequest:
+    def _owner(self, subscriber: Subscriber) -> str:
+        return subscriber if self._owned else ""
+
+    def new_request(self, old: Destination, trigger: TriggerSpec, subscriber: Subscriber) -> DestinationRequest:
         """Return the request of a destination's CQ when its trigger changes."""
-        family = DestinationFamily(old.stream_id, old.group_id, old.select_id, trigger, old.digest, old.word, old.slots)
+        family = DestinationFamily(
+            old.stream_id,
+            old.group_id,
+            old.select_id,
+            trigger,
+            old.digest,
+            old.word,
+            old.slots,
+            self._owner(subscriber),
+        )
         return self._ask(family, old.constants)
 
     def _ask(self, family: DestinationFamily, constants: str) -> DestinationRequest:
@@ -84,7 +108,9 @@ class Placement:
             trigger, word = family.trigger, family.word or None
             phase_ms = trigger.phase_ms if trigger.every_ms else None
             clause = DigestClause.of(family.digest)
-            ids = DestinationIds(family.group_id, family.select_id, trigger.trigger, phase_ms, clause, word)
+            ids = DestinationIds(
+                family.group_id, family.select_id, trigger.trigger, phase_ms, clause, word, family.owner
+            )
             self._ids[family] = ids
         return DestinationRequest(ids.of(constants), family, constants)
 
@@ -139,10 +165,12 @@ class Placement:
         if wanted.word == "dedicated" and not self._may_dedicate(wanted.destination_id, by_word=True):
             raise self._too_many()
         placed = self._in_mode(wanted, self._mode(wanted.destination_id, wanted.word))
+        if placed.mode == "shared" and not self._settings.results.shared:
+            raise self._too_many()
         try:
             self._positions.require(placed)
         except InputError:
-            if wanted.word:
+            if wanted.word or not self._settings.results.shared:
                 raise
             return self._in_mode(wanted, "shared")
         return placed
@@ -154,8 +182,19 @@ class Placement:
             "there are too many dedicated destinations",
             code="quota-exceeded",
             detail=f"There {are(live)} {live}{ended}, and the limit is {limit}.",
-            hint="Publish SHARED, or leave the word out.",
+            hint="Publish SHARED, or leave the word out."
+            if self._settings.results.shared
+            else "Drop CQs that are not needed any more.",
         )
+
+    def _check_open(self, word: str | None) -> None:
+        if word in ("shared", "virtual") and not self._settings.results.shared:
+            raise InputError(
+                f"results may not be published {word.upper()}",
+                code="not-allowed",
+                detail="Other subscribers would read them too; here each destination has a topic of its own.",
+                hint="Publish DEDICATED, or leave the word out.",
+            )
 
     def _in_mode(self, wanted: Destination, mode: str) -> Destination:
         if mode == wanted.mode:

@@ -107,7 +107,7 @@ class Registry:
         start_ms = millis(statement.start) if statement.start is not None else None
         expire_ms = expiry(statement.expire, now_ms) if statement.expire is not None else None
         check_window(start_ms, expire_ms, now_ms)
-        limit = self._settings.limits.cqs_per_subscriber
+        limit = self._working.inventory.limit(key.subscriber, "cqs", self._settings.limits)
         if old is None and (count := self._working.subscribed(key.subscriber)) >= limit:
             raise InputError(
                 f'subscriber "{key.subscriber}" has too many CQs',
@@ -264,7 +264,7 @@ class Registry:
         destination, offset = old, cq.offset
         if trigger != old.trigger:
             self._check_digest(old, trigger)
-            request = self.placing.new_request(old, trigger)
+            request = self.placing.new_request(old, trigger, key.subscriber)
             self.load((), [request])
             destination = self._destination(request.destination_id)
             offset = self._begin(destination)

@@ -14,13 +14,15 @@ from schemas.avro_columns import AvroMismatch, check_avro_columns
 __all__ = ["check_declaration", "source_form"]
 
 
-def check_declaration(settings: Settings, topics: Topics, statement: CreateStream | CreateTable) -> None:
-    """Check that a topic may be read, and that its schema has the columns.
+def check_declaration(
+    settings: Settings, topics: Topics, statement: CreateStream | CreateTable, subscriber: str
+) -> None:
+    """Check that a subscriber may read a topic, and that its schema has the columns.
 
     Raises:
         InputError: stream-mismatch, not-allowed.
     """
-    check_source(settings, topics, statement.topic)
+    check_source(settings, topics, statement.topic, subscriber)
     if statement.schema is not None:
         try:
             check_avro_columns(statement.schema, statement.columns)

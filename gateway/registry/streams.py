@@ -47,9 +47,10 @@ def create_stream(
         InputError: stream-exists, stream-mismatch, not-allowed, quota-exceeded.
     """
     check_name(catalog, statement.name)
-    check_declaration(settings, topics, statement)
+    check_declaration(settings, topics, statement, origin.owner)
     found = topics.forms([statement.topic]).get(statement.topic)
-    _check_quota(settings, catalog, origin.owner, statement.partitions or 0 if found is None else found.partitions)
+    partitions = statement.partitions or 0 if found is None else found.partitions
+    _check_quota(settings, working, catalog, origin.owner, partitions)
     form = source_form(topics, statement, found, {})
     places = [(statement.topic, number) for number in range(form.partitions)]
     offsets = topics.beginnings(places) if statement.start == "earliest" else topics.ends(places)
@@ -71,11 +72,12 @@ def create_stream(
     return stream
 
 
-def _check_quota(settings: Settings, catalog: Catalog, owner: str, partitions: int) -> None:
+def _check_quota(settings: Settings, working: WorkingCopy, catalog: Catalog, owner: str, partitions: int) -> None:
     """Raise the ``quota-exceeded`` of a subscriber that has enough streams; each costs the evaluator a query."""
     own = [stream for stream in catalog if stream.owner == owner]
-    check_count(owner, "stream", len(own), settings.limits.streams_per_subscriber)
-    have, limit = sum(len(stream.start_offsets) for stream in own), settings.limits.partitions_per_subscriber
+    check_count(owner, "stream", len(own), working.inventory.limit(owner, "streams", settings.limits))
+    limit = working.inventory.limit(owner, "partitions", settings.limits)
+    have = sum(len(stream.start_offsets) for stream in own)
     if have + partitions > limit:
         present = f"Its streams have {have}, and this one would have {partitions}"
         raise too_many(owner, "partitions", present, limit, "stream")

@@ -50,9 +50,9 @@ def create_table(
         InputError: stream-exists, stream-mismatch, not-allowed, quota-exceeded.
     """
     check_name(catalog, statement.name)
-    check_declaration(settings, topics, statement)
+    check_declaration(settings, topics, statement, origin.owner)
     own = sum(table.owner == origin.owner for table in working.inventory.tables.values())
-    check_count(origin.owner, "table", own, settings.limits.tables_per_subscriber)
+    check_count(origin.owner, "table", own, working.inventory.limit(origin.owner, "tables", settings.limits))
     form = source_form(topics, statement, topics.forms([statement.topic]).get(statement.topic), _KEPT)
     table = Table(
         table_id=origin.source_id("t", statement.name),

@@ -24,7 +24,7 @@ def create_view(
     """
     check_name(catalog, statement.name)
     own = sum(view.owner == origin.owner for view in working.inventory.views.values())
-    check_count(origin.owner, "view", own, settings.limits.views_per_subscriber)
+    check_count(origin.owner, "view", own, working.inventory.limit(origin.owner, "views", settings.limits))
     reads = plan_view(statement.select, catalog)
     view = View(statement.name, statement.select, tuple(sorted(reads)), instant(origin.accepted_ms), origin.owner)
     working.unit.sources.add_view(view)

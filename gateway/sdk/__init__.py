@@ -28,11 +28,13 @@ from gateway.sdk.errors import (
     NotFound,
     PartialRejection,
     ResultsGone,
+    SigningUnavailable,
     TransportError,
     Unavailable,
 )
 from gateway.sdk.pipeline import Tally
 from gateway.sdk.results import ContinuousQuery, Destination, Digest, End, Match, Pause, Quarantine, Reply, Trigger
+from gateway.sdk.signing import SigningKey
 from gateway.sdk.subscription import Subscription
 from gateway.sdk.tables import Table
 
@@ -68,6 +70,8 @@ __all__ = [
     "Refused",
     "Reply",
     "ResultsGone",
+    "SigningKey",
+    "SigningUnavailable",
     "SomeRejected",
     "Subscription",
     "Table",

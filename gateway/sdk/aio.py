@@ -18,6 +18,7 @@ from gateway.sdk.operations import Operation, accepted
 from gateway.sdk.pipeline import Item, Outcome, Pipeline, Progress, Rejected, Tally, checked, counted
 from gateway.sdk.results import ContinuousQuery, Digest, End, Match, Reply
 from gateway.sdk.session import Session
+from gateway.sdk.signing import SigningKey
 from gateway.sdk.subscription import Subscription
 from gateway.sdk.tables import AsyncTable, Table, TableForm
 
@@ -313,6 +314,7 @@ async def connect(
     prefix: str = "cq.",
     timeout: float = 30.0,
     extra: Mapping[str, str] | None = None,
+    signing_key: SigningKey | None = None,
 ) -> AsyncClient:
     """Return a client of the gateway behind these Kafka servers, once they are reached. See `client.connect`.
 
@@ -325,7 +327,7 @@ async def connect(
                 async for match in results:
                     print(match.row)
     """
-    session = Session(bootstrap, subscriber, prefix=prefix, timeout=timeout, extra=extra)
+    session = Session(bootstrap, subscriber, prefix=prefix, timeout=timeout, extra=extra, signing_key=signing_key)
     client = AsyncClient(session)
     try:
         await asyncio.to_thread(session.exchange.listen, timeout)

@@ -12,6 +12,7 @@ from gateway.sdk.operations import Operation, accepted
 from gateway.sdk.pipeline import Item, Outcome, Pipeline, Progress, Rejected, Tally, checked, counted
 from gateway.sdk.results import ContinuousQuery, Reply
 from gateway.sdk.session import Session
+from gateway.sdk.signing import SigningKey
 from gateway.sdk.subscription import Subscription
 from gateway.sdk.tables import Table, TableForm
 
@@ -302,6 +303,7 @@ def connect(
     prefix: str = "cq.",
     timeout: float = 30.0,
     extra: Mapping[str, str] | None = None,
+    signing_key: SigningKey | None = None,
 ) -> Client:
     """Return a client of the gateway behind these Kafka servers, once they are reached.
 
@@ -311,6 +313,7 @@ def connect(
         prefix: The gateway's topic prefix.
         timeout: Seconds that a command waits for its reply, unless told otherwise.
         extra: Further librdkafka options, such as those for TLS.
+        signing_key: Key that commands are signed with, where the gateway asks for tokens.
 
     Raises:
         TransportError: Kafka is not reached, or no gateway's topics are there.
@@ -319,7 +322,7 @@ def connect(
         with connect("127.0.0.1:9092", "alice") as client:
             client.create("intel", "SELECT symbol, price FROM quotes WHERE symbol = 'INTC'")
     """
-    session = Session(bootstrap, subscriber, prefix=prefix, timeout=timeout, extra=extra)
+    session = Session(bootstrap, subscriber, prefix=prefix, timeout=timeout, extra=extra, signing_key=signing_key)
     try:
         session.exchange.listen(timeout)
     except BaseException:

@@ -15,6 +15,7 @@
     │   └── ResultsGone        results that a cursor points at are no longer kept
     ├── BadCursor              the text is no cursor of this SDK
     ├── FilterUnavailable      a virtual destination's filter cannot be applied here
+    ├── SigningUnavailable     commands cannot be signed with the key that is given
     └── ClientClosed           the client or subscription was closed
 
 Errors of the Kafka driver are turned into these in `transport.py` alone.
@@ -43,6 +44,7 @@ __all__ = [
     "NotFound",
     "PartialRejection",
     "ResultsGone",
+    "SigningUnavailable",
     "TransportError",
     "Unavailable",
     "rejection",
@@ -146,6 +148,10 @@ class BadCursor(GatewayError):
 
 class FilterUnavailable(GatewayError):
     """A virtual destination needs its filter applied, and DuckDB, which applies it, is not installed."""
+
+
+class SigningUnavailable(GatewayError):
+    """Commands cannot be signed: the key is none, or PyJWT is not installed."""
 
 
 class ClientClosed(GatewayError):

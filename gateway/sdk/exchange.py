@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from gateway.sdk.errors import ClientClosed, TransportError
 from gateway.sdk.outbox import CommandUnderWay, Outbox
+from gateway.sdk.signing import TOKEN_HEADER, SigningKey
 from gateway.sdk.transport import Inbox, Sender
 from schemas.partition import partition_of
 from schemas.topic_names import TopicNames
@@ -33,10 +34,12 @@ class Exchange:
         prefix: str,
         extra: Mapping[str, str],
         clock: Callable[[], float],
+        signing_key: SigningKey | None = None,
     ) -> None:
         topics = TopicNames(prefix)
         self._topic, self._replies = topics.commands, topics.replies
-        self._key = subscriber.encode()
+        self._subscriber, self._key = subscriber, subscriber.encode()
+        self._signing_key = signing_key
         self._outbox = Outbox(subscriber, clock=clock)
         # Its reports come out of `serve`, hence with the lock held.
         self._sender = Sender(bootstrap, extra, failed=self._outbox.lose)
@@ -109,12 +112,19 @@ class Exchange:
     def _send(self) -> None:
         for pending in self._outbox.unsent():
             try:
-                queued = self._sender.send(self._topic, pending.record, key=self._key)
+                queued = self._sender.send(self._topic, pending.record, key=self._key, headers=self._headers(pending))
             except TransportError as exc:
                 self._outbox.refuse(pending, exc)
                 continue
             if not queued:
                 return
+
+    def _headers(self, pending: CommandUnderWay) -> dict[str, bytes] | None:
+        """Return the headers of a command that goes out now: each time with a token of its own."""
+        if self._signing_key is None:
+            return None
+        token = self._signing_key.token(self._topic, self._subscriber, pending.command_id, pending.text)
+        return {TOKEN_HEADER: token}
 
     def _check_open(self) -> None:
         if self._closed:

@@ -32,10 +32,11 @@ _encode = msgspec.json.Encoder().encode
 class CommandUnderWay:
     """One command and, once it came, its outcome."""
 
-    __slots__ = ("command_id", "deadline", "error", "record", "reply", "send_at", "timeout")
+    __slots__ = ("command_id", "deadline", "error", "record", "reply", "send_at", "text", "timeout")
 
-    def __init__(self, command_id: str, record: bytes, *, now: float, timeout: float) -> None:
+    def __init__(self, command_id: str, text: str, record: bytes, *, now: float, timeout: float) -> None:
         self.command_id = command_id
+        self.text = text
         self.record = record
         """The value of the record on `cq.commands`."""
         self.timeout = timeout
@@ -103,7 +104,7 @@ class Outbox:
         if not self._pending:
             self._heard_at, self._patience = now, self._silence
         record = _encode({"command_id": command_id, "subscriber": self._subscriber, "text": text})
-        pending = CommandUnderWay(command_id, record, now=now, timeout=timeout)
+        pending = CommandUnderWay(command_id, text, record, now=now, timeout=timeout)
         self._pending[command_id] = pending
         self._unsent.append(pending)
         return pending

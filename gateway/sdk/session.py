@@ -11,6 +11,7 @@ from gateway.sdk.pipeline import Outcome, Pipeline
 from gateway.sdk.publisher import Publisher
 from gateway.sdk.records.feed import places
 from gateway.sdk.results import ContinuousQuery, Reply
+from gateway.sdk.signing import SigningKey
 from gateway.sdk.subscription import Subscription
 
 __all__ = ["Session"]
@@ -30,6 +31,7 @@ class Session:
         timeout: float = 30.0,
         extra: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time.monotonic,
+        signing_key: SigningKey | None = None,
     ) -> None:
         self._bootstrap = bootstrap
         self._extra = dict(extra or {})
@@ -37,7 +39,9 @@ class Session:
         """The name that commands are sent under."""
         self.timeout = timeout
         """Seconds that a command waits for its reply, unless a call says otherwise."""
-        self.exchange = Exchange(bootstrap, subscriber, prefix=prefix, extra=self._extra, clock=clock)
+        self.exchange = Exchange(
+            bootstrap, subscriber, prefix=prefix, extra=self._extra, clock=clock, signing_key=signing_key
+        )
         self.publisher = Publisher(bootstrap, self._extra)
 
     def follow(self, queries: Sequence[ContinuousQuery], cursor: str | None, *, skip_lost: bool) -> Subscription:

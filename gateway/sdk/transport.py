@@ -67,19 +67,22 @@ class Sender:
         }
         self._producer = Producer(options)
 
-    def send(self, topic: str, value: bytes | None, *, key: bytes | None) -> bool:
+    def send(
+        self, topic: str, value: bytes | None, *, key: bytes | None, headers: Mapping[str, bytes] | None = None
+    ) -> bool:
         """Queue a record; False when the queue is full: `serve` and try again.
 
         Args:
             topic: Where to.
             value: The record's value; None removes what the key names.
             key: The record's key; None spreads records over partitions.
+            headers: The record's headers.
 
         Raises:
             TransportError: The record cannot be sent at all, for one because it is too large.
         """
         try:
-            self._producer.produce(topic, value, key)
+            self._producer.produce(topic, value, key, headers=dict(headers) if headers else None)
         except BufferError:
             return False
         except KafkaException as exc:

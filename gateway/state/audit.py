@@ -57,6 +57,7 @@ class Audit:
         numbered -= sum(working.inventory.vacant.values())
         wanted: Counter[str] = Counter()
         wanted[keys.streams] = len(working.inventory.streams)
+        wanted[keys.quotas] = len(working.inventory.quotas)
         wanted[keys.version] = len(working.inventory.streams) + 1  # with their mark
         wanted[keys.destinations] = numbered
         definition_hashes: set[str] = set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from gateway.model.end_notice import EndNotice
+from gateway.model.quota import Quota
 from gateway.model.records import CatalogCq, Cq, Destination, TimedNote
 from gateway.model.unit import CqKey
 from gateway.state.work import CatalogChange
@@ -19,6 +20,7 @@ __all__ = [
     "cq_gone",
     "cq_record",
     "ends_record",
+    "quota_record",
     "definition_record",
     "stream_record",
     "table_record",
@@ -57,6 +59,11 @@ def view_record(view: View, *, gone: bool = False) -> CatalogChange:
 def definition_record(stream_id: StreamId, name: str, definition: GroupPlan | SelectList | None) -> CatalogChange:
     """Return the record of a plan or a SELECT list; the tombstone where no CQ uses it any more."""
     return CatalogKey.part(stream_id, name), None if definition is None else _encode(definition)
+
+
+def quota_record(subscriber: str, quota: Quota | None) -> CatalogChange:
+    """Return the record of a subscriber's own limits; the tombstone where it has none any more."""
+    return CatalogKey.quota(subscriber), None if quota is None else _encode(quota)
 
 
 def timed_record(destination_id: DestinationId, note: TimedNote | None) -> CatalogChange:

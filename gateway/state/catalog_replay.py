@@ -10,6 +10,7 @@ import msgspec
 
 from gateway.kafka import Record
 from gateway.model.dependencies import decode_definition
+from gateway.model.quota import Quota
 from gateway.model.records import CatalogCq, TimedNote
 from gateway.model.unit import CqKey
 from gateway.state.commit_mark import CatalogUnreadable, CommitMark
@@ -93,6 +94,8 @@ class CatalogReplay:
                 self._definitions[item_id] = decode_definition(value)
             case "end":
                 working.unit.set_field("ends", name, value)
+            case "quota":
+                working.unit.set_quota(name, None if value is None else msgspec.json.decode(value, type=Quota))
             case "secret":
                 working.unit.set_field("secrets", name, value)
             case "timed" if value is None:

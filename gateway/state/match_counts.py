@@ -1,8 +1,8 @@
 """How often each destination was met, and when last: for DESCRIBE.
 
 Workers push a tally per task, by the destination's dense number, and sum up what waits while no gateway takes it; here
-tallies become arrays. After a crash some tasks may count twice or not at all: the figures inform, nothing is decided by
-them.
+tallies become arrays. A replayed micro-batch counts once. After a crash some tasks may not count at all, and after the
+loss of a checkpoint some count twice: the figures inform, nothing is decided by them.
 """
 
 from __future__ import annotations

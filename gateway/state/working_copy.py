@@ -17,6 +17,7 @@ from gateway.model.departures import Departures
 from gateway.model.dependencies import Dependency, DependencyCounts, DependencyKind
 from gateway.model.inventory import Inventory
 from gateway.model.names import Names
+from gateway.model.quota import Quota
 from gateway.model.records import Destination, feed_of
 from gateway.model.stored_form import StoredCq, decode_cq, raw_id, template_id, unpack_cq, unpack_key, unpack_membership
 from gateway.model.unit import CqKey, Unit
@@ -96,6 +97,8 @@ class WorkingCopy:
             tables, views = redis.hgetall(keys.tables), redis.hgetall(keys.views)
             inventory.tables = {name.decode(): msgspec.json.decode(body, type=Table) for name, body in tables.items()}
             inventory.views = {name.decode(): msgspec.json.decode(body, type=View) for name, body in views.items()}
+            quotas = redis.hgetall(keys.quotas)
+            inventory.quotas = {_text(name): msgspec.json.decode(body, type=Quota) for name, body in quotas.items()}
             inventory.vacant = self._count_vacant()
             inventory.versions = {name.decode(): int(body) for name, body in versions.items() if name != VERSIONS_MARK}
             inventory.next_numbers = {name.decode(): int(number) for name, number in numbers.items()}
@@ -217,6 +220,13 @@ class WorkingCopy:
         new = self.unit.new_definitions.get((stream_id, Dependency(DependencyKind.SELECT, select_id)))
         return new if isinstance(new, SelectList) else self._definitions.select(stream_id, select_id)
 
+    def subscribers(self) -> list[Subscriber]:
+        """Return in order who has CQs, or has had some, changes of this unit included."""
+        with mapped():
+            found = self.connection.redis.hkeys(self._keys.subscribers)
+        stored = {Subscriber(_text(name)) for name in found}
+        return sorted(stored | {key.subscriber for key in self.unit.changed_cqs})
+
     def subscribed(self, subscriber: Subscriber) -> int:
         """Return how many CQs a subscriber has, changes of this unit included."""
         counts = self.unit.subscribed_counts
@@ -233,7 +243,7 @@ class WorkingCopy:
         if names is None:
             with mapped():
                 fields = self.connection.redis.hkeys(self._keys.cqs(subscriber))
-            found = {name.decode("utf-8", "surrogatepass") for name in fields}
+            found = set(map(_text, fields))
             for key in self.unit.changed_cqs:
                 if key.subscriber == subscriber:
                     (found.discard if self.unit.cqs[key] is None else found.add)(key.name)
@@ -295,3 +305,7 @@ class WorkingCopy:
 
 def _chunks(names: list[bytes]) -> Iterator[list[bytes]]:
     return (names[first : first + _WIPED_AT_ONCE] for first in range(0, len(names), _WIPED_AT_ONCE))
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "surrogatepass")

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from gateway.access.roles import OPERATOR
 from gateway.kafka import LARGEST_RECORD, Topics
 from gateway.model.records import PENDING_PARTITIONS
 from gateway.topics.result_topics import result_config
@@ -42,11 +43,15 @@ def _wanted(settings: Settings) -> dict[str, _TopicForm]:
     compact = {"cleanup.policy": "compact", **keep}
     often = {"segment.bytes": str(64 << 20), "min.cleanable.dirty.ratio": "0.2"}  # both are read whole on start
     remembered = {"retention.ms": str(round(settings.commands.remember_days * 86_400_000)), **large}
+    taken = {"message.timestamp.type": "LogAppendTime"} if settings.auth.mode == "token" else {}
     tiny = {"segment.bytes": str(4 << 20), "min.cleanable.dirty.ratio": "0.2"}  # each worker reads it whole
     retention = frozenset({"retention.ms"})
     names = settings.topics
-    return {
-        names.commands: _TopicForm(settings.commands.partitions, remembered, fixed=False, free=retention),
+    audited = (
+        {names.audit: _TopicForm(1, keep, fixed=False, free=retention)} if settings.auth.roles.get(OPERATOR) else {}
+    )
+    return audited | {
+        names.commands: _TopicForm(settings.commands.partitions, remembered | taken, fixed=False, free=retention),
         names.replies: _TopicForm(settings.commands.partitions, remembered, fixed=False, free=retention),
         names.results: _TopicForm(settings.results.partitions, result_config(settings), fixed=False, free=retention),
         names.deadletters: _TopicForm(1, remembered, fixed=False, free=retention),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
+from gateway.access.roles import readable_topics
 from gateway.kafka import Topics
 from grouping.model.errors import InputError
 from grouping.settings import Settings
@@ -16,8 +17,8 @@ from schemas.topic_names import TopicNames, gateway_prefixes
 __all__ = ["check_source"]
 
 
-def check_source(settings: Settings, topics: Topics, topic: str) -> None:
-    """Check that a stream may read a topic.
+def check_source(settings: Settings, topics: Topics, topic: str, subscriber: str) -> None:
+    """Check that a subscriber's stream or table may read a topic.
 
     Raises:
         InputError: not-allowed.
@@ -31,6 +32,15 @@ def check_source(settings: Settings, topics: Topics, topic: str) -> None:
     patterns = [pattern.strip() for pattern in settings.streams.topics.split(",")]
     if not any(fnmatchcase(topic, pattern) for pattern in patterns):
         raise _refusal(f'topic "{topic}" may not be read', f"Streams may read topics like {', '.join(patterns)}.")
+    granted = readable_topics(settings, subscriber)
+    if granted is not None and not any(fnmatchcase(topic, pattern) for pattern in granted):
+        may = f"You may read topics like {', '.join(granted)}." if granted else "You may read none."
+        raise InputError(
+            f'you may not read topic "{topic}"',
+            code="not-allowed",
+            detail=may,
+            hint="Use a stream or a table that there is, or ask an operator.",
+        )
     for other in gateway_prefixes(topics.names()):
         if TopicNames(other).is_own(topic):
             raise _refusal(

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from sqlglot.tokenizer_core import TokenType
 
 from grouping.model.errors import InputError, near_name
+from grouping.model.operator_statements import DropCqs, SetQuota, ShowCqsOf, ShowQuota
 from grouping.model.query import (
     AlterCq,
     ChangeBased,
@@ -45,6 +46,7 @@ __all__ = ["parse"]
 _OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
 _CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
 _HIGHEST_LIMIT = 10**18
+_QUOTAS = ("cqs", "streams", "partitions", "tables", "views", "commands_per_second")
 
 
 def parse(text: str) -> Statement:
@@ -175,21 +177,55 @@ def _explain_event(tokens: Tokens, name: str) -> ExplainEvent:
 
 
 def _show(what: Listed) -> Callable[[Tokens], Show]:
-    def read(tokens: Tokens) -> Show:
-        texts: dict[str, str] = {}
-        limit: int | None = None
-        while tokens.type() not in (None, TokenType.SEMICOLON):
-            word = tokens.word()
-            if word in ("LIKE", "AFTER") and word not in texts:
-                tokens.index += 1
-                texts[word] = tokens.string("a pattern" if word == "LIKE" else "a name")
-            elif limit is None and tokens.accept("LIMIT"):
-                limit = tokens.number("how many", highest=_HIGHEST_LIMIT)
-            else:
-                raise tokens.unexpected("LIKE, AFTER or LIMIT, each at most once")
-        return Show(what, texts.get("LIKE"), texts.get("AFTER"), limit)
+    return lambda tokens: Show(what, *_page(tokens))
 
-    return read
+
+def _page(tokens: Tokens) -> tuple[str | None, str | None, int | None]:
+    """Return LIKE, AFTER and LIMIT of a SHOW."""
+    texts: dict[str, str] = {}
+    limit: int | None = None
+    while tokens.type() not in (None, TokenType.SEMICOLON):
+        word = tokens.word()
+        if word in ("LIKE", "AFTER") and word not in texts:
+            tokens.index += 1
+            texts[word] = tokens.string("a pattern" if word == "LIKE" else "a name")
+        elif limit is None and tokens.accept("LIMIT"):
+            limit = tokens.number("how many", highest=_HIGHEST_LIMIT)
+        else:
+            raise tokens.unexpected("LIKE, AFTER or LIMIT, each at most once")
+    return texts.get("LIKE"), texts.get("AFTER"), limit
+
+
+def _show_cqs(tokens: Tokens) -> Show | ShowCqsOf:
+    if not tokens.accept("OF"):
+        return Show("cqs", *_page(tokens))
+    subscriber = None if tokens.accept("ALL") else tokens.name("ALL or a subscriber")
+    return ShowCqsOf(subscriber, *_page(tokens))
+
+
+def _set_quota(tokens: Tokens) -> SetQuota:
+    limits: dict[str, int | None] = {}
+    while not limits or tokens.accept_symbol(TokenType.COMMA):
+        name = tokens.source().casefold()
+        if name not in _QUOTAS or name in limits:
+            raise tokens.unexpected(f"{', '.join(_QUOTAS)}, each at most once")
+        tokens.index += 1
+        tokens.expect_symbol(TokenType.EQ, "=")
+        limits[name] = None if tokens.accept("DEFAULT") else tokens.number("a limit", highest=_HIGHEST_LIMIT, lowest=0)
+    tokens.expect("FOR")
+    return SetQuota(tokens.name("a subscriber"), tuple(limits.items()))
+
+
+def _show_quota(tokens: Tokens) -> ShowQuota:
+    tokens.expect("FOR")
+    return ShowQuota(tokens.name("a subscriber"))
+
+
+def _drop_cqs(tokens: Tokens) -> DropCqs:
+    tokens.expect("LIKE")
+    like = tokens.string("a pattern")
+    tokens.expect("OF")
+    return DropCqs(like, tokens.name("a subscriber"))
 
 
 def _describe_function(tokens: Tokens) -> DescribeFunction:
@@ -215,6 +251,7 @@ _STATEMENTS: dict[tuple[str, ...], Callable[[Tokens], Statement]] = {
     ("CREATE", "TABLE"): read_table,
     ("CREATE", "VIEW"): _create_view,
     ("DROP", "CQ"): _cq(DropCq),
+    ("DROP", "CQS"): _drop_cqs,
     ("DELETE", "CQ"): _cq(DropCq),
     ("DROP", "STREAM"): _stream(DropStream),
     ("DROP", "TABLE"): _stream(DropTable),
@@ -225,9 +262,11 @@ _STATEMENTS: dict[tuple[str, ...], Callable[[Tokens], Statement]] = {
     ("SHOW", "STREAMS"): _show("streams"),
     ("SHOW", "TABLES"): _show("tables"),
     ("SHOW", "VIEWS"): _show("views"),
-    ("SHOW", "CQS"): _show("cqs"),
+    ("SHOW", "CQS"): _show_cqs,
     ("SHOW", "GROUPS"): _show("groups"),
     ("SHOW", "COMPUTATIONS"): _show("computations"),
+    ("SHOW", "QUOTA"): _show_quota,
+    ("SET", "QUOTA"): _set_quota,
     ("SHOW", "TIMERS"): _show("timers"),
     ("SHOW", "FUNCTIONS"): _show("functions"),
     ("DESCRIBE", "CQ"): _cq(DescribeCq),
@@ -256,7 +295,8 @@ def _unknown_statement(tokens: Tokens) -> InputError:
     elif verb in ("SELECT", "WITH"):
         hint = "CREATE CQ name AS SELECT … keeps a query running."
     else:
-        hint = near_name(clipped(verb), verbs) or f"A statement begins with {', '.join(verbs)}."
+        longer = [each for each in verbs if each != "SET"]  # which stands in INSERT, RESET and others
+        hint = near_name(clipped(verb), longer) or f"A statement begins with {', '.join(verbs)}."
     shown = f"{tokens.source()} {tokens.source(1)}" if known else tokens.source()
     return InputError(
         f'"{clipped(shown)}" is not a statement of the gateway',

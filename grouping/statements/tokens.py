@@ -129,12 +129,12 @@ class Tokens:
         self.index += 1
         return self._tokens[self.index - 1].text
 
-    def number(self, what: str, *, highest: int) -> int:
-        """Read a whole number from 1 to `highest`."""
+    def number(self, what: str, *, highest: int, lowest: int = 1) -> int:
+        """Read a whole number from `lowest` to `highest`."""
         source = self.source()
         digits = source.isascii() and source.isdigit() and len(source) <= len(str(highest))
-        if not digits or not 1 <= int(source) <= highest:
-            raise self.unexpected(f"{what}, a whole number from 1 to {highest}")
+        if not digits or not lowest <= int(source) <= highest:
+            raise self.unexpected(f"{what}, a whole number from {lowest} to {highest}")
         self.index += 1
         return int(source)
 

@@ -18,7 +18,7 @@ __all__ = ["FieldHash", "RedisKeys", "Role"]
 Role = Literal["gateway", "evaluator"]
 """The programs that take a lease."""
 
-FieldHash = Literal["cursors", "ends", "leaving", "secrets", "tables", "views"]
+FieldHash = Literal["cursors", "ends", "leaving", "quotas", "secrets", "tables", "views"]
 """The hashes of which a unit of work sets and removes single fields."""
 
 
@@ -142,6 +142,11 @@ class RedisKeys:
         """Hash of folded names to `View` as JSON. The gateway's own."""
         return f"{self.start}:views"
 
+    @property
+    def quotas(self) -> str:
+        """Hash of subscribers to `Quota` as JSON. The gateway's own."""
+        return f"{self.start}:quotas"
+
     def table_pins(self, stream_id: StreamId) -> str:
         """Hash of micro-batches under way to the offsets of tables that they see, as JSON. By workers."""
         return f"{self.start}:table-pins:{stream_id}"
@@ -175,6 +180,10 @@ class RedisKeys:
     def matches(self, stream_id: StreamId) -> str:
         """List of `MatchTally`, one for each task. By workers; the gateway takes them."""
         return f"{self.start}:matches:{stream_id}"
+
+    def counted(self, stream_id: StreamId) -> str:
+        """Hash of source partitions to the micro-batch that `matches` has last. By workers."""
+        return f"{self.start}:counted:{stream_id}"
 
     def quarantine(self, stream_id: StreamId) -> str:
         """Hash of shares to `Quarantine` (quarantine.py). By workers and the evaluator; the gateway reads."""
@@ -301,6 +310,7 @@ class RedisKeys:
             self.unused,
             self.free,
             self.matches,
+            self.counted,
             self.match_totals,
             self.pins,
             self.table_pins,

@@ -9,6 +9,7 @@ Topic by topic, with what lies under each key. A record without a value takes ba
 | `table/<table>` | `Table` |
 | `view/<folded name>` | `View` |
 | `part/<stream>/<id>` | `GroupPlan` or `SelectList`, which its fields tell |
+| `quota/<subscriber>` | `Quota` |
 | `timed/<destination>` | `TimedNote` |
 | `end/<batch>` | `EndNotice`s |
 | `secret/<name>` | bytes |
@@ -64,7 +65,7 @@ class CatalogKey(NamedTuple):
     @property
     def text(self) -> str:
         """The rest, as text: of a stream, a timer-based destination, a batch of ends, a secret."""
-        return self.name.decode()
+        return self.name.decode("utf-8", "surrogatepass")
 
     def read_cq(self) -> tuple[Subscriber, CqName]:
         """Return the subscriber and the folded name of a CQ.
@@ -104,6 +105,11 @@ class CatalogKey(NamedTuple):
     def part(stream_id: StreamId, part_id: str) -> bytes:
         """Return the key of a definition that many CQs of a stream share."""
         return f"part/{stream_id}/{part_id}".encode()
+
+    @staticmethod
+    def quota(subscriber: str) -> bytes:
+        """Return the key of a subscriber's own limits."""
+        return b"quota/" + subscriber.encode("utf-8", "surrogatepass")
 
     @staticmethod
     def timed(destination_id: DestinationId) -> bytes:

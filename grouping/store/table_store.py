@@ -46,6 +46,13 @@ redis.call('HSET', KEYS[3], ARGV[2], pinned)
 return pinned
 """
 
+# KEYS: matches, counted. ARGV: source partition, micro-batch, values. 0: the micro-batch was counted before.
+_COUNT = """
+if redis.call('HGET', KEYS[2], ARGV[1]) == ARGV[2] then return 0 end
+redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
+return redis.call('RPUSH', KEYS[1], unpack(ARGV, 3))
+"""
+
 _encode_pins = msgspec.json.Encoder().encode
 _decode_pins = msgspec.json.Decoder(TablePins).decode
 _WRITER_MS = 30_000
@@ -67,6 +74,7 @@ class TableStore:
         self._keys = RedisKeys.of(settings)
         self._redis = connect(settings)
         self._pin = self._redis.register_script(_PIN)
+        self._count = self._redis.register_script(_COUNT)
         self._most_waiting: dict[str, int] = {}
         """By stream: so many values with counts of matches may wait for the gateway before they are summed up."""
 
@@ -234,11 +242,19 @@ class TableStore:
             body = self._redis.get(self._keys.committed(stream_id))
         return CommittedNote.unpack(body).offsets
 
-    def count_matches(self, stream_id: StreamId, tally: MatchTally) -> None:
-        """Add a task's matches, for the gateway to take; while it is away, what waits is summed up now and then."""
+    def count_matches(self, stream_id: StreamId, tally: MatchTally, partition: int, batch: str) -> None:
+        """Add a task's matches, for the gateway to take; while it is away, what waits is summed up now and then.
+
+        Args:
+            stream_id: The stream.
+            tally: The matches.
+            partition: The task's source partition.
+            batch: The micro-batch, with a name of its own for ever: a replay is not counted again.
+        """
         key = self._keys.matches(stream_id)
         with mapped():
-            waiting = self._redis.rpush(key, *tally.encode())
+            keys = [key, self._keys.counted(stream_id)]
+            waiting = int(self._count(keys=keys, args=[partition, batch, *tally.encode()]))
             if waiting > self._most_waiting.get(stream_id, _FEW_WAITING):
                 # Should the process end in between, they are not counted: the figures inform.
                 total = list(MatchTally.total(map(MatchTally.decode, self._redis.lpop(key, waiting))).encode())

@@ -15,17 +15,20 @@ import psutil
 
 from gateway.local.run_folder import RunFolder
 
-__all__ = ["DEDICATED_LIMIT", "LINGER_SECONDS", "SPARK_FROM", "Stack"]
+__all__ = ["DEDICATED_LIMIT", "EVENT_ROWS", "LINGER_SECONDS", "SPARK_FROM", "Stack"]
 
 DEDICATED_LIMIT = 20
 SPARK_FROM = 40
 """Destinations due at one instant from which on Spark makes their digests: few, so that tests can have as many."""
+EVENT_ROWS = 1000
+"""Rows that an event may make with those of a table: as few as can be set."""
 LINGER_SECONDS = 8
 """Seconds from a dedicated topic's cq.end to its deletion: enough to read it, short enough to see it go."""
 _ENVIRONMENT = {
     "CQ_RESULTS_DEDICATED_LIMIT": str(DEDICATED_LIMIT),
     "CQ_RESULTS_LINGER_SECONDS": str(LINGER_SECONDS),
     "CQ_COMMANDS_REMEMBER_DAYS": "1",
+    "CQ_EVALUATOR_EVENT_ROWS": str(EVENT_ROWS),
     "CQ_TIMERS_SPARK_FROM": str(SPARK_FROM),
     # Java lives some minutes here, on the cores that run the tests: its second compiler would cost more than it saves.
     "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import threading
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from gateway.sdk import Conflict, Match, NoReply, PartialRejection, Reply, TransportError, aio, connect
+from gateway.sdk import Conflict, Match, NoReply, PartialRejection, Reply, SigningKey, TransportError, aio, connect
 from schemas.partition import partition_of
 
 _PARTITIONS = 4
@@ -31,6 +32,8 @@ class RoteGateway:
         for topic in ("cq.commands", "cq.replies", "cq.results", "quotes"):
             self._producer.list_topics(topic, timeout=10)
         self.commands: list[dict[str, Any]] = []
+        self.tokens: list[bytes | None] = []
+        """The token of each command, None where it has none."""
         self._seen: set[str] = set()
         self.together = 1
         """So many commands must have come until any is answered."""
@@ -77,6 +80,7 @@ class RoteGateway:
                 continue
             assert partition_of(message.key() or b"", _PARTITIONS) == message.partition()
             self.commands.append(fields)
+            self.tokens.append(dict(message.headers() or ()).get("cq_token"))
             again = fields["command_id"] in self._seen
             self._seen.add(fields["command_id"])
             if "mute" not in fields["text"] or again:
@@ -176,6 +180,23 @@ def test_no_reply_is_told_and_the_same_id_can_be_sent_again(rote: RoteGateway) -
         reply = client.execute("mute", command_id=caught.value.command_id)
     assert reply.command_id == caught.value.command_id
     assert 1 == len({command["command_id"] for command in rote.commands})
+
+
+def test_commands_are_signed_at_each_sending(rote: RoteGateway) -> None:
+    """With a key each sending of a command has a token of its own time, without one it has none."""
+    seconds = iter((100, 200))
+    secret = base64.urlsafe_b64encode(bytes(32)).decode()
+    key = SigningKey(json.dumps({"kty": "oct", "k": secret}), clock=lambda: next(seconds))
+    with connect(rote.bootstrap, "alice", signing_key=key) as client:
+        with pytest.raises(NoReply) as caught:
+            client.execute("mute", timeout=0.5)
+        client.execute("mute", command_id=caught.value.command_id)
+    claims = [json.loads(base64.urlsafe_b64decode(token.split(b".")[1] + b"==")) for token in rote.tokens if token]
+    assert [100, 200] == [each["iat"] for each in claims]
+    assert {("cq.commands", "alice", caught.value.command_id)} == {(e["aud"], e["sub"], e["jti"]) for e in claims}
+    with connect(rote.bootstrap, "alice") as client:
+        client.execute("SHOW CQS")
+    assert rote.tokens[-1] is None
 
 
 def test_rows_are_published_as_json(rote: RoteGateway) -> None:

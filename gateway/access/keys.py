@@ -1,0 +1,162 @@
+"""The keys that tokens are checked with: a JWKS file, or a folder of PEM files of public keys, read anew on changes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jwt
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+from grouping.model.errors import OperationalError
+
+__all__ = ["KeyFile", "TokenKey"]
+
+log = logging.getLogger(__name__)
+
+_SECRET_BYTES = 32
+_RSA_BITS = 2048
+_LOOK_MS = 1000
+
+
+class TokenKey(NamedTuple):
+    """A key that tokens of some subscribers are signed with."""
+
+    key: Any
+    """As PyJWT takes it."""
+    algorithm: str
+    """``HS256``, ``RS256``, ``ES256`` or ``EdDSA``; a token of another one is refused."""
+    subscribers: tuple[str, ...]
+    """Shell patterns of the names that it may speak for."""
+    issuer: str | None = None
+    """The `iss` that its tokens must have, None where it does not matter."""
+
+    def speaks_for(self, subscriber: str) -> bool:
+        """Tell whether the key may sign a subscriber's commands."""
+        return any(fnmatchcase(subscriber, pattern) for pattern in self.subscribers)
+
+
+class _Jwk(msgspec.Struct, frozen=True):
+    kid: str
+    kty: str
+    alg: str
+    subscribers: tuple[str, ...] = ()
+    iss: str | None = None
+    k: str | None = None
+    d: str | None = None
+
+
+class _Jwks(msgspec.Struct, frozen=True):
+    keys: tuple[dict[str, Any], ...]
+
+
+_KINDS = {"HS256": "oct", "RS256": "RSA", "ES256": "EC", "EdDSA": "OKP"}
+
+
+class KeyFile:
+    """The keys by their ids, as the file has them now."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the keys.
+
+        Args:
+            path: A JWKS file, or a folder of files `NAME.pem`, each the public key of the subscriber of that name.
+
+        Raises:
+            OperationalError: The keys cannot be read, or one is none that tokens can be checked with.
+        """
+        self._path = path
+        self._looked_ms = 0
+        self._state = self._stamp()
+        self.keys = _read(path)
+        """By `kid`."""
+
+    def refresh(self, now_ms: int) -> None:
+        """Read the keys again where they have changed; where the new ones cannot be read, the old ones stay.
+
+        Args:
+            now_ms: The present, epoch milliseconds; the files are looked at once a second.
+        """
+        if 0 <= now_ms - self._looked_ms < _LOOK_MS:
+            return
+        self._looked_ms = now_ms
+        if (state := self._stamp()) == self._state:
+            return
+        self._state = state
+        try:
+            self.keys = _read(self._path)
+        except OperationalError as error:
+            log.warning("the keys of tokens stay as they were", extra={"reason": error.message})
+        else:
+            log.info("the keys of tokens were read again", extra={"keys": len(self.keys)})
+
+    def _stamp(self) -> tuple[tuple[str, int, int], ...]:
+        return tuple(_stamps(self._path))
+
+
+def _stamps(path: Path) -> Iterator[tuple[str, int, int]]:
+    try:
+        for file in sorted(path.glob("*.pem")) if path.is_dir() else (path,):
+            status = file.stat()
+            yield file.name, status.st_mtime_ns, status.st_size
+    except OSError:
+        yield "", 0, 0
+
+
+def _read(path: Path) -> Mapping[str, TokenKey]:
+    try:
+        if path.is_dir():
+            return {file.stem: _of_pem(file.stem, file.read_bytes()) for file in sorted(path.glob("*.pem"))}
+        return dict(_of_jwk(fields) for fields in msgspec.json.decode(path.read_bytes(), type=_Jwks).keys)
+    except (OSError, ValueError, TypeError, jwt.PyJWTError) as error:
+        raise OperationalError(
+            f'the keys of tokens in "{path}" cannot be read',
+            detail=f"{error}",
+            hint="CQ_AUTH_KEYS is a JWKS file, or a folder of public keys NAME.pem.",
+        ) from error
+
+
+def _of_jwk(fields: dict[str, Any]) -> tuple[str, TokenKey]:
+    jwk = msgspec.convert(fields, _Jwk)
+    if _KINDS.get(jwk.alg) != jwk.kty:
+        raise ValueError(f'key "{jwk.kid}" has alg {jwk.alg} and kty {jwk.kty}; alg is one of {", ".join(_KINDS)}')
+    if jwk.d is not None:
+        raise ValueError(f'key "{jwk.kid}" is a private key; its public part belongs here')
+    key = jwt.PyJWK.from_dict(fields, jwk.alg).key
+    if jwk.kty == "oct":
+        if len(key) < _SECRET_BYTES:
+            raise ValueError(f'key "{jwk.kid}" has {len(key)} bytes; a secret needs {_SECRET_BYTES}')
+    elif _algorithm(key, jwk.kid) != jwk.alg:
+        raise ValueError(f'key "{jwk.kid}" is none of {jwk.alg}')
+    return jwk.kid, TokenKey(key, jwk.alg, jwk.subscribers or (_literal(jwk.kid),), jwk.iss)
+
+
+def _of_pem(name: str, text: bytes) -> TokenKey:
+    try:
+        key = load_pem_public_key(text)
+    except ValueError as error:
+        raise ValueError(f'"{name}.pem" is no public key') from error
+    return TokenKey(key, _algorithm(key, name), (_literal(name),))
+
+
+def _algorithm(key: object, name: str) -> str:
+    match key:
+        case RSAPublicKey() if key.key_size >= _RSA_BITS:
+            return "RS256"
+        case EllipticCurvePublicKey() if isinstance(key.curve, SECP256R1):
+            return "ES256"
+        case Ed25519PublicKey():
+            return "EdDSA"
+    raise ValueError(f'key "{name}" is none of RSA of {_RSA_BITS} bits, EC P-256 and Ed25519')
+
+
+def _literal(name: str) -> str:
+    """Return the shell pattern that a name alone matches."""
+    return "".join(f"[{mark}]" if mark in "*?[" else mark for mark in name)

@@ -1,0 +1,58 @@
+"""Roles of subscribers, and the topics that each of them may read by CREATE STREAM and CREATE TABLE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+from grouping.settings import Settings
+
+__all__ = ["OPERATOR", "in_role", "readable_topics"]
+
+
+OPERATOR = "operator"
+"""The role that may see and change what other subscribers have; each of its statements is audited."""
+
+
+def in_role(settings: Settings, subscriber: str, role: str) -> bool:
+    """Tell whether a subscriber is in a role.
+
+    Example:
+        >>> settings = Settings(auth={"roles": {"operator": "root, ops-*"}})
+        >>> [in_role(settings, name, "operator") for name in ("root", "ops-1", "alice")]
+        [True, True, False]
+    """
+    return _is_like(subscriber, _patterns(settings.auth.roles.get(role, "")))
+
+
+def readable_topics(settings: Settings, subscriber: str) -> list[str] | None:
+    """Return the patterns of the topics that a subscriber may read, None where grants are not used.
+
+    Example:
+        >>> grants = {"alice": "quotes", "@desk": "orders.*,trades", "*": "public.*"}
+        >>> settings = Settings(auth={"roles": {"desk": "alice,bob"}}, streams={"grants": grants})
+        >>> [readable_topics(settings, name) for name in ("alice", "bob", "carol")]
+        [['quotes', 'orders.*', 'trades', 'public.*'], ['orders.*', 'trades', 'public.*'], ['public.*']]
+        >>> readable_topics(Settings(), "alice") is None
+        True
+    """
+    grants = settings.streams.grants
+    if not grants:
+        return None
+    return [
+        pattern for who, topics in grants.items() if _is(settings, subscriber, who) for pattern in _patterns(topics)
+    ]
+
+
+def _is(settings: Settings, subscriber: str, who: str) -> bool:
+    if who.startswith("@"):
+        return in_role(settings, subscriber, who[1:])
+    return fnmatchcase(subscriber, who)
+
+
+def _is_like(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _patterns(text: str) -> list[str]:
+    return [pattern for each in text.split(",") if (pattern := each.strip())]

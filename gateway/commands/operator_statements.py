@@ -1,0 +1,154 @@
+"""Statements of operators, about the CQs of other subscribers; who is one says the role ``operator``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import chain, islice
+
+import msgspec
+
+from gateway.access.roles import OPERATOR, in_role
+from gateway.commands.answers import NextTick
+from gateway.commands.listing import cq_item, like_filter, page_limit, page_of
+from gateway.model.quota import QUOTA_NAMES, Quota
+from gateway.model.unit import CqKey
+from gateway.registry.registry import Registry
+from gateway.state.catalog_records import quota_record
+from gateway.state.match_counts import MatchCounts
+from gateway.state.work import Change
+from gateway.state.working_copy import WorkingCopy
+from grouping.model.errors import InputError
+from grouping.model.ids import CqName, Subscriber
+from grouping.model.operator_statements import DropCqs, OperatorStatement, SetQuota, ShowCqsOf, ShowQuota
+from grouping.settings import Settings
+
+__all__ = ["OperatorStatements"]
+
+_DROPPED_AT_ONCE = 2_000
+"""CQs that one DROP CQS drops: a unit of work has room for thousands."""
+
+
+class OperatorStatements:
+    """Carries out operators' statements within the working copy's unit."""
+
+    def __init__(self, settings: Settings, working: WorkingCopy, registry: Registry, counts: MatchCounts) -> None:
+        self._settings = settings
+        self._working = working
+        self._registry = registry
+        self._counts = counts
+
+    def carry_out(
+        self, statement: OperatorStatement, subscriber: Subscriber, now_ms: int, next_tick: NextTick
+    ) -> tuple[dict[str, object], Change]:
+        """Return the result of a statement, and the change that it makes.
+
+        Args:
+            statement: What.
+            subscriber: Who sends it.
+            now_ms: The time of acceptance.
+            next_tick: When a CQ fires next.
+
+        Raises:
+            InputError: ``not-allowed``: the subscriber is no operator. ``syntax-error``: AFTER is no place.
+        """
+        if not in_role(self._settings, subscriber, OPERATOR):
+            raise InputError(
+                "only an operator may do that",
+                code="not-allowed",
+                detail="The statement is about other subscribers.",
+                hint="Leave OF out for your own CQs.",
+            )
+        match statement:
+            case ShowCqsOf():
+                return self._show(statement, next_tick), Change()
+            case DropCqs():
+                return self._drop(statement, now_ms)
+            case SetQuota():
+                return self._set_quota(statement)
+            case ShowQuota(name):
+                return self._quota(name), Change()
+
+    def _show(self, statement: ShowCqsOf, next_tick: NextTick) -> dict[str, object]:
+        limit = page_limit(statement.limit)
+        chosen = list(islice(self._wanted(statement), limit + 1))
+        self._working.load(chosen)
+        place = "after" if statement.subscriber is None else "cq"
+        return page_of("cqs", place, chosen, limit, lambda key: self._item(key, next_tick))
+
+    def _wanted(self, statement: ShowCqsOf) -> Iterator[CqKey]:
+        """Yield the CQs behind AFTER that LIKE selects, by subscriber and name."""
+        behind = _place(statement)
+        own = self._working.names
+        names: Iterator[tuple[Subscriber, str]] = (
+            (behind.subscriber, name) for name in own(behind.subscriber).after(behind.name)
+        )
+        if statement.subscriber is None:
+            others = (each for each in self._working.subscribers() if each > behind.subscriber)
+            names = chain(names, ((each, name) for each in others for name in own(each).after("")))
+        matches = like_filter("%" if statement.like is None else statement.like)
+        return (CqKey(who, CqName(name)) for who, name in names if matches(name))
+
+    def _item(self, key: CqKey, next_tick: NextTick) -> dict[str, object]:
+        item = cq_item(self._working, key, next_tick)
+        cq = self._working.unit.cq(key)
+        assert cq is not None, "its name was listed"
+        membership = self._working.unit.membership(cq.destination_id)
+        assert membership is not None, "a CQ has a destination"
+        destination = membership.destination
+        matches: int | None = None
+        if destination.mode != "virtual":
+            matches, _ = self._counts.of(destination.stream_id, membership.number)
+        cost = {"matches": matches, "text_bytes": len(str(cq.text).encode("utf-8", "surrogatepass"))}
+        return {"subscriber": key.subscriber, **item, "cost": cost, "after": json.dumps(key)}
+
+    def _drop(self, statement: DropCqs, now_ms: int) -> tuple[dict[str, object], Change]:
+        subscriber = Subscriber(statement.subscriber)
+        names = filter(like_filter(statement.like), list(self._working.names(subscriber).after("")))
+        keys = [CqKey(subscriber, CqName(name)) for name in islice(names, _DROPPED_AT_ONCE + 1)]
+        left, keys = len(keys) > _DROPPED_AT_ONCE, keys[:_DROPPED_AT_ONCE]
+        self._registry.load(keys, ())
+        changes = [self._registry.drop(key, key.name, now_ms) for key in keys]
+        whole = Change(
+            catalog=tuple(record for change in changes for record in change.catalog),
+            notices=tuple(notice for change in changes for notice in change.notices),
+            records=tuple(record for change in changes for record in change.records),
+        )
+        return {"subscriber": subscriber, "dropped": len(keys), "more": left}, whole
+
+    def _set_quota(self, statement: SetQuota) -> tuple[dict[str, object], Change]:
+        name = statement.subscriber
+        old = self._working.inventory.quotas.get(name, Quota())
+        new = msgspec.structs.replace(old, **dict(statement.limits))
+        kept = None if new == Quota() else new
+        self._working.unit.set_quota(name, kept)
+        return self._quota(name), Change(catalog=(quota_record(name, kept),))
+
+    def _quota(self, name: str) -> dict[str, object]:
+        """Return what limits hold for a subscriber, and which of them are its own."""
+        inventory, limits = self._working.inventory, self._settings.limits
+        own = inventory.quotas.get(name, Quota())
+        return {
+            "subscriber": name,
+            "limits": {each: inventory.limit(name, each, limits) for each in QUOTA_NAMES},
+            "own": [each for each in QUOTA_NAMES if getattr(own, each) is not None],
+        }
+
+
+def _place(statement: ShowCqsOf) -> CqKey:
+    """Return the place to go on after.
+
+    Raises:
+        InputError: ``syntax-error``: of all CQs it is none that a reply told.
+    """
+    if statement.subscriber is not None or statement.after is None:
+        return CqKey.of(statement.subscriber or "", statement.after or "")
+    try:
+        return CqKey.of(*msgspec.json.decode(statement.after, type=tuple[str, str]))
+    except msgspec.DecodeError:
+        raise InputError(
+            "AFTER is no place among the CQs of all",
+            code="syntax-error",
+            detail="A place is a subscriber and a name, as the field next of a reply has it.",
+            hint="""Write it as AFTER '["alice", "intel"]'.""",
+        ) from None

@@ -1,0 +1,42 @@
+"""Quotas: limits of one subscriber that stand in place of those of the settings."""
+
+from __future__ import annotations
+
+import msgspec
+
+from grouping.settings import LimitSettings
+
+__all__ = ["QUOTA_NAMES", "Quota"]
+
+QUOTA_NAMES = {
+    "cqs": "cqs_per_subscriber",
+    "streams": "streams_per_subscriber",
+    "partitions": "partitions_per_subscriber",
+    "tables": "tables_per_subscriber",
+    "views": "views_per_subscriber",
+    "commands_per_second": "commands_per_second",
+}
+"""By name in SET QUOTA: the setting that holds where a subscriber has no quota of its own."""
+
+
+class Quota(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A subscriber's own limits, key `quota/<subscriber>` on `cq.catalog`; None where the setting holds."""
+
+    cqs: int | None = None
+    streams: int | None = None
+    partitions: int | None = None
+    tables: int | None = None
+    views: int | None = None
+    commands_per_second: int | None = None
+
+    def limit(self, name: str, limits: LimitSettings) -> int:
+        """Return the limit of that name in SET QUOTA: the subscriber's own, else that of the settings.
+
+        Example:
+            >>> limits = LimitSettings(streams_per_subscriber=7)
+            >>> Quota(cqs=5).limit("cqs", limits), Quota(cqs=5).limit("streams", limits)
+            (5, 7)
+        """
+        own: int | None = getattr(self, name)
+        standard: int = getattr(limits, QUOTA_NAMES[name])
+        return standard if own is None else own

@@ -1,0 +1,116 @@
+"""Tokens that say who sent a command: made where the gateway asks for them, with PyJWT (the extra `token`)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gateway.sdk.errors import SigningUnavailable
+
+__all__ = ["TOKEN_HEADER", "SigningKey"]
+
+TOKEN_HEADER = "cq_token"
+"""The header of a command's record that has its token."""
+
+_VALID_SECONDS = 600
+"""How long a token is valid: librdkafka gives a record up after five minutes."""
+_ALGORITHMS = {"oct": "HS256", "RSA": "RS256", "EC": "ES256", "OKP": "EdDSA"}
+_OF_PEM = {"RSA": "RS256", "EC": "ES256", "Ed25519": "EdDSA"}
+
+
+class _Jwk(msgspec.Struct, frozen=True):
+    kty: str
+    kid: str | None = None
+    iss: str | None = None
+
+
+class SigningKey:
+    """A key that commands are signed with.
+
+    Example:
+        >>> SigningKey('{"kty": "oct", "kid": "alice", "k": "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE"}')
+        SigningKey(HS256, kid='alice')
+    """
+
+    def __init__(self, key: str | Path, *, clock: Callable[[], float] = time.time) -> None:
+        """Read the key.
+
+        Args:
+            key: A private JWK as JSON, a private key in PEM, or the path of a file with either. A JWK may have a `kid`,
+                which is else the subscriber's name, and an `iss` that its tokens have.
+            clock: The present, epoch seconds.
+
+        Raises:
+            SigningUnavailable: PyJWT is not installed, or it is no such key.
+        """
+        text = key if isinstance(key, str) and key.lstrip().startswith(("{", "-----BEGIN")) else _file(Path(key))
+        self._key, self._algorithm, self._kid, self._issuer = _parsed(text)
+        self._clock = clock
+
+    def __repr__(self) -> str:
+        """Show which key it is, never the key."""
+        return f"SigningKey({self._algorithm}, kid={self._kid!r})"
+
+    def token(self, audience: str, subscriber: str, command_id: str, text: str) -> bytes:
+        """Return the token of a command, valid from now on for ten minutes.
+
+        Args:
+            audience: The topic of the commands.
+            subscriber: Who sends it.
+            command_id: Its id.
+            text: Its statement.
+        """
+        import jwt
+
+        now = int(self._clock())
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+        claims: dict[str, Any] = {
+            "sub": subscriber,
+            "jti": command_id,
+            "aud": audience,
+            "text_sha256": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
+            "iat": now,
+            "exp": now + _VALID_SECONDS,
+        }
+        if self._issuer is not None:
+            claims["iss"] = self._issuer
+        headers = {"kid": subscriber if self._kid is None else self._kid}
+        token: str = jwt.encode(claims, self._key, self._algorithm, headers)
+        return token.encode()
+
+
+def _file(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeError) as error:
+        raise SigningUnavailable(f'the signing key "{path}" cannot be read', detail=f"{error}") from None
+
+
+def _parsed(text: str) -> tuple[Any, str, str | None, str | None]:
+    """Return a key as PyJWT takes it, its algorithm, its id and its issuer."""
+    try:
+        import jwt
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+    except ImportError as error:
+        raise SigningUnavailable(
+            "commands cannot be signed: PyJWT is not installed", hint='Install it: pip install "cq-gateway[token]".'
+        ) from error
+    try:
+        if text.lstrip().startswith("{"):
+            jwk = msgspec.json.decode(text, type=_Jwk)
+            algorithm = _ALGORITHMS[jwk.kty]
+            return jwt.PyJWK.from_dict(msgspec.json.decode(text), algorithm).key, algorithm, jwk.kid, jwk.iss
+        key = load_pem_private_key(text.encode(), None)
+        [algorithm] = [name for kind, name in _OF_PEM.items() if type(key).__name__.startswith(kind)]
+        return key, algorithm, None, None
+    except (ValueError, TypeError, KeyError, jwt.PyJWTError):
+        # Why would repeat parts of a secret.
+        raise SigningUnavailable(
+            "the signing key is none", hint="Give a private JWK, or an unencrypted private key in PEM."
+        ) from None

@@ -1,0 +1,220 @@
+"""Tokens of commands: what the SDK signs the gateway takes, and nothing else."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from gateway.access.keys import KeyFile
+from gateway.access.tokens import TokenCheck
+from gateway.commands.requests import Request, RequestReader
+from gateway.kafka import Record
+from gateway.sdk import SigningKey, SigningUnavailable
+from grouping.model.errors import OperationalError
+from grouping.settings import AuthSettings, CommandSettings, Settings
+
+AT = 1_790_000_000
+AUDIENCE = "cq.commands"
+COMMAND = ("alice", "c1", "SHOW CQS")
+PRIVATE = {
+    "ES256": ec.generate_private_key(ec.SECP256R1()),
+    "EdDSA": ed25519.Ed25519PrivateKey.generate(),
+    "RS256": rsa.generate_private_key(65537, 2048),
+}
+SECRET = base64.urlsafe_b64encode(bytes(range(32))).rstrip(b"=").decode()
+
+
+def _private_pem(key: Any) -> str:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+
+def _folder(path: Path, **keys: Any) -> Path:
+    for name, key in keys.items():
+        text = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        (path / f"{name}.pem").write_bytes(text)
+    return path
+
+
+def _jwks(path: Path, *keys: dict[str, Any]) -> Path:
+    file = path / "keys.json"
+    file.write_text(json.dumps({"keys": keys}))
+    return file
+
+
+def _check(path: Path) -> TokenCheck:
+    return TokenCheck(KeyFile(path), AUDIENCE, 30, 3600)
+
+
+def _detail(
+    check: TokenCheck, token: bytes | None, command: tuple[str, str, str] = COMMAND, at: float = AT
+) -> str | None:
+    refusal = check.refusal(token, *command, round(at * 1000))
+    assert refusal is None or refusal.code == "not-allowed"
+    return None if refusal is None else refusal.detail
+
+
+@pytest.mark.parametrize("algorithm", PRIVATE)
+def test_a_folder_of_public_keys(tmp_path: Path, algorithm: str) -> None:
+    """A subscriber's own key speaks for it in each algorithm, from a PEM text and from a file, and for nobody else."""
+    key = PRIVATE[algorithm]
+    check = _check(_folder(tmp_path, alice=key))
+    (tmp_path / "private").write_text(_private_pem(key))
+    for given in (_private_pem(key), tmp_path / "private"):
+        signer = SigningKey(given, clock=lambda: AT)
+        assert _detail(check, signer.token(AUDIENCE, *COMMAND)) is None
+        for other in (("bob", "c1", "SHOW CQS"), ("alice2", "c1", "SHOW CQS")):
+            assert "signed by a key" in (_detail(check, signer.token(AUDIENCE, *other), other) or "")
+
+
+def test_a_token_is_of_one_command(tmp_path: Path) -> None:
+    """It does not fit another id or text, nor another gateway; the detail names what differs."""
+    check = _check(_folder(tmp_path, alice=PRIVATE["EdDSA"]))
+    signer = SigningKey(_private_pem(PRIVATE["EdDSA"]), clock=lambda: AT)
+    token = signer.token(AUDIENCE, *COMMAND)
+    assert _detail(check, token, ("alice", "c2", "SHOW CQS")) == "Its token is of another command: jti."
+    assert _detail(check, token, ("alice", "c1", "DROP CQ a")) == "Its token is of another command: text_sha256."
+    assert _detail(check, signer.token("dev.commands", *COMMAND)) == "Its token is of another command: aud."
+
+
+def test_a_token_is_of_its_time(tmp_path: Path) -> None:
+    """Clocks may differ by the skew at both ends; it may not be valid for longer than the setting says."""
+    check = _check(_folder(tmp_path, alice=PRIVATE["EdDSA"]))
+    token = SigningKey(_private_pem(PRIVATE["EdDSA"]), clock=lambda: AT).token(AUDIENCE, *COMMAND)
+    fits = {second: _detail(check, token, at=AT + second) is None for second in (-31, -30, 0, 629, 630)}
+    assert {-31: False, -30: True, 0: True, 629: True, 630: False} == fits
+    claims = jwt.decode(token, options={"verify_signature": False})
+    for exp in (claims["iat"], claims["iat"] + 3601):
+        long = jwt.encode(claims | {"exp": exp}, PRIVATE["EdDSA"], "EdDSA", {"kid": "alice"}).encode()
+        assert "is valid for" in (_detail(check, long) or "")
+    for number in (float("nan"), float("inf"), -1, 10**400, "1", None):
+        odd = jwt.encode(claims | {"iat": number, "exp": number}, PRIVATE["EdDSA"], "EdDSA", {"kid": "alice"}).encode()
+        assert _detail(check, odd), number
+
+
+def test_the_algorithm_is_the_key_files(tmp_path: Path) -> None:
+    """A token without a signature, or an HMAC by the text of a public key, is nobody's."""
+    folder = _folder(tmp_path, alice=PRIVATE["ES256"])
+    check = _check(folder)
+    good = SigningKey(_private_pem(PRIVATE["ES256"]), clock=lambda: AT).token(AUDIENCE, *COMMAND)
+    claims = jwt.decode(good, options={"verify_signature": False})
+    unsigned = jwt.encode(claims, "", "none", {"kid": "alice"}).encode()
+
+    def part(value: object) -> bytes:
+        return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=")
+
+    signed = part({"alg": "HS256", "kid": "alice"}) + b"." + part(claims)
+    hmac = jwt.get_algorithm_by_name("HS256")
+    confused = signed + b"." + base64.urlsafe_b64encode(hmac.sign(signed, (folder / "alice.pem").read_bytes()))
+    deep = part({"alg": "ES256", "kid": "alice"}) + b"." + base64.urlsafe_b64encode(b"[" * 100_000) + b".x"
+    mallory = jwt.encode(claims, PRIVATE["EdDSA"], "EdDSA", {"kid": "alice"}).encode()
+    for token in (unsigned, confused, deep, mallory, b"", b"...", b"\xff.\xff.\xff", good[:-6]):
+        assert "signed by a key" in (_detail(check, token) or ""), token[:80]
+    assert "It has no token." == _detail(check, None)
+
+
+def test_a_key_set(tmp_path: Path) -> None:
+    """A key speaks for the names that its `subscribers` matches, else for its kid; an issuer's tokens name it."""
+    own = {"kty": "oct", "kid": "alice", "alg": "HS256", "k": SECRET}
+    public = json.loads(jwt.get_algorithm_by_name("ES256").to_jwk(PRIVATE["ES256"].public_key()))
+    issuer = public | {"kid": "desk", "alg": "ES256", "subscribers": ["desk-*", "bob"], "iss": "https://desk"}
+    check = _check(_jwks(tmp_path, own, issuer))
+    assert _detail(check, SigningKey(json.dumps(own), clock=lambda: AT).token(AUDIENCE, *COMMAND)) is None
+    private = json.loads(jwt.get_algorithm_by_name("ES256").to_jwk(PRIVATE["ES256"])) | {"kid": "desk"}
+    signer = SigningKey(json.dumps(private | {"iss": "https://desk"}), clock=lambda: AT)
+    for name, fits in {"bob": True, "desk-7": True, "alice": False}.items():
+        command = (name, "c1", "SHOW CQS")
+        assert fits is (_detail(check, signer.token(AUDIENCE, *command), command) is None), name
+    nameless = SigningKey(json.dumps(private), clock=lambda: AT)
+    command = ("bob", "c1", "SHOW CQS")
+    assert "signed by a key" in (_detail(check, nameless.token(AUDIENCE, *command), command) or "")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"alg": "none"},
+        {"alg": "RS256"},
+        {"k": "c2hvcnQ"},
+        {"kty": "EC", "alg": "ES256", "crv": "P-256", "x": "AA", "y": "AA"},
+        {"kty": "OKP", "alg": "EdDSA", "crv": "Ed25519", "x": SECRET, "d": SECRET},
+    ],
+)
+def test_a_key_that_is_none(tmp_path: Path, change: dict[str, str]) -> None:
+    """The gateway does not start with an unknown algorithm, a weak secret, a broken key or a private one."""
+    own = {"kty": "oct", "kid": "alice", "alg": "HS256", "k": SECRET}
+    with pytest.raises(OperationalError, match="cannot be read") as raised:
+        KeyFile(_jwks(tmp_path, own | change))
+    assert SECRET not in f"{raised.value.detail}"
+
+
+def test_keys_that_change(tmp_path: Path) -> None:
+    """A key that is added counts from the next batch on; a file that is broken changes nothing."""
+    file = KeyFile(_folder(tmp_path, alice=PRIVATE["EdDSA"]))
+    _folder(tmp_path, bob=PRIVATE["ES256"])
+    file.refresh(1000)
+    assert {"alice", "bob"} == file.keys.keys()
+    (tmp_path / "bob.pem").write_text("rubbish")
+    file.refresh(2000)
+    assert {"alice", "bob"} == file.keys.keys()
+    (tmp_path / "bob.pem").unlink()
+    file.refresh(2999)
+    assert {"alice", "bob"} == file.keys.keys(), "a second has not passed"
+    file.refresh(3000)
+    assert {"alice"} == file.keys.keys()
+
+
+def _request(reader: RequestReader, token: bytes | None) -> Request:
+    subscriber, command_id, text = COMMAND
+    value = json.dumps({"command_id": command_id, "subscriber": subscriber, "text": text}).encode()
+    headers = [] if token is None else [("cq_token", token)]
+    return reader.checked(reader.read(Record(AUDIENCE, 0, 0, AT * 1000, b"alice", value, headers)))
+
+
+def test_a_refused_command_uses_up_nothing(tmp_path: Path) -> None:
+    """Neither its command id nor the rate of the one that it names; without the setting nobody asks for a token."""
+    auth = AuthSettings(mode="token", keys=_folder(tmp_path, alice=PRIVATE["EdDSA"]))
+    settings = Settings(auth=auth)
+    reader = RequestReader(settings, lambda name: 1)
+    token = SigningKey(_private_pem(PRIVATE["EdDSA"]), clock=lambda: AT).token(AUDIENCE, *COMMAND)
+    for _ in range(20):
+        forged = _request(reader, None)
+        refusal = reader.refusal(forged, AT * 1000)
+        assert forged.remember is None
+        assert refusal is not None
+        assert "not-allowed" == refusal.code
+    signed = _request(reader, token)
+    assert reader.refusal(signed, AT * 1000) is None
+    assert signed.remember is not None
+    assert _request(RequestReader(Settings(), lambda name: 0), None).refusal is None
+
+
+def test_settings_that_do_not_fit(tmp_path: Path) -> None:
+    """Tokens need keys, and may not outlive the memory of command ids."""
+    with pytest.raises(OperationalError, match="no keys are given"):
+        TokenCheck.of(Settings(auth=AuthSettings(mode="token")))
+    auth = AuthSettings(mode="token", keys=_folder(tmp_path, alice=PRIVATE["EdDSA"]))
+    with pytest.raises(OperationalError, match="longer than command ids"):
+        TokenCheck.of(Settings(auth=auth, commands=CommandSettings(remember_days=0.01)))
+
+
+def test_a_signing_key_that_is_none(tmp_path: Path) -> None:
+    """The error and the representation never show the key."""
+    for given in (
+        "{}",
+        f'{{"kty": "none", "k": "{SECRET}"}}',
+        "-----BEGIN PRIVATE KEY-----\nAAAA",
+    ):
+        with pytest.raises(SigningUnavailable) as raised:
+            SigningKey(given)
+        assert SECRET not in str(raised.value)
+    with pytest.raises(SigningUnavailable, match="cannot be read"):
+        SigningKey(tmp_path / "nowhere")
+    assert "SigningKey(EdDSA, kid=None)" == repr(SigningKey(_private_pem(PRIVATE["EdDSA"])))
+    assert "PRIVATE" not in repr(AuthSettings(signing_key=_private_pem(PRIVATE["EdDSA"])))
