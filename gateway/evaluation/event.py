@@ -17,8 +17,7 @@ from gateway.evaluation.standing_query import StandingQuery, conjunct_texts
 from gateway.evaluation.table_rows import table_of
 from gateway.evaluation.task import TaskOutput, evaluated
 from grouping.compiler.stage_text import value_text
-from grouping.functions.nested_functions import LAMBDAS
-from grouping.model.expression import Call, Column, Expression, source_of, walk
+from grouping.model.expression import Column, Expression, source_of, variable_text, walk
 from grouping.settings import Settings
 from spark_jobs.batch.faults import FAULTS
 from spark_jobs.batch.headers import unpacked_headers
@@ -118,9 +117,8 @@ def _conjuncts(standing: StandingQuery, source: RowSource, judgement: Judgement)
 def _read_by(conjunct: Expression) -> list[str]:
     """Return the columns that a conjunct reads; the variable of a lambda is none."""
     parts = list(walk(conjunct))
-    lambdas = [part.args[1] for part in parts if isinstance(part, Call) and part.op in LAMBDAS]
-    bound = {variable.name for variable in lambdas if isinstance(variable, Column)}
-    return list(dict.fromkeys(part.name for part in parts if isinstance(part, Column) and part.name not in bound))
+    names = (part.name for part in parts if isinstance(part, Column) and variable_text(part.name) is None)
+    return list(dict.fromkeys(names))
 
 
 def _values(source: RowSource, names: Sequence[str], row: int) -> dict[str, Any]:

@@ -36,6 +36,8 @@ class _Entry(msgspec.Struct, array_like=True, frozen=True):
     older: int | None
     positions: bytes
     """Offsets, int64 each."""
+    rolled: int | None = None
+    rolled_before: int = 0
 
 
 class _Part(msgspec.Struct, array_like=True, frozen=True):
@@ -115,7 +117,8 @@ class Checkpoints:
             offsets[partition] = part.offset
             for entry in part.entries:
                 positions = array("q", entry.positions)
-                index.restore(entry.store, MatchPlaces(partition, positions, entry.older, entry.earliest_ms))
+                places = (positions, entry.older, entry.earliest_ms, entry.rolled, entry.rolled_before)
+                index.restore(entry.store, MatchPlaces(partition, *places))
         return offsets
 
 
@@ -124,7 +127,8 @@ def _groups(stores: Iterator[tuple[bytes, MatchPlaces]]) -> Iterator[list[_Entry
     group: list[_Entry] = []
     size = 0
     for store, stored in stores:
-        group.append(_Entry(store, stored.earliest_ms or 0, stored.older, stored.positions.tobytes()))
+        places = (stored.older, stored.positions.tobytes(), stored.rolled, stored.rolled_before)
+        group.append(_Entry(store, stored.earliest_ms or 0, *places))
         size += _ENTRY_BYTES + len(group[-1].positions)
         if size > _PART_BYTES:
             yield group

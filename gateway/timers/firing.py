@@ -12,7 +12,6 @@ from gateway.model.end_notice import EndNotice
 from gateway.model.membership import Membership
 from gateway.model.records import Destination, incarnation_of
 from gateway.state.timer_state import TimerState
-from gateway.state.working_copy import WorkingCopy
 from gateway.timers.cuts import Cut, Named
 from gateway.timers.deliver import Delivery, DueDigest
 from gateway.timers.gathering import DigestGathering, DueDestination
@@ -48,7 +47,7 @@ class TickRun:
 
     def __init__(
         self,
-        working: WorkingCopy,
+        gathering: DigestGathering,
         state: TimerState,
         intake: Intake,
         probes: Probes,
@@ -64,7 +63,7 @@ class TickRun:
         self._retention = retention
         self._cuts = cuts
         self._clock = clock
-        self._gathering = DigestGathering(working, intake)
+        self._gathering = gathering
         self._last_cut: tuple[str, int, int, dict[str, int]] = ("", 0, 0, {})
         """The last cut's stream, the instant up to which ticks fired, when it was made, and the offsets it covers."""
         self._patience: dict[str, int] = {}

@@ -13,6 +13,7 @@ from gateway.timers.intake import Intake
 from gateway.timers.pending_index import store_key
 from grouping.digests.cursor import Cursor, Offsets
 from grouping.digests.gather import DigestMatches, DigestQuestion, gather
+from grouping.digests.group_code import GroupCode
 from grouping.model.group import GroupPlan, SelectList
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
 
@@ -35,7 +36,8 @@ class DueDestination(NamedTuple):
 class DigestGathering:
     """Gathers the pending matches and groups of destinations."""
 
-    def __init__(self, working: WorkingCopy, intake: Intake) -> None:
+    def __init__(self, working: WorkingCopy, intake: Intake, code: GroupCode) -> None:
+        self._code = code
         self._working = working
         self._intake = intake
         self._known = KnownAnswers()
@@ -47,7 +49,7 @@ class DigestGathering:
             yield from gather(self._intake.log, self._questions(served, covered))
             return
         requests = list(self._requests(grouped, self._questions(grouped, covered)))
-        answers = group_digests(self._intake.log, requests, self._known)
+        answers = group_digests(self._code, self._intake.log, requests, self._known)
         of_groups = dict(zip((each.name for each in grouped), answers, strict=True))
         single = [each for each in served if each.name not in of_groups]
         matches = gather(self._intake.log, self._questions(single, covered))
@@ -81,7 +83,7 @@ class DigestGathering:
             if notice.destination.trigger.over_ms:
                 question = question._replace(before_ms=notice.ended_ms)  # noqa: PLW2901 - its window ends there
             requests.append(GroupRequest(notice.destination, question, notice.plan, notice.select))
-        of_groups = iter(group_digests(self._intake.log, requests) if requests else ())
+        of_groups = iter(group_digests(self._code, self._intake.log, requests) if requests else ())
         single = [question for notice, question in zip(notices, questions, strict=True) if notice.plan is None]
         matches = gather(self._intake.log, single)
         return [next(matches if notice.plan is None else of_groups) for notice in notices]

@@ -1,15 +1,12 @@
 """Digests of queries over groups: gathered once for destinations that read the same, HAVING decided for all at once.
 
-The evaluator's own code puts groups together and decides HAVING. It is loaded with the first tick that needs it, since
-it takes long.
+The evaluator's own code puts groups together and decides HAVING (`grouping.digests.group_code`).
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from functools import cache
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,6 +14,7 @@ import msgspec
 from gateway.model.records import Destination
 from grouping.digests.cursor import Offsets
 from grouping.digests.gather import DigestMatches, DigestQuestion
+from grouping.digests.group_code import GroupCode, GroupDestination
 from grouping.digests.group_gather import GroupAnswer, GroupQuestion, gather_groups
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.rows import Row, Rows
@@ -48,7 +46,7 @@ class _KnownAnswer(NamedTuple):
 
     answer: GroupAnswer
     groups: Any
-    """Its groups, put together (`spark_jobs.groups.kept.MergedGroups`)."""
+    """Its groups, put together (`GroupMerging.groups`)."""
     late: int
     """How many of their matches are of times before the digest."""
     reached: int
@@ -74,11 +72,12 @@ class KnownAnswers:
 
 
 def group_digests(
-    pending: PendingLog, asked: Sequence[GroupRequest], known: KnownAnswers | None = None
+    code: GroupCode, pending: PendingLog, asked: Sequence[GroupRequest], known: KnownAnswers | None = None
 ) -> list[DigestMatches]:
     """Return what destinations are to get, in their order.
 
     Args:
+        code: The evaluator's code.
         pending: Where the groups are.
         asked: One cut and one time of all.
         known: What was gathered before.
@@ -89,8 +88,8 @@ def group_digests(
         some = [asked[place] for place in places]
         contents = [_content(each) for each in some]
         try:
-            made = _made(pending, some, contents, gathered)
-        except _kept().FAULTS as fault:
+            made = _made(code, pending, some, contents, gathered)
+        except code.faults as fault:
             # A fault of ours in one query, which holds up nobody else's digests: these are tried again.
             log.exception("groups not put together", extra={"group": some[0].plan.group_id})
             failure = f"Its groups failed with {type(fault).__name__}."
@@ -120,13 +119,17 @@ def _by_query(asked: Sequence[GroupRequest]) -> Iterable[list[int]]:
 
 
 def _made(
-    pending: PendingLog, asked: Sequence[GroupRequest], contents: Sequence[bytes], gathered: dict[bytes, _KnownAnswer]
+    code: GroupCode,
+    pending: PendingLog,
+    asked: Sequence[GroupRequest],
+    contents: Sequence[bytes],
+    gathered: dict[bytes, _KnownAnswer],
 ) -> list[DigestMatches]:
     """Return what destinations of one query get."""
-    kept, plan, select = _kept(), asked[0].plan, asked[0].select
+    plan, select = asked[0].plan, asked[0].select
     new = {content: each for content, each in zip(contents, asked, strict=True) if content not in gathered}
     if new:
-        merge = kept.GroupMerge(select, len(new))
+        merge = code.merging(select, len(new))
         questions = [
             GroupQuestion(each.question, each.destination.trigger.over_ms, each.from_ms) for each in new.values()
         ]
@@ -136,7 +139,7 @@ def _made(
         ):
             gathered[content] = _KnownAnswer(answer, groups, late, each.reached)
     destinations = [
-        kept.GroupDestination(
+        GroupDestination(
             gathered[content].groups,
             each.destination.row,
             each.question.before_ms is not None and each.destination.clause.even_if_empty,
@@ -144,15 +147,8 @@ def _made(
         for each, content in zip(asked, contents, strict=True)
     ]
     made = []
-    for content, each in zip(contents, kept.kept_groups(plan, select, destinations), strict=True):
+    for content, groups in zip(contents, code.kept(plan, select, destinations), strict=True):
         answer, _, late, reached = gathered[content]
-        rows = Rows(Row(0, place, 0, body) for place, body in enumerate(each.rows))
-        made.append(DigestMatches(rows, *answer, counted=each.matches, late=late, reached=reached))
+        rows = Rows(Row(0, place, 0, body) for place, body in enumerate(groups.rows))
+        made.append(DigestMatches(rows, *answer, counted=groups.matches, late=late, reached=reached))
     return made
-
-
-@cache
-def _kept() -> ModuleType:
-    from spark_jobs.groups import kept  # noqa: PLC0415 - its libraries take long to load
-
-    return kept

@@ -66,6 +66,8 @@ class Intake:
         self._restored: Iterator[tuple[bytes, MatchPlaces]] = iter(())
         self.held: Counter[bytes] = Counter()
         """By store, how many last digests still need it: the store stays although no destination reads it any more."""
+        self.group_bytes: Counter[int] = Counter()
+        """By partition: the size of records of groups that came in, until they are put together."""
         self.log = PendingLog(partial(_span, LogReader(settings), settings.topics.pending))
         self.index = PendingIndex()
         self.complete = False
@@ -145,6 +147,8 @@ class Intake:
                 continue
             self.log.keep((partition, offset), matches, len(body))
             self._checkpoints.count(partition, len(body))
+            if matches.ends_at and not matches.before:
+                self.group_bytes[partition] += len(body)
             for store, stored, earliest_ms in self.index.take_in(matches, partition, offset):
                 before = armed.get(store)
                 armed[store] = (stored, earliest_ms if before is None else min(earliest_ms, before[1]))

@@ -38,16 +38,20 @@ class PendingIndex:
 
     def take_in(self, record: PendingMatches, partition: int, offset: int) -> Iterator[tuple[bytes, MatchPlaces, int]]:
         """Note a record's matches, and yield the stores whose readers are to be armed, with their earliest times."""
-        times = record.time_of
-        for store, (begin, end) in record.spans.items():
-            stored = self._stores.get(store)
-            if stored is None:
-                stored = MatchPlaces(partition)
-                self.restore(store, stored)
-            stored.add(offset)
-            earliest = int(times[begin]) if end == begin + 1 else int(times[begin:end].min())
-            if stored.idle or stored.earliest_ms is None or earliest < stored.earliest_ms:
-                yield store, stored, earliest
+        for part in record.whole:
+            times = part.time_of
+            for store, (begin, end) in part.spans.items():
+                stored = self._stores.get(store)
+                if stored is None:
+                    stored = MatchPlaces(partition)
+                    self.restore(store, stored)
+                if part.before:
+                    stored.roll(offset, part.before)
+                else:
+                    stored.add(offset)
+                earliest = int(times[begin]) if end == begin + 1 else int(times[begin:end].min())
+                if stored.idle or stored.earliest_ms is None or earliest < stored.earliest_ms:
+                    yield store, stored, earliest
 
     def restore(self, store: bytes, stored: MatchPlaces) -> None:
         """Add a store that the index does not have yet."""

@@ -22,12 +22,15 @@ from gateway.timers.cuts import Cut
 from gateway.timers.deliver import Delivery, DueDigest
 from gateway.timers.digest_orders import OrderDesk
 from gateway.timers.firing import TickRun
+from gateway.timers.gathering import DigestGathering
 from gateway.timers.intake import Intake
 from gateway.timers.open_cuts import OpenCuts
 from gateway.timers.order_log import OrderLog
 from gateway.timers.probes import Probes
 from gateway.timers.retention import Retention
+from gateway.timers.rolling import Rolling
 from grouping.digests.cursor import Cursor
+from grouping.digests.group_code import GroupCode
 from grouping.model.ids import DestinationId, StreamId
 from grouping.settings import Settings
 from grouping.store.record_keys import TickKey
@@ -47,6 +50,7 @@ class Timers:
         working: WorkingCopy,
         topics: Topics,
         commits: Commits,
+        groups: GroupCode,
         clock: Callable[[], int],
     ) -> None:
         """Begin with nothing; `recover` comes first.
@@ -56,6 +60,7 @@ class Timers:
             working: The gateway's working copy.
             topics: The broker's offsets.
             commits: The writer of all that the gateway writes.
+            groups: The evaluator's code for groups.
             clock: The present, epoch milliseconds.
         """
         self._settings = settings
@@ -68,9 +73,11 @@ class Timers:
         self._intake = Intake(settings, working, topics, self._state, checkpoints, self._probes.watermark)
         self.retention = Retention(settings, topics, self._state, self._intake)
         self._cuts = OpenCuts()
+        gathering = DigestGathering(working, self._intake, groups)
         self._firing = TickRun(
-            working, self._state, self._intake, self._probes, self._delivery, self.retention, self._cuts, clock
+            gathering, self._state, self._intake, self._probes, self._delivery, self.retention, self._cuts, clock
         )
+        self._rolling = Rolling(settings, working, commits, self._state, self._intake, self._probes, self._cuts, groups)
         ordering = OrderDesk(
             settings, working, self._state, self._intake, self._probes, self.retention, self._firing, clock
         )
@@ -88,6 +95,7 @@ class Timers:
         self._intake.recover()
         self.retention.reset()
         self._probes.reset()
+        self._rolling.reset()
         self._firing.shortened.clear()
         self.busy = True
 
@@ -144,12 +152,13 @@ class Timers:
                 if stream_id != self._big.stream_id:
                     self._advance(stream_id, now_ms)
         if not self.busy:
-            self.busy = self.retention.step()
+            self.busy = self.retention.step() or (self._big.stream_id is None and self._rolling.step())
         if not 0 <= now_ms - self._noted_ms < _NOTE_MS:
             self._noted_ms = now_ms
             self._delivery.note_watermark({name: self._probes.note(name) for name in self._working.inventory.streams})
         if not 0 <= now_ms - self._trimmed_ms < _TRIM_MS and self.taken_in and self._big.stream_id is None:
             self._trimmed_ms = now_ms
+            self._rolling.begin()
             self.retention.trim()
 
     def _advance(self, stream_id: StreamId, now_ms: int) -> None:

@@ -15,6 +15,7 @@ from grouping.compiler.signature import render_part
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.expression import Column
 from grouping.model.group import CompiledQuery, ConstantRow, ConstantValue
+from grouping.model.wording import figure
 
 __all__ = ["explain", "explain_stages", "shown_constants"]
 
@@ -134,12 +135,14 @@ def _text(plan: dict[str, Any]) -> str:
     expected, observed = plan["expected"], plan["observed"]
     if expected["matches_per_event"] is not None:
         lines.append(
-            f"  expected of this query: {expected['candidates_per_event']:g} candidates and "
-            f"{expected['matches_per_event']:g} matches per event"
+            f"  expected of this query: {figure(expected['candidates_per_event'], 'candidate')} and "
+            f"{figure(expected['matches_per_event'], 'match')} per event"
         )
     if observed is not None:
         lines.append(
-            f"  observed of its group ({observed['rows']:,} rows): {observed['candidates_per_event']:g} candidates and "
-            f"{observed['matches_per_event']:g} matches per event, {observed['cost_per_event_us']:g} µs per event"
+            f"  observed of its group ({figure(observed['rows'], 'row')}): "
+            f"{figure(observed['candidates_per_event'], 'candidate')} and "
+            f"{figure(observed['matches_per_event'], 'match')} per event, "
+            f"{observed['cost_per_event_us']:g} µs per event"
         )
     return "\n".join(lines)

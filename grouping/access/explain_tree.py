@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from grouping.access.access_path import AccessPath
-from grouping.compiler.signature import join_condition, render_part
+from grouping.compiler.signature import join_condition, key_condition, render_part
 from grouping.model.catalog import Stream
-from grouping.model.computation import Computation
-from grouping.model.expression import Slot, walk
+from grouping.model.computation import Computation, Join
+from grouping.model.expression import Expression, Slot, Value, walk
 from grouping.model.group import GroupPlan
 from grouping.model.wording import counted
 
@@ -85,14 +85,27 @@ def _tables(computation: Computation, use: Use) -> Iterator[dict[str, Any]]:
         table = use.tables.get(join.table_id, SourceUse(join.prefix, 0))
         kind, condition = "left" if join.outer else "inner", join_condition(join)
         named = {"node": "table", "table": table.name, "join": kind, "on": condition}
-        yield {**named, "cqs": table.cqs, "rows": table.rows}
+        yield {**named, "cqs": table.cqs, "rows": table.rows, "constants": list(_kept(join))}
+
+
+def _kept(join: Join) -> Iterator[dict[str, str]]:
+    """Yield the parts of ON with constants that the join keeps: what it looks rows up by, or whether one is met."""
+    looked_up = [(key_condition(join, key), "look-up") for key in join.keys if _has_values(key.left)]
+    met = [(render_part(part), "join") for part in join.rest if _has_values(part)]
+    for text, place in (*looked_up, *met):
+        yield {"in": text, "decided_by": place}
+
+
+def _has_values(expression: Expression) -> bool:
+    return any(isinstance(each, Value) for each in walk(expression))
 
 
 def tree_lines(node: dict[str, Any], depth: int = 0) -> list[str]:
     """Return a tree as text, each node deeper than the one that it is an input of."""
     lines = [_line(node)]
     for constant in node.get("constants", ()):
-        lines.append(f"  :{constant['slot']} by the {constant['decided_by']}: {constant['in']}")
+        name = f":{constant['slot']}" if "slot" in constant else "a constant"
+        lines.append(f"  {name} by the {constant['decided_by']}: {constant['in']}")
     lines = ["  " * depth + line for line in lines]
     return lines + [line for each in node.get("inputs", ()) for line in tree_lines(each, depth + 1)]
 

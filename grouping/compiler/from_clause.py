@@ -23,7 +23,7 @@ from grouping.model.computation import Computation, Join, JoinKey, computation_i
 from grouping.model.errors import InputError
 from grouping.model.expression import Column, joined_name, source_of
 from grouping.model.refusals import unsupported
-from grouping.model.sql_type import BOOLEAN, DOUBLE, FLOAT, SqlType
+from grouping.model.sql_type import BINARY, BOOLEAN, DOUBLE, FLOAT, SqlType
 from grouping.model.table import Table
 from grouping.model.view import View
 
@@ -152,7 +152,7 @@ def _joined(scope: Scope, node: exp.Join, catalog: Catalog, inline: Inline) -> S
             hint="Give one of them an alias.",
         )
     conditions, merged = _conditions(scope, right, node)
-    keys, rest = _cut(conditions, prefix, table)
+    keys, rest = _cut(conditions, prefix, table, outer)
     if not keys:
         raise unsupported(
             "a join without an equality",
@@ -162,23 +162,17 @@ def _joined(scope: Scope, node: exp.Join, catalog: Catalog, inline: Inline) -> S
     free = tuple(part for part in rest if not _has_constants(part))
     bound = tuple(part for part in rest if _has_constants(part))
     source = right.source._replace(merged=merged)
-    if outer and bound:
-        if not single:
-            raise unsupported(
-                "a constant in ON of a LEFT JOIN that meets several rows",
-                f'The equalities do not name the whole PRIMARY KEY of "{table.name}".',
-                "Join by the primary key, or leave LEFT out.",
-            )
+    if outer and single and bound:
         source = _conditional(source, (*free, *bound))
         free = bound = ()
-    elif not outer and single:
-        free, bound = (), (*free, *bound)
+    elif outer:
+        free, bound = rest, ()  # whether an event meets a row at all depends on the constants
+    elif single:
+        free, bound = (), rest
     joins = (*(scope.computation.joins if scope.computation else ()), _join(table, prefix, keys, outer, free, single))
     assert scope.stream is not None, "a stream stands first"
     computation = Computation(computation_id(scope.stream.stream_id, joins), joins)
-    return scope._replace(
-        sources=(*scope.sources, source), computation=computation, where=(*scope.where, *(() if outer else bound))
-    )
+    return scope._replace(sources=(*scope.sources, source), computation=computation, where=(*scope.where, *bound))
 
 
 def _join(table: Table, prefix: str, keys: list[JoinKey], outer: bool, rest: tuple[Bound, ...], single: bool) -> Join:
@@ -237,15 +231,17 @@ def _conditions(scope: Scope, right: Relation, node: exp.Join) -> tuple[list[Bou
     return conditions, frozenset(identifier.name.casefold() for identifier in using)
 
 
-def _cut(conditions: Sequence[Bound], prefix: str, table: Table) -> tuple[list[JoinKey], tuple[Bound, ...]]:
+def _cut(
+    conditions: Sequence[Bound], prefix: str, table: Table, outer: bool
+) -> tuple[list[JoinKey], tuple[Bound, ...]]:
     """Cut the conjuncts of ON into equalities by which rows are looked up, in one order, and the others.
 
-    Where equalities without constants name the whole PRIMARY KEY, one row is met at most, and those with constants need
-    not look rows up: their constants are lifted, so that they make no join of their own.
+    Where there are equalities without constants, those with constants need not look rows up: their constants are
+    lifted, so that they make no join of their own. Not so of a LEFT JOIN where an event may meet several rows.
     """
     plain = [condition for condition in conditions if not _has_constants(condition)]
     keys, rest = _keys(plain, prefix)
-    if {*table.key} <= {*keys}:
+    if {*table.key} <= {*keys} or (keys and not outer):
         rest += (condition for condition in conditions if _has_constants(condition))
     else:
         keys, rest = _keys(conditions, prefix)
@@ -268,6 +264,8 @@ def _keys(conditions: Iterable[Bound], prefix: str) -> tuple[dict[str, JoinKey],
 def _key(condition: Bound, prefix: str) -> JoinKey | None:
     """Return an equality of a column of the table with what stands left of it, None for any other conjunct."""
     match condition:
+        case Term("=", (Term("hex", (one,)), Term("hex", (other,)))) if one.type == other.type == BINARY:
+            return _key(Term("=", (one, other), BOOLEAN), prefix)  # as BINARY values are compared
         case Term("=", (one, other)):
             for mine, theirs in ((one, other), (other, one)):
                 if not isinstance(mine, Column) or source_of(mine.name)[0] != prefix or _names(theirs, prefix):

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import Any
 
+from msgspec.structs import replace
+
 from grouping.binding.bound import Bound, Constant, Term
-from grouping.model.computation import Computation, Join
+from grouping.model.computation import Computation, Join, JoinKey
 from grouping.model.errors import InternalError
 from grouping.model.expression import (
     Call,
@@ -226,7 +228,23 @@ def render_joins(computation: Computation | None) -> str:
     return text
 
 
+def key_condition(join: Join, key: JoinKey, constants: Sequence[str] = ()) -> str:
+    """Return one equality by which a join looks rows up, as SQL; `constants` as for `render_part`."""
+    return f"{render_part(key.left, constants)} = {_render_column(joined_name(join.prefix, key.column))}"
+
+
 def join_condition(join: Join) -> str:
-    """Return the condition of one join, as SQL."""
-    equal = [f"{render_part(key.left)} = {_render_column(joined_name(join.prefix, key.column))}" for key in join.keys]
-    return " AND ".join([*equal, *map(render_part, join.rest)])
+    """Return the condition of one join, as SQL; `?` stands for its constants, which nobody else is to see."""
+    keys = [replace(key, left=_without_values(key.left)) for key in join.keys]
+    equal = [key_condition(join, key, _HIDDEN) for key in keys]
+    return " AND ".join([*equal, *(render_part(_without_values(part), _HIDDEN) for part in join.rest)])
+
+
+_HIDDEN = ("?",)
+
+
+def _without_values(expression: Expression) -> Expression:
+    """Return an expression with slot 0 for each constant."""
+    if isinstance(expression, Call):
+        return Call(expression.op, tuple(map(_without_values, expression.args)), expression.type_text)
+    return Slot(0) if isinstance(expression, Value) else expression

@@ -10,7 +10,7 @@ a record has for all of them is decided at once.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grouping.digests.cursor import Cursor, DigestCoverage, Offsets, highest, window_base
+from grouping.digests.first_times import FirstTimes
 from grouping.digests.gather import BOUNDS, Bounds, DigestQuestion
 from grouping.digests.pending_log import PendingLog
-from grouping.digests.pending_matches import PendingGroups, PendingMatches
+from grouping.digests.pending_matches import PendingMatches
 from grouping.digests.question_columns import FIRST, LAST, CoveredOffsets, Flags, HeldBefore, Rows, VisibleTimes
 
 __all__ = ["GroupAnswer", "GroupPart", "GroupQuestion", "gather_groups"]
@@ -111,8 +112,8 @@ class _Sweep:
         ]
         self._had, self._done = HeldBefore(had), HeldBefore(done)
         self._visible = VisibleTimes([question.visibility for question in self._questions])
-        self._marks: dict[int, NDArray[np.int64]] = {}
-        """By source partition, of what each question met last: first and last offset, ordinal, epoch and version."""
+        self._first_times = FirstTimes(count)
+        self._rolled_before = np.array([each.stored.rolled_before if each.stored else 0 for each in self._questions])
         self._left = np.full(count, LAST)
         self._held: list[list[int]] = [[] for _ in range(count)]
         self._oldest: list[tuple[int, int] | None] = [None] * count
@@ -123,6 +124,7 @@ class _Sweep:
     def records(self, log: PendingLog, at_once: int) -> Iterator[tuple[int, PendingMatches]]:
         """Yield the records that may hold something, in the order of the log."""
         wanted: dict[int, set[int]] = {}
+        rolled: dict[int, set[int]] = {}
         scanned: dict[int, int] = {}
         for question in self._questions:
             stored, cursor = question.stored, question.cursor
@@ -130,19 +132,20 @@ class _Sweep:
                 continue
             offsets = wanted.setdefault(stored.partition, set())
             offsets.update(offset for offset in stored.positions if offset >= cursor.next)
-            offsets.update(cursor.held)
+            offsets.update(offset for offset in cursor.held if offset >= stored.rolled_before)
+            if stored.rolled is not None:
+                rolled.setdefault(stored.partition, set()).add(stored.rolled)
             if stored.older is not None and stored.positions and cursor.next < stored.positions[0]:
                 first = max(stored.older, cursor.next)  # of the older ones there are no positions
                 scanned[stored.partition] = min(first, scanned.get(stored.partition, first))
         for partition, offsets in wanted.items():
-            since = scanned.get(partition)
-            ordered = sorted(offset for offset in offsets if since is None or offset < since)
-            for begin in range(0, len(ordered), at_once):
-                places = [(partition, offset) for offset in ordered[begin : begin + at_once]]
-                found = log.load(places)
-                yield from ((place[1], found[place]) for place in places if place in found)
+            since, some = scanned.get(partition), rolled.get(partition, set())
+            single = offsets - some
+            yield from _loaded(log, partition, some, at_once)  # they stand for what was before all others
+            yield from _loaded(log, partition, {each for each in single if since is None or each < since}, at_once)
             if since is not None:
-                yield from ((place[1], record) for place, record in log.scan(partition, since, max(offsets)))
+                found = log.scan(partition, since, max(single))
+                yield from ((place[1], record) for place, record in found if not record.before)
 
     # -- what of them --------------------------------------------------------------------------------------------------
 
@@ -157,13 +160,15 @@ class _Sweep:
         wanted = self._next[numbers] <= position
         if position in self._holders:
             wanted |= np.isin(numbers, self._holders[position])
+        limits = self._rolled_before[numbers]
+        wanted &= limits == record.before if record.before else limits <= position
         wanted &= self._visible.at(record.epoch, record.version)[numbers]
         begins, ends = spans[wanted].T
         sizes = ends - begins
         owner = np.repeat(numbers[wanted], sizes)
         items = record.groups.at(np.arange(owner.size) + np.repeat(begins - np.cumsum(sizes) + sizes, sizes))
         seen = self._visible.inside(owner, items.times)
-        new = self._first_time(items, owner, seen, (record.epoch, record.version))
+        new = self._first_times.of(items, owner, seen, (record.epoch, record.version))
         now = seen & (items.times < self._before[owner])
         had = self._had.holds(owner, items)
         now &= self._now.holds(owner, items) & ~had
@@ -178,27 +183,6 @@ class _Sweep:
             return None
         own = owner[kept]
         return GroupPart(record, items.rows[kept].astype(np.int64), own, items.times[kept] < self._from[own])
-
-    def _first_time(self, items: PendingGroups, owner: Rows, seen: Flags, version: tuple[int, int]) -> Flags:
-        """Return which of the items that are seen were not met before: a batch that is replayed writes its own again.
-
-        Where Redis was lost in between, a replay has other tables, and ordinals of its own: its range is known. Where
-        the checkpoint was lost, single offsets lie in a range of before, which is held until a cut has all of it.
-        """
-        first_time = seen.copy()
-        for partition in np.unique(items.partitions[seen]).tolist():
-            marks = self._marks.get(partition)
-            if marks is None:
-                marks = self._marks[partition] = np.full((5, len(self._questions)), -1)
-            mine = seen & (items.partitions == partition)
-            first, last, ordinal, *met_by = marks[:, owner]
-            same = (items.first == first) & (met_by[0] == version[0]) & (met_by[1] == version[1])
-            new = mine & ((items.first > last) | (same & (items.ordinals > ordinal)))
-            first_time &= new | ~mine
-            met = np.flatnonzero(new)  # those of a question ascend, and the last one stays
-            marks[:3, owner[met]] = items.first[met], items.last[met], items.ordinals[met]
-            marks[3, owner[met]], marks[4, owner[met]] = version
-        return first_time
 
     def _leave(self, position: int, record: PendingMatches, owner: Rows, times: NDArray[np.int64]) -> None:
         np.minimum.at(self._left, owner, times)
@@ -215,6 +199,18 @@ class _Sweep:
             GroupAnswer(at_ms, tuple(held), oldest, repeats)
             for at_ms, held, oldest, repeats in zip(left, self._held, self._oldest, self._repeats.tolist(), strict=True)
         ]
+
+
+def _loaded(
+    log: PendingLog, partition: int, offsets: Iterable[int], at_once: int
+) -> Iterator[tuple[int, PendingMatches]]:
+    """Yield records of a partition in their order, some of them held at a time."""
+    ordered = iter(sorted(offsets))
+    while places := [(partition, offset) for offset in islice(ordered, at_once)]:
+        found = log.load(places)
+        for place in places:
+            if place in found:
+                yield from ((place[1], each) for each in found[place].whole)
 
 
 def _cut(question: DigestQuestion) -> Offsets | None:

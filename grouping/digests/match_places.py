@@ -15,7 +15,17 @@ _MOST_POSITIONS = 512
 class MatchPlaces:
     """The positions of one store's matches, in the store's partition of the log."""
 
-    __slots__ = ("earliest_ms", "fired", "idle", "older", "partition", "positions", "readers")
+    __slots__ = (
+        "earliest_ms",
+        "fired",
+        "idle",
+        "older",
+        "partition",
+        "positions",
+        "readers",
+        "rolled",
+        "rolled_before",
+    )
 
     def __init__(
         self,
@@ -23,12 +33,17 @@ class MatchPlaces:
         positions: array[int] | None = None,
         older: int | None = None,
         earliest_ms: int | None = None,
+        rolled: int | None = None,
+        rolled_before: int = 0,
     ) -> None:
         self.partition = partition
         self.positions = array("q") if positions is None else positions
         """Offsets of records, ascending."""
         self.older = older
         """The first of the older records: each record from here to the first position may hold matches of the store."""
+        self.rolled = rolled
+        """The rolled record, which stands for all records before `rolled_before`; None where none is needed."""
+        self.rolled_before = rolled_before
         self.earliest_ms = earliest_ms
         """The earliest time of a match that all readers are armed for; None while they are not armed."""
         self.idle: set[DestinationId] = set()
@@ -50,8 +65,19 @@ class MatchPlaces:
                 self.older = positions[0]
             del positions[:half]
 
+    def roll(self, offset: int, before: int) -> None:
+        """Note that a record stands for all that the store has before another offset."""
+        if before <= self.rolled_before:
+            return  # the log is read again after a server failed
+        self.rolled, self.rolled_before = offset, before
+        self.positions = array("q", (place for place in self.positions if place >= before))
+        if self.older is not None:
+            self.older = max(self.older, before) if self.positions else None
+
     def forget_before(self, offset: int, held: set[int]) -> None:
         """Forget the positions before an offset, but those in `held`."""
+        if self.rolled is not None and self.rolled < offset and self.rolled not in held:
+            self.rolled = None
         if self.older is not None:
             low = min([offset, *held])
             if low < self.positions[0]:
@@ -62,11 +88,13 @@ class MatchPlaces:
 
     def reaches(self, offset: int) -> bool:
         """Tell whether a record at an offset, or behind it, has matches."""
-        return bool(self.positions) and self.positions[-1] >= offset
+        latest = (self.positions[-1] if self.positions else None, self.rolled)
+        return any(place is not None and place >= offset for place in latest)
 
     @property
     def first(self) -> int | None:
         """The first record that is still needed."""
-        if self.older is not None:
-            return self.older
-        return self.positions[0] if self.positions else None
+        single = self.older
+        if single is None and self.positions:
+            single = self.positions[0]
+        return min((place for place in (single, self.rolled) if place is not None), default=None)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from grouping.model.ids import StreamId
 
-__all__ = ["ID_BYTES", "PendingGroups", "PendingMatches", "pack_groups", "pack_pending"]
+__all__ = ["ID_BYTES", "PendingGroups", "PendingMatches", "group_record", "pack_groups", "pack_pending"]
 
 ID_BYTES = 12
 """Length of a store's id without its prefix."""
@@ -73,11 +73,24 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, om
     ordinals: bytes = b""
     """By item (int32): of groups its place among the items of its store and range; of a match the number of its row
     among those of its event, left out where an event has one at most."""
+    before: int = 0
+    """Of a rolled record: it stands for all that its stores have before this offset of the log; else 0."""
+    earlier: tuple[PendingMatches, ...] = ()
+    """Of a rolled record: groups that earlier versions of the tables met, in the order of these."""
+
+    @property
+    def whole(self) -> tuple[PendingMatches, ...]:
+        """What each version of the tables met; a record that is not rolled has one."""
+        return (*self.earlier, self)
 
     @classmethod
     def decode(cls, body: bytes) -> PendingMatches:
         """Decode a record's value."""
         return _decode(body)
+
+    def encode(self) -> bytes:
+        """Encode the record's value."""
+        return msgspec.msgpack.encode(self)
 
     @cached_property
     def spans(self) -> dict[bytes, tuple[int, int]]:
@@ -137,7 +150,14 @@ _decode = msgspec.msgpack.Decoder(PendingMatches).decode
 def pack_groups(
     stream_id: StreamId, table: tuple[int, int], ids: NDArray[np.uint8], groups: PendingGroups, states: bytes
 ) -> bytes:
-    """Encode partial aggregates as a record's value.
+    """Encode partial aggregates as a record's value; the arguments are those of `group_record`."""
+    return group_record(stream_id, table, ids, groups, states).encode()
+
+
+def group_record(
+    stream_id: StreamId, table: tuple[int, int], ids: NDArray[np.uint8], groups: PendingGroups, states: bytes
+) -> PendingMatches:
+    """Return a record of partial aggregates.
 
     Args:
         stream_id: The source stream.
@@ -148,20 +168,18 @@ def pack_groups(
     """
     names = np.ascontiguousarray(ids).view(f"V{ID_BYTES}").ravel()
     last = np.flatnonzero(np.append(names[1:] != names[:-1], True))
-    return msgspec.msgpack.encode(
-        PendingMatches(
-            stream_id,
-            *table,
-            names[last].tobytes(),
-            (last + 1).astype(np.int32).tobytes(),
-            groups.partitions.astype(np.int32).tobytes(),
-            groups.first.astype(np.int64).tobytes(),
-            groups.times.astype(np.int64).tobytes(),
-            groups.rows.astype(np.int32).tobytes(),
-            [states],
-            groups.last.astype(np.int64).tobytes(),
-            groups.ordinals.astype(np.int32).tobytes(),
-        )
+    return PendingMatches(
+        stream_id,
+        *table,
+        names[last].tobytes(),
+        (last + 1).astype(np.int32).tobytes(),
+        groups.partitions.astype(np.int32).tobytes(),
+        groups.first.astype(np.int64).tobytes(),
+        groups.times.astype(np.int64).tobytes(),
+        groups.rows.astype(np.int32).tobytes(),
+        [states],
+        groups.last.astype(np.int64).tobytes(),
+        groups.ordinals.astype(np.int32).tobytes(),
     )
 
 

@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from grouping.digests.group_code import DigestGroups, GroupDestination
 from grouping.digests.group_gather import GroupPart
 from grouping.model.expression import Expression
 from grouping.model.group import ConstantRow, GroupPlan, SelectList
@@ -18,31 +19,11 @@ from grouping.model.sql_type import SqlType
 from grouping.store.constant_table import constants_array
 from spark_jobs.batch.event_column import EventColumns
 from spark_jobs.batch.events import arrow_type
-from spark_jobs.batch.faults import FAULTS
 from spark_jobs.groups.partials import Partials
 from spark_jobs.match.residual import evaluate_expression, holds
 from spark_jobs.results.encode import encode
 
-__all__ = ["FAULTS", "DigestGroups", "GroupDestination", "GroupMerge", "MergedGroups", "kept_groups"]
-
-
-class GroupDestination(NamedTuple):
-    """One destination of a query."""
-
-    groups: MergedGroups
-    """Its own: destinations that differ in HAVING's constants alone share them."""
-    row: ConstantRow
-    with_none: bool
-    """Whether without GROUP BY and without matches there is a row."""
-
-
-class DigestGroups(NamedTuple):
-    """What a destination's digest is made of."""
-
-    rows: list[bytes]
-    """The groups that HAVING leaves, as JSON objects in the order of their keys."""
-    matches: int
-    """All that were counted, whatever HAVING leaves."""
+__all__ = ["GroupMerge", "MergedGroups", "kept_groups"]
 
 
 class MergedGroups(NamedTuple):

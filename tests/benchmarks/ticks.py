@@ -11,19 +11,14 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-import polars as pl
 import psutil
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from gateway.metrics import DIGESTS
 from gateway.model.records import TriggerSpec
 from gateway.service import collect_seldom
-from grouping.digests.pending_matches import PendingGroups, pack_groups
 from grouping.model.catalog import Stream, StreamColumn
-from grouping.model.group import ConstantValue
 from grouping.model.panes import pack_bounds
-from spark_jobs.groups.partials import Partials
 from spark_jobs.worker.worker import Evaluation
 from tests.benchmarks import quotes
 from tests.benchmarks.contest import bench_session, in_turns, report_ratio, report_sides
@@ -31,7 +26,7 @@ from tests.benchmarks.pipeline import Run, through
 from tests.benchmarks.report import Figure, Report
 from tests.benchmarks.tables import Contents, Tables
 from tests.ground import Ground, open_ground
-from tests.timer_desk import Desk
+from tests.group_desk import VENUES, GroupDesk
 
 __all__ = ["add_options", "main"]
 
@@ -42,7 +37,6 @@ _COUNTED, _NOTHING = "counted for a tick", "storing nothing"
 _MINUTE = 60_000
 _NOW = 1_800_000_000_000
 _ROUNDS = 3
-_VENUES = 5
 _MATCHED_EVERY = 5
 """Of so many stores one has matches at the tick."""
 _PAUSE_MS = 50
@@ -92,7 +86,7 @@ def _stream(stream_id: str) -> Stream:
 
 def _events(count: int, symbols: int) -> Iterator[tuple[str, str]]:
     random = np.random.default_rng(1)
-    numbers, venues = random.integers(0, symbols, count).tolist(), random.integers(0, _VENUES, count).tolist()
+    numbers, venues = random.integers(0, symbols, count).tolist(), random.integers(0, VENUES, count).tolist()
     for row, (number, venue) in enumerate(zip(numbers, venues, strict=True)):
         name = quotes.symbol(number)
         yield name, f'{{"symbol": "{name}", "venue": "V{venue}", "volume": {row}, "price": {number / 7:.4f}}}'
@@ -115,52 +109,12 @@ def _rates(ground: Ground, symbols: int, events: int) -> dict[str, list[Run]]:
         return dict(in_turns(spark, sides, events, _ROUNDS, settings))
 
 
-class _GroupDesk(Desk):
-    """Timers of CQs over groups: the constant of WHERE is a symbol, that of HAVING the CQ's own."""
-
-    columns = _stream("s_bench").columns
-    select = _SELECT.replace("quotes", "t")
-    symbols = 0
-
-    def constants(self, number: int) -> tuple[ConstantValue, ...]:
-        """Return the constants of a CQ: the sums of all venues pass the HAVINGs of a store's first half."""
-        return quotes.symbol(number % self.symbols), number // self.symbols
-
-    def _packed(self, ids: NDArray[np.uint8], offsets: NDArray[np.int64], times: NDArray[np.int64]) -> bytes:
-        """Return a record of partial aggregates, of some venues for each store."""
-        count = len(ids) * _VENUES
-        grouping = self._query.select.grouping
-        assert grouping is not None
-        venue = pl.Series([f"V{number}" for number in range(_VENUES)] * len(ids))
-        volume = pl.Series(np.full(count, self.half))
-        by = {"store": pl.Series(np.repeat(np.arange(len(ids)), _VENUES))}
-        states = Partials(grouping).counted(by, [venue], [([volume], None)], np.arange(count)).drop("store")
-        spread = {name: np.repeat(values, _VENUES) for name, values in (("offsets", offsets), ("times", times))}
-        groups = PendingGroups(
-            np.zeros(count, np.int32),
-            spread["offsets"],
-            spread["offsets"],
-            np.tile(np.arange(_VENUES, dtype=np.int32), len(ids)),
-            spread["times"] - spread["times"] % 1000,
-            np.arange(count, dtype=np.int32),
-        )
-        order = np.lexsort(ids.T[::-1])
-        items = np.repeat(order * _VENUES, _VENUES) + np.tile(np.arange(_VENUES), len(ids))
-        sorted_groups = PendingGroups(*(column[items] for column in groups))
-        sorted_groups = sorted_groups._replace(rows=np.arange(count, dtype=np.int32))
-        body = states[items].write_ipc_stream(None).getvalue()
-        return pack_groups(*self._met, np.repeat(ids[order], _VENUES, axis=0), sorted_groups, body)
-
-    half = 0
-    """The volume of each partial aggregate."""
-
-
 def _tick(count: int, symbols: int) -> list[Figure]:
     """Every CQ is due at the same instant, those of a fifth of the stores with something that was counted."""
     with open_ground() as ground:
-        _GroupDesk.symbols = symbols
-        _GroupDesk.half = max(count // symbols // 2, 1)
-        desk = _GroupDesk(ground.settings, _NOW)
+        GroupDesk.symbols = symbols
+        GroupDesk.half = max(count // symbols // 2, 1)
+        desk = GroupDesk(ground.settings, _NOW)
         trigger = TriggerSpec(_MINUTE, 0)
         collect_seldom()
         desk.create([trigger] * count)
@@ -171,8 +125,9 @@ def _tick(count: int, symbols: int) -> list[Figure]:
             desk.timers.step()
             desk.now_ms += 10
         before, started, longest = float(DIGESTS._value.get()), time.monotonic(), 0.0  # noqa: SLF001
+        processor = time.process_time()
         due = count // symbols * len(numbers)
-        wanted = _GroupDesk.half * len(numbers)
+        wanted = GroupDesk.half * len(numbers)
         desk.now_ms = _NOW - _NOW % _MINUTE + _MINUTE
         while float(DIGESTS._value.get()) - before < wanted:  # noqa: SLF001
             step = time.monotonic()
@@ -181,11 +136,12 @@ def _tick(count: int, symbols: int) -> list[Figure]:
             if not desk.timers.busy:
                 time.sleep(_PAUSE_MS / 1000)
                 desk.now_ms += _PAUSE_MS
-        taken = time.monotonic() - started
+        taken, processor = time.monotonic() - started, time.process_time() - processor
         return [
             Figure("destinations due at one instant", due, "destinations"),
             Figure("digests, of those whose HAVING is met", wanted, "digests"),
             Figure("all digests out in", taken, "s", "< 30"),
+            Figure("of these the gateway's processor", processor, "s"),
             Figure("longest time that commands wait", longest, "s", "< 1"),
             Figure("gateway memory", psutil.Process().memory_info().rss / 1e6, "MB"),
         ]
@@ -194,9 +150,9 @@ def _tick(count: int, symbols: int) -> list[Figure]:
 def _waiting(every_ms: int, batches: int) -> float:
     """Return the gateway's memory in MB after micro-batches in each of which each store has something."""
     with open_ground() as ground:
-        _GroupDesk.symbols = _WAITING_STORES
-        desk = _GroupDesk(ground.settings, _NOW)
-        trigger = TriggerSpec(every_ms, 0)
+        GroupDesk.symbols = _WAITING_STORES
+        desk = GroupDesk(ground.settings, _NOW)
+        trigger, GroupDesk.pane = TriggerSpec(every_ms, 0), (every_ms, 0)
         desk.create([trigger] * _WAITING_STORES)
         stores = desk.stores(range(_WAITING_STORES), trigger)
         for _ in range(batches):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from confluent_kafka import Producer
 
@@ -22,7 +22,9 @@ _BATCH = 5_000
 class Counter:
     """Takes commands to the gateway, has them carried out, and reads what is answered."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, token: Callable[[str, str, str], bytes] | None = None) -> None:
+        """Begin; `token` signs the commands (subscriber, id, text) that are served."""
+        self._token = token
         self.desk = Desk(settings, NOW)
         self._settings = settings
         self._topic = settings.topics.commands
@@ -39,13 +41,17 @@ class Counter:
         records = []
         for command_id, subscriber, text in commands:
             fields = {"command_id": command_id, "subscriber": subscriber, "text": text}
-            records.append((subscriber.encode(), json.dumps(fields).encode()))
-        return self.serve_records(records)
+            headers = {} if self._token is None else {"cq_token": self._token(subscriber, command_id, text)}
+            records.append((subscriber.encode(), json.dumps(fields).encode(), headers))
+        return self._serve_records(records)
 
     def serve_records(self, records: Sequence[tuple[bytes | None, bytes | None]]) -> float:
         """Have records (key, value) carried out, some thousands at a time; return how long that took."""
-        for key, value in records:
-            self._producer.produce(self._topic, value, key)
+        return self._serve_records([(key, value, {}) for key, value in records])
+
+    def _serve_records(self, records: Sequence[tuple[bytes | None, bytes | None, dict[str, bytes]]]) -> float:
+        for key, value, headers in records:
+            self._producer.produce(self._topic, value, key, headers=headers or None)
         self._producer.flush()
         left, took = len(records), 0.0
         while left:

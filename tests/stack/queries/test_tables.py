@@ -10,7 +10,8 @@ from tests.kafka_tail import Result, dead_letters
 from tests.queries import Event
 from tests.stack.lab import Lab, Source
 from tests.stack.lab_table import LabTable
-from tests.stack.server import Stack
+from tests.stack.letters import await_letters
+from tests.stack.server import EVENT_ROWS, Stack
 
 _COMPANIES = "symbol STRING PRIMARY KEY, industry STRING, staff INT"
 _OWNERS = "owner STRING, symbol STRING, shares INT, PRIMARY KEY (owner, symbol)"
@@ -185,3 +186,22 @@ def test_a_bad_record_of_a_table_is_a_dead_letter(lab: Lab) -> None:
 
     wait_until(complete, "three dead letters")
     assert told == wanted
+
+
+def test_an_event_of_too_many_rows_is_a_dead_letter(lab: Lab) -> None:
+    """No query over the join sees it; others do, and the join goes on with an event of as many rows as may be."""
+    source, table, letters = lab.stream(), LabTable(lab, _OWNERS), lab.dead_letter_tail()
+    counts = {"MANY": EVENT_ROWS + 1, "MOST": EVENT_ROWS}
+    table.put(*({"owner": f"o{at}", "symbol": name} for name, count in counts.items() for at in range(count)))
+    join = f"FROM {source.name} q JOIN {table.name} o ON q.symbol = o.symbol"
+    joined = lab.create("joined", f"SELECT q.symbol, owner {join} WHERE length(owner) < 3")
+    alone = lab.where(source, "alone", "qty > 0")
+    bodies = [json.dumps({"symbol": name, "qty": 1}).encode() for name in counts]
+    many, _ = source.publish_values(*bodies)
+    source.fence()
+    expected = {many.offset: (None, bodies[0])}
+    [letter] = await_letters(lab.client, letters, expected, source.topic, 0, "too-many-rows")
+    assert f"more than {EVENT_ROWS} rows" in letter.detail
+    found = sorted(_rows(lab.settled_matches(joined, source)), key=lambda row: row["owner"])
+    assert found == [{"symbol": "MOST", "owner": f"o{at}"} for at in range(10)]
+    assert [row["symbol"] for row in _rows(lab.settled_matches(alone, source))] == list(counts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from array import array
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace as replace_fields
 
+from gateway.evaluation.group_code import EvaluatorGroups
 from gateway.evaluation.one_entry import VERSION, snapshot_of
 from gateway.evaluation.records import PlacedRecord, source_batch
 from gateway.model.records import Destination, TriggerSpec
@@ -21,11 +21,14 @@ from grouping.digests.cursor import Cursor, VisibilityInterval
 from grouping.digests.gather import DigestMatches, DigestQuestion
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
+from grouping.digests.pending_matches import PendingMatches
+from grouping.digests.rolling import StoreReaders
 from grouping.model.group import canonical_constants
 from grouping.settings import Settings
 from grouping.store.notes import TableVersion
 from spark_jobs.decode.decode import decode
 from spark_jobs.groups.counting import GroupCounting
+from spark_jobs.groups.rolled import rolled_records
 from spark_jobs.match.evaluate import matches
 from spark_jobs.match.residual import evaluate_expression
 
@@ -79,8 +82,10 @@ class GroupLog:
         """By batch, what is committed after it."""
         self.ends: list[int] = [0]
         """By batch, the end of the log then."""
-        self.versions: dict[tuple[int, int], int] = {}
-        """By partition and offset: the version that met the event."""
+        self.rolled: list[tuple[int, int]] = []
+        """The rolled record, and before which offset it stands for all."""
+        self.versions: dict[tuple[int, int], list[int]] = {}
+        """By partition and offset: the versions that met the event, two where Redis was lost before a replay."""
         self.first: dict[tuple[int, int], int] = {}
         """Of events that a dead batch has written: where its range begins, with which all of them are in."""
         if bounds:
@@ -99,6 +104,42 @@ class GroupLog:
         begun = {number: begin.get(str(number), 0) for number in (0, 1)}
         self._life(begun, {number: len(part) for number, part in self._parts.items()}, reached)
 
+    def roll(
+        self, batch: int, readers: Sequence[tuple[tuple[VisibilityInterval, ...], Cursor]], *, before: int
+    ) -> bool:
+        """Have what the store has before an offset put together, once a batch is in; tell whether anything was."""
+        places = self.places(batch)
+        if places is None or before <= (places.rolled or 0):
+            return False
+        store = StoreReaders.of(places, *zip(*readers, strict=True))
+        wanted = ([] if places.rolled is None else [places.rolled]) + [at for at in places.positions if at < before]
+        records = [(at, PendingMatches.decode(self.bodies[at])) for at in wanted]
+        select, committed = self._asked.query.select, self.commits[batch]
+        bodies = rolled_records(select, records, {bytes(12): store}, committed, before, least_gain=1)
+        if not bodies:
+            return False
+        [body] = bodies
+        end = self.ends[batch]
+        self.bodies.insert(end, body)
+        self.rolled = [(end, before)]
+        self.ends = [each + (number >= batch) for number, each in enumerate(self.ends)]
+        for gone in wanted:
+            self.bodies[gone] = b""
+        return True
+
+    def places(self, batch: int) -> MatchPlaces | None:
+        """Return where the store has something once a batch is in."""
+        end = self.ends[batch]
+        if not end:
+            return None
+        places = MatchPlaces(0)
+        for offset in range(end):
+            places.add(offset)
+        for offset, before in self.rolled:
+            places.roll(offset, before)
+            places.positions.remove(offset)
+        return places
+
     def _life(self, begin: dict[int, int], until: dict[int, int], singly_until: dict[int, int]) -> dict[int, int]:
         """Evaluate in batches, of which some are replayed; return what was read."""
         chance, reached = self._chance, dict(begin)
@@ -108,8 +149,14 @@ class GroupLog:
                 self._task(self._parts[number][reached[number] : cuts[number]], singly_until) for number in (0, 1)
             ]
             if chance.random() < 0.4:  # a task dies somewhere, and the batch is replayed
-                died = written[chance.randrange(2)]
-                self.bodies += died[: chance.randrange(len(died) + 1)]
+                number = chance.randrange(2)
+                self.bodies += written[number][: chance.randrange(len(written[number]) + 1)]
+                if self._bounds and chance.random() < 0.5:  # Redis is lost meanwhile: the replay has other tables
+                    self.bodies += written[number]
+                    written = [
+                        self._task(self._parts[each][reached[each] : cuts[each]], singly_until, lost=each == number)
+                        for each in (0, 1)
+                    ]
             for bodies in written:
                 self.bodies += bodies
             reached = cuts
@@ -118,14 +165,19 @@ class GroupLog:
             self.ends.append(len(self.bodies))
         return reached
 
-    def _task(self, records: Sequence[PlacedRecord], singly_until: dict[int, int]) -> list[bytes]:
+    def _task(
+        self, records: Sequence[PlacedRecord], singly_until: dict[int, int], lost: bool | None = None
+    ) -> list[bytes]:
+        """Evaluate records; `lost` is said once Redis was lost: whether what was written before is there."""
         if not records:
             return []
         version = VERSION
         if self._bounds:
-            version = TableVersion(1, min(len(self.ends), len(self._bounds)))
+            version = TableVersion(1, min(len(self.ends) + (lost is not None), len(self._bounds)))
             self._snapshot = replace(self._snapshot, bounds={0: self._bounds[version.version - 1]})
-            self.versions.update({(each.partition, each.offset): version.version for each in records})
+            for each in records:
+                earlier = self.versions.get((each.partition, each.offset), []) if lost else []
+                self.versions[each.partition, each.offset] = [*earlier, version.version]
         events, letters = decode(source_batch(records), STREAM.declared, Settings.model_construct())
         assert letters is None
         counting = GroupCounting(evaluate_expression, _no_letters, self._snapshot.bounds, singly_until)
@@ -172,9 +224,10 @@ def digest_at(
     def read(_partition: int, first: int, last: int) -> Any:
         return iter([(offset, log.bodies[offset]) for offset in range(first, min(last + 1, end))])
 
-    places = MatchPlaces(0, array("q", range(end))) if end else None
-    question = DigestQuestion(bytes(12), places, cursor, visibility, tick_ms, log.commits[batch])
+    question = DigestQuestion(bytes(12), log.places(batch), cursor, visibility, tick_ms, log.commits[batch])
     [found] = group_digests(
-        PendingLog(read), [GroupRequest(home, question, asked.query.plan, asked.query.select, from_ms)]
+        EvaluatorGroups(),
+        PendingLog(read),
+        [GroupRequest(home, question, asked.query.plan, asked.query.select, from_ms)],
     )
     return found

@@ -10,10 +10,9 @@ from datetime import timedelta
 from typing import Any
 
 import duckdb
-import numpy as np
-import polars as pl
 import pytest
 
+from gateway.evaluation.group_code import EvaluatorGroups
 from gateway.evaluation.one_entry import VERSION
 from gateway.evaluation.task import evaluated
 from gateway.testing import Record, Stream, digests
@@ -24,16 +23,15 @@ from grouping.digests.cursor import Cursor, moved
 from grouping.digests.gather import DigestMatches, DigestQuestion
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
-from grouping.digests.pending_matches import PendingGroups, pack_groups
-from grouping.model.ids import StreamId
-from spark_jobs.groups.partials import Partials
 from tests.unit.digests.group_log import AT, START_MS, STREAM, GroupLog, destination_of, digest_at, random_events
+from tests.unit.digests.random_groups import COUNTS, random_groups
 
 _ENGINE = duckdb.connect()
 _STORE = "p_" + "0" * 24
+_ALWAYS = ((*VERSION, [(None, None)]),)
 
 _QUERIES = [
-    ("SELECT k, count(*) AS c, count(i) AS ci, sum(n) AS s, avg(d) AS m FROM t GROUP BY k", "k"),
+    (COUNTS, "k"),
     ("SELECT count(*) AS c, min(d) AS lo, max(k) AS hi, sum(a) AS s FROM t WHERE i > 3", ""),
     ("SELECT k, f, max(i) - min(i) AS wide FROM t WHERE n IS NOT NULL GROUP BY f, k HAVING count(*) > 2", "k, f"),
     ("SELECT upper(k) || '!' AS u, sum(i) FILTER (WHERE f AND d > 0) AS s FROM t GROUP BY upper(k)", "u"),
@@ -130,6 +128,8 @@ def test_each_digest_is_the_query_over_its_matches(select: str, order: str, seed
         else:
             assert not got
             assert not order or not _expected(select, order, counted)
+        if chance.random() < 0.6:
+            log.roll(batch, [(_ALWAYS, cursor)], before=chance.randrange(log.ends[batch] + 1))
     assert not left
 
 
@@ -147,39 +147,11 @@ def test_large_sets_and_large_matches() -> None:
     assert digest["rows"] == [{"c": 900, "m": f"{899:0400d}"}]
 
 
-def _random_log(chance: random.Random, stores: int, records: int) -> list[bytes]:
-    """Return records of some stores' groups, one batch of one source partition each, a few of them twice."""
-    grouping = checked(f"{_QUERIES[0][0]} EVERY '5 seconds'", STREAM, AT).query.select.grouping
-    assert grouping is not None
-    bodies, reached = [], [0, 0]
-    for _ in range(records):
-        partition = chance.randrange(2)
-        first, reached[partition] = reached[partition], reached[partition] + 10
-        names = sorted(chance.sample(range(stores), chance.randrange(1, stores)))
-        count = len(names)
-        ones = pl.Series([1] * count)
-        args = [([ones] * len(aggregate.args), None) for aggregate in grouping.aggregates]
-        by = {"store": pl.Series(names)}
-        states = Partials(grouping).counted(by, [pl.Series(["k"] * count)], args, np.arange(count)).drop("store")
-        items = PendingGroups(
-            np.full(count, partition, np.int32),
-            np.full(count, first),
-            np.full(count, first + 9),
-            np.zeros(count, np.int32),
-            np.array([START_MS + 1000 * chance.randrange(20) for _ in names]),
-            np.arange(count, dtype=np.int32),
-        )
-        ids = np.frombuffer(b"".join(bytes([name] * 12) for name in names), np.uint8).reshape(-1, 12)
-        body = pack_groups(StreamId("s"), VERSION, ids, items, states.write_ipc_stream(None).getvalue())
-        bodies += [body] * chance.choice([1, 1, 1, 2])
-    return bodies
-
-
 @pytest.mark.parametrize("seed", range(2))
 def test_many_questions_are_answered_as_each_alone(seed: int) -> None:
     """Destinations of many stores, with cursors, ticks and times of their own, get together what each gets alone."""
     chance = random.Random(seed)
-    bodies = _random_log(chance, 12, 150)
+    bodies = random_groups(chance, 12, 150)
     asked = checked(f"{_QUERIES[0][0]} EVERY '5 seconds'", STREAM, AT)
     log = PendingLog(lambda _, first, last: iter([(at, bodies[at]) for at in range(first, min(last + 1, len(bodies)))]))
     covered = {"0": 500, "1": 400}
@@ -196,9 +168,9 @@ def test_many_questions_are_answered_as_each_alone(seed: int) -> None:
         question = DigestQuestion(bytes([number % 12] * 12), places, cursor, ((*VERSION, windows),), before_ms, covered)
         home = destination_of(asked, chance.choice([0, 15_000]))
         requests.append(GroupRequest(home, question, asked.query.plan, asked.query.select))
-    together = group_digests(log, requests)
+    together = group_digests(EvaluatorGroups(), log, requests)
     for request, found in zip(requests, together, strict=True):
-        [alone] = group_digests(log, [request])
+        [alone] = group_digests(EvaluatorGroups(), log, [request])
         assert [row.body for row in found.rows] == [row.body for row in alone.rows]
         assert found._replace(rows=alone.rows) == alone
     assert any(found.counted for found in together)
@@ -207,7 +179,7 @@ def test_many_questions_are_answered_as_each_alone(seed: int) -> None:
 
 def test_a_known_answer_tells_up_to_where_the_log_was_read() -> None:
     """What comes in between two chunks of a tick is in neither digest, and the second cursor does not pass it."""
-    bodies = _random_log(random.Random(1), 2, 20)
+    bodies = random_groups(random.Random(1), 2, 20)
     asked = checked(f"{_QUERIES[0][0]} EVERY '5 seconds'", STREAM, AT)
     log = PendingLog(lambda _, first, last: iter([(at, bodies[at]) for at in range(first, min(last + 1, len(bodies)))]))
     known = KnownAnswers()
@@ -217,7 +189,7 @@ def test_a_known_answer_tells_up_to_where_the_log_was_read() -> None:
         always = ((*VERSION, [(None, None)]),)
         question = DigestQuestion(bytes(12), places, Cursor(), always, START_MS + 5_000_000, {"0": 50, "1": 40})
         request = GroupRequest(destination_of(asked, 0), question, asked.query.plan, asked.query.select, 0, reached)
-        [found] = group_digests(log, [request], known)
+        [found] = group_digests(EvaluatorGroups(), log, [request], known)
         return found
 
     first, second = ask(10), ask(20)

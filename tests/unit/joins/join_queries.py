@@ -103,6 +103,11 @@ QUERIES = [
     " AND p.industry = q.symbol WHERE p.staff IS NULL OR p.staff < q.n",
     "SELECT q.n AS n, p.industry AS i FROM quotes q JOIN profiles p ON p.staff = q.n + 1 AND p.symbol = q.symbol",
     "SELECT q.n AS n, p.industry AS i FROM quotes q LEFT JOIN profiles p ON p.staff = q.n + 1 AND p.symbol = q.symbol",
+    "SELECT q.n AS n, o.owner AS o FROM quotes q JOIN owners o ON o.n = q.n + 1 AND o.symbol = q.symbol",
+    "SELECT q.n AS n, o.owner AS o FROM quotes q JOIN owners o ON o.symbol = concat(q.symbol, '') AND o.n > 0",
+    "SELECT q.n AS n, o.owner AS o FROM quotes q LEFT JOIN owners o ON o.symbol = q.symbol AND o.n > 0",
+    "SELECT q.n AS n, o.owner AS o FROM quotes q LEFT JOIN owners o ON o.symbol = q.symbol AND o.n = q.n + 1"
+    " AND o.owner <> 'p' WHERE o.owner IS NULL OR q.n = 1",
     "SELECT q.n AS n, p.staff AS s FROM (SELECT * FROM quotes WHERE price IS NOT NULL) q"
     " LEFT JOIN (SELECT symbol AS k, staff FROM profiles WHERE industry IS NOT NULL) p ON p.k = q.symbol",
 ]

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
+import pytest
+
 from grouping.access.explain import explain
 from grouping.access.explain_tree import SourceUse, Use
 from grouping.compiler.compiler import compile_select
@@ -32,4 +37,39 @@ def test_explain_is_a_tree() -> None:
         "    stream quotes (7 CQs)",
         "    inner join with table profiles (9 CQs, 40 rows) on symbol = profiles.symbol",
         "    left join with table owners (8 CQs) on profiles.symbol = owners.symbol AND n < owners.n",
+    ]
+
+
+_OWNED = "SELECT q.symbol FROM quotes q {} owners o ON o.symbol = q.symbol AND {} WHERE price < 3"
+
+
+@pytest.mark.parametrize(
+    ("select", "lifted", "kept"),
+    [
+        (_OWNED.format("JOIN", "o.n > 5"), ["owners.n > :c"], []),
+        (_OWNED.format("JOIN", "o.owner = concat(q.symbol, '-x')"), ["concat(symbol, :c) = owners.owner"], []),
+        (_OWNED.format("LEFT JOIN", "o.n > 5"), [], [("owners.n > 5", "join")]),
+        (
+            _OWNED.format("LEFT JOIN", "o.n = q.n + 1 AND o.owner > 'a'"),
+            [],
+            [("n + 1 = owners.n", "look-up"), ("owners.owner > 'a'", "join")],
+        ),
+        (
+            "SELECT q.symbol FROM quotes q JOIN profiles p ON p.symbol = concat(q.symbol, '-x') AND p.staff > 5"
+            " WHERE price < 3",
+            ["profiles.staff > :c"],
+            [("concat(symbol, '-x') = profiles.symbol", "look-up")],
+        ),
+    ],
+)
+def test_where_each_constant_of_on_went(select: str, lifted: list[str], kept: list[tuple[str, str]]) -> None:
+    """It is lifted, and decided in the group, but where the join needs it to look rows up or to know of any row."""
+    query = compile_select(select, CATALOG)
+    told = explain(query, QUOTES, use=Use())
+    root: dict[str, Any] = told["plan"]["tree"]
+    table = root["inputs"][0]["inputs"][1]
+    assert {re.sub(r":c\d", ":c", each["in"]) for each in root["constants"]} == {"price < :c", *lifted}
+    assert [(each["in"], each["decided_by"]) for each in table["constants"]] == kept
+    assert told["text"].splitlines()[-len(kept) - 1 :][1:] == [
+        f"      a constant by the {place}: {text}" for text, place in kept
     ]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from gateway.evaluation.group_code import EvaluatorGroups
 from gateway.evaluation.one_entry import VERSION, snapshot_of
 from gateway.evaluation.standing_query import StandingQuery
 from gateway.model.records import Destination, TriggerSpec
@@ -96,7 +97,7 @@ def test_groups_are_those_of_the_joined_rows(
     log = PendingLog(lambda _, first, last: iter([(at, bodies[at]) for at in range(first, min(last + 1, len(bodies)))]))
     places = MatchPlaces(0, array("q", range(len(bodies)))) if bodies else None
     question = DigestQuestion(bytes(12), places, Cursor(), ((*VERSION, [(None, None)]),), 1 << 60, None)
-    [found] = group_digests(log, [GroupRequest(home, question, plan, query.select)])
+    [found] = group_digests(EvaluatorGroups(), log, [GroupRequest(home, question, plan, query.select)])
     got = [tuple(json.loads(row.body).values()) for row in found.rows]
     wanted = duckdb_rows(select, events, named, owned) if found.counted else []
     assert sorted(got, key=repr) == sorted(wanted, key=repr)

@@ -86,3 +86,21 @@ def test_change_based_queries_have_none() -> None:
     with pytest.raises(InputError) as caught:
         digests("SELECT symbol FROM quotes", QUOTES, [])
     assert "bad-interval" == caught.value.code
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT b, count(*) AS c FROM packets GROUP BY b EVERY '1 hour'",
+         [["", 1], ["AP8=", 2], ["/w==", 1], [None, 1]]),
+        ("SELECT b, n FROM packets DO PUBLISH DIGEST LATEST BY b EVERY '1 hour'",
+         [["AP8=", 2], [None, 3], ["", 4], ["/w==", 5]]),
+        ("SELECT b, n FROM packets DO PUBLISH DIGEST TOP 2 BY b EVERY '1 hour'", [["/w==", 5], ["AP8=", 1]]),
+        ("SELECT max(b) AS m FROM packets GROUP BY n HAVING max(b) = X'FF' EVERY '1 hour'", [["/w=="]]),
+    ],
+)  # fmt: skip
+def test_binary_values_are_keys(query: str, rows: list) -> None:
+    """Grouped, kept and ordered by their bytes."""
+    packets = [{"b": b, "n": n} for n, b in enumerate(("AP8=", "AP8=", None, "", "/w=="), 1)]
+    [digest] = digests(query, Stream("packets (b BINARY, n INT)"), packets)
+    assert rows == [list(row.values()) for row in digest["rows"]]

@@ -89,3 +89,12 @@ def test_an_event_with_too_many_rows_is_a_dead_letter() -> None:
     assert (many.dead_letter, many.results) == ("too-many-rows", [])
     assert "makes more than 2000000 rows of this event" in (many.why or "")
     assert one.results == [{"owner": "abe"}]
+
+
+@pytest.mark.parametrize("key", ["b BINARY PRIMARY KEY, n INT", "b BINARY, n INT PRIMARY KEY"])
+def test_binary_values_join(key: str) -> None:
+    """By their bytes, as a whole key and as any column; NULL meets nothing."""
+    stream, rows = Stream("packets (b BINARY)"), [{"b": "AP8="}, {"b": ""}, {"b": "/w=="}, {"b": None}]
+    known = Table(f"known ({key})", [{"b": "AP8=", "n": 1}, {"b": "", "n": 2}])
+    found = evaluate("SELECT n FROM packets p JOIN known k ON p.b = k.b", stream, rows, tables=[known])
+    assert [[{"n": 1}], [{"n": 2}], [], []] == [row.results for row in found]

@@ -1,0 +1,49 @@
+"""The evaluator's code for groups, for the gateway's ticks: loaded when first needed, since its libraries take long."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from grouping.digests.cursor import Offsets
+from grouping.digests.group_code import DigestGroups, GroupDestination, GroupMerging
+from grouping.digests.pending_matches import PendingMatches
+from grouping.digests.rolling import StoreReaders
+from grouping.model.group import GroupPlan, SelectList
+
+__all__ = ["EvaluatorGroups"]
+
+
+class EvaluatorGroups:
+    """Groups as the evaluator counts them (`grouping.digests.group_code.GroupCode`)."""
+
+    @property
+    def faults(self) -> tuple[type[BaseException], ...]:
+        """What evaluation raises where an expression fails."""
+        from spark_jobs.batch.faults import FAULTS  # noqa: PLC0415
+
+        return FAULTS
+
+    def merging(self, select: SelectList, questions: int) -> GroupMerging:
+        """Return what puts the groups of so many questions together."""
+        from spark_jobs.groups.kept import GroupMerge  # noqa: PLC0415
+
+        return GroupMerge(select, questions)
+
+    def kept(self, plan: GroupPlan, select: SelectList, destinations: Sequence[GroupDestination]) -> list[DigestGroups]:
+        """Return what the destinations of one query get, after HAVING."""
+        from spark_jobs.groups.kept import kept_groups  # noqa: PLC0415
+
+        return kept_groups(plan, select, destinations)
+
+    def rolled(
+        self,
+        select: SelectList,
+        records: Sequence[tuple[int, PendingMatches]],
+        readers: Mapping[bytes, StoreReaders],
+        covered: Offsets,
+        before: int,
+    ) -> list[bytes]:
+        """Return records that stand for others."""
+        from spark_jobs.groups.rolled import rolled_records  # noqa: PLC0415
+
+        return rolled_records(select, records, readers, covered, before)

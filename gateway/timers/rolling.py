@@ -1,0 +1,205 @@
+"""Rolling: what waits of groups is put together, so that the log does not grow with the time until their tick.
+
+A rolled record stands for all that its stores have before an offset (`grouping/digests/rolling.py`). It is written to
+the log itself and taken in like any other; then the records before that offset are needed no more, and are deleted.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from gateway.kafka import OutgoingRecord
+from gateway.model.membership import Membership
+from gateway.model.records import incarnation_of
+from gateway.state.commit import Commits
+from gateway.state.timer_state import TimerState
+from gateway.state.working_copy import WorkingCopy
+from gateway.timers.intake import Intake
+from gateway.timers.open_cuts import OpenCuts
+from gateway.timers.probes import Probes
+from grouping.digests.group_code import GroupCode
+from grouping.digests.match_places import MatchPlaces
+from grouping.digests.pending_matches import PendingMatches
+from grouping.digests.rolling import StoreReaders
+from grouping.model.ids import SelectId, StreamId
+from grouping.settings import Settings
+
+__all__ = ["Rolling"]
+
+log = logging.getLogger(__name__)
+
+_LEAST_BYTES = 8 << 20
+"""The least that comes in on a partition between two rollings."""
+_RATIO = 4
+"""The least that comes in between two rollings, in sizes of what the last one went through."""
+_MOST_BYTES = 64 << 20
+"""Records that are gone through at once."""
+_AT_ONCE = 64
+_READERS = 2500
+"""Readers whose cursors are looked up at once, about."""
+_PLACES = 10_000
+"""Positions of stores that are put together at once, about: a command waits for no more than a part of a second."""
+_REST = 50
+"""How much longer than a rolling took the gateway rests from it, at least."""
+
+_Query = tuple[StreamId, SelectId]
+_Records = list[tuple[int, PendingMatches]]
+
+
+class _Roll(NamedTuple):
+    """A partition whose records are put together up to an offset."""
+
+    partition: int
+    before: int
+    stores: list[bytes]
+    """Those that are left."""
+
+
+class Rolling:
+    """Puts stored groups together, some stores of one partition at a time, when no tick is due."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        working: WorkingCopy,
+        commits: Commits,
+        state: TimerState,
+        intake: Intake,
+        probes: Probes,
+        cuts: OpenCuts,
+        code: GroupCode,
+    ) -> None:
+        self._code = code
+        self._topic = settings.topics.pending
+        self._working = working
+        self._commits = commits
+        self._state = state
+        self._intake = intake
+        self._probes = probes
+        self._cuts = cuts
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew, as after a crash."""
+        self._reached: dict[int, int] = {}
+        """By partition: up to where the log was taken in at the last `begin`; what lies before is mostly committed."""
+        self._written: dict[int, int] = {}
+        """By partition: the last rolled record."""
+        self._sizes: dict[int, int] = {}
+        """By partition: what the last rolling went through, bytes."""
+        self._due: list[_Roll] = []
+        self._spent = self._rested = 0.0
+
+    def begin(self) -> None:
+        """Find the partitions in which enough has come in; called twice a minute, about."""
+        if not self._due and time.monotonic() >= self._rested:
+            taken = self._intake.group_bytes
+            for partition, before in self._reached.items():
+                enough = max(_LEAST_BYTES, _RATIO * self._sizes.get(partition, 0))
+                if taken[partition] >= enough and self._written.get(partition, -1) < before:
+                    taken[partition] = self._sizes[partition] = 0
+                    stores = self._intake.index.of_partition(partition)
+                    waiting = [store for store, stored in stores if _gains(stored, before)]
+                    self._due.append(_Roll(partition, before, waiting))
+        self._reached = dict(self._intake.reached)
+
+    def step(self) -> bool:
+        """Put the groups of some stores together, and return whether more can be done at once."""
+        if not self._due or self._cuts.untried:
+            return False
+        started = time.monotonic()
+        roll, readers, places, index = self._due[-1], 0, 0, self._intake.index
+        some: list[tuple[bytes, MatchPlaces]] = []
+        while roll.stores and readers < _READERS and places < _PLACES:
+            store = roll.stores.pop()
+            stored = index.get(store)
+            if stored is not None and store not in self._intake.held and _gains(stored, roll.before):
+                some.append((store, stored))
+                readers += max(stored.readers, 1)
+                places += len(stored.positions)
+        self._roll(roll, some)
+        if not roll.stores:
+            self._due.pop()
+        self._spent += time.monotonic() - started
+        if not self._due:
+            self._rested, self._spent = time.monotonic() + _REST * self._spent, 0.0
+        return bool(self._due)
+
+    def _roll(self, roll: _Roll, some: list[tuple[bytes, MatchPlaces]]) -> None:
+        queries = self._queries(some)
+        if not queries:
+            return
+        bodies: list[bytes] = []
+        for (stream_id, select_id), stores in queries.items():
+            select, covered = self._working.select(stream_id, select_id), self._probes.watermark(stream_id).covered
+            records, before = self._records(roll, [store.places for store in stores.values()])
+            try:
+                bodies += self._code.rolled(select, records, stores, covered, before)
+            except self._code.faults:
+                # A fault of ours in one query, whose groups wait as they are.
+                log.exception("groups not rolled", extra={"stream": stream_id, "select": select_id})
+        if bodies:
+            records_out = [OutgoingRecord(self._topic, None, body, (), roll.partition) for body in bodies]
+            offsets = self._commits.write_records(records_out, watched=range(len(bodies)))
+            self._written[roll.partition] = max(offsets.values())
+
+    def _queries(self, some: Iterable[tuple[bytes, MatchPlaces]]) -> dict[_Query, dict[bytes, StoreReaders]]:
+        """Return stores of groups, with what their readers say, by query; a store that owes a digest is left out."""
+        stores = list(some)
+        readers = self._state.readers([store for store, _ in stores])
+        names = [name for own in readers for name in own]
+        known = {
+            name: membership
+            for name, membership in zip(names, self._state.memberships(names), strict=True)
+            if membership is not None and membership.destination.slots is not None and name not in self._cuts.waiting
+        }
+        incarnations = {name: incarnation_of(name, membership.timed) for name, membership in known.items()}
+        cursors = dict(zip(incarnations, self._state.cursors(list(incarnations.values())), strict=True))
+        queries: dict[_Query, dict[bytes, StoreReaders]] = {}
+        for (store, stored), own in zip(stores, readers, strict=True):
+            members: list[Membership] = [known[name] for name in own if name in known]
+            if not members or len(members) < len(own):
+                continue
+            destination, visibility = members[0].destination, [member.timed.visibility for member in members]
+            of = StoreReaders.of(stored, visibility, [cursors[name] for name in own])
+            queries.setdefault((destination.stream_id, destination.select_id), {})[store] = of
+        return queries
+
+    def _records(self, roll: _Roll, places: Iterable[MatchPlaces]) -> tuple[_Records, int]:
+        """Return what stores have before an offset, in the order in which it is counted, and that offset.
+
+        Where that is too much, it is what they have before an earlier offset.
+        """
+        rolled = {each.rolled for each in places if each.rolled is not None}
+        single = sorted({offset for each in places for offset in each.positions if offset < roll.before} - rolled)
+        found = self._loaded(roll.partition, sorted(rolled))
+        before = roll.before
+        for first in range(0, len(single), _AT_ONCE):
+            if sum(size for _, _, size in found) > _MOST_BYTES:
+                before = single[first]
+                break
+            found += self._loaded(roll.partition, single[first : first + _AT_ONCE])
+        size = sum(size for _, _, size in found)
+        self._sizes[roll.partition] = max(self._sizes.get(roll.partition, 0), size)
+        return [(offset, record) for offset, record, _ in found], before
+
+    def _loaded(self, partition: int, offsets: Iterable[int]) -> list[tuple[int, PendingMatches, int]]:
+        """Return records with their offsets and sizes."""
+        places = [(partition, offset) for offset in offsets]
+        found = self._intake.log.load(places)
+        return [
+            (place[1], found[place], sum(len(part.values[0]) for part in found[place].whole))
+            for place in places
+            if place in found
+        ]
+
+
+def _gains(stored: MatchPlaces, before: int) -> bool:
+    """Tell whether a store has several records before an offset, and all their positions are known."""
+    if stored.older is not None or stored.rolled_before >= before:
+        return False
+    count = sum(position < before for position in stored.positions[:2]) + (stored.rolled is not None)
+    return count > 1

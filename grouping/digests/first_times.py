@@ -1,0 +1,42 @@
+"""Which stored groups are met for the first time: a batch that is replayed writes its own again."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grouping.digests.pending_matches import PendingGroups
+from grouping.digests.question_columns import Flags, Rows
+
+__all__ = ["FirstTimes"]
+
+
+class FirstTimes:
+    """What owners (questions, or stores) met on their way through the log."""
+
+    def __init__(self, owners: int) -> None:
+        """Begin with owners that have met nothing."""
+        self._owners = owners
+        self._marks: dict[int, NDArray[np.int64]] = {}
+        """By source partition, of what each owner met last: first and last offset, ordinal, epoch and version."""
+
+    def of(self, items: PendingGroups, owner: Rows, seen: Flags, version: tuple[int, int]) -> Flags:
+        """Return which of a record's items that are seen were not met before.
+
+        Where Redis was lost in between, a replay has other tables, and ordinals of its own: its range is known. Where
+        the checkpoint was lost, single offsets lie in a range of before, which is held until a cut has all of it.
+        """
+        first_time = seen.copy()
+        for partition in np.unique(items.partitions[seen]).tolist():
+            marks = self._marks.get(partition)
+            if marks is None:
+                marks = self._marks[partition] = np.full((5, self._owners), -1)
+            mine = seen & (items.partitions == partition)
+            first, last, ordinal, *met_by = marks[:, owner]
+            same = (items.first == first) & (met_by[0] == version[0]) & (met_by[1] == version[1])
+            new = mine & ((items.first > last) | (same & (items.ordinals > ordinal)))
+            first_time &= new | ~mine
+            met = np.flatnonzero(new)  # those of an owner ascend, and the last one stays
+            marks[:3, owner[met]] = items.first[met], items.last[met], items.ordinals[met]
+            marks[3, owner[met]], marks[4, owner[met]] = version
+        return first_time

@@ -1,0 +1,76 @@
+"""What makes digests out of groups: the evaluator's arithmetic, as the gateway asks for it.
+
+The code lies with the evaluator (`spark_jobs/groups/`); the gateway gets it from whoever puts its parts together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grouping.digests.cursor import Offsets
+from grouping.digests.group_gather import GroupPart
+from grouping.digests.pending_matches import PendingMatches
+from grouping.digests.rolling import StoreReaders
+from grouping.model.group import ConstantRow, GroupPlan, SelectList
+
+__all__ = ["DigestGroups", "GroupCode", "GroupDestination", "GroupMerging"]
+
+
+class GroupDestination(NamedTuple):
+    """One destination of a query."""
+
+    groups: Any
+    """Its own, as `GroupMerging.groups` returns them: destinations that differ in HAVING's constants share them."""
+    row: ConstantRow
+    with_none: bool
+    """Whether without GROUP BY and without matches there is a row."""
+
+
+class DigestGroups(NamedTuple):
+    """What a destination's digest is made of."""
+
+    rows: list[bytes]
+    """The groups that HAVING leaves, as JSON objects in the order of their keys."""
+    matches: int
+    """All that were counted, whatever HAVING leaves."""
+
+
+class GroupMerging(Protocol):
+    """Puts the parts of groups together as they are gathered."""
+
+    late: NDArray[np.int64]
+    """By question: matches of times before its digest."""
+
+    def take(self, parts: Sequence[GroupPart]) -> None:
+        """Take in what counts of some records, in the order of the log."""
+
+    def groups(self) -> Sequence[Any]:
+        """Return the groups of each question."""
+
+
+class GroupCode(Protocol):
+    """The evaluator's code for groups."""
+
+    @property
+    def faults(self) -> tuple[type[BaseException], ...]:
+        """What the other methods raise where an expression fails."""
+
+    def merging(self, select: SelectList, questions: int) -> GroupMerging:
+        """Return what puts the groups of so many questions together."""
+
+    def kept(self, plan: GroupPlan, select: SelectList, destinations: Sequence[GroupDestination]) -> list[DigestGroups]:
+        """Return what the destinations of one query get, after HAVING."""
+
+    def rolled(
+        self,
+        select: SelectList,
+        records: Sequence[tuple[int, PendingMatches]],
+        readers: Mapping[bytes, StoreReaders],
+        covered: Offsets,
+        before: int,
+    ) -> list[bytes]:
+        """Return records that stand for others, as `spark_jobs.groups.rolled.rolled_records` does."""

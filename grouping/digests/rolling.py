@@ -1,0 +1,228 @@
+"""Which of the stored groups of a store may become one, since nobody can ever tell them apart.
+
+They have one pane and one source partition, and their ranges of offsets are committed, so that each later cut has both.
+Each reader saw both, or neither, at the versions of the tables that met them. Each digest that a reader got, or behind
+which its window begins, held both or neither. The last range of a source partition stays as it is: a record that comes
+later may go on with it, or repeat it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grouping.digests.cursor import Cursor, Offsets, VisibilityInterval, Window
+from grouping.digests.first_times import FirstTimes
+from grouping.digests.match_places import MatchPlaces
+from grouping.digests.pending_matches import PendingGroups, PendingMatches
+from grouping.digests.question_columns import Flags, Rows
+
+__all__ = ["Piece", "RolledParts", "StoreReaders", "plan_roll"]
+
+_NEVER_REPEATED = np.iinfo(np.int32).max
+"""The ordinal of what was put together: a repeat of the range that it begins with is not new."""
+
+
+class StoreReaders(NamedTuple):
+    """What the readers of a store saw and got: what may not become one record because of them."""
+
+    places: MatchPlaces
+    versions: tuple[tuple[int, int], ...]
+    """Epochs and versions of the tables from which on a reader sees other times than before; ascending."""
+    covered: tuple[Offsets, ...]
+    """The cuts of their digests."""
+
+    @classmethod
+    def of(
+        cls, places: MatchPlaces, visibility: Iterable[tuple[VisibilityInterval, ...]], cursors: Iterable[Cursor]
+    ) -> StoreReaders:
+        """Return what some readers say, each by its history and its cursor."""
+        versions = set()
+        for history in visibility:
+            before: list[Window] = []
+            for epoch, version, windows in history:
+                if windows != before:
+                    versions.add((epoch, version))
+                before = windows
+        cuts: list[Offsets] = []
+        for cursor in cursors:
+            known = (cursor.covered, *(one.covered for one in (*cursor.earlier, *cursor.window)))
+            cuts += [offsets for offsets in known if offsets and offsets not in cuts]
+        return cls(places, tuple(sorted(versions)), tuple(cuts))
+
+    def wants(self, position: int, before: int) -> bool:
+        """Tell whether a record is among those that are to be put together."""
+        if position >= before or position == self.places.rolled:
+            return position == self.places.rolled
+        positions = self.places.positions
+        place = bisect_left(positions, position)
+        return place < len(positions) and positions[place] == position
+
+
+class Piece(NamedTuple):
+    """Rows of one record's table of states that are put together with others."""
+
+    record: PendingMatches
+    rows: Rows
+    parts: Rows
+    """By row: the number of the part that it goes into; rows of one part become one where they have one key."""
+
+
+class RolledParts(NamedTuple):
+    """What stands for the records of some stores. The columns are by part."""
+
+    pieces: list[Piece]
+    stores: Rows
+    versions: Rows
+    """The place in `known_versions`."""
+    groups: PendingGroups
+    """Of each part; its `rows` are its own number."""
+    known_versions: list[tuple[int, int]]
+
+
+class _Items(NamedTuple):
+    """All that is met for the first time, in the order of the log."""
+
+    store: Rows
+    sight: Rows
+    """Which of its store's versions met it."""
+    version: Rows
+    groups: PendingGroups
+
+
+def plan_roll(
+    records: Iterable[tuple[int, PendingMatches]],
+    names: Sequence[bytes],
+    readers: Mapping[bytes, StoreReaders],
+    covered: Offsets,
+    before: int,
+) -> RolledParts:
+    """Return what may stand for all that stores have before an offset; a store that must stay as it is, is left out.
+
+    Args:
+        records: Those of the stores, rolled ones first, then in the order of the log.
+        names: The stores.
+        readers: By store.
+        covered: What is committed.
+        before: The offset.
+    """
+    numbers = {name: number for number, name in enumerate(names)}
+    first_times, stays = FirstTimes(len(names)), np.zeros(len(names), np.bool_)
+    sights: dict[int, Rows] = {}
+    versions: dict[tuple[int, int], int] = {}
+    found: list[_Items] = []
+    pieces: list[tuple[PendingMatches, Rows]] = []
+    for position, record in records:
+        mine = [name for name in record.spans.keys() & numbers.keys() if readers[name].wants(position, before)]
+        if not mine:
+            continue
+        met_by = (record.epoch, record.version)
+        version = versions.setdefault(met_by, len(versions))
+        items, owner = _items(record, mine, numbers)
+        new = first_times.of(items, owner, np.ones(owner.size, np.bool_), met_by)
+        sight_of = np.zeros(len(names), np.int64)
+        sight_of[[numbers[name] for name in mine]] = [bisect_right(readers[name].versions, met_by) for name in mine]
+        sight = sight_of[owner]
+        for partition in np.unique(items.partitions).tolist():
+            here = items.partitions == partition
+            latest = sights.setdefault(partition, np.full(len(names), -1))
+            stays[owner[here & ~new & (latest[owner] != sight)]] = True  # a repeat that others see
+            latest[owner[here & new]] = sight[here & new]
+        found.append(_Items(owner[new], sight[new], np.full(int(new.sum()), version), items.at(np.flatnonzero(new))))
+        pieces.append((record, found[-1].groups.rows.astype(np.int64)))
+    if not found:
+        none = np.empty(0, np.int64)
+        return _parts([], _Items(none, none, none, _none()), none, {})
+    whole = _joined(found)
+    stays[whole.store[~_committed(whole.groups, covered)]] = True
+    part, last_range = _part_of(whole, [readers[name].covered for name in names])
+    part[stays[whole.store]] = -1
+    bounds = np.cumsum([0, *(each.store.size for each in found)])
+    own = [
+        Piece(record, rows[kept], part[begin:end][kept])
+        for (record, rows), begin, end in zip(pieces, bounds[:-1], bounds[1:], strict=True)
+        if (kept := part[begin:end] >= 0).any()
+    ]
+    ordinals = np.where(last_range, whole.groups.ordinals, _NEVER_REPEATED).astype(np.int32)
+    return _parts(own, whole._replace(groups=whole.groups._replace(ordinals=ordinals)), part, versions)
+
+
+def _items(record: PendingMatches, mine: Sequence[bytes], numbers: Mapping[bytes, int]) -> tuple[PendingGroups, Rows]:
+    """Return a record's items of some stores, and the number of each one's store."""
+    begins, ends = np.array([record.spans[name] for name in mine]).T
+    sizes = ends - begins
+    places = np.arange(sizes.sum()) + np.repeat(begins - np.cumsum(sizes) + sizes, sizes)
+    return record.groups.at(places), np.repeat([numbers[name] for name in mine], sizes)
+
+
+def _none() -> PendingGroups:
+    return PendingGroups(*[np.empty(0, np.int64)] * 6)  # type: ignore[arg-type]
+
+
+def _joined(found: Sequence[_Items]) -> _Items:
+    groups = PendingGroups(*map(np.concatenate, zip(*(each.groups for each in found), strict=True)))
+    store, sight, version = (np.concatenate([each[at] for each in found]) for at in range(3))
+    return _Items(store, sight, version, groups)
+
+
+def _committed(groups: PendingGroups, covered: Offsets) -> NDArray[np.bool_]:
+    ends = np.zeros(int(groups.partitions.max()) + 1, np.int64)
+    for partition, offset in covered.items():
+        if int(partition) < ends.size:
+            ends[int(partition)] = offset
+    committed: NDArray[np.bool_] = groups.last < ends[groups.partitions]
+    return committed
+
+
+def _part_of(items: _Items, covered: Sequence[tuple[Offsets, ...]]) -> tuple[Rows, Flags]:
+    """Return the number of each item's part, and whether the item is of its source partition's last range."""
+    groups = items.groups
+    low, high = np.empty(items.store.size, np.int64), np.empty(items.store.size, np.int64)
+    single = np.full(items.store.size, -1)
+    place = items.store * (int(groups.partitions.max()) + 1) + groups.partitions
+    order = np.argsort(place, kind="stable")
+    for some in np.split(order, np.flatnonzero(np.diff(place[order])) + 1):
+        partition = str(groups.partitions[some[0]])
+        limits = np.unique([offsets.get(partition, 0) for offsets in covered[items.store[some[0]]]])
+        low[some] = np.searchsorted(limits, groups.first[some], side="right")
+        high[some] = np.searchsorted(limits, groups.last[some], side="right")
+        last_range = some[groups.first[some] == groups.first[some[-1]]]
+        single[last_range] = last_range
+    columns = (items.store, groups.partitions, items.sight, groups.times, low, high, single)
+    _, part = np.unique(np.stack([column.astype(np.int64) for column in columns], axis=1), axis=0, return_inverse=True)
+    return part.ravel(), single >= 0
+
+
+def _parts(pieces: list[Piece], items: _Items, part: Rows, versions: Mapping[tuple[int, int], int]) -> RolledParts:
+    """Return the parts.
+
+    All parts that a store's readers saw together, of one source partition, say the latest version that met one.
+    """
+    known = sorted(versions)
+    place = np.empty(len(known), np.int64)
+    for at, each in enumerate(known):
+        place[versions[each]] = at
+    count = int(part.max(initial=-1)) + 1
+    kept = part >= 0
+    owner = part[kept]
+    first, last, latest = np.full(count, np.iinfo(np.int64).max), np.full(count, -1), np.full(count, -1)
+    np.minimum.at(first, owner, items.groups.first[kept])
+    np.maximum.at(last, owner, items.groups.last[kept])
+    member = np.zeros(count, np.int64)
+    member[owner] = np.flatnonzero(kept)
+    groups, version = items.groups.at(member), place[items.version]
+    _, together = np.unique(
+        np.stack([items.store, items.groups.partitions.astype(np.int64), items.sight], axis=1),
+        axis=0,
+        return_inverse=True,
+    )
+    together = together.ravel()
+    newest = np.full(together.max(initial=-1) + 1, -1)
+    np.maximum.at(newest, together, version)
+    latest = newest[together[member]]
+    groups = groups._replace(first=first, last=last, rows=np.arange(count, dtype=np.int32))
+    return RolledParts(pieces, items.store[member], latest, groups, known)

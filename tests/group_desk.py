@@ -1,0 +1,61 @@
+"""The gateway's timers with CQs over groups: partial aggregates wait instead of matches."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from grouping.digests.pending_matches import PendingGroups, pack_groups
+from grouping.model.catalog import StreamColumn
+from grouping.model.group import ConstantValue
+from spark_jobs.groups.partials import Partials
+from tests.timer_desk import Desk
+
+__all__ = ["VENUES", "GroupDesk"]
+
+VENUES = 5
+"""Groups of a match: it is one of each venue."""
+
+
+class GroupDesk(Desk):
+    """Timers of CQs over groups: the constant of WHERE is a symbol, that of HAVING the CQ's own."""
+
+    columns = tuple(StreamColumn(*each) for each in (("symbol", "STRING"), ("venue", "STRING"), ("volume", "BIGINT")))
+    select = "SELECT venue, sum(volume) AS total FROM t WHERE symbol = 'S00000' GROUP BY venue HAVING sum(volume) > 10"
+    symbols = 0
+    """Each has a store."""
+    half = 0
+    """The volume of each partial aggregate."""
+    pane = (1000, 0)
+    """Period and phase of the panes."""
+
+    def constants(self, number: int) -> tuple[ConstantValue, ...]:
+        """Return the constants of a CQ: the sums of all venues pass the HAVINGs of a store's first half."""
+        return f"S{number % self.symbols:05d}", number // self.symbols
+
+    def _packed(self, ids: NDArray[np.uint8], offsets: NDArray[np.int64], times: NDArray[np.int64]) -> bytes:
+        """Return a record of partial aggregates, of some venues for each store."""
+        count = len(ids) * VENUES
+        grouping = self._query.select.grouping
+        assert grouping is not None
+        venue = pl.Series([f"V{number}" for number in range(VENUES)] * len(ids))
+        volume = pl.Series(np.full(count, self.half))
+        by = {"store": pl.Series(np.repeat(np.arange(len(ids)), VENUES))}
+        states = Partials(grouping).counted(by, [venue], [([volume], None)], np.arange(count)).drop("store")
+        spread = {name: np.repeat(values, VENUES) for name, values in (("offsets", offsets), ("times", times))}
+        period, phase = self.pane
+        groups = PendingGroups(
+            np.zeros(count, np.int32),
+            spread["offsets"],
+            spread["offsets"],
+            np.tile(np.arange(VENUES, dtype=np.int32), len(ids)),
+            spread["times"] - (spread["times"] - phase) % period,
+            np.arange(count, dtype=np.int32),
+        )
+        order = np.lexsort(ids.T[::-1])
+        items = np.repeat(order * VENUES, VENUES) + np.tile(np.arange(VENUES), len(ids))
+        sorted_groups = PendingGroups(*(column[items] for column in groups))
+        sorted_groups = sorted_groups._replace(rows=np.arange(count, dtype=np.int32))
+        body = states[items].write_ipc_stream(None).getvalue()
+        return pack_groups(*self._met, np.repeat(ids[order], VENUES, axis=0), sorted_groups, body)

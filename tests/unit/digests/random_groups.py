@@ -1,0 +1,47 @@
+"""Records of `cq.pending` with groups of many stores, made without an evaluation."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import polars as pl
+
+from gateway.evaluation.one_entry import VERSION
+from gateway.testing.query import checked
+from grouping.digests.pending_matches import PendingGroups, pack_groups
+from grouping.model.ids import StreamId
+from spark_jobs.groups.partials import Partials
+from tests.unit.digests.group_log import AT, START_MS, STREAM
+
+__all__ = ["COUNTS", "random_groups"]
+
+COUNTS = "SELECT k, count(*) AS c, count(i) AS ci, sum(n) AS s, avg(d) AS m FROM t GROUP BY k"
+
+
+def random_groups(chance: random.Random, stores: int, records: int) -> list[bytes]:
+    """Return records of some stores' groups, one batch of one source partition each, a few of them twice."""
+    grouping = checked(f"{COUNTS} EVERY '5 seconds'", STREAM, AT).query.select.grouping
+    assert grouping is not None
+    bodies, reached = [], [0, 0]
+    for _ in range(records):
+        partition = chance.randrange(2)
+        first, reached[partition] = reached[partition], reached[partition] + 10
+        names = sorted(chance.sample(range(stores), chance.randrange(1, stores)))
+        count = len(names)
+        ones = pl.Series([1] * count)
+        args = [([ones] * len(aggregate.args), None) for aggregate in grouping.aggregates]
+        by = {"store": pl.Series(names)}
+        states = Partials(grouping).counted(by, [pl.Series(["k"] * count)], args, np.arange(count)).drop("store")
+        items = PendingGroups(
+            np.full(count, partition, np.int32),
+            np.full(count, first),
+            np.full(count, first + 9),
+            np.zeros(count, np.int32),
+            np.array([START_MS + 1000 * chance.randrange(20) for _ in names]),
+            np.arange(count, dtype=np.int32),
+        )
+        ids = np.frombuffer(b"".join(bytes([name] * 12) for name in names), np.uint8).reshape(-1, 12)
+        body = pack_groups(StreamId("s"), VERSION, ids, items, states.write_ipc_stream(None).getvalue())
+        bodies += [body] * chance.choice([1, 1, 1, 2])
+    return bodies
