@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from sqlglot import exp
@@ -13,7 +13,7 @@ from grouping.binding.bound import Bound, Constant, Term, check_size
 from grouping.binding.call import call, cast_type, function_name, refusal
 from grouping.binding.constants import number, string
 from grouping.binding.intervals import interval_literal
-from grouping.binding.lambdas import element_variable, lambda_call
+from grouping.binding.lambdas import elements_of, lambda_call, reduction, reduction_columns, variables_of
 from grouping.binding.nested import element, field
 from grouping.binding.operands import boolean, cases, cast, comparable, is_null
 from grouping.binding.predicates import PredicateBinder
@@ -37,6 +37,7 @@ _BITWISE: dict[type[exp.Expr], tuple[str, int]] = {
     exp.BitwiseOr: ("|", 1),
 }
 """Each operator's name, and how strongly it binds in Spark; sqlglot reads them all from left to right."""
+_REDUCING = frozenset(("aggregate", "reduce"))
 _ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.Add: "+",
     exp.Sub: "-",
@@ -98,8 +99,7 @@ class Binder(PredicateBinder):
         column = self._columns.get(key)
         if column is None:
             column = self._columns[key] = self.scope.resolve(*key, quoted=bool(node.this.quoted))
-        if not isinstance(column[1], Column):
-            self._copied = check_size(column[1], 1, self._copied)
+        self._once_more(column[1])
         return column
 
     def _column(self, node: exp.Column) -> Bound:
@@ -110,12 +110,19 @@ class Binder(PredicateBinder):
         found = self._variables.get(node.name.casefold())
         if found is None:
             raise refusal(node)
-        return found
+        return self._once_more(found)
+
+    def _once_more(self, bound: Bound) -> Bound:
+        """Return what a name stands for; an expression is repeated wherever its name is."""
+        if not isinstance(bound, Column):
+            self._copied = check_size(bound, 1, self._copied)
+        return bound
 
     def _fields(self, node: exp.Column) -> tuple[str, Bound] | None:
         """Return the field that a chain of names leads to, None where the last name is a source's column."""
         names = [part.name for part in node.parts]
         if (bound := self._variables.get(names[0].casefold())) is not None:
+            self._once_more(bound)
             for name in names[1:]:
                 bound = field(bound, name)
             return names[-1], bound
@@ -231,12 +238,22 @@ class Binder(PredicateBinder):
             number, kind = node.expressions
             return typed_literal(self.bind(number), SqlType.of(kind.name))
         name = function_name(str(node.this).removeprefix(FUNCTION_MARK))
-        if name in LAMBDAS and len(node.expressions) == 2 and isinstance(node.expressions[1], exp.Lambda):
-            return self._lambda(name, *node.expressions)
+        if name in LAMBDAS and any(isinstance(argument, exp.Lambda) for argument in node.expressions):
+            return self._reduce(node.expressions) if name in _REDUCING else self._lambda(name, *node.expressions)
         if name in UNIT_CALLS and len(node.expressions) == 3:
             unit, *others = node.expressions
             return unit_call(name, unit, [self.bind(argument) for argument in others])
+        if name == "struct":
+            return call("named_struct", self._named(node.expressions))
         return call(name, [self.bind(argument) for argument in node.expressions])
+
+    def _named(self, values: Sequence[exp.Expr]) -> list[Bound]:
+        """Bind the values of a STRUCT, each behind its name: a column's own, or of anything else its place."""
+        named: list[Bound] = []
+        for place, value in enumerate(values, 1):
+            own = value.name if isinstance(value, exp.Column | exp.Dot) else f"col{place}"
+            named += (Constant(own, STRING), self.bind(value))
+        return named
 
     def _bitwise(self, node: exp.Expr) -> Bound:
         name, strength = _BITWISE[type(node)]
@@ -253,17 +270,36 @@ class Binder(PredicateBinder):
     def _extract(self, node: exp.Expr) -> Bound:
         return field_of(node.name, self.bind(node.expression))
 
-    def _lambda(self, name: str, of: exp.Expr, function: exp.Expr) -> Bound:
+    def _lambda(self, name: str, *arguments: exp.Expr) -> Bound:
+        *collections, function = arguments
+        if not isinstance(function, exp.Lambda):
+            raise unsupported(f'"{name}" of such arguments', "Its last one is a lambda.")
+        variables = len(function.expressions)
+        bound = [self.bind(collection) for collection in collections]
+        elements = elements_of(name, bound, variables)
+        element, parts = variables_of(elements, len(self._variables), variables)
+        return lambda_call(name, elements, element, self._body(function, parts), bound[0])
+
+    def _reduce(self, arguments: Sequence[exp.Expr]) -> Bound:
+        lambdas = [argument for argument in arguments[2:] if isinstance(argument, exp.Lambda)]
+        if not 1 <= len(lambdas) == len(arguments) - 2 <= 2:
+            raise mismatch("reduce takes an ARRAY, a start, and one lambda or two", "The second is of what comes out.")
+        array, start = (self.bind(argument) for argument in arguments[:2])
+        columns = reduction_columns(array, start, len(self._variables))
+        made = reduction(array, start, columns, self._body(lambdas[0], columns))
+        return made if len(lambdas) == 1 else self._body(lambdas[1], [made])
+
+    def _body(self, function: exp.Lambda, parts: Sequence[Bound]) -> Bound:
+        """Bind the body of a lambda, whose variables stand for these."""
         names = [variable.name.casefold() for variable in function.expressions]
-        if len(names) != 1 or names[0] in self._variables:
-            raise unsupported("such variables of a lambda", "It has one, the element, of a name of its own.")
-        array = self.bind(of)
-        variable = element_variable(name, array, len(self._variables))
-        self._variables[names[0]] = variable
+        if len(names) != len(parts) or len({*names, *self._variables}) < len(names) + len(self._variables):
+            raise unsupported("such variables of a lambda", "Each has a name of its own.")
+        self._variables.update(zip(names, parts, strict=True))
         try:
-            return lambda_call(name, array, variable, self.bind(function.this))
+            return self.bind(function.this)
         finally:
-            del self._variables[names[0]]
+            for name in names:
+                del self._variables[name]
 
     METHODS: ClassVar[dict[type[exp.Expr], Callable[..., Bound]]] = {
         **PredicateBinder.METHODS,

@@ -8,8 +8,11 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from grouping.binding.arguments import apply
-from grouping.binding.bound import Bound
+from grouping.binding.arrays import ARRAY_CALLS, array_call, concat_arrays, joined
+from grouping.binding.bound import Bound, Term
+from grouping.binding.interval_calls import INTERVAL_CALLS, interval_call
 from grouping.binding.nested import nested_call
+from grouping.binding.number_calls import NUMBER_CALLS, number_call
 from grouping.binding.rewritten import rewritten
 from grouping.binding.time_calls import TIME_CALLS, time_call
 from grouping.binding.time_units import field_of, text_of
@@ -87,9 +90,17 @@ def call(name: str, args: Sequence[Bound]) -> Bound:
         InputError: unsupported-query, type-mismatch.
     """
     if name in LAMBDAS:
-        raise unsupported(f'"{name}" without a lambda', "It takes an ARRAY and a lambda: exists(tags, t -> t = 'a').")
+        raise unsupported(f'"{name}" without a lambda', "It takes one, as in exists(tags, t -> t = 'a').")
+    if name in ARRAY_CALLS:
+        return array_call(name, args)
+    if any(argument.type.name == "ARRAY" for argument in args) and (made := _of_arrays(name, args)) is not None:
+        return made
     if _is_nested(name):
         return nested_call(NESTED_ALIASES.get(name, name), args)
+    if name in NUMBER_CALLS:
+        return number_call(name, args)
+    if name in INTERVAL_CALLS:
+        return interval_call(name, args)
     canonical = ALIASES.get(name, name)
     wanted = len(REWRITTEN[name].params) if name in REWRITTEN else len(args)
     if name in ("nvl", "ifnull"):
@@ -109,6 +120,17 @@ def call(name: str, args: Sequence[Bound]) -> Bound:
     if canonical in ("trim", "ltrim", "rtrim") and name != "btrim":
         args = args[::-1]  # Spark has the characters first
     return apply(canonical, args)
+
+
+def _of_arrays(name: str, args: Sequence[Bound]) -> Bound | None:
+    """Return what a function of texts is of arrays, None for one that is of texts alone."""
+    if name == "concat":
+        return concat_arrays(name, *args)
+    if name == "concat_ws" and args[0].type.name != "ARRAY":
+        return joined(args[0], args[1:])
+    if name == "reverse" and len(args) == 1:
+        return Term("reverse array", (args[0],), args[0].type)
+    return None
 
 
 def _is_nested(name: str) -> bool:

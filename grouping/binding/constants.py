@@ -30,10 +30,16 @@ __all__ = [
     "string",
 ]
 
-_TYPED = frozenset(
-    """cast field element element_at array array_contains arrays_overlap size map_keys map_values split
-    date_part get_json_object aggregate exists forall filter transform""".split()
-) | {f"{name} to scale" for name in ("round", "bround", "floor", "ceil")}
+_TYPED = (
+    frozenset(
+        """cast field element element_at array array_contains arrays_overlap size map_keys map_values split
+    array_compact array_distinct array_except array_insert array_intersect array_join array_max array_min
+    array_position array_remove array_sort array_union flatten map_entries slice sort_array str_to_map
+    date_part get_json_object aggregate exists forall filter map_filter reduce transform to_number""".split()
+    )
+    | {"array numbered", "array or none", "arrays paired", "concat arrays", "reverse array"}
+    | {f"{name} to scale" for name in ("round", "bround", "floor", "ceil")}
+)
 """What has its type whatever the constants within."""
 _COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"))
 
@@ -98,7 +104,7 @@ _QUOTED_NUMBERS = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT"), "quoted whole"),
     **dict.fromkeys(("FLOAT", "DOUBLE"), "quoted double"),
 }
-"""How a text beside a number is read; beside a DECIMAL Spark would compare DOUBLEs."""
+"""How a text beside a number is read; a DECIMAL beside one is compared as a DOUBLE."""
 
 
 def column_text(operand: Bound | None) -> str:
@@ -152,7 +158,7 @@ def as_set(typed: Iterable[tuple[SqlType, ConstantValue]]) -> tuple[SqlType, tup
     """Return the element type and the sorted values of a set."""
     typed = list(typed)
     kinds = {kind for kind, value in typed if value is not None} or {kind for kind, _ in typed}
-    wide = BIGINT in kinds and any(kind.is_decimal for kind in kinds)  # of a needle that is a constant
+    wide = len(kinds) > 1 and any(kind.is_decimal for kind in kinds)  # of a needle that is a constant
     kind = NUMERIC if wide or NUMERIC in kinds else min(kinds, key=str)
     values: set[Any] = {value for _, value in typed}
     null: tuple[Any, ...] = (None,) if None in values else ()
@@ -182,17 +188,26 @@ def _lift(bound: Bound, lifted: list[Constant]) -> Expression:
     if isinstance(bound, Column | Value):
         return bound
     _check_used(bound)
+    if bound.op == "named_struct":
+        return Call(bound.op, tuple(_lift_body(argument, lifted) for argument in bound.args), str(bound.type))
+    if bound.op in ("transform", "reduce"):
+        *others, body = bound.args
+        known = tuple(settle(other) if isinstance(other, Constant) else _lift(other, lifted) for other in others)
+        return Call(bound.op, (*known, _lift_body(body, lifted)), str(bound.type))
     args = tuple(_lift(argument, lifted) for argument in bound.args)
     # The type must not betray the constants: `i + 1` and `i + 3000000000` are one signature.
-    if bound.op == "transform" and (isinstance(args[2], Slot) or args[2].type == UNKNOWN):
-        raise InputError(
-            "such a lambda is not supported",
-            code="unsupported-query",
-            detail="The type of its result would depend on a constant.",
-            hint="CAST the result of the lambda.",
-        )
     kinds = [UNKNOWN if isinstance(argument, Slot) else argument.type for argument in args]
     return Call(bound.op, args, str(bound.type if bound.op in _TYPED else result_type(bound.op, kinds)))
+
+
+def _lift_body(body: Bound, lifted: list[Constant]) -> Expression:
+    """Return what a lambda makes, or a field; constants that would decide its type belong to the predicate's shape."""
+    found = [*lifted]
+    expression = _lift(body, found)
+    if isinstance(expression, Slot) or expression.type == UNKNOWN:
+        return settle(body)
+    lifted[:] = found
+    return expression
 
 
 def _check_used(term: Term) -> None:

@@ -1,50 +1,129 @@
-"""Functions of an array and a lambda: exists, forall, filter and transform.
+"""Functions of an array or a map and a lambda: exists, forall, filter, transform, zip_with, reduce and those of maps.
 
 A lambda's element is a column within the body, so that all that is said of columns holds of it, its constants are
-lifted, and names of variables don't count.
+lifted, and names of variables don't count. A lambda of two variables has them as the fields of its element: the key
+and the value of a map's entry, an element and its place, or the elements of two arrays.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from grouping.binding.arrays import entries_of, numbered, paired
 from grouping.binding.bound import Bound, Constant, Term, nodes
-from grouping.binding.nested import nested_call
-from grouping.binding.operands import boolean
+from grouping.binding.nested import field, nested_call
+from grouping.binding.operands import boolean, is_null
+from grouping.functions.nested_functions import LAMBDAS
 from grouping.model.errors import InputError
-from grouping.model.expression import Column, variable_name
-from grouping.model.refusals import mismatch
-from grouping.model.sql_type import BOOLEAN, array_of
+from grouping.model.expression import Column, Value, variable_name
+from grouping.model.refusals import mismatch, unsupported
+from grouping.model.sql_type import BOOLEAN, STRING, SqlType, array_of, map_of
+from grouping.model.wording import are, counted
 
-__all__ = ["element_variable", "lambda_call"]
+__all__ = ["elements_of", "lambda_call", "reduction", "reduction_columns", "variables_of"]
 
 
-def element_variable(name: str, array: Bound, level: int) -> Column:
-    """Return the column that an element of an array is in the body of a lambda.
+def elements_of(name: str, collections: Sequence[Bound], variables: int) -> Bound:
+    """Return the array over whose elements a lambda is evaluated.
 
     Args:
         name: The function.
-        array: Its first argument.
-        level: How many lambdas stand around this one.
+        collections: The arguments before the lambda.
+        variables: How many the lambda has.
 
     Raises:
-        InputError: ``type-mismatch`` for what is no ARRAY.
+        InputError: ``type-mismatch`` or ``unsupported-query``.
     """
-    if array.type.name != "ARRAY":
-        raise mismatch(f'an argument of "{name}" is {array.type}', "It must be an ARRAY.")
-    return Column(variable_name(level), str(array.type.element))
+    wanted = 2 if name == "zip_with" else 1
+    if len(collections) != wanted:
+        takes = f"{counted(wanted, 'argument')} and a lambda"
+        raise mismatch(f'function "{name}" takes {takes}', f"There {are(len(collections))} {len(collections)}.")
+    base = collections[0]
+    most = 1 if name in ("exists", "forall") else 2
+    least = 2 if LAMBDAS[name] > 1 else 1
+    if not least <= variables <= most:
+        has = f"{least} or {most}" if least < most else str(most)
+        raise unsupported("such variables of a lambda", f'That of "{name}" has {has}.')
+    if name == "zip_with":
+        return paired(name, base, collections[1])
+    if name in ("map_filter", "transform_values"):
+        return entries_of(base, name)
+    if base.type.name != "ARRAY":
+        raise mismatch(f'an argument of "{name}" is {base.type}', "It must be an ARRAY.")
+    return numbered(base, name) if variables > 1 else base
 
 
-def lambda_call(name: str, array: Bound, variable: Column, body: Bound) -> Bound:
+def variables_of(elements: Bound, level: int, variables: int) -> tuple[Column, list[Bound]]:
+    """Return the column that an element is within the body, and what each variable stands for.
+
+    Args:
+        elements: As `elements_of` returns them.
+        level: How many variables there are around this lambda.
+        variables: How many it has itself.
+    """
+    kind = elements.type.element
+    assert kind is not None, "an array"
+    element = Column(variable_name(level), str(kind))
+    if variables == 1:
+        return element, [element]
+    return element, [field(element, name) for name, _ in kind.fields]
+
+
+def lambda_call(name: str, elements: Bound, variable: Column, body: Bound, of: Bound) -> Bound:
     """Return one of `nested_functions.LAMBDAS` over an array and the body of its lambda.
+
+    Args:
+        name: The function.
+        elements: The array.
+        variable: Its element.
+        body: The lambda's.
+        of: The function's first argument.
 
     Raises:
         InputError: ``type-mismatch`` for a body that is no BOOLEAN where one is asked for.
     """
-    if name == "transform":
-        return Term(name, (array, variable, body), array_of(body.type))
+    if name in ("transform", "zip_with", "transform_values"):
+        made = Term("transform", (elements, variable, body), array_of(body.type))
+        if name != "transform_values":
+            return made
+        keys = Term("map_keys", (of,), array_of(STRING))
+        return Term("arrays paired", (keys, made), map_of(STRING, body.type))
     body = boolean(body, f'the lambda of "{name}"')
-    if name == "exists" and (contained := _contained(array, variable, body)) is not None:
+    if name == "exists" and (contained := _contained(elements, variable, body)) is not None:
         return contained
-    return Term(name, (array, variable, body), array.type if name == "filter" else BOOLEAN)
+    if name in ("exists", "forall"):
+        return Term(name, (elements, variable, body), BOOLEAN)
+    if name == "map_filter":
+        return Term(name, (elements, variable, body), of.type)
+    kept = Term(name, (elements, variable, body), elements.type)
+    return kept if elements is of else Term("field", (kept, Value("0", "STRING")), of.type)
+
+
+def reduction_columns(array: Bound, start: Bound, level: int) -> tuple[Column, Column]:
+    """Return what the accumulator and the element are within the first lambda of reduce.
+
+    Raises:
+        InputError: ``type-mismatch`` for what is no ARRAY, and for a start without type.
+    """
+    if array.type.name != "ARRAY":
+        raise mismatch(f'an argument of "reduce" is {array.type}', "It must be an ARRAY.")
+    if is_null(start):
+        raise mismatch("the start of reduce is NULL", "Its type is not known.", "CAST it.")
+    if start.type.is_nested:
+        raise unsupported(f"reduce to {start.type}", "What it makes has no parts.")
+    return Column(variable_name(level), str(start.type)), Column(variable_name(level + 1), str(array.type.element))
+
+
+def reduction(array: Bound, start: Bound, columns: tuple[Column, Column], body: Bound) -> Bound:
+    """Return reduce over an array.
+
+    Raises:
+        InputError: ``type-mismatch``; Spark does not cast what the lambda makes.
+    """
+    kind: SqlType = start.type
+    if is_null(body) or body.type != kind:
+        raise mismatch(f"the lambda of reduce makes {body.type}", f"It begins with {kind}.", "CAST one.")
+    return Term("reduce", (array, start, *columns, body), kind)
 
 
 def _contained(array: Bound, variable: Column, body: Bound) -> Bound | None:

@@ -19,7 +19,7 @@ from grouping.model.sql_type import BOOLEAN, DOUBLE, INT, STRING, SqlType, array
 from grouping.model.wording import are, counted
 from grouping.values.json_path import parse_json_path
 
-__all__ = ["element", "field", "nested_call"]
+__all__ = ["delimiter_of", "element", "element_type", "field", "fixed", "nested_call"]
 
 _DELIMITER = re.compile(r"\\?[^\w\s\\]|\[[^\w\s\\^]\]|[^\\^$.|?*+()\[\]{}]*")
 """A text that Java's split takes as it stands: without a sign of regular expressions, or one of them escaped."""
@@ -57,7 +57,7 @@ def element(base: Bound, place: Bound) -> Bound:
     """Return an element of an ARRAY, counted from 0, or the value of a MAP's key; NULL where there is none."""
     of = base.type.element
     if base.type.name == "MAP" and of:
-        return Term("element", (base, _fixed(place, STRING, "the key of a MAP")), of)
+        return Term("element", (base, fixed(place, STRING, "the key of a MAP")), of)
     if base.type.name == "ARRAY" and of:
         return Term("element", (base, _place(place)), of)
     raise unsupported(f"an element of {base.type}", "Only an ARRAY and a MAP have elements.", _hint_of(base.type))
@@ -90,12 +90,14 @@ def _listed(operand: Bound) -> tuple[Bound, ...] | None:
 
 
 def _array_contains(array: Bound, value: Bound) -> Bound:
+    of = element_type(array, "array_contains")
+    if isinstance(value, Constant) and value.value is None:
+        raise mismatch("NULL is in no array", "array_contains looks for a value.", "exists a NULL cannot be asked.")
     if (listed := _listed(array)) is not None:
+        if not value.type.is_like(of):
+            raise mismatch(f"an {array.type} holds no {value.type}", "array_contains takes a value of its type.")
         return Term("in", comparable((value, *listed), among=True), BOOLEAN)
-    of = _element_type(array, "array_contains")
     if isinstance(value, Constant):
-        if value.value is None:
-            raise mismatch("NULL is in no array", "array_contains looks for a value.", "exists a NULL cannot be asked.")
         value = _as_element(value, of)
     elif not value.type.is_like(of) or of.is_decimal or value.type.is_decimal:
         raise mismatch(f"an {array.type} holds no {value.type}", "array_contains takes a value of the elements' type.")
@@ -116,16 +118,17 @@ def _arrays_overlap(one: Bound, other: Bound) -> Bound:
     if (listed := _listed(other)) is not None:
         terms = tuple(_array_contains(one, value) for value in listed)
         return terms[0] if len(terms) == 1 else Term("or", terms, BOOLEAN)
-    if one.type != other.type or _element_type(one, "arrays_overlap").is_nested:
+    if one.type != other.type or element_type(one, "arrays_overlap").is_nested:
         raise mismatch("arrays of different types do not overlap", f"They are {one.type} and {other.type}.")
     return Term("arrays_overlap", (one, other), BOOLEAN)
 
 
-def _element_type(array: Bound, name: str) -> SqlType:
+def element_type(array: Bound, name: str, *, compared: bool = True) -> SqlType:
+    """Return the type of an array's elements, which may have parts where the elements are not compared."""
     of = array.type.element
     if array.type.name != "ARRAY" or of is None:
         raise mismatch(f'an argument of "{name}" is {array.type}', "It must be an ARRAY.")
-    if of.is_nested and name != "array_size":
+    if of.is_nested and compared:
         raise unsupported(f'"{name}" of {array.type}', "Elements with parts are not compared.")
     return of
 
@@ -137,7 +140,7 @@ def _size(operand: Bound) -> Bound:
 
 
 def _array_size(array: Bound) -> Bound:
-    _element_type(array, "array_size")
+    element_type(array, "array_size", compared=False)
     return Term("size", (array,), INT)
 
 
@@ -152,7 +155,7 @@ def _element_at(base: Bound, place: Bound) -> Bound:
 
 
 def _get(base: Bound, place: Bound) -> Bound:
-    _element_type(base, "array_size")
+    element_type(base, "get", compared=False)
     return element(base, place)
 
 
@@ -181,31 +184,36 @@ def _map_values(base: Bound) -> Bound:
 def _get_json_object(text: Bound, path: Bound) -> Bound:
     if text.type != STRING:
         raise mismatch(f'an argument of "get_json_object" is {text.type}', "It must be STRING.")
-    fixed = _fixed(path, STRING, "a path")
-    parse_json_path(str(fixed.value))
-    return Term("get_json_object", (text, fixed), STRING)
+    steps = fixed(path, STRING, "a path")
+    parse_json_path(str(steps.value))
+    return Term("get_json_object", (text, steps), STRING)
 
 
 def _split(text: Bound, delimiter: Bound) -> Bound:
     if text.type != STRING:
         raise mismatch(f'an argument of "split" is {text.type}', "It must be STRING.")
-    fixed = _fixed(delimiter, STRING, "a delimiter")
-    if not _DELIMITER.fullmatch(str(fixed.value)):
+    return Term("split", (text, delimiter_of(delimiter)), array_of(STRING))
+
+
+def delimiter_of(delimiter: Bound) -> Value:
+    """Return the text that a constant delimiter, a regular expression, stands for."""
+    sign = str(fixed(delimiter, STRING, "a delimiter").value)
+    if not _DELIMITER.fullmatch(sign):
         raise unsupported("such a delimiter", "It is a regular expression.", "Escape its sign: '\\|'.")
-    plain = str(fixed.value).strip("[]") if len(str(fixed.value)) == 3 else str(fixed.value)
-    plain = plain.removeprefix("\\")
-    return Term("split", (text, Value(plain, "STRING")), array_of(STRING))
+    plain = sign.strip("[]") if len(sign) == 3 else sign
+    return Value(plain.removeprefix("\\"), "STRING")
 
 
 def _place(place: Bound) -> Bound:
     if isinstance(place, Constant):
-        return _fixed(place, INT, "the place of an element")
+        return fixed(place, INT, "the place of an element")
     if place.type != INT:
         raise mismatch(f"the place of an element is {place.type}", "It must be INT.")
     return place
 
 
-def _fixed(constant: Bound, kind: SqlType, what: str) -> Value:
+def fixed(constant: Bound, kind: SqlType, what: str) -> Value:
+    """Return a constant of a type as part of a query's shape."""
     if not isinstance(constant, Constant):
         raise unsupported(f"{what} that is no constant", f"It must be one of type {kind}.")
     if constant.type != kind or constant.value is None:

@@ -50,6 +50,8 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
         if among:
             raise unsupported("IN with an interval", "Intervals are compared one by one.", "Use OR.")
         return alike(operands)[1]
+    if looked_up and not among and len(operands) == 2:
+        operands = _beside_text(*operands)
     if any(operand.type == TIMESTAMP for operand in operands):
         operands = [as_timestamp(operand) if operand.type == DATE else operand for operand in operands]
     if any(operand.type == BINARY for operand in operands):
@@ -76,6 +78,15 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
     if exact == "decimal" and common_type([operand.type for operand in read]) is None:
         raise unsupported("a comparison of such wide numbers", "No DECIMAL holds both sides.", "CAST one to DOUBLE.")
     return read
+
+
+def _beside_text(one: Bound, other: Bound) -> tuple[Bound, Bound]:
+    """Return two operands of a comparison; a DECIMAL beside a text in quotes is a DOUBLE, as Spark has it."""
+    if isinstance(one, Constant) and not isinstance(other, Constant):
+        return _beside_text(other, one)[::-1]
+    if one.type.is_decimal and isinstance(other, Constant) and other.reader == "string" and not is_null(other):
+        return Term("cast", (one,), DOUBLE), other
+    return one, other
 
 
 def _digits(operand: Bound) -> Bound:

@@ -40,6 +40,8 @@ def form_of(call: Call, kinds: Sequence[SqlType], result: SqlType) -> Form | Non
         return _arithmetic(_ARITHMETIC[call.op], kinds, result)
     if call.op in ("neg", "abs"):
         return _turned("-" if call.op == "neg" else "abs", kinds[0])
+    if call.op in _OF_LIKE:
+        return _of_like(call.op, kinds, result)
     if call.op in _FIELDS and kinds[0] in (DATE, TIMESTAMP):
         return _FIELDS[call.op]
     if call.op in _MOVED:
@@ -108,6 +110,27 @@ def _cast(kind: SqlType, result: SqlType) -> Form | None:
     return (lambda args: f"CAST({args[0]} AS {to})") if kind == result else None
 
 
+def _of_like(op: str, kinds: Sequence[SqlType], result: SqlType) -> Form | None:
+    """Return an operator of bits, or the choice of the greatest or least, over arguments of one type."""
+    if len({*kinds}) > 1 or not (_whole(kinds[0]) or (op in _CHOSEN and kinds[0] in _ORDERED)):
+        return None
+    if op in _CHOSEN:
+        return _named(op)
+    if op == "~":
+        return lambda args: f"CAST(~({args[0]}) AS {_sql(result)})"
+    sign = _OF_LIKE[op]
+    if sign.isalpha():
+        return lambda args: f"CAST({sign}({args[0]}, {args[1]}) AS {_sql(result)})"
+    return lambda args: f"CAST(({args[0]}) {sign} ({args[1]}) AS {_sql(result)})"
+
+
+def _between_times(call: Call, kinds: Sequence[SqlType]) -> Form | None:
+    """The microseconds from one TIMESTAMP to another."""
+    if "MICROSECOND" not in str(getattr(call.args[0], "value", "")) or {*kinds[1:]} != {TIMESTAMP}:
+        return None
+    return lambda args: f"(epoch_us({args[2]}) - epoch_us({args[1]}))"
+
+
 def _later(call: Call, kinds: Sequence[SqlType]) -> Form | None:
     """A TIMESTAMP moved by microseconds."""
     if not isinstance(call.args[2], Column) or "MICROSECOND" not in str(getattr(call.args[0], "value", "")):
@@ -165,10 +188,14 @@ def _field(name: str, added: str = "") -> Form:
     return lambda args: f"(EXTRACT({name} FROM {args[0]}){added})"
 
 
+_CHOSEN = frozenset(("greatest", "least"))
+_ORDERED = frozenset((DOUBLE, STRING, DATE, TIMESTAMP, BOOLEAN))
+_OF_LIKE = {"&": "&", "|": "|", "^": "xor", "~": "~", "greatest": "greatest", "least": "least"}
 _ARITHMETIC = {"+": "+", "-": "-", "*": "*", "/": "/", "%": "%", "div": "//"}
 _TIMES = frozenset(((DATE, STRING), (DATE, TIMESTAMP), (TIMESTAMP, DATE)))
 _MOVED = {
     "timestampadd": _later,
+    "timestampdiff": _between_times,
     "date_add": _days(""),
     "date_sub": _days("-"),
     "substring": _part,
@@ -192,6 +219,10 @@ _FUNCTIONS: dict[str, tuple[tuple[SqlType, ...], Form]] = {
     "trim": ((STRING,), lambda args: f"trim({args[0]}, ' ')"),
     "ltrim": ((STRING,), lambda args: f"ltrim({args[0]}, ' ')"),
     "rtrim": ((STRING,), lambda args: f"rtrim({args[0]}, ' ')"),
+    "octet_length": ((STRING,), _named("strlen")),
+    "last_day": ((DATE,), _named("last_day")),
+    "unix_date": ((DATE,), lambda args: f"({args[0]} - DATE '1970-01-01')"),
+    "unix_micros": ((TIMESTAMP,), _named("epoch_us")),
     "datediff": ((DATE, DATE), lambda args: f"({args[0]} - {args[1]})"),
     "isnan": ((DOUBLE,), lambda args: f"coalesce(isnan({args[0]}), FALSE)"),
 }

@@ -18,13 +18,14 @@ GROUPS = {
         reverse right rlike rpad rtrim sha1 sha2 soundex space split_part startswith substring
         substring_index translate trim unbase64 unhex upper url_decode url_encode""",
     "Numbers": """abs bin bit_count bround ceil conv degrees exp factorial floor isnan ln log log10 log2 mod
-        negative pmod positive pow radians rint round shiftleft shiftright shiftrightunsigned sign sqrt try_add
-        try_divide try_mod try_multiply try_subtract width_bucket""",
+        negative pmod positive pow radians rint round shiftleft shiftright shiftrightunsigned sign sqrt
+        to_number try_add try_divide try_mod try_multiply try_subtract try_to_number width_bucket""",
     "Dates and times": """add_months date_add date_format date_from_unix_date date_part date_sub date_trunc
         datediff day dayname dayofweek dayofyear from_unixtime from_utc_timestamp hour last_day make_date
-        make_timestamp minute month monthname months_between next_day quarter second timestamp_micros
-        timestamp_millis timestamp_seconds timestampadd timestampdiff to_date to_timestamp to_utc_timestamp trunc
-        unix_date unix_micros unix_millis unix_seconds unix_timestamp weekday weekofyear year""",
+        make_dt_interval make_timestamp make_ym_interval minute month monthname months_between next_day quarter
+        second timestamp_micros timestamp_millis timestamp_seconds timestampadd timestampdiff to_date
+        to_timestamp to_utc_timestamp trunc unix_date unix_micros unix_millis unix_seconds unix_timestamp
+        weekday weekofyear year""",
     "Any type": """bigint binary boolean coalesce date decimal double equal_null float greatest hash if int
         isnotnull isnull least nullif nvl2 smallint string timestamp tinyint xxhash64""",
 }
@@ -144,8 +145,11 @@ def returns(name: str) -> str:
 
 
 _NESTED_RESULTS = {
-    **dict.fromkeys(("array_contains", "arrays_overlap", "map_contains_key"), "BOOLEAN"),
+    **dict.fromkeys(("array_contains", "arrays_overlap", "exists", "forall", "map_contains_key"), "BOOLEAN"),
     **dict.fromkeys(("size", "array_size"), "INT"),
+    "array_join": "STRING",
+    "array_position": "BIGINT",
+    "str_to_map": "MAP<STRING, STRING>",
     **dict.fromkeys(("count", "approx_count_distinct"), "BIGINT"),
     "get_json_object": "STRING",
     "split": "ARRAY<STRING>",
@@ -162,5 +166,7 @@ def group_of(name: str) -> str:
 def _params(function: Function) -> str:
     names = [_PARAMS.get(param, param) for param in function.params]
     needed = len(names) - function.optional
-    text = ", ".join(names[:needed]) + "".join(f"[, {name}]" for name in names[needed:])
+    text = (", ".join(names[:needed]) + "".join(f"[, {name}]" for name in names[needed:])).replace(
+        "[, ", "[", not needed
+    )
     return f"{text}, …" if function.variadic else text

@@ -205,6 +205,9 @@ REWRITTEN: dict[str, Function] = {
     "isnotnull": Function(("ANY",)),
     "equal_null": Function(("COMMON", "COMMON")),
     "nvl2": Function(("ANY", "COMMON", "COMMON")),
+    **dict.fromkeys(("to_number", "try_to_number"), Function(("STRING", "FORMAT"))),
+    "make_dt_interval": Function(("INT", "INT", "INT", "SECONDS"), 4),
+    "make_ym_interval": Function(("INT", "INT"), 2),
 }
 """Functions that are compiled as operators and CASTs, each with just its parameters."""
 

@@ -2,26 +2,69 @@
 
 from __future__ import annotations
 
-__all__ = ["LAMBDAS", "NESTED_ALIASES", "NESTED_FUNCTIONS"]
+__all__ = ["LAMBDAS", "NESTED_ALIASES", "NESTED_FUNCTIONS", "OF_ELEMENTS"]
 
 NESTED_FUNCTIONS: dict[str, tuple[str, ...]] = {
     "array": ("any, …",),
     "array_contains": ("ARRAY", "any"),
     "array_size": ("ARRAY",),
+    "array_append": ("ARRAY", "any"),
+    "array_compact": ("ARRAY",),
+    "array_distinct": ("ARRAY",),
+    "array_except": ("ARRAY", "ARRAY"),
+    "array_insert": ("ARRAY", "place", "any"),
+    "array_intersect": ("ARRAY", "ARRAY"),
+    "array_join": ("ARRAY<STRING>", "STRING[, STRING]"),
+    "array_max": ("ARRAY",),
+    "array_min": ("ARRAY",),
+    "array_position": ("ARRAY", "any"),
+    "array_prepend": ("ARRAY", "any"),
+    "array_remove": ("ARRAY", "any"),
+    "array_sort": ("ARRAY",),
+    "array_union": ("ARRAY", "ARRAY"),
     "arrays_overlap": ("ARRAY", "ARRAY"),
+    "exists": ("ARRAY", "x -> condition"),
     "element_at": ("ARRAY or MAP", "INT or key"),
+    "filter": ("ARRAY", "x -> condition"),
+    "flatten": ("ARRAY of ARRAYs",),
+    "forall": ("ARRAY", "x -> condition"),
     "get": ("ARRAY", "INT"),
     "get_json_object": ("STRING", "path"),
     "map_contains_key": ("MAP", "STRING"),
+    "map_entries": ("MAP",),
+    "map_filter": ("MAP", "(key, value) -> condition"),
     "map_keys": ("MAP",),
     "map_values": ("MAP",),
+    "named_struct": ("name", "any, …"),
+    "reduce": ("ARRAY", "start", "(made, x) -> value[, made -> value]"),
+    "sequence": ("first", "last[, step]"),
     "size": ("ARRAY or MAP",),
+    "slice": ("ARRAY", "INT", "INT"),
+    "sort_array": ("ARRAY[, TRUE or FALSE]",),
     "split": ("STRING", "delimiter"),
+    "str_to_map": ("STRING[, delimiter, delimiter]",),
+    "struct": ("any, …",),
+    "transform": ("ARRAY", "x -> value"),
+    "transform_values": ("MAP", "(key, value) -> value"),
+    "zip_with": ("ARRAY", "ARRAY", "(x, y) -> value"),
 }
 """By name, what they take; `grouping.binding.nested` says what that means."""
 
-LAMBDAS = frozenset(("exists", "filter", "forall", "transform"))
-"""Those of an ARRAY and of what is computed of each of its elements, which `grouping.binding.lambdas` binds."""
+LAMBDAS = {
+    "aggregate": 2,
+    "exists": 1,
+    "filter": 1,
+    "forall": 1,
+    "map_filter": 2,
+    "reduce": 2,
+    "transform": 1,
+    "transform_values": 2,
+    "zip_with": 2,
+}
+"""Those of what is computed of each element of an ARRAY or MAP, which `grouping.binding.lambdas` binds, and how many
+variables a lambda of theirs has at least."""
+OF_ELEMENTS = frozenset(("exists", "filter", "forall", "map_filter", "reduce", "transform"))
+"""The operators that they are compiled to, whose bodies are evaluated for each element."""
 
-NESTED_ALIASES = {"cardinality": "size", "try_element_at": "element_at"}
+NESTED_ALIASES = {"aggregate": "reduce", "cardinality": "size", "try_element_at": "element_at"}
 """Spark's other names of the same functions; what fails is NULL here anyhow."""

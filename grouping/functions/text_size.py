@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from grouping.functions.nested_functions import LAMBDAS
+from grouping.functions.nested_functions import OF_ELEMENTS
 from grouping.model.errors import InputError
 from grouping.model.expression import Call, Column, Expression, Slot, Value, walk
 from grouping.model.group import ConstantRow
@@ -40,6 +40,11 @@ _LARGEST_WIDTH = 999
 """Characters to which a format fills an argument up."""
 _MOST_ENCODED = 4
 """Bytes that one byte may become, encoded or masked."""
+_FROM_ARRAYS = frozenset(
+    """array_compact array_distinct array_except array_intersect array_max array_min array_remove array_sort flatten
+    map_entries slice sort_array str_to_map""".split()
+) | {"array numbered", "array or none", "reverse array"}
+"""What yields some of an array's elements, or its bytes in another form."""
 _LONGEST_SCALAR = 64
 """Bytes, and more than enough, of a number, a date or a time as text."""
 
@@ -70,11 +75,22 @@ class TextSizes:
 
     def _of_lambda(self, call: Call) -> Size:
         """Return the size of an array that a lambda yields: it has no more elements than bytes, and quotes for each."""
-        array, (_, variable, body) = self.of(call.args[0]), call.args
+        array = self.of(call.args[0])
+        if call.op == "reduce":
+            return self._reduced(call, array)
+        _, variable, body = call.args
         assert isinstance(variable, Column), "an element"
         self._elements[variable.name] = array
         size = self.of(body)
         return (array + 1) * np.maximum(size, _LONGEST_SCALAR) if call.op == "transform" else array
+
+    def _reduced(self, call: Call, array: Size) -> Size:
+        """Return the size of what reduce makes: a text may grow with each element, up to the limit."""
+        _, start, total, variable, body = call.args
+        assert isinstance(total, Column) and isinstance(variable, Column), "what its lambda is of"
+        self._elements |= {total.name: self.of(start), variable.name: array}
+        self.of(body)
+        return self._limit if call.type in (STRING, BINARY) else 0
 
     def of(self, expression: Expression) -> Size:
         """Return the most bytes of the expression's value, and add all texts within it up."""
@@ -82,7 +98,7 @@ class TextSizes:
             size = self._elements[expression.name]
         elif not isinstance(expression, Call):
             size = self._leaf(expression)
-        elif expression.op in LAMBDAS:
+        elif expression.op in OF_ELEMENTS:
             return self._of_lambda(expression)
         else:
             computed = _computed(expression, [self.of(argument) for argument in expression.args])
@@ -180,6 +196,12 @@ def _computed(call: Call, sizes: Sequence[Size]) -> Size:
         case "regexp_extract" | "regexp_extract_all" | "regexp_substr" | "substring_index" | "json_object_keys":
             return sizes[0]
         case "trim" | "ltrim" | "rtrim" | "substring" | "left" | "right" | "reverse" | "split_part" | "nullif":
+            return sizes[0]
+        case "array" | "named_struct" | "array_union" | "concat arrays" | "arrays paired" | "array_insert":
+            return sum(sizes)
+        case "array_join":  # an array has no more elements than bytes
+            return sizes[0] + (sizes[0] + 1) * sum(sizes[1:])
+        case op if op in _FROM_ARRAYS:
             return sizes[0]
         case "field" | "element" | "element_at" | "get_json_object" | "split" | "map_keys" | "map_values":
             return sizes[0]

@@ -30,6 +30,7 @@ __all__ = [
     "SelectList",
     "canonical_constants",
     "group_id",
+    "owner_prefix",
     "parse_constants",
     "pending_id",
 ]
@@ -227,6 +228,7 @@ class DestinationIds:
         phase_ms: int | None,
         digest: DigestClause,
         mode: str | None,
+        owner: str = "",
     ) -> None:
         """Take the parts that all of these ids share.
 
@@ -237,14 +239,31 @@ class DestinationIds:
             phase_ms: Of a TimerBased trigger, START (or acceptance) modulo the interval, epoch milliseconds.
             digest: The digest clause; the default one when there is none.
             mode: The word after PUBLISH, None when there is none.
+            owner: The subscriber whose destinations they are; empty where equal CQs of all subscribers share one.
         """
         clause = f"{digest.kind} {digest.rows} {digest.even_if_empty} {msgspec.json.encode(digest.columns).decode()}"
         self._group = group
         self._rest = "\x00".join((select, _trigger_text(trigger, phase_ms), clause, mode or ""))
+        self._owner = owner
 
     def of(self, constants: str) -> DestinationId:
         """Return the id for constants as `canonical_constants` writes them."""
-        return DestinationId(_digest("d_", self._group, constants, self._rest))
+        if not self._owner:
+            return DestinationId(_digest("d_", self._group, constants, self._rest))
+        prefix = owner_prefix(self._owner)
+        own = _digest("", self._group, constants, self._rest, self._owner)
+        return DestinationId(prefix + own[len(prefix) - len("d_") :])
+
+
+def owner_prefix(subscriber: str) -> str:
+    """Return how the ids of a subscriber's own destinations begin: the rest is 56 bits, for millions of them.
+
+    Example:
+        >>> owner_prefix("alice")
+        'd_9e1c391b96'
+    """
+    text = subscriber.encode("utf-8", "surrogatepass")
+    return "d_" + hashlib.blake2b(text, digest_size=5).hexdigest()
 
 
 def pending_id(group: GroupId, constants: str, select: SelectId) -> PendingId:

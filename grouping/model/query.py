@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from grouping.model.operator_statements import OperatorStatement
 from grouping.model.sql_type import SqlType
 
 __all__ = [
@@ -309,4 +310,5 @@ Statement = (
     | ExplainEvent
     | ExplainSelect
     | ExplainStages
+    | OperatorStatement
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["are", "counted", "listed"]
+__all__ = ["are", "counted", "figure", "listed"]
 
 
 def counted(count: int, noun: str) -> str:
@@ -15,6 +15,16 @@ def counted(count: int, noun: str) -> str:
         ('1 CQ', '0 groups', '1000 matches')
     """
     return f"{count} {_plural(noun, count)}"
+
+
+def figure(count: float, noun: str) -> str:
+    """Return a figure, which may have a fraction, with its noun.
+
+    Example:
+        >>> figure(1.0, "match"), figure(0.5, "match"), figure(50_000, "row")
+        ('1 match', '0.5 matches', '50,000 rows')
+    """
+    return f"{count:,.0f} {_plural(noun, 0)}" if count >= 1_000 else f"{count:g} {_plural(noun, count)}"
 
 
 def are(count: int) -> str:
@@ -37,7 +47,7 @@ def listed(names: Sequence[str], noun: str) -> str:
     return f"the {_plural(noun, len(names))} {', '.join(names)}"
 
 
-def _plural(noun: str, count: int) -> str:
+def _plural(noun: str, count: float) -> str:
     if count == 1:
         return noun
     return noun + ("es" if noun.endswith(("ch", "s", "x")) else "s")

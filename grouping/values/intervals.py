@@ -27,7 +27,7 @@ _MICROS = {
 }
 UNITS = (*_MONTHS, *_DAYS, *_MICROS)
 """The units, each in the plural too."""
-_NUMBER = re.compile(r"\s*([+-]?)([0-9]{1,18})(?:\.([0-9]{0,9}))?\s*", re.ASCII)
+_NUMBER = re.compile(r"\s*([+-]?)(?=\.?[0-9])([0-9]{0,18})(?:\.([0-9]{0,9}))?\s*", re.ASCII)
 _YEARS = re.compile(r"\s*([+-]?)([0-9]{1,9})-([0-9]{1,2})\s*", re.ASCII)
 _PARTS = ("DAY", "HOUR", "MINUTE", "SECOND")
 _PART = {"DAY": r"([0-9]{1,9})", "SECOND": r"([0-9]{1,2}(?:\.[0-9]{1,9})?)"}
@@ -84,7 +84,7 @@ def _counted(text: str, unit: str) -> int:
     number = _NUMBER.fullmatch(text)
     if number is None or (number[3] is not None and unit != "SECOND"):
         raise ValueError(f"no number of {unit}S")
-    size = int(number[2]) * (_MONTHS.get(unit) or _DAYS.get(unit) or _MICROS[unit])
+    size = int(number[2] or 0) * (_MONTHS.get(unit) or _DAYS.get(unit) or _MICROS[unit])
     if number[3]:
         size += int(number[3].ljust(6, "0")[:6])
     return -size if number[1] == "-" else size

@@ -13,13 +13,15 @@ from typing import NamedTuple
 
 from grouping.model.errors import InputError
 
-__all__ = ["Groups", "occurrences", "rust_groups", "rust_pattern"]
+__all__ = ["LAST_LINE_END", "Groups", "Presence", "occurrences", "rust_groups", "rust_pattern"]
 
 _LARGEST = 5000
 """Elements of a pattern with its counted repetitions written out: what Rust compiles without a thought."""
 _LINE_ENDS = r"\n\r\x{85}\x{2028}\x{2029}"
 _END = rf"(?:\r\n|[{_LINE_ENDS}])?\z"
 _END_GROUP = rf"(\r\n|[{_LINE_ENDS}])?\z"
+LAST_LINE_END = rf"(?:\r\n|[{_LINE_ENDS}])\z"
+"""What ``$`` may stand before, for Rust's engine."""
 _BORDER = r"(?-u:\b)"
 _CLASSES = {
     "d": "0-9",
@@ -33,18 +35,28 @@ _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _COUNT = re.compile(r"\{(\d{1,3})(?:(,)(\d{1,3})?)?\}", re.ASCII)
 
 
+class Presence(NamedTuple):
+    """A pattern of which only counts whether it occurs."""
+
+    text: str
+    """For Rust's engine."""
+    twice: bool
+    """Whether it is searched for in the text without its last line end as well: between the two characters of that Java
+    finds no end, and Rust cannot look back at what the pattern took."""
+
+
 @lru_cache(maxsize=4096)
-def rust_pattern(pattern: str) -> str:
+def rust_pattern(pattern: str) -> Presence:
     r"""Return a Java pattern for Rust's engine.
 
     Raises:
         InputError: ``unsupported-query``, where it might mean something else there.
 
     Example:
-        >>> print(rust_pattern("^A[^b]{2}"))
+        >>> print(rust_pattern("^A[^b]{2}").text)
         \A\x{41}[^\x{62}]{2}
     """
-    return _Reader(pattern).read()
+    return _Reader(pattern).read_presence()
 
 
 class Groups(NamedTuple):
@@ -104,6 +116,13 @@ class _Reader:
         self._takes_line_end = False
         self._empty = True
 
+    def read_presence(self) -> Presence:
+        """Return the pattern without its groups."""
+        written = self.read()
+        if self._ends and self._takes_return:
+            return Presence(written.removesuffix(_END) + r"\z", True)
+        return Presence(written, False)
+
     def read_groups(self) -> Groups:
         """Return the pattern with its groups."""
         written = self.read()
@@ -121,8 +140,6 @@ class _Reader:
             raise self._refused("a parenthesis that closes nothing")
         if size > _LARGEST:
             raise self._refused("repetitions that make it too large")
-        if self._ends and self._takes_return:
-            raise self._refused('"$" beside what may be a carriage return')
         return written
 
     def _alternatives(self) -> tuple[str, int]:

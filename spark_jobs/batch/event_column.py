@@ -23,6 +23,7 @@ __all__ = [
     "hash_strings",
     "longest_text",
     "longest_value",
+    "rows_of_elements",
 ]
 
 _T = TypeVar("_T")
@@ -31,6 +32,7 @@ VALUE_BYTES: int = EvaluatorSettings().value_bytes
 """Where no settings say otherwise."""
 _SCALAR_BYTES = 64
 """More than a number or a time has within a nested value, its quotes and commas included."""
+_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 _SAMPLE = 1024
 _SEED = secrets.randbits(64)
 
@@ -71,7 +73,7 @@ def longest_value(values: pa.Array, scalar: int = 0) -> int:
 
     Of values with parts it is a bound, reckoned of the most elements and the longest of each part.
     """
-    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+    if any(of(values.type) for of in _TEXTS):
         return longest_text(values)
     if pa.types.is_struct(values.type):
         fields = zip(values.type, values.flatten(), strict=True)
@@ -183,9 +185,18 @@ class Elements:
 
     def __init__(self, arrays: pa.Array) -> None:
         """Take the arrays of all events."""
-        self.event: NDArray[np.int64] = arrays.value_parent_indices().to_numpy().astype(np.int64)
+        self.event = rows_of_elements(arrays)
         """The event of each element."""
         self.columns = EventColumns(_ElementSource(as_plain(arrays.flatten())))
+
+
+def rows_of_elements(arrays: pa.Array) -> NDArray[np.int64]:
+    """Return the row of each element of `flatten`, which leaves out what Polars keeps behind arrays that are NULL.
+
+    Arrow's own function counts the elements behind these as well.
+    """
+    length = pc.list_value_length(arrays).fill_null(0).to_numpy()
+    return np.repeat(np.arange(len(arrays)), length)
 
 
 def as_plain(values: pa.Array) -> pa.Array:

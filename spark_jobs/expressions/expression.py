@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from grouping.functions.nested_functions import LAMBDAS
+from grouping.functions.nested_functions import OF_ELEMENTS
 from grouping.model.errors import InternalError
 from grouping.model.expression import Call, Column, Expression, Slot, Value
 from grouping.model.sql_type import BOOLEAN, DATE, NUMERIC, STRING, TIMESTAMP, UNKNOWN, SqlType
@@ -145,7 +145,7 @@ class _Compiler:
                 return Operand(pl.col(f":c{index}").cast(polars_type(kind)), kind)
             case Value(value):
                 return Operand(_literal(value, expression.type), expression.type)
-            case Call(op) if op in LAMBDAS:
+            case Call(op) if op in OF_ELEMENTS:
                 self.lambdas.append(ElementCall(expression, len(self.lambdas)))
                 return Operand(pl.col(self.lambdas[-1].name), expression.type)
             case Call(op, args):

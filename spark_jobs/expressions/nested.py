@@ -13,9 +13,12 @@ import pyarrow.compute as pc
 
 from grouping.model.sql_type import INT, STRING, SqlType, array_of
 from grouping.values.json_path import parse_json_path
+from grouping.values.number_format import read_number_format
+from spark_jobs.batch.event_column import rows_of_elements
+from spark_jobs.expressions.arrays import ARRAYS, OF_ARRAYS
 from spark_jobs.expressions.by_value import each_distinct
 from spark_jobs.expressions.json_path import json_object
-from spark_jobs.expressions.types import Operand, polars_type, widened
+from spark_jobs.expressions.types import Operand, polars_type
 
 __all__ = ["NESTED", "OF_OPERANDS"]
 
@@ -53,7 +56,7 @@ def _of_key(maps: pl.Expr, key: str, kind: SqlType) -> pl.Expr:
         keys, values = entries.field("key"), entries.field("value")
         hits = pc.indices_nonzero(pc.equal(keys, key)).to_numpy()
         place = np.full(len(lists), -1, np.int64)
-        place[lists.value_parent_indices().to_numpy()[hits]] = hits
+        place[rows_of_elements(lists)[hits]] = hits
         return pl.Series(values.take(pa.array(place, mask=place < 0)), dtype=polars_type(kind))
 
     return maps.map_batches(apply, return_dtype=polars_type(kind))
@@ -68,7 +71,7 @@ def _array_contains(base: Operand, _: SqlType, value: Argument) -> pl.Expr:
         arrays, wanted = (column if len(column) == size else column.new_from_index(0, size) for column in columns)
         lists = arrays.to_arrow()
         elements = pl.Series(lists.flatten())
-        of = lists.value_parent_indices().to_numpy()
+        of = rows_of_elements(lists)
         equal = (elements == wanted.gather(of)).fill_null(False).to_numpy()
         found, unknown = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
         found[of[equal]] = True
@@ -111,16 +114,15 @@ def _values(base: Operand, _: SqlType) -> pl.Expr:
     return base.expr.list.eval(pl.element().struct.field("value"))
 
 
-def _array(first: Operand, kind: SqlType, *others: Argument) -> pl.Expr:
-    assert kind.element is not None
-    return pl.concat_list([widened(one, kind.element) for one in (first, *others) if isinstance(one, Operand)])
-
-
 def _split(text: Operand, _: SqlType, delimiter: Argument) -> pl.Expr:
     def parts(value: str) -> list[str]:
         return value.split(str(delimiter)) if delimiter else list(value) or [""]
 
     return each_distinct([text.expr], parts, polars_type(array_of(STRING)))
+
+
+def _to_number(text: Operand, kind: SqlType, form: Argument) -> pl.Expr:
+    return each_distinct([text.expr], read_number_format(str(form)).read, polars_type(kind))
 
 
 def _get_json_object(text: Operand, _: SqlType, path: Argument) -> pl.Expr:
@@ -137,10 +139,11 @@ NESTED: dict[str, Callable[..., pl.Expr]] = {
     "size": lambda base, _: base.expr.list.len().cast(polars_type(INT)),
     "map_keys": _keys,
     "map_values": _values,
-    "array": _array,
     "split": _split,
     "get_json_object": _get_json_object,
+    "to_number": _to_number,
+    **ARRAYS,
 }
 """By operator or function: the first argument, the result's type, and the others."""
-OF_OPERANDS = {"array", "array_contains", "arrays_overlap"}
+OF_OPERANDS = OF_ARRAYS | {"array_contains", "arrays_overlap"}
 """Those whose constants are operands too; of the others a constant is a name, a place, a delimiter or a path."""

@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 
 from grouping.model.sql_type import BOOLEAN, SqlType
 from grouping.values.like_pattern import is_too_large, like_parts
-from grouping.values.patterns import rust_pattern
+from grouping.values.patterns import LAST_LINE_END, rust_pattern
 from spark_jobs.expressions.by_value import converted, distinct_rows
 from spark_jobs.expressions.types import Operand
 
 __all__ = ["like", "rlike"]
 
-Kind = Literal["whole", "start", "end", "part", "regex"]
+Kind = Literal["whole", "start", "end", "part", "regex", "lines"]
+"""``lines`` is a regular expression that is searched for in the text without its last line end, too."""
 
 
 class _Search(NamedTuple):
@@ -46,6 +47,7 @@ _BY_ONE: dict[Kind, Callable[[pl.Series, str], pl.Series]] = {
     "end": lambda text, wanted: text.str.ends_with(wanted),
     "part": lambda text, wanted: text.str.contains(wanted, literal=True),
     "regex": lambda text, wanted: text.str.contains(wanted),
+    "lines": lambda text, wanted: text.str.contains(wanted) | _without_line_end(text).str.contains(wanted),
 }
 """The same with one pattern for all rows, many times faster for few of them: an OR may hold hundreds of LIKEs."""
 
@@ -57,7 +59,16 @@ def like(args: list[Operand], _: SqlType) -> Operand:
 
 def rlike(args: list[Operand], _: SqlType) -> Operand:
     """Return RLIKE."""
-    return _searched(args, lambda pattern: _Search("regex", rust_pattern(pattern)))
+    return _searched(args, _pattern_search)
+
+
+def _pattern_search(pattern: str) -> _Search:
+    text, twice = rust_pattern(pattern)
+    return _Search("lines" if twice else "regex", text)
+
+
+def _without_line_end(text: pl.Series) -> pl.Series:
+    return text.str.replace(LAST_LINE_END, "")
 
 
 def _searched(args: list[Operand], search: Callable[..., _Search | None]) -> Operand:
@@ -83,8 +94,10 @@ def _met(text: pl.Series, searches: Sequence[_Search | None], codes: NDArray[np.
         if not rows.size:
             continue
         wanted = pl.Series([one.text if one else None for one in searches], dtype=pl.String)
-        if kind == "regex":
+        if kind in ("regex", "lines"):
             found[rows] = _by_regex(text, rows, codes[rows], wanted)
+            if kind == "lines":
+                found[rows] |= _by_regex(_without_line_end(text), rows, codes[rows], wanted)
         else:
             frame = pl.DataFrame({"text": text.gather(rows), "wanted": wanted.gather(codes[rows])})
             found[rows] = frame.select(_BY_TEXT[kind](pl.col("text"), pl.col("wanted")).alias("met"))["met"].to_numpy()

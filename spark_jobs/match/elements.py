@@ -8,7 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.model.expression import Call
-from spark_jobs.batch.event_column import EventSource, as_plain
+from spark_jobs.batch.event_column import EventSource, as_plain, rows_of_elements
 from spark_jobs.expressions.types import polars_type
 
 __all__ = ["ElementSource"]
@@ -28,7 +28,7 @@ class ElementSource:
         """
         self._arrays = arrays.to_arrow()
         self._elements = as_plain(self._arrays.flatten())
-        self.of: NDArray[np.int64] = self._arrays.value_parent_indices().to_numpy().astype(np.int64)
+        self.of = rows_of_elements(self._arrays)
         """The array of each element."""
         self._outer = outer
         self._events = events[self.of]
@@ -68,11 +68,11 @@ class ElementSource:
         return self.column(name)
 
     def result(self, call: Call, body: pl.Series) -> pl.Series:
-        """Return the value of one of `nested_functions.LAMBDAS` by row, from its body's value for each element."""
+        """Return the value of a function (but reduce) by row, from its body's value for each element."""
         if call.op in ("exists", "forall"):
             return self._decided(body, by=call.op == "exists")
         values, of = body.to_arrow(), self.of
-        if call.op == "filter":
+        if call.op in ("filter", "map_filter"):
             kept = np.flatnonzero(body.fill_null(False).to_numpy())
             values, of = self._elements.take(pa.array(kept)), of[kept]
         offsets = np.concatenate(([0], np.cumsum(np.bincount(of, minlength=len(self._arrays)))))

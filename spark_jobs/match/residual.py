@@ -21,6 +21,7 @@ from spark_jobs.index.key_codes import KeyCodes
 from spark_jobs.index.keys import key_space
 from spark_jobs.index.set_membership import in_sets
 from spark_jobs.match.elements import ElementSource
+from spark_jobs.match.reduction import ReductionSource
 
 __all__ = ["evaluate_expression", "holds", "truth"]
 
@@ -254,11 +255,26 @@ class _Frame:
         Lambdas within lambdas multiply the elements of one event; slices keep them from being in memory together.
         """
         arrays = self.evaluate(call.args[0])
+        if call.op == "reduce":
+            return self._reduced(call, arrays)
         total = np.cumsum(arrays.list.len().fill_null(0).to_numpy(), dtype=np.int64)
         if not total.size or total[-1] <= _ELEMENTS:
             return self.of_slice(call, arrays)
         parts = _slices(total, _ELEMENTS)
         return pl.concat([self._between(*part).of_slice(call, arrays[slice(*part)]) for part in parts])
+
+    def _reduced(self, call: Call, arrays: pl.Series) -> pl.Series:
+        """Return what reduce makes: its lambda is evaluated for the first elements of all arrays, then the next."""
+        _, start, total, variable, body = call.args
+        assert isinstance(total, Column) and isinstance(variable, Column), "what its lambda is of"
+        steps = ReductionSource(self._events.source, self._positions, (total.name, variable.name), arrays)
+        steps.begin(self.evaluate(start))
+        while steps.count:
+            rows = None if self._rows is None else self._rows[steps.rows]
+            events = EventColumns(steps, self._events.value_bytes)
+            inner = _Frame(events, np.arange(steps.count), self._types, self._constants, rows)
+            steps.advance(inner.evaluate(body))
+        return steps.result()
 
     def of_slice(self, call: Call, arrays: pl.Series) -> pl.Series:
         """Return the value of a function of an array and a lambda: its body is evaluated for all elements together."""

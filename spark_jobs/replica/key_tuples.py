@@ -1,7 +1,7 @@
 """Tuples of column values as keys: hashed, and compared and ordered as SQL does.
 
-NaN equals itself and is greater than all numbers, -0.0 is 0.0, texts order by their UTF-8. Equal hashes are not equal
-values.
+NaN equals itself and is greater than all numbers, -0.0 is 0.0, texts order by their UTF-8, BINARY values by their
+bytes. Equal hashes are not equal values.
 """
 
 from __future__ import annotations
@@ -89,9 +89,9 @@ class KeyTuples:
 
 
 def _comparable(column: pa.Array) -> pa.Array:
-    """Return a column of texts, decimals or int64 that compares and orders as SQL does the given one."""
+    """Return a column of texts, bytes, decimals or int64 that compares and orders as SQL does the given one."""
     kind = column.type
-    if pa.types.is_string(kind) or pa.types.is_decimal(kind) or pa.types.is_int64(kind):
+    if _is_text(kind) or pa.types.is_decimal(kind) or pa.types.is_int64(kind):
         return column
     if not pa.types.is_floating(kind):
         return (column.cast(pa.int32()) if pa.types.is_date32(kind) else column).cast(pa.int64())
@@ -101,8 +101,12 @@ def _comparable(column: pa.Array) -> pa.Array:
     return pa.array(bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF)), mask=mask)
 
 
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+
+
 def _hashed(column: pa.Array) -> Hashes:
-    if pa.types.is_string(column.type):
+    if _is_text(column.type):
         return hash_strings(column)
     if pa.types.is_decimal(column.type):
         words = np.frombuffer(column.buffers()[1], np.int64)[2 * column.offset : 2 * (column.offset + len(column))]

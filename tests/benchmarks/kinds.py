@@ -66,8 +66,8 @@ def _measure(
     evaluator = ground.settings.evaluator.model_copy(update={"events_per_batch": events // _BATCHES})
     settings = ground.settings.model_copy(update={"evaluator": evaluator})
     ground.make_topic(name, market.PARTITIONS)
-    market.publish(settings.kafka.bootstrap, name, events, kind.symbols(cqs))
-    stream = market.stream(f"s_{name}", name)
+    kind.source.publish(settings.kafka.bootstrap, name, events, kind.symbols(cqs))
+    stream = kind.source.stream(f"s_{name}", name)
     contents = kind.contents(stream, cqs)
     for group in contents.virtual_groups:
         ground.make_topic(settings.topics.own_results(group), market.PARTITIONS, retention_bytes="50000000")
@@ -75,7 +75,7 @@ def _measure(
     title = f"{cqs:,} × {kind.title}"
     sides = {title: through(stream, Evaluation.of(stream, settings))}
     if not kind.slow:
-        copied = market.stream("s_copy", name)
+        copied = kind.source.stream("s_copy", name)
         sides = {
             PLAIN: plain_copy(name, "copy"),
             TUNED: tuned_copy(copied, "copy"),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from grouping.model.catalog import Stream
+from tests.benchmarks import calls, market
 from tests.benchmarks.market import TOP_PRICE, symbol
 from tests.benchmarks.shapes import shaped_queries
 from tests.benchmarks.tables import Contents
@@ -20,9 +22,19 @@ _ORDERS = 1e4
 _ANY_SYMBOLS = 1_000
 
 
+class Source(Protocol):
+    """The events of a benchmark."""
+
+    def stream(self, stream_id: str, topic: str) -> Stream:
+        """Return their stream, read from the topic's beginning."""
+
+    def publish(self, bootstrap: str, topic: str, count: int, symbols: int, /) -> None:
+        """Write that many events of that many symbols."""
+
+
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Some number of CQs, and the quotes that they are for."""
+    """Some number of CQs, and the events that they are for."""
 
     title: str
     full: int
@@ -33,7 +45,9 @@ class Workload:
     target: float | None
     """Events per second ÷ those of a plain copy, at least."""
     per_symbol: int | None = None
-    """CQs of each symbol; None for queries that have nothing to do with symbols."""
+    """CQs of each symbol, or of each user of calls; None for queries that have nothing to do with symbols."""
+    source: Source = market
+    """The events that they are for."""
     slow: bool = False
     """Whether an event takes milliseconds, so that few events are enough."""
 
@@ -42,13 +56,27 @@ class Workload:
         return self.fill(Contents(stream), cqs)
 
     def symbols(self, cqs: int) -> int:
-        """Return how many symbols the quotes are of."""
+        """Return how many symbols the events are of."""
         return max(1, cqs // self.per_symbol) if self.per_symbol else _ANY_SYMBOLS
 
 
 def _equal(contents: Contents, cqs: int) -> Contents:
     names = pa.array([symbol(number) for number in range(cqs)])
     return contents.add("SELECT symbol, price, volume FROM quotes WHERE symbol = 'a'", {"c0": names})
+
+
+def _prefixes(contents: Contents, cqs: int) -> Contents:
+    patterns = pa.array([f"{symbol(number).lower()}%" for number in range(cqs)])
+    return contents.add("SELECT symbol, price, volume FROM quotes WHERE symbol ILIKE 'a%'", {"c0": patterns})
+
+
+def _users(contents: Contents, cqs: int) -> Contents:
+    return contents.add("SELECT * FROM calls WHERE payload.user.id = 1", {"c0": pa.array(range(cqs), pa.int64())})
+
+
+def _tags(contents: Contents, cqs: int) -> Contents:
+    names = pa.array([calls.tag(number) for number in range(cqs)])
+    return contents.add("SELECT * FROM calls WHERE array_contains(tags, 'a')", {"c0": names})
 
 
 def _ranges(low_width: float, high_width: float) -> Callable[[Contents, int], Contents]:
@@ -92,6 +120,9 @@ WORKLOADS = {
         _ranges(_NARROWEST, _NARROWEST * _ORDERS),
         0.5,
     ),
+    "ilike": Workload("symbol ILIKE 'x%'", 100_000, 50_000, _prefixes, 0.5, per_symbol=1),
+    "fields": Workload("payload.user.id = ?", 100_000, 50_000, _users, 0.5, per_symbol=1, source=calls),
+    "elements": Workload("array_contains(tags, ?)", 100_000, 50_000, _tags, 0.5, per_symbol=1, source=calls),
     "virtual": Workload("price > ?, virtual", 1_000_000, 50_000, _above, 0.8),
     "shapes": Workload(
         "100 shapes, ten candidates an event", 10_000, 2_000, _shaped(100, keyed=True), 0.5, per_symbol=10

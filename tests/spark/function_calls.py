@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 from grouping.functions.functions import ALIASES, CASTING, CASTS, FUNCTIONS, REWRITTEN, Function
+from tests.spark.array_calls import array_calls
 
 __all__ = ["calls"]
 
@@ -118,6 +119,13 @@ _COMPARED = ("1", "1.0", "1.5D", "'1'", "'a'", "'é'", "TRUE", "DATE'2024-02-29'
              "9007199254740993L", "FLOAT(1.5D)")  # fmt: skip
 _BITS = ("0", "1", "-1", "5Y", "-7S", "3000000000", "-9223372036854775808L", _NULL, "1.5", "'3'")
 _INTERVALS = (
+    "INTERVAL '.5' SECOND", "INTERVAL '12:30.25' MINUTE TO SECOND", "INTERVAL '5.' SECOND", "make_dt_interval()",
+    "make_dt_interval(1, 2)", "make_dt_interval(1, 2, 3, 4.5)", "make_dt_interval(0, 0, 0, -1.000001)",
+    "make_dt_interval(0, 25, 61, 100)", "make_dt_interval(1, 2, NULL)", "make_dt_interval(106751991, 5)",
+    "make_dt_interval(0, 0, 0, 1.5D)", "make_dt_interval(0, 0, 0, 0.0000005)", "make_dt_interval(3000000000)",
+    "make_dt_interval(106751992, -24)", "make_dt_interval(0, 0, 0, 1234567890123.5)", "make_dt_interval('1')",
+    "make_ym_interval()", "make_ym_interval(1)", "make_ym_interval(1, 2)", "make_ym_interval(0, -14)",
+    "make_ym_interval(178956970, 7)", "make_ym_interval(178956971, -12)", "make_ym_interval(NULL, 1)",
     "INTERVAL 5 MINUTES", "INTERVAL '1.5' SECOND", "INTERVAL 1.5 SECONDS", "INTERVAL '-0.000001' SECOND",
     "INTERVAL '1 02:03:04.5' DAY TO SECOND", "INTERVAL 3 MONTHS", "INTERVAL '1-2' YEAR TO MONTH", "INTERVAL -1 DAY",
     "INTERVAL 2 WEEKS", "INTERVAL '1 day 2 hours'", "INTERVAL 1.5 HOURS", "INTERVAL '1.5' DAY",
@@ -131,6 +139,7 @@ _FORMS = (
     "X'61' <=> NULL", "X'61' BETWEEN X'60' AND X'62'", "length(X'C3A9')", "octet_length('é')", "bit_length(X'C3A9')",
     "NOT TRUE", "NOT NULL", "TRUE AND NULL", "FALSE AND NULL", "TRUE OR NULL", "'a' || 'b' || NULL", "'a' || 1",
     "CASE WHEN NULL THEN 1 ELSE 2 END", "CASE 1 WHEN 1 THEN 'a' END", "1 IN (1, NULL)", "2 IN (1, NULL)",
+    "1.25 IN (1.25, 2.50)", "1.25 IN (2.5, NULL)", "2.5 IN (1.25, 2.50, 7)",
     "'b' BETWEEN 'a' AND 'c'", "NULL IS NULL", "1 IS DISTINCT FROM NULL", "-(-2147483648)", "- -1", "+1.5", "~5",
     "EXTRACT(YEAR FROM DATE'2024-02-29')", "EXTRACT(SECOND FROM TIMESTAMP'2024-02-29 12:34:56.789')",
     "'Abc' ILIKE 'aB%'", "'a%c' LIKE 'a!%c' ESCAPE '!'", "'abc' RLIKE '^a.c$'", "size(array(1, 2))",
@@ -142,6 +151,78 @@ _FORMS = (
 )  # fmt: skip
 
 
+_NUMBER_TEXTS = (
+    "'454'",
+    "'-454'",
+    "'+4'",
+    "'4-'",
+    "'<4.5>'",
+    "'$78.12'",
+    "'-$5'",
+    "'12,454.8'",
+    "'1,2'",
+    "'1234'",
+    "' 5'",
+    "'5 '",
+    "'4 5'",
+    "'.5'",
+    "'5.'",
+    "'5.55'",
+    "'005'",
+    "''",
+    "' '",
+    "'-'",
+    "'$'",
+    "'a'",
+    "'5a'",
+    "',5'",
+    "'5,'",
+    "'٥'",
+    "'5 5'",
+    "NULL",
+    "12",
+    "1.25",
+    "'--5'",
+    "'<5'",
+    "'5>'",
+    "'1,234,567.89'",
+    "'.'",
+    "'0'",
+)
+_NUMBER_FORMATS = (
+    "999",
+    "000",
+    "9",
+    "0",
+    "9.9",
+    "99.99",
+    "999.99",
+    "$99.99",
+    "S999",
+    "999S",
+    "MI999",
+    "999MI",
+    "999PR",
+    "9,999",
+    "0,000",
+    "99,999.9",
+    "9,999,999.99",
+    "9G999D9",
+    "s9",
+    "S$9.9",
+    "9.",
+    "90,09",
+    "$9S",
+    "0.00",
+    "99PR",
+)
+"""Texts that are numbers, and formats."""
+_LINES = ("a@b.c", "a@b.c\r\n", "a\r", "a\r\n", "a\n", "a\n\n", "\r\n", "a\u2028", "", "ab\u0085", "a\n\r")
+_ENDED = ("^[^@]+@[^@]+$", "^a[^@]$", "[^,]*$", "\\s$", "^a\\s$", "a\\W?$", "^a\\s+$", "^\\D\\D?$", "x|a[^b]$",
+          "^a\\b$", "^[^x]*\\b$", "^\\S$")  # fmt: skip
+"""Texts with line ends, and patterns that end in ``$`` and take these themselves."""
+
+
 def calls() -> list[str]:
     """Return the expressions, each once, in an order that does not change."""
     made: dict[str, None] = {}
@@ -151,6 +232,10 @@ def calls() -> list[str]:
         made.update(dict.fromkeys(_calls_of(alias, name, FUNCTIONS[name], _EACH_ALIAS)))
     made.update(dict.fromkeys(_operators()))
     made.update(dict.fromkeys(_FORMS))
+    made.update(dict.fromkeys(array_calls()))
+    numbers = _chosen("to_number", (_NUMBER_TEXTS, _NUMBER_FORMATS), 320)
+    made.update(dict.fromkeys(f"try_to_number({text}, '{form}')" for text, form in numbers))
+    made.update(dict.fromkeys(f"'{text}' RLIKE '{pattern}'" for text, pattern in product(_LINES, _ENDED)))
     return list(made)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ __all__ = ["EXPECTED", "read", "shown", "spelt"]
 EXPECTED = Path(__file__).parents[1] / "cases" / "functions" / "expected.jsonl"
 _RANGE = {"DATE": (-719_162, 2_932_896), "TIMESTAMP": (-62_135_596_800_000_000, 253_402_300_799_999_999)}
 """Of the years 1 to 9999, in days and microseconds since 1970: what lies beyond is NULL here."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _COUNTED = {"DATE": "unix_date", "TIMESTAMP": "unix_micros"}
 
 
@@ -53,7 +55,7 @@ def _asked(spark: SparkSession, text: str) -> tuple[str | None, Any]:
 
 
 def shown(value: object) -> object:
-    """Return a value as the corpus has it."""
+    """Return a value as the corpus has it; dates and times within arrays as counts since 1970."""
     match value:
         case float():
             return "nan" if math.isnan(value) else repr(value + 0.0)
@@ -61,6 +63,12 @@ def shown(value: object) -> object:
             return format(value, "f")
         case bytes():
             return value.hex()
+        case timedelta():
+            return str(value)
+        case datetime():
+            return (value - _EPOCH) // timedelta(microseconds=1)
+        case date():
+            return value.toordinal() - _EPOCH.toordinal()
         case list():
             return [shown(each) for each in value]
     return value
@@ -75,7 +83,8 @@ def _record() -> None:
         if text not in known:
             kind, value = _asked(spark, text)
             if kind != "VOID":
-                lines.append(json.dumps([text, kind, value], ensure_ascii=False))
+                line = json.dumps([text, kind, value], ensure_ascii=False)
+                lines.append(line.replace("\u2028", "\\u2028").replace("\x85", "\\u0085"))  # they would end the line
     EXPECTED.write_text("\n".join(lines) + "\n", "utf-8")
 
 

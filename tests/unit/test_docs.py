@@ -15,7 +15,7 @@ from gateway import metrics
 from gateway.cli.main import app
 from grouping.functions.function_table import function_table
 from grouping.model.errors import CODES
-from grouping.settings_table import settings_table
+from grouping.settings_table import settings_table, variables
 from grouping.statements.clauses import _READERS
 from grouping.statements.command import _STATEMENTS, parse
 from grouping.statements.declaration import PLAIN_TYPES
@@ -127,7 +127,7 @@ def test_commands_and_variables_are_there() -> None:
     """What the pages show of the shell exists: commands of `cq` with their options, targets of make, variables."""
     command = typer.main.get_command(app)
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    variables = set(re.findall(r"`(CQ_\w+)`", settings_table())) | {"CQ_STATUS_FILE"}
+    known_variables = {*variables(), "CQ_STATUS_FILE"}
     for path in _TEXTS:
         text = path.read_text("utf-8")
         for name, arguments in _SHELL.findall(text):
@@ -135,7 +135,7 @@ def test_commands_and_variables_are_there() -> None:
             plain = re.sub(r'"[^"]*"', "", arguments)
             assert set(re.findall(r"--[a-z-]+", plain)) <= known, f"{path.name}: cq {name}{arguments}"
         assert set(re.findall(r"(?:`|^)make ([a-z-]+)", text, re.MULTILINE)) <= targets, path.name
-        assert set(re.findall(r"\bCQ_[A-Z_]+\b", text)) <= variables, path.name
+        assert set(re.findall(r"\bCQ_[A-Z_]+\b", text)) <= known_variables, path.name
 
 
 def test_every_word_of_the_glossary_is_there_once() -> None:

@@ -120,6 +120,18 @@ def test_a_constant_in_an_equality_beside_the_whole_key(kind: str) -> None:
     assert _group(needed.format("-x")) != _group(needed.format("-y")), "without it nothing would look rows up"
 
 
+def test_a_constant_in_an_equality_beside_a_part_of_the_key() -> None:
+    """Rows are looked up by the part, so it is lifted; of a LEFT JOIN it says whether a row is met, and stays."""
+    select = "SELECT q.symbol FROM quotes q {} owners o ON o.symbol = q.symbol AND o.owner = concat(q.symbol, '{}')"
+    one, other = (compile_select(select.format("JOIN", text), _CATALOG).plan for text in ("-x", "-y"))
+    assert (one.group_id, one.computation) == (other.group_id, other.computation)
+    outer = [compile_select(select.format("LEFT JOIN", text), _CATALOG).plan for text in ("-x", "-y")]
+    assert len({plan.group_id for plan in outer}) == 2
+    assert {plan.signature for plan in outer} == {
+        "SELECT … FROM quotes LEFT JOIN owners ON concat(symbol, ?) = owners.owner AND symbol = owners.symbol"
+    }
+
+
 def test_the_order_of_on_tells_no_select_lists_apart() -> None:
     """Columns of a LEFT JOIN are the same, and so is the destination, in whatever order ON has its conditions."""
     select = "SELECT p.staff FROM quotes q LEFT JOIN {}"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from grouping.compiler.compiler import compile_select
 from grouping.model.catalog import Catalog, Stream
@@ -17,9 +20,11 @@ from grouping.model.group import (
     GroupPlan,
     SelectList,
     canonical_constants,
+    owner_prefix,
     parse_constants,
     pending_id,
 )
+from grouping.model.ids import GroupId, SelectId
 from grouping.model.query import ChangeBased, DigestClause
 from grouping.store.constant_table import Block, Entry, Segment
 
@@ -43,6 +48,20 @@ def test_ids_and_stored_forms_stay(recorded: dict[str, str]) -> None:
     assert recorded["pending"] == pending_id(group, constants, select)
     assert recorded["plan"] == msgspec.json.encode(query.plan).decode()
     assert recorded["items"] == msgspec.json.encode(query.select).decode()
+
+
+@given(st.text(max_size=20), st.text(min_size=1, max_size=20), st.text(min_size=1, max_size=20))
+def test_ids_of_a_subscribers_own(constants: str, one: str, other: str) -> None:
+    """They begin with the subscriber's prefix, have the form of all ids, and are nobody else's."""
+
+    def ids(owner: str) -> str:
+        family = DestinationIds(GroupId("g_1"), SelectId("s1"), ChangeBased(), None, DigestClause(), None, owner)
+        return family.of(constants)
+
+    assert ids(one).startswith(owner_prefix(one))
+    assert re.fullmatch("d_[0-9a-f]{24}", ids(one))
+    assert ids(one)[12:] != ids("")[12:]
+    assert (one == other) == (ids(one) == ids(other)) == (owner_prefix(one) == owner_prefix(other))
 
 
 @pytest.mark.parametrize("recorded", _RECORDED["queries"], ids=lambda recorded: recorded["query"])

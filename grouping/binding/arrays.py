@@ -1,0 +1,294 @@
+"""Functions that make arrays and maps of others, or find something in them: their arguments checked, results typed.
+
+Elements are of one type, exactly: Spark widens an array where another one, or a constant, is wider, and such calls are
+refused here. A constant among elements has its type from the array, so no other literal may take a number's place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from grouping.binding.bound import Bound, Constant, Term
+from grouping.binding.constants import coerce
+from grouping.binding.nested import delimiter_of, element_type, fixed
+from grouping.binding.operands import cast, is_null
+from grouping.model.expression import Value
+from grouping.model.refusals import mismatch, unsupported
+from grouping.model.sql_type import BIGINT, BOOLEAN, DOUBLE, INT, STRING, SqlType, array_of, map_of, struct_of
+from grouping.model.wording import are, counted
+from grouping.values.literals import LARGEST_COUNT
+
+__all__ = ["ARRAY_CALLS", "array_call", "concat_arrays", "entries_of", "joined", "named_struct", "numbered", "paired"]
+
+_WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+
+
+class _ArrayCall(NamedTuple):
+    """A function's binding, and how many arguments it takes."""
+
+    bind: Callable[..., Bound]
+    least: int
+    most: int
+
+
+def array_call(name: str, args: Sequence[Bound]) -> Bound:
+    """Return one of `ARRAY_CALLS` applied to its arguments.
+
+    Raises:
+        InputError: ``type-mismatch`` for too few, too many or the wrong ones.
+    """
+    bind, least, most = ARRAY_CALLS[name]
+    if not least <= len(args) <= most:
+        takes = counted(least, "argument") if least == most else f"{least} to {counted(most, 'argument')}"
+        takes = f"{least} or more arguments" if most == LARGEST_COUNT else takes
+        raise mismatch(f'function "{name}" takes {takes}', f"There {are(len(args))} {len(args)}.")
+    return bind(name, *args)
+
+
+def _parts(array: Bound, name: str) -> SqlType:
+    """Return the type of the elements, with parts or without."""
+    return element_type(array, name, compared=False)
+
+
+def _same(name: str, array: Bound) -> Bound:
+    """Bind what yields an array of some of the array's elements, in some order."""
+    _parts(array, name)
+    return Term(name, (array,), array.type)
+
+
+def _distinct(name: str, array: Bound) -> Bound:
+    element_type(array, name)
+    return Term(name, (array,), array.type)
+
+
+def _extreme(name: str, array: Bound) -> Bound:
+    return Term(name, (array,), element_type(array, name))
+
+
+def _sort_array(name: str, array: Bound, ascending: Bound | None = None) -> Bound:
+    element_type(array, name)
+    if ascending is None:
+        return Term(name, (array, Value(True, "BOOLEAN")), array.type)
+    if not isinstance(ascending, Constant) or ascending.type != BOOLEAN or ascending.value is None:
+        raise unsupported(f'an order of "{name}" that is neither TRUE nor FALSE', "The order is a constant.")
+    return Term(name, (array, Value(bool(ascending.value), "BOOLEAN")), array.type)
+
+
+def _position(name: str, array: Bound, value: Bound) -> Bound:
+    return Term(name, (array, _member(value, element_type(array, name), name)), BIGINT)
+
+
+def _remove(name: str, array: Bound, value: Bound) -> Bound:
+    return Term(name, (array, _member(value, element_type(array, name), name)), array.type)
+
+
+def _append(name: str, array: Bound, value: Bound) -> Bound:
+    added = _member(value, _parts(array, name), name)
+    one = Term("array", (added,), array.type)
+    return Term("concat arrays", (array, one) if name == "array_append" else (one, array), array.type)
+
+
+def _insert(name: str, array: Bound, place: Bound, value: Bound) -> Bound:
+    added = _member(value, _parts(array, name), name)
+    at = fixed(place, INT, f'the place of "{name}"')
+    if not at.value or abs(int(at.value)) > LARGEST_COUNT:
+        raise unsupported("such a place", f"It counts from 1, or from the end from -1, up to {LARGEST_COUNT:,}.")
+    return Term(name, (array, at, added), array.type)
+
+
+def _slice(name: str, array: Bound, start: Bound, length: Bound) -> Bound:
+    _parts(array, name)
+    return Term(name, (array, _whole(start, f'the start of "{name}"'), _whole(length, "a length")), array.type)
+
+
+def _whole(operand: Bound, what: str) -> Bound:
+    if operand.type != INT or is_null(operand):
+        raise mismatch(f"{what} is {operand.type}", "It must be INT.")
+    return operand
+
+
+def _of_two(name: str, one: Bound, other: Bound) -> Bound:
+    element_type(one, name)
+    one, other = _alike(name, (one, other))
+    return Term(name, (one, other), one.type)
+
+
+def concat_arrays(name: str, *arrays: Bound) -> Bound:
+    """Return arrays one behind the other."""
+    for array in arrays:
+        _parts(array, name)
+    alike = _alike(name, arrays)
+    return alike[0] if len(alike) == 1 else Term("concat arrays", alike, alike[0].type)
+
+
+def _flatten(name: str, array: Bound) -> Bound:
+    within = _parts(array, name)
+    if within.name != "ARRAY":
+        raise mismatch(f'an argument of "{name}" is {array.type}', "It must be an ARRAY of ARRAYs.")
+    return Term(name, (array,), within)
+
+
+def _join(name: str, array: Bound, between: Bound, instead: Bound | None = None) -> Bound:
+    if element_type(array, name) != STRING:
+        raise mismatch(f'an argument of "{name}" is {array.type}', "It must be ARRAY<STRING>.", "CAST the elements.")
+    texts = (between,) if instead is None else (between, instead)
+    for text in texts:
+        if text.type != STRING or is_null(text):
+            raise mismatch(f'what joins is {text.type} in "{name}"', "It must be STRING.")
+    return Term(name, (array, *texts), STRING)
+
+
+def joined(between: Bound, texts: Sequence[Bound]) -> Bound:
+    """Return concat_ws where an array is among the texts: NULLs and arrays that are NULL are left out."""
+    arrays: list[Bound] = []
+    for text in texts:
+        if text.type.name == "ARRAY":
+            if element_type(text, "concat_ws") != STRING:
+                raise mismatch(f'an argument of "concat_ws" is {text.type}', "It must be STRING or ARRAY<STRING>.")
+            arrays.append(Term("array or none", (text,), text.type))
+        else:
+            arrays.append(Term("array", (text if text.type == STRING else cast(text, STRING),), array_of(STRING)))
+    whole = concat_arrays("concat_ws", *arrays)
+    return _join("array_join", whole, between)
+
+
+def _sequence(name: str, first: Bound, last: Bound, step: Bound | None = None) -> Bound:
+    """Return a sequence of constants as the array that it is."""
+    bounds = [first, last] if step is None else [first, last, step]
+    values = [bound.value if isinstance(bound, Constant) and bound.type == INT else None for bound in bounds]
+    if not all(isinstance(value, int) for value in values):
+        raise unsupported(f'"{name}" of anything but INT constants', "An event could make it very long.")
+    begin, end, *by = values
+    stride = by[0] if by else 1 if end >= begin else -1  # type: ignore[operator]  # whole numbers
+    whole = range(begin, end + (1 if stride > 0 else -1), stride) if stride else ()  # type: ignore[operator, arg-type]
+    if not whole or len(whole) > LARGEST_COUNT:
+        raise unsupported("such a sequence", f"It has 1 to {LARGEST_COUNT:,} elements.")
+    return Term("array", tuple(Value(value, "INT") for value in whole), array_of(INT))
+
+
+def _map_entries(name: str, base: Bound) -> Bound:
+    return entries_of(base, name)
+
+
+def entries_of(base: Bound, name: str) -> Bound:
+    """Return the entries of a MAP as an array of key and value."""
+    if base.type.name != "MAP" or base.type.element is None or base.type.key is None:
+        raise mismatch(f'an argument of "{name}" is {base.type}', "It must be a MAP.")
+    entry = struct_of((("key", base.type.key), ("value", base.type.element)))
+    return Term("map_entries", (base,), array_of(entry))
+
+
+def paired(name: str, one: Bound, other: Bound) -> Bound:
+    """Return the elements of two arrays in pairs, NULL where one array is shorter."""
+    kinds = (("0", _parts(one, name)), ("1", _parts(other, name)))
+    return Term("arrays paired", (one, other), array_of(struct_of(kinds)))
+
+
+def numbered(array: Bound, name: str) -> Bound:
+    """Return the elements of an array, each with its place, which counts from 0."""
+    kinds = (("0", _parts(array, name)), ("1", INT))
+    return Term("array numbered", (array,), array_of(struct_of(kinds)))
+
+
+def _str_to_map(name: str, text: Bound, pairs: Bound | None = None, within: Bound | None = None) -> Bound:
+    if text.type != STRING or is_null(text):
+        raise mismatch(f'an argument of "{name}" is {text.type}', "It must be STRING.")
+    signs = [
+        Value(default, "STRING") if sign is None else delimiter_of(sign)
+        for sign, default in ((pairs, ","), (within, ":"))
+    ]
+    if not all(sign.value for sign in signs):
+        raise unsupported("an empty delimiter", "It would stand between all characters.")
+    return Term(name, (text, *signs), map_of(STRING, STRING))
+
+
+def named_struct(name: str, *args: Bound) -> Bound:
+    """Return a STRUCT of values, each behind its name."""
+    if not args or len(args) % 2:
+        raise mismatch(f'function "{name}" takes names and values in turn', f"There {are(len(args))} {len(args)}.")
+    names = [fixed(key, STRING, "the name of a field") for key in args[::2]]
+    if len({str(key.value).casefold() for key in names}) < len(names):
+        raise unsupported("a STRUCT with two fields of one name", "No name would tell them apart.")
+    for value in args[1::2]:
+        if is_null(value):
+            raise mismatch("a field is NULL", "Its type is not known.", "CAST it.")
+    kind = struct_of([(str(key.value), value.type) for key, value in zip(names, args[1::2], strict=True)])
+    parts = [part for pair in zip(names, args[1::2], strict=True) for part in pair]
+    return Term(name, tuple(parts), kind)
+
+
+def _alike(name: str, arrays: Sequence[Bound]) -> tuple[Bound, ...]:
+    """Return arrays of one type; lists of constants are read as the others' elements.
+
+    Raises:
+        InputError: ``type-mismatch``.
+    """
+    kinds = [array.type for array in arrays if not _is_literal(array)] or [arrays[0].type]
+    made = tuple(_literal_of(array, kinds[0], name) if _is_literal(array) else array for array in arrays)
+    for array in made:
+        if array.type != kinds[0]:
+            raise mismatch(f'"{name}" of {kinds[0]} and {array.type}', "The arrays must be of one type.", "CAST one.")
+    return made
+
+
+def _is_literal(array: Bound) -> bool:
+    return isinstance(array, Term) and array.op == "array" and all(isinstance(part, Constant) for part in array.args)
+
+
+def _literal_of(array: Bound, kind: SqlType, name: str) -> Bound:
+    assert isinstance(array, Term) and kind.element is not None, "a list of constants beside an array"
+    if array.type == kind:
+        return array
+    return Term("array", tuple(_member(part, kind.element, name) for part in array.args), kind)
+
+
+def _member(value: Bound, of: SqlType, name: str) -> Bound:
+    """Return a value as the elements of an array are.
+
+    Raises:
+        InputError: ``type-mismatch`` where Spark would widen the array, or refuses the value.
+    """
+    if is_null(value):
+        raise mismatch(f'an argument of "{name}" is NULL', "Its type is not known.")
+    if not isinstance(value, Constant) or value.type == of:
+        if value.type != of:
+            raise mismatch(f'"{name}" of an ARRAY<{of}> and a {value.type}', "They must be of one type.", "CAST one.")
+        return _as_it_is(value, of) if of.is_number and isinstance(value, Constant) else value
+    wider = of == BIGINT and value.type == INT
+    if not wider and not (of == DOUBLE and value.type in (INT, BIGINT) and value.reader):
+        raise mismatch(f'"{name}" of an ARRAY<{of}> and a {value.type}', "They must be of one type.", "CAST one.")
+    return _as_it_is(coerce(value, DOUBLE) if of == DOUBLE else value, of)
+
+
+def _as_it_is(constant: Constant, of: SqlType) -> Constant:
+    """Return a constant that no literal of another type can take the place of."""
+    return msgspec.structs.replace(constant, type=of, position=None)
+
+
+ARRAY_CALLS: dict[str, _ArrayCall] = {
+    "array_append": _ArrayCall(_append, 2, 2),
+    "array_compact": _ArrayCall(_same, 1, 1),
+    "array_distinct": _ArrayCall(_distinct, 1, 1),
+    "array_except": _ArrayCall(_of_two, 2, 2),
+    "array_insert": _ArrayCall(_insert, 3, 3),
+    "array_intersect": _ArrayCall(_of_two, 2, 2),
+    "array_join": _ArrayCall(_join, 2, 3),
+    "array_max": _ArrayCall(_extreme, 1, 1),
+    "array_min": _ArrayCall(_extreme, 1, 1),
+    "array_position": _ArrayCall(_position, 2, 2),
+    "array_prepend": _ArrayCall(_append, 2, 2),
+    "array_remove": _ArrayCall(_remove, 2, 2),
+    "array_sort": _ArrayCall(_distinct, 1, 1),
+    "array_union": _ArrayCall(_of_two, 2, 2),
+    "flatten": _ArrayCall(_flatten, 1, 1),
+    "map_entries": _ArrayCall(_map_entries, 1, 1),
+    "named_struct": _ArrayCall(named_struct, 2, LARGEST_COUNT),
+    "sequence": _ArrayCall(_sequence, 2, 3),
+    "slice": _ArrayCall(_slice, 3, 3),
+    "sort_array": _ArrayCall(_sort_array, 1, 2),
+    "str_to_map": _ArrayCall(_str_to_map, 1, 3),
+}
+"""By function, what binds it; ``reverse``, ``concat`` and ``concat_ws`` of arrays are called by the names of texts'."""

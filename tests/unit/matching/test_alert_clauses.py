@@ -1,0 +1,71 @@
+"""WHERE clauses as authors of alerts write them are accepted, and let through the rows that Spark lets through.
+
+The verdicts in ``tests/cases/alerts/expected.jsonl`` are Spark 4.0's own: ``tests/spark/record_alerts.py`` asks it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cache
+
+import pytest
+
+from gateway.testing import InputError, Record, Stream, evaluate
+from tests.alerts import EXPECTED, FAILS, STREAMS, TIME, clauses
+
+_SHARE = 0.98
+_VERDICTS = [json.loads(line) for line in EXPECTED.read_text("utf-8").splitlines()]
+
+
+def _held(name: str, where: str) -> list[bool]:
+    """Return for each row whether a CQ matches it."""
+    stream = Stream(f"alerts ({STREAMS[name]['columns']})")
+    rows = [Record(row, time=TIME) for row in STREAMS[name]["rows"]]
+    return [row.matches for row in evaluate(f"SELECT id FROM alerts WHERE {where}", stream, rows)]
+
+
+def _values(name: str, text: str) -> list[bool | None]:
+    """Return the value of a clause in each row: NULL where neither it nor its negation holds."""
+    both = zip(_held(name, text), _held(name, f"NOT ({text})"), strict=True)
+    return [True if held else False if denied else None for held, denied in both]
+
+
+@cache
+def _accepted(name: str, text: str) -> bool:
+    try:
+        _held(name, text)
+    except InputError:
+        return False
+    return True
+
+
+def _differ(ours: Sequence[bool | None], theirs: Sequence[bool | str | None]) -> bool:
+    """Tell whether values differ, but for rows on which Spark fails."""
+    return any(their not in (FAILS, our) for our, their in zip(ours, theirs, strict=True))
+
+
+def test_the_verdicts_are_on_all_clauses() -> None:
+    """A clause that is added is asked of Spark."""
+    assert [(name, text) for name, text, _ in _VERDICTS] == clauses()
+
+
+@pytest.mark.parametrize("field", STREAMS)
+def test_clauses_mean_what_spark_says(field: str) -> None:
+    """Each clause that is accepted has Spark's value in each row; what Spark refuses is refused."""
+    wrong = []
+    for name, text, values in _VERDICTS:
+        if name != field or not _accepted(name, text):
+            continue
+        if values is None:
+            wrong.append(f"{text} is accepted, and Spark refuses it")
+        elif _differ(ours := _values(name, text), values):
+            wrong.append(f"{text} is {ours}, Spark's {values}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_nearly_all_that_spark_evaluates_is_accepted() -> None:
+    """Of the clauses that have a value in some row, hardly one is refused."""
+    evaluated = [(name, text) for name, text, values in _VERDICTS if values and {*values} - {FAILS, None}]
+    refused = [text for name, text in evaluated if not _accepted(name, text)]
+    assert len(refused) <= (1 - _SHARE) * len(evaluated), "\n".join(refused)
