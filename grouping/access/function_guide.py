@@ -23,6 +23,7 @@ _COLUMNS = {
     "symbol": "STRING", "name": "STRING", "price": "DOUBLE", "cost": "DOUBLE", "n": "INT", "volume": "BIGINT",
     "amount": "DECIMAL(10,2)", "day": "DATE", "due": "DATE", "at": "TIMESTAMP", "until": "TIMESTAMP", "ok": "BOOLEAN",
     "body": "STRING", "tags": "ARRAY<STRING>", "others": "ARRAY<STRING>", "attrs": "MAP<STRING, STRING>",
+    "payload": "VARIANT",
 }  # fmt: skip
 _SAMPLE = Catalog(
     [
@@ -112,6 +113,7 @@ _EXAMPLES = {
     "element_at": "element_at(tags, 1)",
     "get": "get(tags, 0)",
     "get_json_object": "get_json_object(body, '$.user')",
+    "is_variant_null": "is_variant_null(variant_get(payload, '$.user'))",
     "json_array_length": "json_array_length(body)",
     "json_object_keys": "json_object_keys(body)",
     "make_date": "make_date(2026, n, 21)",
@@ -123,6 +125,7 @@ _EXAMPLES = {
     "map_keys": "map_keys(attrs)",
     "map_values": "map_values(attrs)",
     "named_struct": "named_struct('of', symbol, 'at', price)",
+    "parse_json": "variant_get(parse_json(body), '$.user.id', 'BIGINT')",
     "next_day": "next_day(day, 'MON')",
     "struct": "struct(symbol, price)",
     "sha2": "sha2(symbol, 256)",
@@ -133,6 +136,8 @@ _EXAMPLES = {
     "split": "split(symbol, ',')",
     "str_to_map": "str_to_map(symbol, ';', '=')",
     "width_bucket": "width_bucket(price, 0, 100, 10)",
+    "to_json": "to_json(payload)",
+    "variant_get": "variant_get(payload, '$.user.id', 'BIGINT')",
     "to_number": "to_number(symbol, '999.99')",
     "try_to_number": "try_to_number(symbol, '999.99')",
     "trunc": "trunc(day, 'month')",

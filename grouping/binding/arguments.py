@@ -36,6 +36,8 @@ def apply(name: str, args: Sequence[Bound]) -> Bound:
     what = f'an argument of "{name}"'
     if "COMMON" in function.params:
         fitted = _null_if(args) if name == "nullif" else unify(args, f'"{name}"')
+        if name in ("greatest", "least") and not fitted[0].type.is_ordered:
+            raise unsupported(f'"{name}" of {fitted[0].type}', "Its values are not compared.")
     else:
         params = function.params + function.params[-1:] * (len(args) - most)
         if "ESCAPE" in params and len(args) == len(params):
@@ -195,7 +197,7 @@ def _fit(argument: Bound, param: str, what: str, *, strict: bool = False) -> Bou
         return coerce(argument, DOUBLE)
     if not strict and (fitting := _implicit(argument, param)) is not None:
         return fitting
-    if param == "VALUE" and not argument.type.is_nested:
+    if param == "VALUE" and argument.type.is_ordered:
         return argument
     number = param in ("NUMBER", "DOUBLE") and argument.type.is_number
     if number or argument.type.name in _ACCEPTED.get(param, (param,)):

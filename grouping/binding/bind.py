@@ -10,7 +10,8 @@ from sqlglot import exp
 from grouping.binding.arguments import apply
 from grouping.binding.arithmetic import arithmetic, bitwise, negative, positive, typed_literal
 from grouping.binding.bound import Bound, Constant, Term, check_size
-from grouping.binding.call import call, cast_type, function_name, refusal
+from grouping.binding.call import call, function_name, refusal
+from grouping.binding.cast_types import cast_type
 from grouping.binding.constants import number, string
 from grouping.binding.intervals import interval_literal
 from grouping.binding.lambdas import elements_of, lambda_call, reduction, reduction_columns, variables_of

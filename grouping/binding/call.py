@@ -1,4 +1,4 @@
-"""What a query calls by name: a function, under any of its names, the type that a CAST is to; and what is refused."""
+"""What a query calls by name: a function, under any of its names; and what is refused."""
 
 from __future__ import annotations
 
@@ -16,34 +16,15 @@ from grouping.binding.number_calls import NUMBER_CALLS, number_call
 from grouping.binding.rewritten import rewritten
 from grouping.binding.time_calls import TIME_CALLS, time_call
 from grouping.binding.time_units import field_of, text_of
+from grouping.binding.variants import VARIANT_CALLS, variant_call
 from grouping.functions.functions import ALIASES, FUNCTIONS, REWRITTEN
 from grouping.functions.nested_functions import LAMBDAS, NESTED_ALIASES, NESTED_FUNCTIONS
 from grouping.functions.spark_functions import REASONS
-from grouping.model.decimal_types import WIDEST
 from grouping.model.errors import InputError, near_name
 from grouping.model.refusals import unsupported
-from grouping.model.sql_type import (
-    BIGINT,
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INT,
-    SMALLINT,
-    STRING,
-    TIMESTAMP,
-    TINYINT,
-    SqlType,
-    decimal,
-)
 from grouping.model.wording import are, counted
 
-__all__ = ["call", "cast_type", "function_name", "refusal"]
-
-_PLAIN = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP, BINARY)
-_TYPES = {"TEXT": STRING, **{kind.name: kind for kind in _PLAIN}}
-"""By sqlglot's name; DECIMAL has sizes."""
+__all__ = ["call", "function_name", "refusal"]
 
 _NO_OPERATOR = "It is no operator that a query may use."
 _REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
@@ -93,6 +74,8 @@ def call(name: str, args: Sequence[Bound]) -> Bound:
         raise unsupported(f'"{name}" without a lambda', "It takes one, as in exists(tags, t -> t = 'a').")
     if name in ARRAY_CALLS:
         return array_call(name, args)
+    if name in VARIANT_CALLS:
+        return variant_call(name, args)
     if any(argument.type.name == "ARRAY" for argument in args) and (made := _of_arrays(name, args)) is not None:
         return made
     if _is_nested(name):
@@ -149,31 +132,6 @@ def _no_function(written: str) -> InputError:
         detail="It is neither one that a query may use nor one of Spark's.",
         hint=near_name(written, known),
     )
-
-
-def cast_type(target: exp.Expr) -> SqlType:
-    """Return the type that a CAST names.
-
-    Raises:
-        InputError: ``unsupported-query``; there is no CAST to it.
-    """
-    kind = _type(target)
-    if kind is None:
-        known = f"There are CASTs to {', '.join(map(str, _TYPES.values()))} and DECIMAL(p,s)."
-        raise unsupported(f"CAST to {target.sql()[:60]}", known)
-    return kind
-
-
-def _type(target: exp.Expr) -> SqlType | None:
-    if not isinstance(target.this, exp.DataType.Type):
-        return None
-    sizes = [size.name for size in target.expressions]
-    if target.this.name != "DECIMAL":
-        return None if sizes else _TYPES.get(target.this.name)
-    if len(sizes) > 2 or not all(size.isdecimal() for size in sizes):
-        return None
-    precision, scale = [*map(int, sizes), *(10, 0)[len(sizes) :]]
-    return decimal(precision, scale) if 1 <= precision <= WIDEST and scale <= precision else None
 
 
 def refusal(node: exp.Expr) -> InputError:

@@ -109,7 +109,7 @@ def reduction_columns(array: Bound, start: Bound, level: int) -> tuple[Column, C
         raise mismatch(f'an argument of "reduce" is {array.type}', "It must be an ARRAY.")
     if is_null(start):
         raise mismatch("the start of reduce is NULL", "Its type is not known.", "CAST it.")
-    if start.type.is_nested:
+    if not start.type.is_ordered:
         raise unsupported(f"reduce to {start.type}", "What it makes has no parts.")
     return Column(variable_name(level), str(start.type)), Column(variable_name(level + 1), str(array.type.element))
 

@@ -15,7 +15,7 @@ from grouping.binding.operands import comparable, unify
 from grouping.model.errors import InputError, near_name
 from grouping.model.expression import Value
 from grouping.model.refusals import mismatch, unsupported
-from grouping.model.sql_type import BOOLEAN, DOUBLE, INT, STRING, SqlType, array_of
+from grouping.model.sql_type import BOOLEAN, DOUBLE, INT, STRING, VARIANT, SqlType, array_of
 from grouping.model.wording import are, counted
 from grouping.values.json_path import parse_json_path
 
@@ -50,6 +50,8 @@ def field(base: Bound, name: str) -> Bound:
 
 
 def _hint_of(kind: SqlType) -> str | None:
+    if kind == VARIANT:
+        return "variant_get(value, '$.name', 'STRING') finds a part of a VARIANT."
     return "get_json_object(text, '$.name') finds a part of a JSON text." if kind == STRING else None
 
 
@@ -118,7 +120,7 @@ def _arrays_overlap(one: Bound, other: Bound) -> Bound:
     if (listed := _listed(other)) is not None:
         terms = tuple(_array_contains(one, value) for value in listed)
         return terms[0] if len(terms) == 1 else Term("or", terms, BOOLEAN)
-    if one.type != other.type or element_type(one, "arrays_overlap").is_nested:
+    if one.type != other.type or not element_type(one, "arrays_overlap").is_ordered:
         raise mismatch("arrays of different types do not overlap", f"They are {one.type} and {other.type}.")
     return Term("arrays_overlap", (one, other), BOOLEAN)
 
@@ -128,7 +130,7 @@ def element_type(array: Bound, name: str, *, compared: bool = True) -> SqlType:
     of = array.type.element
     if array.type.name != "ARRAY" or of is None:
         raise mismatch(f'an argument of "{name}" is {array.type}', "It must be an ARRAY.")
-    if of.is_nested and compared:
+    if compared and not of.is_ordered:
         raise unsupported(f'"{name}" of {array.type}', "Elements with parts are not compared.")
     return of
 

@@ -9,7 +9,7 @@ from grouping.binding.constants import coerce, column_text, read_again
 from grouping.binding.intervals import alike, is_interval
 from grouping.functions.functions import CASTS, common_type
 from grouping.model.errors import InputError
-from grouping.model.expression import Column
+from grouping.model.expression import Column, Value
 from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import (
     BIGINT,
@@ -22,8 +22,10 @@ from grouping.model.sql_type import (
     STRING,
     TIMESTAMP,
     UNKNOWN,
+    VARIANT,
     SqlType,
 )
+from grouping.values.variant import parse_variant_path
 
 __all__ = [
     "as_day",
@@ -34,6 +36,7 @@ __all__ = [
     "comparable",
     "is_null",
     "mismatch",
+    "part_of_variant",
     "typed",
     "unify",
     "unsupported",
@@ -59,11 +62,13 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
     others = [operand for operand in operands if not isinstance(operand, Constant)]
     kinds = [operand.type for operand in others]
     kind = DOUBLE if {FLOAT, DOUBLE} & {*kinds} else kinds[0] if kinds else _constants_type(operands)
-    if kind.is_nested:
+    if not kind.is_ordered:
         raise unsupported(
             f"a comparison of {kind}",
             "Values with parts are not compared.",
-            "Compare a part of them, or what is computed of it.",
+            "variant_get(value, '$.name', 'INT') finds a part that compares."
+            if kind == VARIANT
+            else "Compare a part of them, or what is computed of it.",
         )
     for other in others:
         if not other.type.is_like(kind):
@@ -215,12 +220,33 @@ def cast(operand: Bound, kind: SqlType) -> Bound:
         if operand.type.is_number and kind in (DOUBLE, FLOAT):
             read = coerce(operand, DOUBLE)
             return read if kind == DOUBLE else Term("cast", (read,), FLOAT)
-    castable = CASTS[operand.type.name]
+    if operand.type == VARIANT and not is_null(operand):
+        return part_of_variant(operand, "$", kind)
+    if operand.type == kind:
+        return typed(operand)
+    if not kind.is_ordered:
+        raise unsupported(f"CAST of {operand.type} to {kind}", "Only a VARIANT is CAST to it.")
+    castable = CASTS.get(operand.type.name, frozenset())
     # NULL is cast where a string would be, since it may stand for one in a signature.
     if is_null(operand) and (operand.type != STRING or kind.name not in castable or kind in (DATE, TIMESTAMP)):
         return Constant(None, kind)
-    if operand.type == kind:
-        return typed(operand)
     if kind.name not in castable:
         raise unsupported(f"CAST of {operand.type} to {kind}", "The result would not be exactly Spark's.")
     return Term("cast", (operand,), kind)
+
+
+def part_of_variant(value: Bound, path: str, kind: SqlType) -> Term:
+    """Return the part of a VARIANT that a path leads to, as a value of a type.
+
+    Raises:
+        InputError: ``unsupported-query`` for a path, and for a type that a VARIANT is not CAST to.
+    """
+    parse_variant_path(path)
+    if not _from_variant(kind):
+        raise unsupported(f"CAST of VARIANT to {kind}", "The result would not be exactly Spark's.", "DOUBLE is exact.")
+    return Term("variant_get", (value, Value(path, "STRING")), kind)
+
+
+def _from_variant(kind: SqlType) -> bool:
+    parts = [field for _, field in kind.fields] + ([kind.element] if kind.element else [])
+    return kind.name in CASTS["VARIANT"] and all(map(_from_variant, parts))

@@ -152,6 +152,9 @@ _NESTED_RESULTS = {
     "str_to_map": "MAP<STRING, STRING>",
     **dict.fromkeys(("count", "approx_count_distinct"), "BIGINT"),
     "get_json_object": "STRING",
+    "is_variant_null": "BOOLEAN",
+    "parse_json": "VARIANT",
+    "to_json": "STRING",
     "split": "ARRAY<STRING>",
 }
 

@@ -223,6 +223,10 @@ CASTS: dict[str, frozenset[str]] = {
     "DATE": frozenset(("TIMESTAMP", "STRING")),
     "TIMESTAMP": frozenset((*_WHOLE_NAMES, "DOUBLE", "DATE", "STRING")),
     "BINARY": frozenset(),
+    "VARIANT": frozenset(
+        """BOOLEAN TINYINT SMALLINT INT BIGINT DOUBLE DECIMAL STRING DATE TIMESTAMP BINARY VARIANT ARRAY MAP
+        STRUCT""".split()
+    ),
 }
 """By the name of a type: the names of the types to which its values can be CAST."""
 

@@ -1,4 +1,4 @@
-"""The functions of arrays, maps and JSON texts that a query may use."""
+"""The functions of arrays, maps, JSON texts and VARIANTs that a query may use."""
 
 from __future__ import annotations
 
@@ -30,12 +30,14 @@ NESTED_FUNCTIONS: dict[str, tuple[str, ...]] = {
     "forall": ("ARRAY", "x -> condition"),
     "get": ("ARRAY", "INT"),
     "get_json_object": ("STRING", "path"),
+    "is_variant_null": ("VARIANT",),
     "map_contains_key": ("MAP", "STRING"),
     "map_entries": ("MAP",),
     "map_filter": ("MAP", "(key, value) -> condition"),
     "map_keys": ("MAP",),
     "map_values": ("MAP",),
     "named_struct": ("name", "any, …"),
+    "parse_json": ("STRING",),
     "reduce": ("ARRAY", "start", "(made, x) -> value[, made -> value]"),
     "sequence": ("first", "last[, step]"),
     "size": ("ARRAY or MAP",),
@@ -44,8 +46,10 @@ NESTED_FUNCTIONS: dict[str, tuple[str, ...]] = {
     "split": ("STRING", "delimiter"),
     "str_to_map": ("STRING[, delimiter, delimiter]",),
     "struct": ("any, …",),
+    "to_json": ("VARIANT",),
     "transform": ("ARRAY", "x -> value"),
     "transform_values": ("MAP", "(key, value) -> value"),
+    "variant_get": ("VARIANT", "path[, type]"),
     "zip_with": ("ARRAY", "ARRAY", "(x, y) -> value"),
 }
 """By name, what they take; `grouping.binding.nested` says what that means."""
@@ -66,5 +70,11 @@ variables a lambda of theirs has at least."""
 OF_ELEMENTS = frozenset(("exists", "filter", "forall", "map_filter", "reduce", "transform"))
 """The operators that they are compiled to, whose bodies are evaluated for each element."""
 
-NESTED_ALIASES = {"aggregate": "reduce", "cardinality": "size", "try_element_at": "element_at"}
+NESTED_ALIASES = {
+    "aggregate": "reduce",
+    "cardinality": "size",
+    "try_element_at": "element_at",
+    "try_parse_json": "parse_json",
+    "try_variant_get": "variant_get",
+}
 """Spark's other names of the same functions; what fails is NULL here anyhow."""

@@ -39,7 +39,7 @@ _LONGEST_DIGEST = 128
 _LARGEST_WIDTH = 999
 """Characters to which a format fills an argument up."""
 _MOST_ENCODED = 4
-"""Bytes that one byte may become, encoded or masked."""
+"""Bytes that one byte may become: encoded, masked, or of a number as a VARIANT's text has it."""
 _FROM_ARRAYS = frozenset(
     """array_compact array_distinct array_except array_intersect array_max array_min array_remove array_sort flatten
     map_entries slice sort_array str_to_map""".split()
@@ -136,7 +136,7 @@ def check_growth(expressions: Iterable[Expression], row: ConstantRow) -> None:
 
 
 def _ordinary_size(leaf: Column | Slot | Value) -> int:
-    if isinstance(leaf, Column) and (leaf.type in (STRING, BINARY) or leaf.type.is_nested):
+    if isinstance(leaf, Column) and leaf.type.is_sized:
         return _ORDINARY
     return constant_size(leaf)
 
@@ -203,6 +203,8 @@ def _computed(call: Call, sizes: Sequence[Size]) -> Size:
             return sizes[0] + (sizes[0] + 1) * sum(sizes[1:])
         case op if op in _FROM_ARRAYS:
             return sizes[0]
+        case "parse_json" | "variant_get" | "to_json":
+            return _MOST_ENCODED * sizes[0]
         case "field" | "element" | "element_at" | "get_json_object" | "split" | "map_keys" | "map_values":
             return sizes[0]
         case "case" | "coalesce" | "greatest" | "least":

@@ -99,8 +99,13 @@ class SqlType(msgspec.Struct, frozen=True, cache_hash=True):
         return self.name in _NESTED
 
     @property
+    def is_sized(self) -> bool:
+        """Whether each value has a size of its own: texts, bytes, and what has parts."""
+        return self.name in _SIZED
+
+    @property
     def is_ordered(self) -> bool:
-        """Whether its values have an order, so that DIGEST TOP can choose by them."""
+        """Whether its values compare: they are told apart and have an order. Those with parts and VARIANTs do not."""
         return self.name not in _UNORDERED
 
     @property
@@ -120,7 +125,8 @@ class SqlType(msgspec.Struct, frozen=True, cache_hash=True):
 
 _NUMBERS = frozenset(("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "NUMERIC"))
 _NESTED = frozenset(("ARRAY", "MAP", "STRUCT"))
-_UNORDERED = frozenset(("ARRAY", "MAP", "STRUCT", "VARIANT"))
+_UNORDERED = _NESTED | {"VARIANT"}
+_SIZED = _UNORDERED | {"STRING", "BINARY"}
 
 STRING = SqlType("STRING")
 BOOLEAN = SqlType("BOOLEAN")

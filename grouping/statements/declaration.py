@@ -22,6 +22,7 @@ from grouping.model.sql_type import (
     STRING,
     TIMESTAMP,
     TINYINT,
+    VARIANT,
     SqlType,
     array_of,
     decimal,
@@ -39,7 +40,7 @@ Choices = Mapping[str, Sequence[str]]
 
 PLAIN_TYPES = {
     kind.name: kind
-    for kind in (STRING, BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP, BINARY)
+    for kind in (STRING, BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP, BINARY, VARIANT)
 }
 """The types of columns by their names, besides DECIMAL, which has sizes."""
 _OTHER_SPELLINGS = {
@@ -51,6 +52,8 @@ _OTHER_SPELLINGS = {
     "DATETIME": "TIMESTAMP",
     "DEC": "DECIMAL",
     "INTEGER": "INT",
+    "JSON": "VARIANT",
+    "JSONB": "VARIANT",
     "LONG": "BIGINT",
     "NUMERIC": "DECIMAL",
     "REAL": "FLOAT",

@@ -62,11 +62,11 @@ def _spelt_as_declared(table: str, columns: Columns, key: tuple[str, ...]) -> tu
                 detail=f'The PRIMARY KEY of table "{table}" names it; there are {", ".join(declared.values())}.',
                 hint=near_name(column, list(declared.values())),
             )
-        if types[found].is_nested:
+        if not types[found].is_ordered:
             raise InputError(
                 f'column "{found}" cannot be in the PRIMARY KEY',
                 code="unsupported-query",
-                detail=f"It is {types[found]}, and rows are found by values without parts.",
+                detail=f"It is {types[found]}, and rows are found by values that compare.",
             )
         if found in spelt:
             raise InputError(

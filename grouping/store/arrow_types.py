@@ -18,6 +18,7 @@ from grouping.model.sql_type import (
     STRING,
     TIMESTAMP,
     TINYINT,
+    VARIANT,
     SqlType,
 )
 
@@ -35,5 +36,7 @@ ARROW_TYPES: Mapping[SqlType, pa.DataType] = {
     DATE: pa.date32(),
     TIMESTAMP: pa.timestamp("us", "UTC"),
     BINARY: pa.binary(),
+    VARIANT: pa.string(),
 }
-"""DECIMAL is none of them: constants of it are kept as text, columns in their own precision and scale."""
+"""A VARIANT is its text (`grouping.values.variant`). DECIMAL is none of them: constants of it are kept as text,
+columns in their own precision and scale."""

@@ -4,6 +4,7 @@ Where the decoder is stricter than docs/expressions.md, what it refuses is read 
 generous, its field is kept raw or the record is sent to `json_exact` unseen:
 
 - a DECIMAL would be taken from texts such as ``"NaN"``, ``" 1"`` or ``"1_0"``: kept raw and read here;
+- a VARIANT would lose the digits of its numbers: kept raw and written anew (`grouping.values.variant`);
 - a TIMESTAMP is rounded to microseconds, may leave the years 1 to 9999 when its offset is taken off, and ends at a NUL.
 """
 
@@ -33,8 +34,10 @@ from grouping.model.sql_type import (
     STRING,
     TIMESTAMP,
     TINYINT,
+    VARIANT,
     SqlType,
 )
+from grouping.values.variant import variant_text
 from spark_jobs.decode.json_exact import FLOAT_BOUND, WrongRecord, read_record
 from spark_jobs.decode.json_extent import extent_check
 
@@ -54,7 +57,7 @@ _FIELD_TYPES: dict[SqlType, Any] = {
     BINARY: bytes,
 }
 
-_REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_REFUSALS = (msgspec.MsgspecError, ValueError, RecursionError)
 
 _DELICATE_TIME = r":[0-9]{2}\.[0-9]{7}|0001-01-01|9999-12-31|\\u00(?:3[0-9aA]|2[deDE]|00)"
 """What a record has whose TIMESTAMP the decoder may get wrong; the escapes are of characters in the other patterns, and
@@ -69,8 +72,10 @@ class JsonReader:
     def __init__(self, columns: Sequence[StreamColumn]) -> None:
         self._columns = tuple(columns)
         self._fields = {column.name: f"c{number}" for number, column in enumerate(columns)}
-        self._decimals = [
-            (self._fields[column.name], _decimal_reader(column.type)) for column in columns if column.type.is_decimal
+        self._raw = [
+            (self._fields[column.name], variant_text if column.type == VARIANT else _decimal_reader(column.type))
+            for column in columns
+            if _is_raw(column.type)
         ]
         self._has_times = any(column.type == TIMESTAMP for column in columns)
         # The decoder knows no field names with escapes, and would not finish what is nested: records of such a stream
@@ -93,7 +98,7 @@ class JsonReader:
         records: list[Any] = []
         wrong: dict[int, str] = {}
         delicate = self._delicate(values)
-        decode = self._finish if self._decimals else self._decode
+        decode = self._finish if self._raw else self._decode
         for row, value in enumerate(values.to_pylist()):
             if value is not None and row not in delicate:
                 try:
@@ -133,9 +138,9 @@ class JsonReader:
         return frozenset(found.to_pylist())
 
     def _finish(self, value: bytes) -> Any:
-        """Decode a record that has DECIMAL columns, which come raw."""
+        """Decode a record that has columns which come raw."""
         record = self._decode(value)
-        for field, read in self._decimals:
+        for field, read in self._raw:
             raw = getattr(record, field)
             if raw is not None:
                 setattr(record, field, read(bytes(raw)))
@@ -146,8 +151,12 @@ class JsonReader:
         return [_utc(value) for value in values] if column.type == TIMESTAMP else values
 
 
+def _is_raw(kind: SqlType) -> bool:
+    return kind.is_decimal or kind == VARIANT
+
+
 def _field_type(kind: SqlType) -> Any:
-    if kind.is_decimal:
+    if _is_raw(kind):
         return msgspec.Raw
     match kind.name:
         case "ARRAY":
@@ -164,7 +173,7 @@ def _needs_finish(kind: SqlType) -> bool:
     """Tell whether a nested type holds what the decoder leaves to be finished, or has a name that it does not know."""
     parts = [field for _, field in kind.fields] + ([kind.element] if kind.element else [])
     names = any(_NEEDS_ESCAPE.search(name) for name, _ in kind.fields)
-    return names or any(part.is_decimal or part == TIMESTAMP or _needs_finish(part) for part in parts)
+    return names or any(_is_raw(part) or part == TIMESTAMP or _needs_finish(part) for part in parts)
 
 
 def _decimal_reader(kind: SqlType) -> Callable[[bytes], Decimal | None]:

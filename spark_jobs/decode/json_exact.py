@@ -26,9 +26,11 @@ from grouping.model.sql_type import (
     SMALLINT,
     TIMESTAMP,
     TINYINT,
+    VARIANT,
     SqlType,
 )
 from grouping.values.iso8601 import parse_date, parse_timestamp
+from grouping.values.variant import MISSING, variant_number, write_variant
 
 __all__ = ["DECIMAL_TEXT", "FLOAT_BOUND", "WrongRecord", "fit_decimal", "read_record"]
 
@@ -80,7 +82,7 @@ def read_record(value: bytes | None, columns: Sequence[StreamColumn]) -> list[ob
         ) from None
     if not isinstance(record, dict):
         raise WrongRecord("The value is JSON but no object.")
-    return [_read_column(record.get(column.name), column) for column in columns]
+    return [_read_column(record.get(column.name, MISSING), column) for column in columns]
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -88,15 +90,24 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _read_column(value: object, column: StreamColumn) -> object:
-    if value is None:
-        return None
     try:
-        return _convert(value, column.type)
+        return _value(value, column.type)
+    except RecursionError:
+        raise WrongRecord(f'Column "{column.name}" is nested too deeply.') from None
     except ValueError as exc:
         raise WrongRecord(f'Column "{column.name}" of type {column.type} cannot hold the value: {exc}.') from None
 
 
+def _value(value: object, kind: SqlType) -> object:
+    """Return a value of a column, a field or an element, None for NULL: null is a value of VARIANT alone."""
+    if value is MISSING or (value is None and kind != VARIANT):
+        return None
+    return _convert(value, kind)
+
+
 def _convert(value: object, kind: SqlType) -> object:
+    if kind == VARIANT:
+        return write_variant(_as_variant(value))
     if kind == BOOLEAN:
         if not isinstance(value, bool):
             raise ValueError(f"{_name(value)} is no boolean")
@@ -124,12 +135,26 @@ def _nested(value: object, kind: SqlType) -> object:
     if kind.name == "ARRAY":
         if not isinstance(value, list):
             raise ValueError(f"{_name(value)} is no array")
-        return [None if each is None else _convert(each, _element(kind)) for each in value]
+        return [_value(each, _element(kind)) for each in value]
     if not isinstance(value, dict):
         raise ValueError(f"{_name(value)} is no object")
     if kind.name == "MAP":
-        return {_text(key): None if each is None else _convert(each, _element(kind)) for key, each in value.items()}
-    return {name: None if (each := value.get(name)) is None else _convert(each, field) for name, field in kind.fields}
+        return {_text(key): _value(each, _element(kind)) for key, each in value.items()}
+    return {name: _value(value.get(name, MISSING), field) for name, field in kind.fields}
+
+
+def _as_variant(value: object) -> object:
+    """Return any value with its numbers as VARIANTs have them, and its texts checked."""
+    match value:
+        case _Number():
+            return variant_number(value)
+        case str():
+            return _text(value)
+        case list():
+            return [_as_variant(each) for each in value]
+        case dict():
+            return {_text(name): _as_variant(each) for name, each in value.items()}
+    return value
 
 
 def _element(kind: SqlType) -> SqlType:

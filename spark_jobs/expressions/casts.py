@@ -16,11 +16,12 @@ from spark_jobs.expressions.decimals import fitted
 from spark_jobs.expressions.time_zones import to_utc
 from spark_jobs.expressions.types import Operand, polars_type, to_double
 
-__all__ = ["cast", "to_bigint"]
+__all__ = ["WHOLE_BITS", "cast", "read_text", "to_bigint"]
 
 _TOP = 2.0**63
-_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
-_INTEGERS = tuple(_BITS)
+WHOLE_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+"""By the names of the types of whole numbers."""
+_INTEGERS = tuple(WHOLE_BITS)
 _BLANK = "".join(map(chr, (*range(0x21), 0x7F)))
 """The characters that Spark trims around a number or a date: white space and control characters of ASCII."""
 _JAVA_BLANK = "".join(map(chr, range(0x21)))
@@ -80,7 +81,7 @@ def _by_value(convert: Callable[..., object]) -> Caster:
 def _double_to_whole(value: Operand, kind: SqlType) -> pl.Expr:
     number = to_double(value)
     whole = pl.when(number < 0).then(number.ceil()).otherwise(number.floor())
-    most = 2.0 ** (_BITS[kind.name] - 1)
+    most = 2.0 ** (WHOLE_BITS[kind.name] - 1)
     top = _TOP if kind == BIGINT else most - 1  # Spark compares with the bounds as doubles, 2^63 passes
     fits = (whole <= top) & (whole >= -most)
     return pl.when(fits).then(to_bigint(whole)).cast(polars_type(kind), strict=False)
@@ -95,7 +96,7 @@ def _string_to_whole(text: str, kind: SqlType) -> int | None:
     if not _WHOLE.fullmatch(text) or len(text) > _LONGEST_EXPONENT // 2:
         return None
     number = int(text)
-    return number if -(2 ** (_BITS[kind.name] - 1)) <= number < 2 ** (_BITS[kind.name] - 1) else None
+    return number if -(2 ** (WHOLE_BITS[kind.name] - 1)) <= number < 2 ** (WHOLE_BITS[kind.name] - 1) else None
 
 
 def _string_to_double(text: str, _: SqlType) -> float | None:
@@ -163,7 +164,23 @@ def _timestamp_to_seconds(value: Operand, kind: SqlType) -> pl.Expr:
 
 def _decimal_to_whole(number: Decimal, kind: SqlType) -> int | None:
     whole = int(number)
-    return whole if -(2 ** (_BITS[kind.name] - 1)) <= whole < 2 ** (_BITS[kind.name] - 1) else None
+    return whole if -(2 ** (WHOLE_BITS[kind.name] - 1)) <= whole < 2 ** (WHOLE_BITS[kind.name] - 1) else None
+
+
+_TEXT_READERS: dict[str, Callable[[str, SqlType], object]] = {
+    **dict.fromkeys(_INTEGERS, _string_to_whole),
+    "DOUBLE": _string_to_double,
+    "DECIMAL": _string_to_decimal,
+    "BOOLEAN": _string_to_boolean,
+    "TIMESTAMP": _string_to_timestamp,
+    "DATE": _string_to_date,
+    "BINARY": lambda text, _: text.encode(),
+}
+
+
+def read_text(text: str, kind: SqlType) -> object:
+    """Return what the CAST of one text to a type gives, None for NULL."""
+    return _TEXT_READERS[kind.name](text, kind)
 
 
 _CASTS: dict[tuple[str, str], Caster] = {
@@ -174,8 +191,8 @@ _CASTS: dict[tuple[str, str], Caster] = {
     **dict.fromkeys([("FLOAT", "DOUBLE"), ("DOUBLE", "FLOAT"), ("BOOLEAN", "FLOAT")], _plain),
     ("BOOLEAN", "DECIMAL"): _by_value(lambda flag, kind: fitted(Decimal(flag), kind)),
     ("TIMESTAMP", "DOUBLE"): lambda value, _: value.expr.cast(pl.Int64).cast(pl.Float64) / float(_MICROS),
+    **{("STRING", kind): _by_value(read) for kind, read in _TEXT_READERS.items()},
     ("STRING", "BINARY"): lambda value, _: value.expr.cast(pl.Binary),
-    **dict.fromkeys([("STRING", kind) for kind in _INTEGERS], _by_value(_string_to_whole)),
     **dict.fromkeys([("DECIMAL", kind) for kind in _INTEGERS], _by_value(_decimal_to_whole)),
     **dict.fromkeys([(a, "DECIMAL") for a in (*_INTEGERS, "DECIMAL")], _by_value(lambda n, k: fitted(Decimal(n), k))),
     **dict.fromkeys([("BOOLEAN", kind) for kind in (*_INTEGERS, "DOUBLE")], _plain),
@@ -185,11 +202,6 @@ _CASTS: dict[tuple[str, str], Caster] = {
     ("DATE", "TIMESTAMP"): _plain,
     ("TIMESTAMP", "DATE"): lambda value, _: value.expr.dt.date(),
     ("TIMESTAMP", "STRING"): _by_value(_timestamp_to_string),
-    ("STRING", "DOUBLE"): _by_value(_string_to_double),
-    ("STRING", "DECIMAL"): _by_value(_string_to_decimal),
-    ("STRING", "BOOLEAN"): _by_value(_string_to_boolean),
-    ("STRING", "TIMESTAMP"): _by_value(_string_to_timestamp),
-    ("STRING", "DATE"): _by_value(_string_to_date),
     ("DECIMAL", "DOUBLE"): lambda value, _: to_double(value),
     ("DECIMAL", "STRING"): _by_value(lambda number, _: format(number, "f")),
     ("DECIMAL", "BOOLEAN"): _by_value(lambda number, _: bool(number)),

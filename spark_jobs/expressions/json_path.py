@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from decimal import Decimal
 from math import isinf
 
+from grouping.values.java_double import java_double
 from grouping.values.json_path import JsonPath
 
-__all__ = ["java_double", "json_array_length", "json_object", "json_object_keys"]
+__all__ = ["json_array_length", "json_object", "json_object_keys"]
 
 _BLANK = re.compile(r"[ \t\r\n]*")
 _ESCAPES = r"""\\["\\/bfnrt']|\\u[0-9a-fA-F]{4}"""
@@ -70,25 +70,6 @@ def json_object_keys(text: str) -> list[str] | None:
         return list(_Reader(text, halves=True).keys())
     except _NoJsonError:
         return None
-
-
-def java_double(value: float) -> str:
-    """Return a double as Java 19 and later write it: the shortest digits that name it.
-
-    Example:
-        >>> java_double(1e7), java_double(0.001), java_double(123.0)
-        ('1.0E7', '0.001', '123.0')
-    """
-    if value == 0 or isinf(value):
-        return repr(value) if not isinf(value) else "Infinity" if value > 0 else "-Infinity"
-    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    text = "".join(map(str, digits))
-    place = len(text) + int(exponent) - 1
-    shown = "-" * sign
-    if 1e-3 <= abs(value) < 1e7:
-        plain = format(abs(Decimal(repr(value)).normalize()), "f")
-        return shown + (plain if "." in plain else f"{plain}.0")
-    return f"{shown}{text[0]}.{text[1:] or '0'}E{place}"
 
 
 class _Reader:

@@ -19,6 +19,7 @@ from spark_jobs.expressions.arrays import ARRAYS, OF_ARRAYS
 from spark_jobs.expressions.by_value import each_distinct
 from spark_jobs.expressions.json_path import json_object
 from spark_jobs.expressions.types import Operand, polars_type
+from spark_jobs.expressions.variants import VARIANTS
 
 __all__ = ["NESTED", "OF_OPERANDS"]
 
@@ -143,6 +144,7 @@ NESTED: dict[str, Callable[..., pl.Expr]] = {
     "get_json_object": _get_json_object,
     "to_number": _to_number,
     **ARRAYS,
+    **VARIANTS,
 }
 """By operator or function: the first argument, the result's type, and the others."""
 OF_OPERANDS = OF_ARRAYS | {"array_contains", "arrays_overlap"}

@@ -21,6 +21,7 @@ from grouping.model.sql_type import (
     STRING,
     TIMESTAMP,
     TINYINT,
+    VARIANT,
     SqlType,
 )
 from spark_jobs.expressions.by_value import each_distinct
@@ -49,6 +50,7 @@ _POLARS_TYPES: dict[SqlType, pl.DataType] = {
     DOUBLE: pl.Float64(),
     DATE: pl.Date(),
     BINARY: pl.Binary(),
+    VARIANT: pl.String(),
     TIMESTAMP: pl.Datetime("us", "UTC"),
 }
 

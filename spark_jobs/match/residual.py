@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from grouping.functions.text_size import Size, TextSizes, constant_size
 from grouping.model.errors import InternalError
 from grouping.model.expression import Call, Column, Expression, Slot, Value, walk
-from grouping.model.sql_type import BINARY, STRING, SqlType
+from grouping.model.sql_type import STRING, VARIANT, SqlType
 from spark_jobs.batch.event_column import VALUE_BYTES, EventColumns, EventSource, as_plain, longest_text
 from spark_jobs.expressions.expression import KeyPair, Member, compile_expression
 from spark_jobs.index import Ints
@@ -105,10 +105,7 @@ def evaluate_expression(
 @lru_cache(maxsize=4096)
 def _has_text(expression: Expression) -> bool:
     """Tell whether an expression reads or computes texts."""
-    return any(
-        not isinstance(part, Slot) and (part.type in (STRING, BINARY) or part.type.is_nested)
-        for part in walk(expression)
-    )
+    return any(not isinstance(part, Slot) and part.type.is_sized for part in walk(expression))
 
 
 def _slices(total: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
@@ -193,7 +190,7 @@ class _Frame:
     def _longest(self, leaf: Column | Slot | Value) -> Size:
         """Return the bytes of the longest text of a column or slot."""
         if isinstance(leaf, Column):
-            return self._events.longest(leaf.name) if leaf.type in (STRING, BINARY) or leaf.type.is_nested else 0
+            return self._events.longest(leaf.name) if leaf.type.is_sized else 0
         return constant_size(leaf) if isinstance(leaf, Value) else self._longest_constant(leaf.index)
 
     def _longest_constant(self, slot: int) -> int:
@@ -205,9 +202,9 @@ class _Frame:
     def _lengths(self, leaf: Column | Slot | Value) -> Size:
         """Return the bytes of the text of a column or slot in each row."""
         match leaf:
-            case Column(name) if leaf.type == STRING:
+            case Column(name) if leaf.type in (STRING, VARIANT):
                 texts = self._event(name)
-            case Column(name) if leaf.type.is_nested or leaf.type == BINARY:
+            case Column(name) if leaf.type.is_sized:
                 return self._events.longest(name)
             case Slot(slot) if self._types[slot] == STRING:
                 texts = self._texts(slot)

@@ -27,8 +27,10 @@ from grouping.model.sql_type import (
     STRING,
     TIMESTAMP,
     TINYINT,
+    VARIANT,
     SqlType,
 )
+from grouping.values.variant import shown
 from spark_jobs.batch.event_column import VALUE_BYTES
 from spark_jobs.batch.output import MAX_RECORD_BYTES
 from spark_jobs.batch.row_source import RowSource
@@ -80,7 +82,7 @@ def encode(
     for item in select.items:
         columns.append(_values(events, item.expression, rows[kept], evaluate_expression))
         if large:
-            sizes[kept] += np.array([len(value) if isinstance(value, str) else 0 for value in columns[-1]], np.int64)
+            sizes[kept] += np.array(list(map(_text_bytes, columns[-1])), np.int64)
             small = sizes[kept] <= MAX_RECORD_BYTES
             kept = kept[small]
             columns = [list(compress(column, small)) for column in columns]
@@ -115,6 +117,11 @@ def row_bytes(select: SelectList, record: Size) -> Size:
     return record + sizes.total + names
 
 
+def _text_bytes(value: Any) -> int:
+    """Return at most the bytes of a text, or of a VARIANT, and 0 for a value of any other type."""
+    return len(value) if isinstance(value, str) else memoryview(value).nbytes if isinstance(value, msgspec.Raw) else 0
+
+
 def _lengths(values: pa.BinaryArray) -> NDArray[np.int64]:
     lengths: NDArray[np.int64] = np.diff(np.frombuffer(values.buffers()[1], np.int32)[: len(values) + 1]).astype(
         np.int64
@@ -126,7 +133,8 @@ def _values(
     events: RowSource, expression: Expression, rows: NDArray[np.int32], evaluate_expression: EvaluateExpression
 ) -> Sequence[Any]:
     """Return one output column as values that the encoder writes."""
-    if expression.type.is_nested:  # type: ignore[union-attr]  # no slot stands alone in a SELECT list
+    kind: SqlType = expression.type  # type: ignore[union-attr]  # no slot stands alone in a SELECT list
+    if kind.is_nested or kind == VARIANT:
         return _nested(events, expression, rows, evaluate_expression)
     if not isinstance(expression, Column):
         return _plain(evaluate_expression(expression, events, rows))
@@ -138,7 +146,7 @@ def _values(
 def _nested(
     events: RowSource, expression: Expression, rows: NDArray[np.int32], evaluate_expression: EvaluateExpression
 ) -> list[Any]:
-    """Return an output column of nested values."""
+    """Return an output column of nested values, or of VARIANTs."""
     if isinstance(expression, Column):
         array = events.column(expression.name).take(pa.array(rows))
     else:
@@ -151,6 +159,8 @@ def _shown(value: Any, kind: SqlType) -> Any:
     """Return a value with its maps as objects and its decimals as text; a map is a list of entries here."""
     if value is None:
         return None
+    if kind == VARIANT:
+        return msgspec.Raw(shown(value).encode())
     if kind.is_decimal:
         return format(value, "f")
     if kind == FLOAT:

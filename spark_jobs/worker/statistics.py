@@ -35,7 +35,7 @@ class StreamSampler:
             stream: The stream to sample.
             clock: Seconds since the epoch.
         """
-        self._names = [column.name for column in stream.columns if not column.type.is_nested]
+        self._names = [column.name for column in stream.columns if column.type.is_ordered]
         self._clock = clock
         self._due: dict[int, float] = {}
         self._next = 0.0

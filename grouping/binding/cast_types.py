@@ -1,0 +1,95 @@
+"""The types that a CAST, or the last argument of variant_get, names."""
+
+from __future__ import annotations
+
+from sqlglot import ParseError, exp
+
+from grouping.model.decimal_types import WIDEST
+from grouping.model.refusals import unsupported
+from grouping.model.sql_type import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    VARIANT,
+    SqlType,
+    array_of,
+    decimal,
+    map_of,
+    struct_of,
+)
+
+__all__ = ["cast_type", "written_type"]
+
+_PLAIN = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP, BINARY, VARIANT)
+_TYPES = {"TEXT": STRING, **{kind.name: kind for kind in _PLAIN}}
+"""By sqlglot's name; DECIMAL has sizes."""
+
+
+def cast_type(target: exp.Expr) -> SqlType:
+    """Return the type that a CAST names.
+
+    Raises:
+        InputError: ``unsupported-query``; there is no CAST to it.
+    """
+    kind = _type(target)
+    if kind is None:
+        known = f"There are CASTs to {', '.join(map(str, _TYPES.values()))} and DECIMAL(p,s)."
+        raise unsupported(f"CAST to {target.sql()[:60]}", known, "Of a VARIANT also to ARRAY, MAP and STRUCT.")
+    return kind
+
+
+def written_type(text: str) -> SqlType:
+    """Return the type that a text names; raises as `cast_type` does.
+
+    Example:
+        >>> str(written_type("array<struct<id: bigint, name: string>>"))
+        'ARRAY<STRUCT<id: BIGINT, name: STRING>>'
+    """
+    try:
+        return cast_type(exp.DataType.build(text))
+    except ParseError:
+        raise unsupported(f'type "{text[:60]}"', "It names none.", "'INT', 'STRING' and 'ARRAY<INT>' do.") from None
+
+
+def _type(target: exp.Expr) -> SqlType | None:
+    """Return the type that a node of the parser means, None where there is none of these."""
+    if isinstance(target, exp.ColumnDef):
+        return _type(target.args["kind"])  # of a STRUCT's field
+    if not isinstance(target, exp.DataType) or not isinstance(target.this, exp.DataType.Type):
+        return None
+    match target.this.name:
+        case "DECIMAL":
+            return _decimal([size.name for size in target.expressions])
+        case "ARRAY" | "MAP" | "STRUCT" as name:
+            return _nested(name, target.expressions)
+        case name:
+            return None if target.expressions else _TYPES.get(name)
+
+
+def _decimal(sizes: list[str]) -> SqlType | None:
+    if len(sizes) > 2 or not all(size.isdecimal() for size in sizes):
+        return None
+    precision, scale = [*map(int, sizes), *(10, 0)[len(sizes) :]]
+    return decimal(precision, scale) if 1 <= precision <= WIDEST and scale <= precision else None
+
+
+def _nested(name: str, parts: list[exp.Expr]) -> SqlType | None:
+    kinds = [_type(part) for part in parts]
+    known = [kind for kind in kinds if kind is not None]
+    if not known or len(known) < len(kinds):
+        return None
+    if name == "STRUCT":
+        names = [part.name for part in parts]
+        plain = all(names) and len({one.casefold() for one in names}) == len(names)
+        return struct_of(list(zip(names, known, strict=True))) if plain else None
+    if name == "ARRAY":
+        return array_of(known[0]) if len(known) == 1 else None
+    return map_of(STRING, known[1]) if len(known) == 2 and known[0] == STRING else None

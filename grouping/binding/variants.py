@@ -1,0 +1,52 @@
+"""VARIANT values: their parts by paths, as values of other types, and JSON texts read as them.
+
+A CAST of a VARIANT is variant_get with the path ``$``: one operator, whose type is the type of the part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grouping.binding.bound import Bound, Term
+from grouping.binding.cast_types import written_type
+from grouping.binding.nested import fixed
+from grouping.binding.operands import part_of_variant
+from grouping.model.refusals import mismatch
+from grouping.model.sql_type import BOOLEAN, STRING, VARIANT
+
+__all__ = ["VARIANT_CALLS", "variant_call"]
+
+VARIANT_CALLS = frozenset(
+    ("is_variant_null", "parse_json", "to_json", "try_parse_json", "try_variant_get", "variant_get")
+)
+
+
+def variant_call(name: str, args: Sequence[Bound]) -> Bound:
+    """Return one of `VARIANT_CALLS` applied to its arguments.
+
+    Raises:
+        InputError: ``type-mismatch`` for too few, too many or the wrong ones; ``unsupported-query`` for a path or type.
+    """
+    name = name.removeprefix("try_")  # what fails is NULL here anyhow
+    most = 3 if name == "variant_get" else 1
+    if not max(most - 1, 1) <= len(args) <= most:
+        takes = "2 arguments or 3" if most == 3 else "1 argument"
+        raise mismatch(f'function "{name}" takes {takes}', f"There are {len(args)}.")
+    wanted = STRING if name == "parse_json" else VARIANT
+    value = args[0]
+    if value.type != wanted:
+        raise mismatch(
+            f'an argument of "{name}" is {value.type}',
+            f"It must be {wanted}.",
+            "parse_json(text) makes a VARIANT of a JSON text." if value.type == STRING else None,
+        )
+    match name:
+        case "variant_get":
+            path = str(fixed(args[1], STRING, "a path").value)
+            kind = written_type(str(fixed(args[2], STRING, "a type").value)) if len(args) == 3 else VARIANT
+            return part_of_variant(value, path, kind)
+        case "parse_json":
+            return Term(name, (value,), VARIANT)
+        case "to_json":
+            return Term(name, (value,), STRING)
+    return Term(name, (value,), BOOLEAN)

@@ -1,0 +1,267 @@
+"""VARIANT values as text: any JSON, written in one way, so that a column of them is a column of texts.
+
+The text is JSON without blanks, the fields of objects in the order of their names. Spark's kind of a number is told
+by how it is written: a BIGINT or DECIMAL has no exponent and no zeros behind its fraction, a DOUBLE has an exponent.
+`shown` gives the text that Spark has for the value.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from math import isinf
+from typing import Any, NoReturn
+
+import msgspec
+
+from grouping.model.errors import InputError
+from grouping.values.java_double import java_double
+
+__all__ = [
+    "MISSING",
+    "VariantPath",
+    "parse_variant",
+    "parse_variant_path",
+    "part_of",
+    "read_variant",
+    "shown",
+    "variant_number",
+    "variant_text",
+    "write_variant",
+]
+
+VariantPath = tuple[str | int, ...]
+"""Names of an object's fields, and places in an array from 0."""
+MISSING = msgspec.UNSET
+"""The part that a path leads to where there is none; a null of JSON is a part, None."""
+
+_MOST_LEVELS = 200
+"""Objects and arrays that may stand within one another; Spark takes 1,000."""
+_LONGEST_NUMBER = 1000
+"""Characters of a number that Jackson reads."""
+_WIDEST = 38
+"""Digits of a DECIMAL: in all, and behind its point."""
+_STEP = re.compile(r"""\.([^.\[]+)|\['([^']*)'\]|\["([^"]*)"\]|\[([0-9]{1,9})\]""")
+_LONG_DIGITS = re.compile(rb"[0-9]{19}")
+_EXPONENT = re.compile(r"[0-9][eE]")
+_STRING_OR_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?')
+_ESCAPE = re.compile(r"\\(?:u00[0-9a-f]{2}|.)")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_BLANK = " \t\r\n"
+
+
+def variant_number(digits: str) -> msgspec.Raw:
+    """Return a JSON number as the text of a VARIANT has it.
+
+    Raises:
+        ValueError: It has more characters than Spark reads.
+
+    Example:
+        >>> [bytes(variant_number(digits)).decode() for digits in ("1.50", "-0.0", "1e3", "1" + "0" * 38)]
+        ['1.5', '0', '1e3', '1e+38']
+    """
+    return msgspec.Raw(_number(digits).encode())
+
+
+def _number(digits: str) -> str:
+    if len(digits) > _LONGEST_NUMBER:
+        raise ValueError("a number has too many digits")
+    if "e" in digits or "E" in digits:
+        return digits
+    if len(digits) > _WIDEST:
+        _, figures, exponent = Decimal(digits).as_tuple()
+        if len(figures) > _WIDEST or -int(exponent) > _WIDEST:
+            return _double(float(digits))
+    plain = digits.rstrip("0").removesuffix(".") if "." in digits else digits
+    return "0" if plain == "-0" else plain
+
+
+def _double(value: float) -> str:
+    if isinf(value):
+        return "1e999" if value > 0 else "-1e999"
+    text = repr(value)
+    return text if "e" in text else f"{text}e0"
+
+
+def variant_text(raw: bytes) -> str:
+    """Return the text of a VARIANT that a JSON text is; of a field that is there twice the last one counts.
+
+    Raises:
+        ValueError: It is no JSON, or has a number or a character that takes a closer look; so do `msgspec.MsgspecError`
+            and RecursionError tell.
+
+    Example:
+        >>> variant_text(b'{"b": [1.50, 2e0], "a": null}')
+        '{"a":null,"b":[1.5,2e0]}'
+    """
+    if _LONG_DIGITS.search(raw):
+        raise ValueError("its numbers have many digits")
+    return write_variant(_READER.decode(raw))
+
+
+def parse_variant(text: str) -> str | None:
+    """Return the text of a VARIANT as Spark's parse_json reads it: the first value that stands there.
+
+    None is returned where Spark fails: for anything but JSON, and where a field is there twice.
+
+    Example:
+        >>> parse_variant(' {"b":1,"a":[]} {'), parse_variant('{"a":1,"a":2}'), parse_variant("[1,]")
+        ('{"a":[],"b":1}', None, None)
+    """
+    start = len(text) - len(text.lstrip(_BLANK))
+    try:
+        value, end = _JACKSON.raw_decode(text, start)
+        if _joined(text[start], text[end : end + 1]):
+            return None
+        return write_variant(value)
+    except UnicodeEncodeError:
+        return write_variant(_without_halves(value))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _joined(first: str, after: str) -> bool:
+    """Tell whether a number or a word does not end where its text does, by the character behind it."""
+    if not after or first in '"{[':
+        return False
+    if first in "tfn":
+        return after.isidentifier() or after.isdigit() or after == "$"
+    return after not in _BLANK
+
+
+def _unique(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(fields)
+    if len(found) < len(fields):
+        raise ValueError("a field is there twice")
+    return found
+
+
+def _refused(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _without_halves(value: Any) -> Any:
+    """Return a value whose texts have a question mark for half of a surrogate pair, as Java writes them."""
+    match value:
+        case str():
+            return value.encode("utf-8", "replace").decode()
+        case list():
+            return [_without_halves(each) for each in value]
+        case dict():
+            return {_without_halves(name): _without_halves(each) for name, each in value.items()}
+    return value
+
+
+_READER = msgspec.json.Decoder(float_hook=variant_number)
+_WRITER = msgspec.json.Encoder(order="sorted")
+_JACKSON = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_float=variant_number, parse_int=variant_number, parse_constant=_refused
+)
+
+
+def write_variant(value: Any) -> str:
+    """Return the text of a VARIANT that is made of dicts, lists, texts, booleans, None and numbers.
+
+    Args:
+        value: Its numbers are ints of a BIGINT, or as `variant_number` gives them.
+
+    Raises:
+        ValueError: It is nested too deeply, or (`UnicodeEncodeError`) a text has half of a surrogate pair.
+        RecursionError: It is nested far too deeply.
+    """
+    text = _WRITER.encode(value).decode()
+    if "\\u00" in text:
+        text = _ESCAPE.sub(lambda found: _upper(found[0]), text)
+    if text.count("{") + text.count("[") > _MOST_LEVELS and _levels(text) > _MOST_LEVELS:
+        raise ValueError("it is nested too deeply")
+    return text
+
+
+def _upper(escape: str) -> str:
+    return f"\\u{escape[2:].upper()}" if escape[1] == "u" else escape
+
+
+def _levels(text: str) -> int:
+    deepest = level = 0
+    for mark in _STRING.sub("", text):
+        if mark in "{[":
+            level += 1
+            deepest = max(deepest, level)
+        elif mark in "}]":
+            level -= 1
+    return deepest
+
+
+def read_variant(text: str) -> Any:
+    """Return what the text of a VARIANT writes: a number with a point or an exponent is a `msgspec.Raw`.
+
+    Example:
+        >>> read_variant('{"a":[1,"x",true,null]}')
+        {'a': [1, 'x', True, None]}
+    """
+    return _PLAIN_READER.decode(text)
+
+
+_PLAIN_READER = msgspec.json.Decoder(float_hook=lambda digits: msgspec.Raw(digits.encode()))
+
+
+def part_of(value: Any, path: VariantPath) -> Any:
+    """Return the part of a value that a path leads to; `MISSING` where there is none.
+
+    Example:
+        >>> part_of({"a": [1, {"b": None}]}, ("a", 1, "b")), part_of([1], ("a",))
+        (None, UNSET)
+    """
+    for step in path:
+        if isinstance(step, str):
+            value = value.get(step, MISSING) if isinstance(value, dict) else MISSING
+        else:
+            value = value[step] if isinstance(value, list) and step < len(value) else MISSING
+        if value is MISSING:
+            return MISSING
+    return value
+
+
+def shown(text: str) -> str:
+    """Return a VARIANT as Spark's to_json has it.
+
+    Example:
+        >>> shown('{"a":[1.5,1e3,1e999],"b":"1e3"}')
+        '{"a":[1.5,1000.0,"Infinity"],"b":"1e3"}'
+    """
+    if _EXPONENT.search(text) is None:
+        return text
+    return _STRING_OR_NUMBER.sub(lambda found: _shown(found[0]), text)
+
+
+def _shown(token: str) -> str:
+    if token[0] == '"' or _EXPONENT.search(token) is None:
+        return token
+    value = float(token)
+    return f'"{java_double(value)}"' if isinf(value) else java_double(value)
+
+
+def parse_variant_path(text: str) -> VariantPath:
+    """Return the steps of a path of variant_get.
+
+    Raises:
+        InputError: ``unsupported-query``.
+
+    Example:
+        >>> parse_variant_path('$.items[0]["unit price"]')
+        ('items', 0, 'unit price')
+    """
+    steps: list[str | int] = []
+    at = 1
+    while text.startswith("$") and (step := _STEP.match(text, at)):
+        steps.append(int(step[4]) if step[4] else next(name for name in step.groups() if name is not None))
+        at = step.end()
+    if not text.startswith("$") or at < len(text):
+        raise InputError(
+            f'path "{text[:60]}" is not supported',
+            code="unsupported-query",
+            detail=f"After {min(at, len(text))} characters there is no further field or place.",
+            hint="A path is $ and then .name, ['name'] or [0].",
+        )
+    return tuple(steps)
