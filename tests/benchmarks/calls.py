@@ -10,7 +10,7 @@ import numpy as np
 from grouping.model.catalog import Stream, StreamColumn
 from tests.benchmarks.quotes import PARTITIONS, send
 
-__all__ = ["FLAT", "NESTED", "flat_record", "nested_record", "publish", "stream", "tag"]
+__all__ = ["FLAT", "NESTED", "VARIANT", "flat_record", "nested_record", "publish", "stream", "tag"]
 
 NESTED = {
     "body": "STRING",
@@ -18,6 +18,8 @@ NESTED = {
     "attrs": "MAP<STRING, STRING>",
     "payload": "STRUCT<user: STRUCT<id: BIGINT, name: STRING>, items: ARRAY<STRUCT<sku: STRING, n: INT>>>",
 }
+VARIANT = NESTED | {"payload": "VARIANT"}
+"""The same records, nobody having declared what a payload holds."""
 FLAT = {
     "body": "STRING",
     **{f"tag{n}": "STRING" for n in range(3)},

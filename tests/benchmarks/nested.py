@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from grouping.model.catalog import Stream, StreamColumn
-from tests.benchmarks.calls import FLAT, NESTED, flat_record, nested_record
+from tests.benchmarks.calls import FLAT, NESTED, VARIANT, flat_record, nested_record
 from tests.benchmarks.in_process import Spent, Worker
 from tests.benchmarks.market import as_source
 from tests.benchmarks.report import Report
@@ -21,13 +21,18 @@ from tests.benchmarks.tables import Contents
 __all__ = ["add_options", "main"]
 
 _KINDS = {
-    "payload.user.id = ?": ("payload.user.id = 1", None),
-    "array_contains(tags, ?)": ("array_contains(tags, 'a')", "t{:06d}"),
-    "get_json_object(body, '$.user') = ?": ("get_json_object(body, '$.user') = 'a'", "u{:06d}"),
-    "payload.user.name ILIKE 'x%'": ("payload.user.name ILIKE 'a%'", "user {:06d} %"),
-    "body LIKE '%needle%'": ("body LIKE '%a%'", "%order {:06d} has%"),
+    "payload.user.id = ?": ("payload.user.id = 1", None, NESTED),
+    "variant_get(payload, '$.user.id', 'BIGINT') = ?": (
+        "variant_get(payload, '$.user.id', 'BIGINT') = 1",
+        None,
+        VARIANT,
+    ),
+    "array_contains(tags, ?)": ("array_contains(tags, 'a')", "t{:06d}", NESTED),
+    "get_json_object(body, '$.user') = ?": ("get_json_object(body, '$.user') = 'a'", "u{:06d}", NESTED),
+    "payload.user.name ILIKE 'x%'": ("payload.user.name ILIKE 'a%'", "user {:06d} %", NESTED),
+    "body LIKE '%needle%'": ("body LIKE '%a%'", "%order {:06d} has%", NESTED),
 }
-"""By title: a WHERE, and how its constants are written, None for numbers."""
+"""By title: a WHERE, how its constants are written (None for numbers), and the columns."""
 _EVENTS = 5_000
 _REPEATS = 3
 
@@ -43,20 +48,22 @@ def main(options: argparse.Namespace, folder: Path) -> None:
     numbers = np.random.default_rng(1).integers(0, options.nested_cqs, (_EVENTS, 3)).tolist()
     nested = [as_source([msgspec.json.encode(nested_record(*row)) for row in numbers])]
     flat = [as_source([msgspec.json.encode(flat_record(*row)) for row in numbers])]
-    for title, (where, form) in _KINDS.items():
+    for title, (where, form, columns) in _KINDS.items():
         values = range(options.nested_cqs)
         constants = pa.array(values, pa.int64()) if form is None else pa.array([form.format(n) for n in values])
-        contents = Contents(_stream(NESTED)).add(f"SELECT payload FROM calls WHERE {where}", {"c0": constants})
+        contents = Contents(_stream(columns)).add(f"SELECT payload FROM calls WHERE {where}", {"c0": constants})
         spent = _run(Worker(contents), nested)
         report.add(f"{options.nested_cqs:,} × {title}", _micros(spent, "match"), "µs/event, matching")
         report.add("  its results", statistics.median(one.results / one.events for one in spent), "an event")
     decoded = [
         _micros(_run(Worker(Contents(_stream(columns))), batches), "decode")
-        for columns, batches in ((NESTED, nested), (FLAT, flat))
+        for columns, batches in ((NESTED, nested), (FLAT, flat), (VARIANT, nested))
     ]
     report.add("decoding nested records", decoded[0], "µs/event")
     report.add("decoding flat ones of the same values", decoded[1], "µs/event")
     report.add("nested ÷ flat", decoded[0] / decoded[1])
+    report.add("decoding nested records, the payload as VARIANT", decoded[2], "µs/event")
+    report.add("payload as VARIANT ÷ as STRUCT", decoded[2] / decoded[0])
     report.write(folder, vars(options))
 
 
