@@ -30,7 +30,7 @@ demo: setup  ## the whole thing on generated quotes, about two minutes
 	$(BIN)/cq demo
 
 test: setup  ## every test, on real Kafka, Valkey and Spark
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
+	$(BIN)/python -m pytest --numprocesses 2 --no-loadscope-reorder
 
 check: setup  ## lint, format, types and import rules
 	$(BIN)/ruff check .

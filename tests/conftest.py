@@ -4,33 +4,20 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.groups import CRASHES, TestGroups, place_of
 from tests.stack.server import Stack
 
 # How long an example takes, or is made, tells of the machine's load.
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
 
-_CRASHES = "tests/stack/crash/"
-"""Tests that stop or disturb servers."""
-
-_COSTS = ("tests/spark/", "tests/stack/", _CRASHES)
+_COSTS = ("tests/spark/", "tests/stack/", CRASHES)
 """Later ones are dearer; what is in none of them is pure and comes first. Crashes come last: they disturb all else."""
-
-
-_SECOND = (
-    "tests/stack/commands/",
-    "tests/stack/destinations/",
-    "tests/stack/digests/test_cuts.py",
-    "tests/stack/digests/test_last_digests.py",
-    "tests/stack/sdk/",
-    "tests/stack/state/",
-    _CRASHES,
-)
-"""Run in parallel these tests have a stack of their own: each of two processes is busy for about as long."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,8 +27,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by their folder and run pure ones first, then Spark's, then those on the real servers."""
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> TestGroups:
+    """Hand out groups of tests where there are several processes."""
+    return TestGroups(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark tests by their folder and run pure ones first, then Spark's, then those on the real servers.
+
+    Among several processes the groups that take longest come first.
+    """
 
     def cost(item: pytest.Item) -> int:
         place = item.nodeid.split("::")[0]
@@ -50,15 +45,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if cost(item):
             item.add_marker(pytest.mark.spark if cost(item) == 1 else pytest.mark.stack)
-            item.add_marker(pytest.mark.xdist_group(_group(item)))
     items.sort(key=cost)
-
-
-def _group(item: pytest.Item) -> str:
-    """Return which tests go to the same process when there are two, so that no server starts more often than needed."""
-    if item.get_closest_marker("spark"):
-        return "spark"
-    return "second stack" if item.nodeid.startswith(_SECOND) else "first stack"
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: place_of(item.nodeid))
 
 
 @pytest.hookimpl(tryfirst=True)
