@@ -23,7 +23,7 @@ from gateway.evaluation.group_code import EvaluatorGroups
 from gateway.kafka import CommandConsumer, ProducerFenced, Topics
 from gateway.local.status_file import StatusFile
 from gateway.metrics import BEHIND, COMMIT_SECONDS, LIVE_CQS, forget_streams
-from gateway.start import keep_lease, refuse_eviction, tried
+from gateway.start import keep_lease, refuse_eviction, take_lease, tried
 from gateway.state.audit import Audit
 from gateway.state.commit import Commits
 from gateway.state.recovery import Recovery
@@ -77,7 +77,7 @@ def collect_seldom() -> None:
 
 
 def run_gateway(settings: Settings) -> None:
-    """Be the gateway until SIGTERM or SIGINT.
+    """Be the gateway until SIGTERM or SIGINT; where it may stand by, as soon as no other one is.
 
     Raises:
         OperationalError: Another gateway runs on the prefix, or the servers are not the ones that are needed.
@@ -87,17 +87,15 @@ def run_gateway(settings: Settings) -> None:
         signal.signal(number, lambda *_: stop.set())
     refuse_eviction(settings, stop)
     status = StatusFile(Path(path) if (path := os.environ.get("CQ_STATUS_FILE")) else None)
+    server = MetricsServer(settings.metrics.address, settings.metrics.port, status.told)
     lease = Lease(settings, "gateway")
-    if not tried(lease.acquire, stop):
-        raise OperationalError(
-            f'another gateway runs on the prefix "{settings.prefix}"',
-            detail=f"It is {lease.holder()} (machine/process/nonce).",
-            hint="Stop it first, or give this one another prefix.",
-        )
+    with status.repeated("standby" if settings.standby else "starting", metrics_url=server.url):
+        taken = take_lease(lease, settings, stop)
+    if not taken:
+        return
     keeper = threading.Thread(target=keep_lease, args=(lease, stop), daemon=True)
     keeper.start()
     try:
-        server = MetricsServer(settings.metrics.address, settings.metrics.port, status.told)
         with status.repeated("starting"):
             service = _Service(settings, stop, status, lease, server.url)
         service.run()

@@ -18,12 +18,16 @@ from grouping.settings import Settings
 from grouping.store.connection import eviction_policy
 from grouping.store.lease import Lease
 
-__all__ = ["keep_lease", "refuse_eviction", "tried"]
+__all__ = ["keep_lease", "refuse_eviction", "take_lease", "tried"]
 
 log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
+_STANDBY_SECONDS = 0.2
+"""From one look of a standby at the lease to the next."""
+_AWAY_SECONDS = 60.0
+"""How long Redis may be away until a gateway gives up: what it does meanwhile is written nowhere."""
 _LASTING = (ProducerFenced, CatalogUnreadable)
 """Errors that another try does not mend."""
 
@@ -54,10 +58,34 @@ def tried(call: Callable[[], _T], stop: threading.Event) -> _T:
     return retrying(call)
 
 
+def take_lease(lease: Lease, settings: Settings, stop: threading.Event) -> bool:
+    """Take the lease; a standby waits until no other gateway holds it. Return False when it was told to stop before.
+
+    Raises:
+        OperationalError: Another gateway runs on the prefix, and this one is no standby.
+    """
+    told = False
+    while not tried(lease.acquire, stop):
+        if not settings.standby:
+            raise OperationalError(
+                f'another gateway runs on the prefix "{settings.prefix}"',
+                detail=f"It is {lease.holder()} (machine/process/nonce).",
+                hint="Stop it first, give this one another prefix, or let it stand by: CQ_STANDBY=true.",
+            )
+        if not told:
+            log.info("standing by", extra={"active": lease.holder()})
+            told = True
+        if stop.wait(_STANDBY_SECONDS):
+            return False
+    if told:
+        log.warning("taking over, the gateway before is gone")
+    return True
+
+
 def keep_lease(lease: Lease, stop: threading.Event) -> None:
     """Renew the lease; a gateway that cannot any more must not write, so it ends at once."""
     kept = time.monotonic()
-    while not stop.wait(lease.LIFETIME_MS / 5000):
+    while not stop.wait(lease.lifetime_ms / 5000):
         try:
             if lease.acquire():
                 kept = time.monotonic()
@@ -66,6 +94,6 @@ def keep_lease(lease: Lease, stop: threading.Event) -> None:
                 os._exit(1)
         except OperationalError as error:
             log.warning("the lease could not be renewed", extra={"error": str(error)})
-        if time.monotonic() - kept > 4 * lease.LIFETIME_MS / 1000:
+        if time.monotonic() - kept > _AWAY_SECONDS:
             log.error("redis has been away for too long")
             os._exit(1)

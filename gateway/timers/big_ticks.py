@@ -29,7 +29,7 @@ from grouping.digests.orders import Answer, DigestOutcome, Order, carry_out, ord
 from grouping.digests.pending_log import PendingLog
 from grouping.model.ids import StreamId
 from grouping.settings import Settings
-from grouping.store.lease import Lease
+from grouping.store.lease import LIFETIME_MS
 
 __all__ = ["BigTicks"]
 
@@ -167,7 +167,7 @@ class BigTicks:
         if self._job is not None and self._withdraw(self._job):
             return
         self._lost_ms = now_ms if self._lost_ms is None else self._lost_ms
-        if now_ms >= self._lost_ms + Lease.LIFETIME_MS:
+        if now_ms >= self._lost_ms + LIFETIME_MS["evaluator"]:
             log.warning(
                 "the evaluator is gone, its orders are carried out here", extra={"orders": len(self._orders.open)}
             )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import redis
@@ -14,7 +16,10 @@ from grouping.settings import Settings
 from grouping.store.connection import connect, mapped
 from grouping.store.keys import RedisKeys, Role
 
-__all__ = ["Lease", "LeaseLost"]
+__all__ = ["LIFETIME_MS", "Lease", "LeaseLost"]
+
+LIFETIME_MS: Mapping[Role, int] = {"gateway": 3_000, "evaluator": 15_000}
+"""How long a lease lasts that is not renewed. A standby gateway waits for no more; an evaluator ends a JVM."""
 
 # KEYS: lease, fence. ARGV: token, lifetime in ms.
 _ACQUIRE = """
@@ -50,14 +55,13 @@ class Lease:
     tell who holds it, which is what a successor of a dead process goes by.
     """
 
-    LIFETIME_MS = 15_000
-
     def __init__(self, settings: Settings, role: Role) -> None:
         self._redis = connect(settings)
         keys = RedisKeys.of(settings)
         self._key = keys.lease(role)
         self._fence = keys.fence(role)
-        self.token = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
+        self.lifetime_ms = LIFETIME_MS[role]
+        self.token = f"{_machine()}/{os.getpid()}/{secrets.token_hex(4)}"
         """This process as a holder, in the form of `holder`."""
 
     def acquire(self) -> bool:
@@ -72,10 +76,10 @@ class Lease:
             return False
 
     def _take(self) -> bool:
-        return bool(self._redis.eval(_ACQUIRE, 2, self._key, self._fence, self.token, self.LIFETIME_MS))
+        return bool(self._redis.eval(_ACQUIRE, 2, self._key, self._fence, self.token, self.lifetime_ms))
 
     def holder(self) -> str | None:
-        """Return the holder of the lease, as ``host/pid/nonce``."""
+        """Return the holder of the lease, as ``machine/pid/nonce``."""
         with mapped():
             holder = self._redis.get(self._key)
         return holder.decode() if holder else None
@@ -138,9 +142,21 @@ def _answer(connection: Any) -> Any:
         return error
 
 
+def _machine() -> str:
+    """Return the machine's name, and which of its starts and rooms of process numbers this is.
+
+    Containers have names alike, and all of them a process 1: only within one room a number tells of one process.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii")[:8]
+        return f"{socket.gethostname()}-{boot}-{os.stat('/proc/self/ns/pid').st_ino}"
+    except OSError:
+        return socket.gethostname()
+
+
 def _is_dead(holder: str) -> bool:
-    host, pid, _ = holder.split("/")
-    if host != socket.gethostname():
+    machine, pid, _ = holder.split("/")
+    if machine != _machine():
         return False
     try:
         os.kill(int(pid), 0)

@@ -77,7 +77,7 @@ class Leadership:
             log.warning("lease not given back, it will lapse", extra={"reason": error.detail})
 
     def _renew(self) -> None:
-        patience = Lease.LIFETIME_MS / 1000 - _MARGIN_SECONDS
+        patience = self._lease.lifetime_ms / 1000 - _MARGIN_SECONDS
         while not self._stop.wait(_RENEW_SECONDS):
             try:
                 # Taken again, not only renewed: a Redis that lost its data lost the lease too.

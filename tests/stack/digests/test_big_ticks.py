@@ -17,7 +17,7 @@ from grouping.digests.jobs import DigestJobs, Job
 from grouping.digests.orders import ORDERS
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
-from grouping.store.lease import Lease
+from grouping.store.lease import LIFETIME_MS, Lease
 from spark_jobs.kafka.record_writer import RecordWriter
 from spark_jobs.worker import digest_task
 from spark_jobs.worker.digest_task import DigestTask
@@ -193,7 +193,7 @@ def test_an_evaluator_that_dies_is_waited_for_as_long_as_it_could_write(
     evaluator.leave()
     before = len(_results(desk))
     desk.match(_stores(desk), [NOW + 2] * _CQS)
-    let_pass(desk, Lease.LIFETIME_MS - 2000)
+    let_pass(desk, LIFETIME_MS["evaluator"] - 2000)
     assert len(_results(desk)) == before
     let_pass(desk, 4000)
     assert _counts(desk, NOW + HOUR) == [1] * _CQS

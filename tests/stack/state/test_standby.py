@@ -1,0 +1,179 @@
+"""A standby gateway takes over from one that dies, hangs or is told to stop; each command is carried out once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.kafka import LogReader, Topics
+from gateway.sdk import connect
+from grouping.store.lease import Lease
+from tests.ground import Ground
+from tests.kafka_client import wait_until
+
+_GATHERED = 20
+"""Commands that are answered between two faults, at least."""
+
+
+def _until(condition: Callable[[], bool], what: str) -> None:
+    pause = threading.Event()
+    wait_until(lambda: condition() or pause.wait(0.02), what)
+
+
+class _Gateway:
+    """A gateway as a process of its own, which stands by while another one is active."""
+
+    def __init__(self, ground: Ground, folder: Path, number: int, *, standby: bool = True) -> None:
+        self._status = folder / f"status{number}.json"
+        settings = ground.settings
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "gateway.cli", "gateway", "--data", str(folder)],
+            env={
+                **os.environ,
+                "CQ_PREFIX": settings.prefix,
+                "CQ_STANDBY": str(standby),
+                "CQ_KAFKA_BOOTSTRAP": settings.kafka.bootstrap,
+                "CQ_REDIS_URL": settings.redis.url.get_secret_value(),
+                "CQ_RESULTS_PARTITIONS": str(settings.results.partitions),
+                "CQ_STATUS_FILE": str(self._status),
+                "CQ_METRICS_PORT": "0",
+            },
+            stderr=subprocess.PIPE if not standby else subprocess.DEVNULL,
+        )
+
+    def told(self) -> dict[str, Any]:
+        """Return what it tells of itself, {} before it has told anything."""
+        try:
+            told: dict[str, Any] = json.loads(self._status.read_text())
+        except FileNotFoundError:
+            return {}
+        return told
+
+    def wait_for(self, state: str) -> None:
+        """Wait until it tells that state."""
+        _until(lambda: self.told().get("state") == state, f"a gateway that is {state}")
+
+    def probe(self, path: str) -> int:
+        """Return how it answers a probe over HTTP."""
+        url = self.told()["metrics_url"].replace("/metrics", path)
+        try:
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                status: int = answer.status
+        except urllib.error.HTTPError as error:
+            with error:
+                status = error.code
+        return status
+
+    def end(self) -> None:
+        """Make sure that it is gone."""
+        self.process.kill()
+        self.process.wait()
+
+
+class _Load:
+    """Commands of a subscriber, one after the other, for as long as the block lasts."""
+
+    def __init__(self, ground: Ground) -> None:
+        self.answered: list[str] = []
+        """The names of the CQs that were accepted."""
+        self._client = connect(ground.settings.kafka.bootstrap, "alice", prefix=ground.settings.prefix, timeout=120)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._send)
+
+    def __enter__(self) -> _Load:
+        options: dict[str, Any] = {"topic": f"x{os.getpid()}", "format": "json", "partitions": 1}
+        self._client.create_stream("s", {"a": "STRING"}, **options)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._client.close()
+
+    def _send(self) -> None:
+        while not self._stop.is_set():
+            name = f"q{len(self.answered)}"
+            self._client.create(name, f"SELECT a FROM s WHERE a = '{name}'")
+            self.answered.append(name)
+
+    def goes_on(self) -> float:
+        """Wait until commands are answered again, and return for how long none was."""
+        began, before = time.monotonic(), len(self.answered)
+        _until(lambda: len(self.answered) > before + 1, "an answer")  # one may have been under way
+        silent = time.monotonic() - began
+        _until(lambda: len(self.answered) > before + _GATHERED, "answers")
+        return silent
+
+
+@pytest.fixture
+def gateway(ground: Ground, tmp_path: Path) -> Iterator[Callable[[], _Gateway]]:
+    """What starts one more gateway; all of them are gone afterwards."""
+    started: list[_Gateway] = []
+
+    def start() -> _Gateway:
+        started.append(_Gateway(ground, tmp_path, len(started)))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.end()
+
+
+def test_one_that_does_not_stand_by_is_refused(ground: Ground, tmp_path: Path) -> None:
+    """Beside an active gateway another one ends with one line that tells which one is active."""
+    lease = Lease(ground.settings, "gateway")
+    assert lease.acquire()
+    second = _Gateway(ground, tmp_path, 0, standby=False)
+    said = second.process.communicate(timeout=60)[1].decode().splitlines()[-1]
+    assert second.process.returncode == 1
+    assert f'another gateway runs on the prefix "{ground.settings.prefix}"' in said
+    assert "CQ_STANDBY=true" in said
+
+
+def test_a_standby_takes_over(ground: Ground, gateway: Callable[[], _Gateway]) -> None:
+    """A gateway is killed, put to sleep and told to stop: commands go on with the next one, each with one reply."""
+    active = gateway()
+    active.wait_for("ready")
+    standby = gateway()
+    standby.wait_for("standby")
+    assert (200, 503) == (standby.probe("/healthz"), standby.probe("/readyz"))
+    silent: dict[str, float] = {}
+    with _Load(ground) as load:
+        load.goes_on()
+        for fault in (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM):
+            active.process.send_signal(fault)
+            silent[fault.name] = load.goes_on()
+            standby.wait_for("ready")
+            if fault is signal.SIGSTOP:
+                active.process.send_signal(signal.SIGCONT)
+            assert active.process.wait(60) == {signal.SIGKILL: -9, signal.SIGSTOP: 1, signal.SIGTERM: 0}[fault]
+            active, standby = standby, gateway()
+            standby.wait_for("standby")
+    print("no command was answered for", {name: f"{seconds:.1f} s" for name, seconds in silent.items()})
+    with connect(ground.settings.kafka.bootstrap, "alice", prefix=ground.settings.prefix) as client:
+        listed = [item["cq"] for item in client.listing()]
+    assert sorted(load.answered) == sorted(listed)
+    assert set(_replies(ground).values()) == {1}
+
+
+def _replies(ground: Ground) -> Counter[str]:
+    """Return how many replies each command has."""
+    topic, reader = ground.settings.topics.replies, LogReader(ground.settings)
+    records = reader.since(topic, dict.fromkeys(range(Topics(ground.settings).partitions(topic) or 0), 0))
+    replies = Counter(json.loads(record.value or b"{}")["command_id"] for record in records)
+    reader.close()
+    return replies
