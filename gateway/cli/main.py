@@ -9,6 +9,7 @@ import typer
 
 from gateway.cli.client import sql, tail
 from gateway.cli.demo import demo
+from gateway.cli.doctor import doctor
 from gateway.cli.errors import TELLABLE, error_line
 from gateway.cli.local import down, status, up
 from gateway.cli.logs import logs
@@ -24,7 +25,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, up, down, status, logs, sql, tail, export, gateway, evaluator):
+for command in (demo, up, down, status, doctor, logs, sql, tail, export, gateway, evaluator):
     app.command()(command)
 
 

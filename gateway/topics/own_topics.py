@@ -18,7 +18,7 @@ from grouping.model.errors import OperationalError
 from grouping.model.wording import counted
 from grouping.settings import Settings
 
-__all__ = ["ensure_own_topics"]
+__all__ = ["ensure_own_topics", "misformed"]
 
 log = logging.getLogger(__name__)
 
@@ -83,14 +83,38 @@ def ensure_own_topics(settings: Settings, topics: Topics) -> dict[str, int]:
     return {topic: found[topic].partitions if topic in found else form.partitions for topic, form in wanted.items()}
 
 
-def _bring_into_form(
-    topics: Topics, topic: str, partitions: int, config: Mapping[str, str], wanted: _TopicForm
-) -> None:
-    differing = {
+def misformed(settings: Settings, topics: Topics) -> dict[str, str]:
+    """Return the gateway's topics that are missing or in another form, each with a sentence that says so.
+
+    Raises:
+        OperationalError: Kafka is away.
+    """
+    wanted = _wanted(settings)
+    there = topics.forms(wanted)
+    configs = topics.configs(there)
+    wrong = dict.fromkeys(wanted.keys() - there.keys(), "Kafka has no such topic.")
+    for topic, form in there.items():
+        if differing := _differing(configs[topic], wanted[topic]):
+            found = ", ".join(f"{name} is {configs[topic].get(name)}" for name in sorted(differing))
+            wrong[topic] = f"Its options are not as they must be: {found}."
+        elif wanted[topic].fixed and form.partitions != wanted[topic].partitions:
+            wrong[topic] = f"It has {counted(form.partitions, 'partition')}, and needs {wanted[topic].partitions}."
+    return wrong
+
+
+def _differing(config: Mapping[str, str], wanted: _TopicForm) -> dict[str, str]:
+    """Return the options that are not as they must be, with the values that they must have."""
+    return {
         name: value
         for name, value in wanted.config.items()
         if name not in wanted.free and not _suffices(name, config.get(name, ""), value)
     }
+
+
+def _bring_into_form(
+    topics: Topics, topic: str, partitions: int, config: Mapping[str, str], wanted: _TopicForm
+) -> None:
+    differing = _differing(config, wanted)
     if differing:
         log.warning("topic brought into form", extra={"topic": topic, "options": sorted(differing)})
         topics.configure(topic, differing)

@@ -1,0 +1,75 @@
+"""The state that `cq.catalog` says there must be: the last record of each key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from gateway.kafka import LogReader
+from gateway.model.membership import Membership
+from gateway.model.quota import Quota
+from gateway.model.records import CatalogCq, joined_with
+from gateway.model.unit import CqKey
+from grouping.model.catalog import Stream
+from grouping.model.ids import DestinationId
+from grouping.model.table import Table
+from grouping.model.view import View
+from grouping.settings import Settings
+from grouping.store.record_keys import CatalogKey
+
+__all__ = ["CatalogState", "read_catalog"]
+
+_KINDS: dict[str, Any] = {"stream": Stream, "table": Table, "view": View, "quota": Quota}
+
+
+class CatalogState:
+    """CQs and sources by the catalog."""
+
+    def __init__(self) -> None:
+        self.cqs: dict[CqKey, CatalogCq] = {}
+        """By subscriber and folded name."""
+        self.sources: dict[str, dict[str, Any]] = {kind: {} for kind in _KINDS}
+        """Streams, tables, views and quotas: by kind, then by the rest of the key."""
+
+    def take(self, key: CatalogKey, value: bytes | None) -> None:
+        """Take a record in, in the order of the log."""
+        if key.kind == "cq":
+            name = CqKey(*key.read_cq())
+            if value is None:
+                self.cqs.pop(name, None)
+            else:
+                self.cqs[name] = msgspec.json.decode(value, type=CatalogCq)
+        elif key.kind in _KINDS:
+            known = self.sources[key.kind]
+            if value is None:
+                known.pop(key.text, None)
+            else:
+                known[key.text] = msgspec.json.decode(value, type=_KINDS[key.kind])
+
+    def memberships(self) -> dict[DestinationId, Membership]:
+        """Return the destinations with their members, stores of matches among them; their numbers are not on record."""
+        found: dict[DestinationId, Membership] = {}
+        for record in self.cqs.values():
+            for destination in joined_with(record.destination):
+                membership = found.get(destination.destination_id)
+                if membership is None:
+                    membership = found[destination.destination_id] = Membership(destination, 0, {})
+                membership.count(record.cq, 1, record.destination.trigger)
+        return found
+
+
+def read_catalog(settings: Settings) -> CatalogState:
+    """Read the whole log: a million CQs take some seconds and about a gigabyte.
+
+    Raises:
+        OperationalError: Kafka does not answer.
+        msgspec.MsgspecError: A record is none that this version knows.
+    """
+    state, reader = CatalogState(), LogReader(settings)
+    try:
+        for record in reader.since(settings.topics.catalog, {0: 0}):
+            state.take(CatalogKey.parse(record.key), record.value)
+    finally:
+        reader.close()
+    return state

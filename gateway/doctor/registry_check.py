@@ -1,0 +1,85 @@
+"""Redis's CQs and sources beside the catalog's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gateway.doctor.catalog import CatalogState
+from gateway.doctor.finding import Finding, shown
+from gateway.model.inventory import Inventory
+from gateway.model.records import CatalogCq
+from gateway.model.stored_form import StoredCq, decode_cq
+from gateway.model.unit import CqKey
+from gateway.state.connection import Connection
+from grouping.model.ids import CqName, Subscriber
+from grouping.store.connection import mapped
+
+__all__ = ["check_registry"]
+
+_HINT = "The gateway fills Redis anew from the catalog: cq doctor --repair."
+_AT_ONCE = 5_000
+
+
+def check_registry(catalog: CatalogState, inventory: Inventory, connection: Connection) -> Iterator[Finding]:
+    """Yield what Redis has lost, has too much, or has otherwise.
+
+    Args:
+        catalog: What there must be.
+        inventory: Redis's sources.
+        connection: Where Redis's CQs are read.
+    """
+    known: dict[str, Mapping[Any, object]] = {
+        "stream": inventory.streams,
+        "table": inventory.tables,
+        "view": inventory.views,
+        "quota": inventory.quotas,
+    }
+    for kind, wanted in catalog.sources.items():
+        yield from _differences(kind, wanted, known[kind])
+    yield from _check_cqs(catalog.cqs, connection)
+
+
+def _differences(kind: str, wanted: Mapping[str, object], found: Mapping[Any, object]) -> Iterator[Finding]:
+    other = [name for name in wanted.keys() & found.keys() if wanted[name] != found[name]]
+    for code, names in (
+        (f"{kind}-missing", wanted.keys() - found.keys()),
+        (f"{kind}-unknown", found.keys() - wanted.keys()),
+        (f"{kind}-differs", other),
+    ):
+        if names:
+            yield Finding(code, "", f"Redis: {_why(code)} {shown(names, kind)}.", _HINT, "refill Redis")
+
+
+def _why(code: str) -> str:
+    kind = code.rpartition("-")[2]
+    return {"missing": "it lacks", "unknown": "the catalog does not know", "differs": "it has otherwise"}[kind]
+
+
+def _check_cqs(wanted: Mapping[CqKey, CatalogCq], connection: Connection) -> Iterator[Finding]:
+    missing, differs = set(wanted), []
+    unknown = []
+    for key, stored in _stored_cqs({each.subscriber for each in wanted}, connection):
+        record = wanted.get(key)
+        missing.discard(key)
+        if record is None:
+            unknown.append(key)
+        elif _essence(stored) != _essence(record.cq):
+            differs.append(key)
+    for code, keys in (("cq-missing", missing), ("cq-unknown", unknown), ("cq-differs", differs)):
+        if keys:
+            names = [f"{key.subscriber}.{key.name}" for key in keys]
+            yield Finding(code, "", f"Redis: {_why(code)} {shown(names, 'CQ')}.", _HINT, "refill Redis")
+
+
+def _essence(cq: Any) -> tuple[object, ...]:
+    return cq.destination_id, cq.start_ms, cq.expire_ms, cq.paused
+
+
+def _stored_cqs(subscribers: set[Subscriber], connection: Connection) -> Iterator[tuple[CqKey, StoredCq]]:
+    """Yield the CQs that Redis has, of subscribers that the catalog or Redis knows."""
+    with mapped():
+        told = connection.redis.hkeys(connection.keys.subscribers)
+        for subscriber in sorted({*subscribers, *(Subscriber(name.decode("utf-8", "surrogatepass")) for name in told)}):
+            for name, body in connection.redis.hscan_iter(connection.keys.cqs(subscriber), count=_AT_ONCE):
+                yield CqKey(subscriber, CqName(name.decode("utf-8", "surrogatepass"))), decode_cq(body)

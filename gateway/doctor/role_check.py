@@ -1,0 +1,44 @@
+"""The two roles: whether they run, and what the evaluator leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gateway.doctor.finding import Finding
+from gateway.model.inventory import Inventory
+from grouping.settings import Settings
+from grouping.store.connection import eviction_policy
+from grouping.store.keys import Role
+from grouping.store.lease import Lease
+from grouping.store.quarantine import QuarantineStore
+from grouping.store.table_store import TableStore
+from grouping.values.times import instant
+
+__all__ = ["check_roles"]
+
+_ROLES: tuple[Role, ...] = ("gateway", "evaluator")
+
+
+def check_roles(settings: Settings, inventory: Inventory, store: TableStore, now_ms: int) -> Iterator[Finding]:
+    """Yield roles that nobody has, what is not evaluated, and a Redis that may lose keys.
+
+    Raises:
+        StoreUnavailable: Redis does not answer.
+    """
+    for role in _ROLES:
+        if Lease(settings, role).holder() is None:
+            yield Finding(f"{role}-down", role, "Nobody holds its lease.", "Start it; the runbook has its alert.")
+    if store.epoch() is None:
+        hint = "The gateway confirms them when it has recovered; its log says what it waits for."
+        yield Finding("tables-unconfirmed", "", "No constant tables are confirmed for this run of Redis.", hint)
+    policy = eviction_policy(settings)
+    if policy not in (None, "noeviction"):
+        hint = "Set maxmemory-policy to noeviction, or maxmemory to 0."
+        yield Finding("redis-evicts", "", f'Redis drops keys when its memory is full: its policy is "{policy}".', hint)
+    known = QuarantineStore(settings).quarantined_in(inventory.streams)
+    for stream_id, shares in known.items():
+        for share, state in shares.items():
+            if state.holds(now_ms):
+                detail = f"{share} is not evaluated since {instant(state.since_ms)}: {state.reason}."
+                hint = "SHOW GROUPS names its queries; drop the one that does harm."
+                yield Finding("quarantined", f"stream {inventory.streams[stream_id].name}", detail, hint)

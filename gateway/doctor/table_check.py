@@ -1,0 +1,86 @@
+"""The constant tables beside the rows that the catalog's CQs must have there."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+
+from gateway.doctor.finding import Finding, shown
+from gateway.model.inventory import Inventory
+from gateway.model.membership import Membership
+from gateway.model.records import Destination
+from gateway.model.table_entries import rows_of, table_entries
+from grouping.model.ids import DestinationId, StreamId
+from grouping.store.constant_table import Entry
+from grouping.store.table_store import TableStore
+
+__all__ = ["check_tables"]
+
+_Row = tuple[bytes, str, str, str, tuple[int, ...], int | None, int | None]
+"""Destination, group, SELECT list, mode, bounding offsets, START and EXPIRE."""
+
+
+def check_tables(
+    memberships: Mapping[DestinationId, Membership], inventory: Inventory, store: TableStore
+) -> Iterator[Finding]:
+    """Yield a finding for each stream whose tables lack rows, or have too many.
+
+    Args:
+        memberships: The destinations that there must be, with their members.
+        inventory: Redis's streams, versions, and members that have left while events of theirs are to come.
+        store: The tables.
+
+    Raises:
+        StoreUnavailable: They are not confirmed, or not whole.
+    """
+    wanted = _wanted(memberships, inventory)
+    epoch = store.epoch()
+    for stream_id, stream in inventory.streams.items():
+        found = Counter(_found(stream_id, inventory.versions.get(stream_id, 0), epoch or 0, store))
+        for code, rows in (("row-missing", wanted[stream_id] - found), ("row-unknown", found - wanted[stream_id])):
+            if rows:
+                why = "lack" if code == "row-missing" else "have"
+                more = "" if code == "row-missing" else " that no CQ has"
+                names = [f"d_{row[0].hex()}" for row in rows]
+                yield Finding(
+                    code,
+                    f"stream {stream.name}",
+                    f"Its constant tables {why} {shown(names, 'row')}{more}.",
+                    "The gateway fills Redis anew from the catalog: cq doctor --repair.",
+                    "refill Redis",
+                )
+
+
+def _wanted(memberships: Mapping[DestinationId, Membership], inventory: Inventory) -> dict[StreamId, Counter[_Row]]:
+    """Return the rows that there must be, by stream."""
+    rows: dict[StreamId, Counter[_Row]] = defaultdict(Counter)
+    for name in memberships.keys() | inventory.leaving.keys():
+        membership, leaving = memberships.get(name), inventory.leaving.get(name)
+        destination = _destination(membership, leaving.destination if leaving is not None else None)
+        if not destination.trigger.timed:  # its store has the rows
+            entries = rows_of(destination, table_entries(membership, leaving))
+            rows[destination.stream_id].update(map(_row, entries))
+    return rows
+
+
+def _destination(membership: Membership | None, left: Destination | None) -> Destination:
+    found = left if membership is None else membership.destination
+    assert found is not None, "it has members, or some have left"
+    return found
+
+
+def _row(entry: Entry) -> _Row:
+    block = entry.block
+    raw = bytes.fromhex(entry.destination[2:])
+    return raw, block.group_id, block.select_id, block.mode, tuple(block.until), entry.start_ms, entry.expire_ms
+
+
+def _found(stream_id: StreamId, version: int, epoch: int, store: TableStore) -> Iterator[_Row]:
+    if not version:
+        return
+    for segment in store.changes(stream_id, epoch, 0, version) or ():
+        for block, table in segment.added.items():
+            columns = (table[name].to_pylist() for name in ("destination", "start_ms", "expire_ms"))
+            for destination, start_ms, expire_ms in zip(*columns, strict=True):
+                until = tuple(block.until)
+                yield destination, block.group_id, block.select_id, block.mode, until, start_ms, expire_ms
