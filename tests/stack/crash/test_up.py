@@ -105,6 +105,14 @@ def test_a_second_start_is_refused(stack: Stack) -> None:
     assert pids == stack.endpoints()["pids"]
 
 
+def test_the_doctor_finds_nothing_wrong(stack: Stack) -> None:
+    """Whatever other tests have left, Redis, tables and topics are as the catalog says; only sources may have gone."""
+    ran = _cq("doctor", "--data", stack.data, "--json")
+    codes = {finding["code"] for finding in json.loads(ran.stdout)["findings"]}
+    assert codes <= {"source-missing", "quarantined"}, ran.stdout
+    assert ran.returncode == bool(codes)
+
+
 def test_loopback_only(stack: Stack) -> None:
     """Nothing that was started can be reached from another machine."""
     family = [psutil.Process(stack.endpoints()["pids"]["supervisor"]), *supervised(stack.data)]

@@ -1,0 +1,157 @@
+"""The doctor finds what is broken, finds nothing else, and repairs what can be repaired without a loss."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from gateway.doctor.doctor import Doctor
+from gateway.kafka import Topics
+from gateway.topics.own_topics import ensure_own_topics
+from grouping.settings import Settings
+from grouping.store.connection import connect
+from grouping.store.constant_table import Segment
+from grouping.store.keys import RedisKeys
+from grouping.store.lease import Lease
+from tests.ground import Ground
+from tests.stack.counter import Counter
+
+_CQS = (
+    "CREATE CQ shared AS SELECT a FROM s WHERE a = 'x'",
+    "CREATE CQ same AS SELECT a FROM s WHERE a = 'x'",
+    "CREATE CQ other AS SELECT a FROM s WHERE a = 'y'",
+    "CREATE CQ waiting AS SELECT a FROM s WHERE a = 'z' START '2031-01-01T00:00:00Z' EXPIRE '2032-01-01T00:00:00Z'",
+    "CREATE CQ paused AS SELECT a FROM s WHERE a = 'w'",
+    "PAUSE CQ paused",
+    "CREATE CQ timed AS SELECT a FROM s WHERE a = 'x' EVERY '1 hour'",
+    "CREATE CQ daily AS SELECT a, n FROM s WHERE n > 3 EVERY CRON '0 8 * * *'",
+    "CREATE CQ counted AS SELECT a, count(*) AS n FROM s WHERE n > 5 GROUP BY a EVERY '1 hour'",
+    "CREATE CQ mine AS SELECT a FROM s WHERE a = 'm' DO PUBLISH DEDICATED",
+    "CREATE CQ virtual AS SELECT a FROM s WHERE a = 'v' DO PUBLISH VIRTUAL",
+    "CREATE CQ gone AS SELECT a FROM s WHERE a = 'g' DO PUBLISH DEDICATED",
+    "DROP CQ gone",
+    "CREATE TABLE limits (a STRING PRIMARY KEY, most INT) WITH (topic = 'limits-of-doctor', format = 'json',"
+    " partitions = 1)",
+    "CREATE VIEW high AS SELECT a, n FROM s WHERE n > 10",
+    "CREATE CQ viewed AS SELECT a FROM high WHERE n > 50",
+)
+
+
+class _Patient:
+    """A gateway with CQs of all kinds, and the doctor that looks at it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.topics = Topics(settings)
+        ensure_own_topics(settings, self.topics)
+        self._counter = Counter(settings)
+        stream = "CREATE STREAM s (a STRING, n INT) WITH (topic = 'events-of-doctor', format = 'json', partitions = 2)"
+        replies = self._counter.answers(stream, *_CQS)
+        assert {"ok"} == {reply.code for reply in replies}, replies
+        self._counter.desk.evaluate(1)
+        self.redis, self.keys = connect(settings), RedisKeys.of(settings)
+        self.leases = [Lease(settings, "gateway"), Lease(settings, "evaluator")]
+        self.doctor = Doctor(settings, lambda _: self._live())
+
+    def _live(self) -> None:
+        """Do what the roles do while the doctor waits: a gateway whose Redis has lost its epoch recovers."""
+        assert all(lease.acquire() for lease in self.leases)
+        if not self.redis.exists(self.keys.epoch):
+            self._counter.desk.recover()
+
+    def codes(self) -> list[str]:
+        """Return the kinds of what the doctor finds."""
+        self._live()
+        return sorted(finding.code for finding in self.doctor.examine())
+
+    def topic_of(self, name: str) -> str:
+        """Return the topic of a CQ."""
+        (reply,) = self._counter.answers(f"DESCRIBE CQ {name}")
+        return str(reply.result["destination"]["topic"])
+
+    def stream_of(self, name: str) -> str:
+        """Return the id of a stream."""
+        streams = self.redis.hgetall(self.keys.streams)
+        return next(each.decode() for each, body in streams.items() if json.loads(body)["name"] == name)
+
+
+def _lose_row(patient: _Patient) -> None:
+    stream = patient.stream_of("s")
+    version = int(patient.redis.hget(patient.keys.version, stream))
+    destination = patient.topic_of("mine").rpartition(".")[2]
+    patient.redis.hset(
+        patient.keys.segments(stream), f"{version}-{version + 1}", Segment.of([destination], ()).encode()
+    )
+    patient.redis.hset(patient.keys.version, stream, version + 1)
+
+
+_BREAKS: dict[str, tuple[Callable[[_Patient], object], list[str]]] = {
+    "a CQ": (lambda it: it.redis.hdel(it.keys.cqs("alice"), "other"), ["cq-missing"]),
+    "all CQs of a subscriber": (lambda it: it.redis.delete(it.keys.cqs("alice")), ["cq-missing"]),
+    "a CQ too many": (
+        lambda it: it.redis.hset(it.keys.cqs("alice"), "more", it.redis.hget(it.keys.cqs("alice"), "same")),
+        ["cq-unknown"],
+    ),
+    "another CQ": (
+        lambda it: it.redis.hset(it.keys.cqs("alice"), "other", it.redis.hget(it.keys.cqs("alice"), "mine")),
+        ["cq-differs"],
+    ),
+    "a table": (lambda it: it.redis.delete(it.keys.tables), ["table-missing"]),
+    "a view": (lambda it: it.redis.delete(it.keys.views), ["view-missing"]),
+    "a value that is none": (
+        lambda it: it.redis.hset(it.keys.cqs("alice"), "other", b"\xc1"),
+        ["redis-unreadable"],
+    ),
+    "a row": (_lose_row, ["row-missing"]),
+    "all rows": (lambda it: it.redis.delete(it.keys.segments(it.stream_of("s"))), ["tables-incomplete"]),
+    "a dedicated topic": (lambda it: it.topics.delete([it.topic_of("mine")]), ["result-topic-missing"]),
+    "a virtual topic": (lambda it: it.topics.delete([it.topic_of("virtual")]), ["result-topic-missing"]),
+    "a topic too many": (
+        lambda it: it.topics.create({it.settings.topics.own_results("d_" + "0" * 24): 1}),
+        ["result-topic-unknown"],
+    ),
+    "a form": (
+        lambda it: it.topics.configure(it.settings.topics.catalog, {"cleanup.policy": "delete"}),
+        ["own-topic"],
+    ),
+}
+"""By name of what is lost or broken: how, and what the doctor finds."""
+
+
+@pytest.fixture(scope="module")
+def patient(servers: Ground) -> Iterator[_Patient]:
+    """One for all tests, each of which leaves it sound."""
+    settings = servers.settings.model_copy(update={"prefix": "doctor."})
+    ground = Ground(settings.model_copy(update={"results": settings.results.model_copy(update={"partitions": 4})}))
+    yield _Patient(ground.settings)
+    ground.delete_own_topics()
+
+
+def test_nothing_is_found_where_nothing_is_wrong(patient: _Patient) -> None:
+    """CQs of all kinds, one that has left among them, are as the catalog says."""
+    assert [] == patient.codes()
+
+
+@pytest.mark.parametrize("name", _BREAKS)
+def test_a_break_is_found_and_repaired(patient: _Patient, name: str) -> None:
+    """Each is found by itself; the repair leaves nothing to be found."""
+    break_it, codes = _BREAKS[name]
+    break_it(patient)
+    assert codes == patient.codes()
+    findings = patient.doctor.examine()
+    assert [findings[0].repair] == patient.doctor.repair(findings)
+    assert [] == patient.codes()
+
+
+def test_what_cannot_be_repaired_is_told(patient: _Patient) -> None:
+    """Roles that nobody has, tables that nobody confirms and a source without its topic are left to the operator."""
+    for lease in patient.leases:
+        lease.release()
+    patient.topics.delete(["events-of-doctor", "limits-of-doctor"])
+    findings = list(Doctor(patient.settings, lambda _: None).examine())
+    assert ["evaluator-down", "gateway-down", "source-missing", "source-missing"] == sorted(
+        one.code for one in findings
+    )
+    assert [] == patient.doctor.repair(findings)
