@@ -16,7 +16,6 @@ from gateway.doctor.table_check import check_tables
 from gateway.doctor.topic_check import check_topics
 from gateway.kafka import Topics
 from gateway.model.membership import Membership
-from gateway.state.connection import Connection
 from gateway.state.end_notices import EndNotices
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.ids import DestinationId
@@ -43,7 +42,6 @@ class Doctor:
         self._settings = settings
         self._topics = Topics(settings)
         self._store = TableStore(settings)
-        self._connection = Connection(settings)
         self._pause = pause
 
     def examine(self) -> list[Finding]:
@@ -82,7 +80,7 @@ class Doctor:
             memberships = catalog.memberships()
             yield from check_roles(self._settings, working.inventory, self._store, time.time_ns() // 1_000_000)
             yield from check_topics(self._settings, self._topics, catalog, memberships, notices)
-            yield from check_registry(catalog, working.inventory, self._connection)
+            yield from check_registry(self._settings, catalog, working.inventory)
             yield from self._check_tables(memberships, working)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             hint = "The gateway fills Redis anew from the catalog: cq doctor --repair."

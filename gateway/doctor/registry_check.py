@@ -9,25 +9,22 @@ from gateway.doctor.catalog import CatalogState
 from gateway.doctor.finding import Finding, shown
 from gateway.model.inventory import Inventory
 from gateway.model.records import CatalogCq
-from gateway.model.stored_form import StoredCq, decode_cq
 from gateway.model.unit import CqKey
-from gateway.state.connection import Connection
-from grouping.model.ids import CqName, Subscriber
-from grouping.store.connection import mapped
+from gateway.state.stored_cqs import stored_cqs
+from grouping.settings import Settings
 
 __all__ = ["check_registry"]
 
 _HINT = "The gateway fills Redis anew from the catalog: cq doctor --repair."
-_AT_ONCE = 5_000
 
 
-def check_registry(catalog: CatalogState, inventory: Inventory, connection: Connection) -> Iterator[Finding]:
+def check_registry(settings: Settings, catalog: CatalogState, inventory: Inventory) -> Iterator[Finding]:
     """Yield what Redis has lost, has too much, or has otherwise.
 
     Args:
+        settings: By which Redis is reached.
         catalog: What there must be.
         inventory: Redis's sources.
-        connection: Where Redis's CQs are read.
     """
     known: dict[str, Mapping[Any, object]] = {
         "stream": inventory.streams,
@@ -37,7 +34,7 @@ def check_registry(catalog: CatalogState, inventory: Inventory, connection: Conn
     }
     for kind, wanted in catalog.sources.items():
         yield from _differences(kind, wanted, known[kind])
-    yield from _check_cqs(catalog.cqs, connection)
+    yield from _check_cqs(settings, catalog.cqs)
 
 
 def _differences(kind: str, wanted: Mapping[str, object], found: Mapping[Any, object]) -> Iterator[Finding]:
@@ -56,10 +53,10 @@ def _why(code: str) -> str:
     return {"missing": "it lacks", "unknown": "the catalog does not know", "differs": "it has otherwise"}[kind]
 
 
-def _check_cqs(wanted: Mapping[CqKey, CatalogCq], connection: Connection) -> Iterator[Finding]:
+def _check_cqs(settings: Settings, wanted: Mapping[CqKey, CatalogCq]) -> Iterator[Finding]:
     missing, differs = set(wanted), []
     unknown = []
-    for key, stored in _stored_cqs({each.subscriber for each in wanted}, connection):
+    for key, stored in stored_cqs(settings, {each.subscriber for each in wanted}):
         record = wanted.get(key)
         missing.discard(key)
         if record is None:
@@ -74,12 +71,3 @@ def _check_cqs(wanted: Mapping[CqKey, CatalogCq], connection: Connection) -> Ite
 
 def _essence(cq: Any) -> tuple[object, ...]:
     return cq.destination_id, cq.start_ms, cq.expire_ms, cq.paused
-
-
-def _stored_cqs(subscribers: set[Subscriber], connection: Connection) -> Iterator[tuple[CqKey, StoredCq]]:
-    """Yield the CQs that Redis has, of subscribers that the catalog or Redis knows."""
-    with mapped():
-        told = connection.redis.hkeys(connection.keys.subscribers)
-        for subscriber in sorted({*subscribers, *(Subscriber(name.decode("utf-8", "surrogatepass")) for name in told)}):
-            for name, body in connection.redis.hscan_iter(connection.keys.cqs(subscriber), count=_AT_ONCE):
-                yield CqKey(subscriber, CqName(name.decode("utf-8", "surrogatepass"))), decode_cq(body)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from gateway.doctor.finding import Finding, Repair
 from gateway.kafka import Topics
-from gateway.state.connection import Connection
+from gateway.state.stored_cqs import order_refill
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.own_topics import ensure_own_topics
 from gateway.topics.result_topics import result_config
@@ -48,12 +48,9 @@ class Repairs:
         return bool(findings)
 
     def _refill(self) -> None:
-        """Have the gateway fill Redis anew: it looks for the epoch several times a second."""
+        """Have the gateway fill Redis anew, and wait until it has."""
         epoch = self._store.epoch()
-        connection = Connection(self._settings)
-        with connection.writing() as pipeline:
-            pipeline.set(connection.keys.doubted, 1)
-            pipeline.delete(connection.keys.epoch)
+        order_refill(self._settings)
         waited = 0.0
         while self._store.epoch() in (None, epoch):
             if waited >= _REFILL_SECONDS:

@@ -1,0 +1,44 @@
+"""The CQs that Redis has, one after the other; and the order to fill it anew, from outside of the gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from gateway.model.stored_form import StoredCq, decode_cq
+from gateway.model.unit import CqKey
+from gateway.state.connection import Connection
+from grouping.model.ids import CqName, Subscriber
+from grouping.settings import Settings
+from grouping.store.connection import mapped
+
+__all__ = ["order_refill", "stored_cqs"]
+
+_AT_ONCE = 5_000
+
+
+def stored_cqs(settings: Settings, subscribers: Collection[Subscriber]) -> Iterator[tuple[CqKey, StoredCq]]:
+    """Yield the CQs of these subscribers, and of those that Redis knows besides.
+
+    Raises:
+        StoreUnavailable: Redis does not answer.
+        msgspec.MsgspecError: A value is none of a CQ.
+    """
+    connection = Connection(settings)
+    redis, keys = connection.redis, connection.keys
+    with mapped():
+        told = {Subscriber(_text(name)) for name in redis.hkeys(keys.subscribers)}
+        for subscriber in sorted(told.union(subscribers)):
+            for name, body in redis.hscan_iter(keys.cqs(subscriber), count=_AT_ONCE):
+                yield CqKey(subscriber, CqName(_text(name))), decode_cq(body)
+
+
+def order_refill(settings: Settings) -> None:
+    """Have the gateway fill Redis anew from the catalog: it notices within a second that the epoch is gone."""
+    connection = Connection(settings)
+    with connection.writing() as pipeline:
+        pipeline.set(connection.keys.doubted, 1)
+        pipeline.delete(connection.keys.epoch)
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "surrogatepass")
