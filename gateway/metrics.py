@@ -18,6 +18,7 @@ __all__ = [
     "LIVE_CQS",
     "QUARANTINED",
     "REPEATED_MATCHES",
+    "SECONDS_BEHIND",
     "TICK_SECONDS",
     "WAITING_DIGESTS",
     "forget_streams",
@@ -29,6 +30,9 @@ EVALUATOR_DEAD_LETTERS = Gauge("cq_evaluator_dead_letters", "dead letters of sou
 COMMIT_SECONDS = Histogram("cq_commit_seconds", "time to carry out one batch of commands and write it to Redis")
 LIVE_CQS = Gauge("cq_live_cqs", "live CQs, by stream", ["stream"])
 BEHIND = Gauge("cq_events_behind", "events published and not yet evaluated, by stream", ["stream"])
+SECONDS_BEHIND = Gauge(
+    "cq_seconds_behind", "seconds since which the oldest event not evaluated has been there, by stream", ["stream"]
+)
 QUARANTINED = Gauge("cq_quarantined_groups", "groups of which something is not evaluated, by stream", ["stream"])
 DIGESTS = Counter("cq_digests", "digests written")
 LATE_MATCHES = Counter("cq_late_matches", "matches in a digest that begins after their record time")
@@ -47,5 +51,5 @@ TICK_SECONDS = Histogram(
 def forget_streams(names: Iterable[str]) -> None:
     """Tell nothing more of streams that were dropped."""
     for name in names:
-        for gauge in (LIVE_CQS, BEHIND, QUARANTINED):
+        for gauge in (LIVE_CQS, BEHIND, SECONDS_BEHIND, QUARANTINED):
             gauge.remove(name)

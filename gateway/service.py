@@ -22,7 +22,7 @@ from gateway.ends.lifetimes import Lifetimes
 from gateway.evaluation.group_code import EvaluatorGroups
 from gateway.kafka import CommandConsumer, ProducerFenced, Topics
 from gateway.local.status_file import StatusFile
-from gateway.metrics import BEHIND, COMMIT_SECONDS, LIVE_CQS, forget_streams
+from gateway.metrics import BEHIND, COMMIT_SECONDS, LIVE_CQS, SECONDS_BEHIND, forget_streams
 from gateway.start import keep_lease, refuse_eviction, take_lease, tried
 from gateway.state.audit import Audit
 from gateway.state.commit import Commits
@@ -31,6 +31,7 @@ from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.work import Work
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.timers import Timers
+from gateway.topics.lag import Lag
 from gateway.topics.own_topics import ensure_own_topics
 from gateway.topics.positions import Positions
 from gateway.topics.result_topics import ResultTopics
@@ -38,6 +39,7 @@ from gateway.topics.source_watch import SourceWatch
 from grouping.metrics_server import MetricsServer
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
+from grouping.model.ids import StreamId
 from grouping.settings import Settings
 from grouping.store.connection import StoreLost
 from grouping.store.lease import Lease
@@ -149,6 +151,7 @@ class _Service:
         self._refreshed_ms = now_ms()
         self._metrics_url = metrics_url
         self._streams: dict[str, dict[str, object]] = {}
+        self._lags: dict[StreamId, Lag] = {}
         self._tables: dict[str, dict[str, object]] = {}
         """By name of the stream, or of the table: its part of the status."""
 
@@ -279,11 +282,13 @@ class _Service:
         streams, waiting = list(self._statements.catalog), self._timers.waiting
         forget_streams(self._streams.keys() - {stream.name for stream in streams})
         self._streams = {}
-        for stream, behind in zip(streams, self._behind(streams), strict=True):
+        for stream, (behind, seconds) in zip(streams, self._behind(streams), strict=True):
             BEHIND.labels(stream.name).set(behind)
+            SECONDS_BEHIND.labels(stream.name).set(seconds)
             LIVE_CQS.labels(stream.name).set(self._working.inventory.live_cqs[stream.stream_id])
             self._streams[stream.name] = {
                 "behind": behind,
+                "seconds_behind": round(seconds, 1),
                 "cqs": self._working.inventory.live_cqs[stream.stream_id],
                 "quarantined": quarantines.of_stream(stream.stream_id),
             }
@@ -296,13 +301,19 @@ class _Service:
         """Return what is told beside the state."""
         return {"metrics_url": self._metrics_url, "streams": self._streams, "tables": self._tables}
 
-    def _behind(self, streams: Sequence[Stream]) -> Iterator[int]:
-        """Yield for each stream how many events are not evaluated; both servers are asked once for all of them."""
+    def _behind(self, streams: Sequence[Stream]) -> Iterator[tuple[int, float]]:
+        """Yield for each stream how many events are not evaluated, and for how many seconds the oldest one has waited.
+
+        Both servers are asked once for all of them.
+        """
+        self._lags = {stream.stream_id: self._lags.get(stream.stream_id, Lag()) for stream in streams}
         if not streams:
             return
         known = list(zip(streams, self._working.evaluator.evaluated(streams), strict=True))
         places = {(stream.topic, int(number)) for stream, offsets in known for number in offsets}
         ends = self._topics.known_ends(list(places))
         for stream, offsets in known:
-            found = ((offset, ends.get((stream.topic, int(number)))) for number, offset in offsets.items())
-            yield sum(max(end + stream.base - offset, 0) for offset, end in found if end is not None)
+            found = {number: ends.get((stream.topic, int(number))) for number in offsets}
+            last = {number: end + stream.base for number, end in found.items() if end is not None}
+            seconds = self._lags[stream.stream_id].seconds(last, offsets, time.monotonic())
+            yield sum(max(end - offsets[number], 0) for number, end in last.items()), seconds

@@ -98,7 +98,8 @@ def status(data: Data = None, as_json: Annotated[bool, typer.Option("--json", he
                 f", {counted(count, 'digest')} waiting for room" if (count := stream.get("digests_waiting")) else ""
             )
             cqs = "" if "cqs" not in stream else f"{counted(stream['cqs'], 'CQ')}, "
-            print(f"  stream {name}: {cqs}{counted(stream['behind'], 'event')} behind{waiting}")
+            since = f" ({seconds} s)" if (seconds := stream.get("seconds_behind")) else ""
+            print(f"  stream {name}: {cqs}{counted(stream['behind'], 'event')} behind{since}{waiting}")
             if "reason" in stream:
                 print(f"    does not go on: {stream['reason']}")
             for share, why in stream.get("quarantined", {}).items():

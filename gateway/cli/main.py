@@ -15,6 +15,7 @@ from gateway.cli.local import down, status, up
 from gateway.cli.logs import logs
 from gateway.cli.roles import evaluator, gateway
 from gateway.cli.script import export
+from gateway.cli.top import top
 from gateway.cli.variables import unknown_variables
 
 __all__ = ["app", "main"]
@@ -25,7 +26,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, up, down, status, doctor, logs, sql, tail, export, gateway, evaluator):
+for command in (demo, up, down, status, top, doctor, logs, sql, tail, export, gateway, evaluator):
     app.command()(command)
 
 

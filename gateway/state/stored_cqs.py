@@ -1,4 +1,4 @@
-"""The CQs that Redis has, one after the other; and the order to fill it anew, from outside of the gateway."""
+"""Redis from outside of the gateway: the CQs that it has, one after the other, and the order to fill it anew."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from grouping.model.ids import CqName, Subscriber
 from grouping.settings import Settings
 from grouping.store.connection import mapped
 
-__all__ = ["order_refill", "stored_cqs"]
+__all__ = ["cq_counts", "order_refill", "stored_cqs"]
 
 _AT_ONCE = 5_000
 
@@ -30,6 +30,14 @@ def stored_cqs(settings: Settings, subscribers: Collection[Subscriber]) -> Itera
         for subscriber in sorted(told.union(subscribers)):
             for name, body in redis.hscan_iter(keys.cqs(subscriber), count=_AT_ONCE):
                 yield CqKey(subscriber, CqName(_text(name))), decode_cq(body)
+
+
+def cq_counts(settings: Settings) -> dict[Subscriber, int]:
+    """Return how many CQs each subscriber has; raises `StoreUnavailable`."""
+    connection = Connection(settings)
+    with mapped():
+        counts = connection.redis.hgetall(connection.keys.subscribers)
+    return {Subscriber(_text(name)): int(count) for name, count in counts.items()}
 
 
 def order_refill(settings: Settings) -> None:

@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from gateway.local.sessions import supervised
+from tests.stack.lab import Lab
 from tests.stack.server import Stack
 
 
@@ -111,6 +112,17 @@ def test_the_doctor_finds_nothing_wrong(stack: Stack) -> None:
     codes = {finding["code"] for finding in json.loads(ran.stdout)["findings"]}
     assert codes <= {"source-missing", "quarantined"}, ran.stdout
     assert ran.returncode == bool(codes)
+
+
+def test_top_shows_streams_and_subscribers(stack: Stack, lab: Lab) -> None:
+    """A stream with a CQ is there, with rates, and so is who has it."""
+    source = lab.stream("a INT")
+    lab.create("mine", f"SELECT a FROM {source.name} WHERE a = 1")
+    ran = _cq("top", "--data", stack.data, "--once", "--json", "--every", "0.5")
+    told = json.loads(ran.stdout)
+    [stream] = [each for each in told["streams"] if each["stream"] == source.name]
+    assert (1, 1, 0, 0.0) == tuple(stream[name] for name in ("cqs", "groups", "behind", "seconds_behind"))
+    assert told["subscribers"][0]["cqs"] >= 1
 
 
 def test_loopback_only(stack: Stack) -> None:

@@ -32,7 +32,7 @@ def run(tmp_path: Path) -> Iterator[RunFolder]:
         write_json(run.state, {"state": "ready", "told_at": time.monotonic(), "roles": roles})
         write_json(run.endpoints, {"bootstrap": "127.0.0.1:9092", "metrics_url": None, "pids": {"gateway": 1}})
         streams = {
-            "quotes": {"behind": 3, "cqs": 2, "quarantined": _QUARANTINED},
+            "quotes": {"behind": 3, "seconds_behind": 2.5, "cqs": 2, "quarantined": _QUARANTINED},
             "orders": {"behind": 0, "quarantined": {}},
         }
         profiles = {"state": "loading", "rows": 1_200_000, "bytes": 70_000_000, "workers": 2, "lag": 5}
@@ -88,7 +88,7 @@ def test_version_addresses_and_uptimes_are_told(run: RunFolder) -> None:
     output = _status(run, None)[1]
     assert f"ready  (version {told['version']})" == output.splitlines()[0]
     assert "  bootstrap 127.0.0.1:9092" in output.splitlines()
-    assert "  stream quotes: 2 CQs, 3 events behind" in output.splitlines()
+    assert "  stream quotes: 2 CQs, 3 events behind (2.5 s)" in output.splitlines()
     assert "  stream orders: 0 events behind" in output.splitlines()
 
 

@@ -1,0 +1,51 @@
+"""`cq top`: live rates, lag, and what costs most."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import msgspec
+import typer
+
+from gateway.cli.running import Data, Kafka, Redis, settings_of
+
+__all__ = ["top"]
+
+
+def top(
+    data: Data = None,
+    kafka: Kafka = None,
+    redis: Redis = None,
+    every: Annotated[float, typer.Option(min=0.2, help="Seconds from one look to the next.")] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Show one table, and end.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs: a line for each look.")] = False,
+) -> None:
+    """Show rates, lag, the costliest groups and the subscribers with the most CQs, until Ctrl-C."""
+    from rich.console import Console
+    from rich.live import Live
+
+    from gateway.top.activity import Activity, Watch
+    from gateway.top.look import Looker
+    from gateway.top.table import tables
+
+    looker, watch = Looker(settings_of(data, kafka, redis)), Watch()
+    watch.take(looker.look())
+
+    def next_one() -> Activity:
+        time.sleep(every)
+        return watch.take(looker.look())
+
+    console = Console()
+    if as_json or once or not console.is_terminal:
+        while True:
+            activity = next_one()
+            if as_json:
+                print(msgspec.json.encode(activity).decode(), flush=True)
+            else:
+                console.print(tables(activity))
+            if once:
+                return
+    with Live(console=console, screen=True, auto_refresh=False) as live:
+        while True:
+            live.update(tables(next_one()), refresh=True)

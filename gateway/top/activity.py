@@ -1,0 +1,133 @@
+"""Rates and costs, made of two looks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from operator import attrgetter
+
+import msgspec
+
+from gateway.top.look import GroupLook, Look, StreamLook
+from gateway.topics.lag import Lag
+from grouping.model.ids import StreamId, Subscriber
+
+__all__ = ["Activity", "GroupActivity", "StreamActivity", "SubscriberActivity", "Watch"]
+
+_SHOWN = 10
+"""Groups and subscribers that are told."""
+
+
+class StreamActivity(msgspec.Struct, frozen=True):
+    """A stream between two looks."""
+
+    stream: str
+    cqs: int
+    groups: int
+    events_per_second: float
+    """Evaluated."""
+    matches_per_second: float
+    """Results, and matches that wait for a tick; reckoned by what groups matched lately."""
+    behind: int
+    seconds_behind: float
+    cores: float
+    """Of matching alone: decoding, encoding and Kafka take theirs besides."""
+
+
+class GroupActivity(msgspec.Struct, frozen=True):
+    """One of the costliest groups."""
+
+    group: str
+    stream: str
+    cqs: int
+    index: str
+    micros_per_event: float
+    candidates_per_event: float
+    matches_per_event: float
+    share: float
+    """Of the time that all groups took."""
+    signature: str
+
+
+class SubscriberActivity(msgspec.Struct, frozen=True):
+    """A subscriber."""
+
+    subscriber: str
+    cqs: int
+
+
+class Activity(msgspec.Struct, frozen=True):
+    """What a prefix is busy with."""
+
+    streams: list[StreamActivity]
+    groups: list[GroupActivity]
+    """The costliest first."""
+    subscribers: list[SubscriberActivity]
+    """Those with the most CQs."""
+
+
+class Watch:
+    """Takes looks, one after the other."""
+
+    def __init__(self) -> None:
+        """Begin without a look: the first one tells no rates."""
+        self._before: Look | None = None
+        self._lags: dict[StreamId, Lag] = {}
+
+    def take(self, look: Look) -> Activity:
+        """Return the activity since the look before."""
+        before, self._before = self._before or look, look
+        self._lags = {stream_id: self._lags.get(stream_id, Lag()) for stream_id in look.streams}
+        seconds = look.at - before.at
+        streams, groups = [], []
+        for stream_id, stream in look.streams.items():
+            rate = _evaluated(before.streams.get(stream_id, stream), stream) / seconds if seconds else 0.0
+            lag = self._lags[stream_id].seconds(stream.ends, stream.evaluated, look.at)
+            streams.append(_stream(stream, rate, lag))
+            groups += [(rate * one.load.per_event(one.load.micros), stream.name, one) for one in stream.loads]
+        whole = sum(cost for cost, _, _ in groups)
+        costliest = sorted(groups, key=lambda each: (-each[0], each[2].group_id))[:_SHOWN]
+        return Activity(
+            sorted(streams, key=attrgetter("stream")),
+            [_group(name, one, cost / whole if whole else 0.0) for cost, name, one in costliest],
+            _most(look.subscribers),
+        )
+
+
+def _evaluated(before: StreamLook, after: StreamLook) -> int:
+    known = before.evaluated
+    return sum(max(offset - known.get(number, offset), 0) for number, offset in after.evaluated.items())
+
+
+def _stream(stream: StreamLook, rate: float, lag: float) -> StreamActivity:
+    loads = [one.load for one in stream.loads]
+    behind = sum(max(end - stream.evaluated.get(number, end), 0) for number, end in stream.ends.items())
+    return StreamActivity(
+        stream.name,
+        stream.cqs,
+        stream.groups,
+        rate,
+        rate * sum(load.per_event(load.matches) for load in loads),
+        behind,
+        lag,
+        rate * sum(load.per_event(load.micros) for load in loads) / 1e6,
+    )
+
+
+def _group(stream: str, one: GroupLook, share: float) -> GroupActivity:
+    load = one.load
+    return GroupActivity(
+        one.group_id,
+        stream,
+        one.cqs,
+        load.path.kind,
+        load.per_event(load.micros),
+        load.per_event(load.candidates),
+        load.per_event(load.matches),
+        share,
+        one.signature,
+    )
+
+
+def _most(counts: Mapping[Subscriber, int]) -> list[SubscriberActivity]:
+    most = sorted(counts, key=lambda name: (-counts[name], name))[:_SHOWN]
+    return [SubscriberActivity(name, counts[name]) for name in most]

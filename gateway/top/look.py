@@ -1,0 +1,104 @@
+"""One look at a prefix: how far its streams are, what their groups cost lately, who has CQs."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+import msgspec
+
+from gateway.kafka import Topics
+from gateway.state.stored_cqs import cq_counts
+from gateway.state.working_copy import WorkingCopy
+from grouping.access.stream_statistics import GroupLoad, PartitionStatistics, StreamStatistics
+from grouping.model.ids import GroupId, StreamId, Subscriber
+from grouping.settings import Settings
+
+__all__ = ["GroupLook", "Look", "Looker", "StreamLook"]
+
+
+class GroupLook(NamedTuple):
+    """A group that was evaluated lately."""
+
+    group_id: GroupId
+    signature: str
+    cqs: int
+    load: GroupLoad
+
+
+class StreamLook(NamedTuple):
+    """A stream, by partition."""
+
+    name: str
+    cqs: int
+    groups: int
+    ends: dict[str, int]
+    """The offset behind the last event."""
+    evaluated: dict[str, int]
+    """The offset behind the last event that is evaluated."""
+    loads: list[GroupLook]
+
+
+class Look(NamedTuple):
+    """Everything at one moment."""
+
+    at: float
+    """Seconds of a clock that is never set."""
+    streams: dict[StreamId, StreamLook]
+    subscribers: dict[Subscriber, int]
+    """How many CQs each has."""
+
+
+class Looker:
+    """Looks by itself: it reads what gateway and evaluator write for each other."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Connect."""
+        self._settings = settings
+        self._topics = Topics(settings)
+        self._working = WorkingCopy(settings)
+        self._signatures: dict[GroupId, str] = {}
+
+    def look(self) -> Look:
+        """Take a look.
+
+        Raises:
+            OperationalError: Kafka or Redis does not answer.
+        """
+        self._working.open()
+        inventory = self._working.inventory
+        streams = list(inventory.streams.values())
+        evaluated = self._working.evaluator.evaluated(streams)
+        places = [(stream.topic, int(number)) for stream, at in zip(streams, evaluated, strict=True) for number in at]
+        ends = self._topics.known_ends(list(dict.fromkeys(places)))
+        found = {}
+        for stream, reached in zip(streams, evaluated, strict=True):
+            known = {number: ends.get((stream.topic, int(number))) for number in reached}
+            found[stream.stream_id] = StreamLook(
+                stream.name,
+                inventory.live_cqs[stream.stream_id],
+                len(inventory.groups(stream.stream_id)),
+                {number: end + stream.base for number, end in known.items() if end is not None},
+                reached,
+                self._loads(stream.stream_id),
+            )
+        return Look(time.monotonic(), found, cq_counts(self._settings))
+
+    def _loads(self, stream_id: StreamId) -> list[GroupLook]:
+        parts = []
+        for body in self._working.evaluator.statistics(stream_id):
+            try:
+                parts.append(msgspec.msgpack.decode(body, type=PartitionStatistics))
+            except msgspec.MsgspecError:
+                continue  # of another version
+        statistics, loads = StreamStatistics(parts), []
+        for group_id, cqs in self._working.inventory.groups(stream_id).items():
+            load = statistics.group(group_id)
+            if load is not None:
+                loads.append(GroupLook(group_id, self._signature(stream_id, group_id), cqs, load))
+        return loads
+
+    def _signature(self, stream_id: StreamId, group_id: GroupId) -> str:
+        if group_id not in self._signatures:
+            self._signatures[group_id] = self._working.plan(stream_id, group_id).signature
+        return self._signatures[group_id]

@@ -1,0 +1,50 @@
+"""Activity as tables for a terminal."""
+
+from __future__ import annotations
+
+from rich.console import Group
+from rich.table import Table
+
+from gateway.top.activity import Activity
+
+__all__ = ["tables"]
+
+
+def tables(activity: Activity) -> Group:
+    """Return the tables of streams, of the costliest groups and of the subscribers with the most CQs."""
+    streams = _table("stream", "CQs", "groups", "events/s", "matches/s", "behind", "lag", "cores")
+    for each in activity.streams:
+        streams.add_row(
+            each.stream,
+            f"{each.cqs:,}",
+            f"{each.groups:,}",
+            f"{each.events_per_second:,.0f}",
+            f"{each.matches_per_second:,.0f}",
+            f"{each.behind:,}",
+            f"{each.seconds_behind:.1f} s",
+            f"{each.cores:.2f}",
+        )
+    groups = _table("share", "µs/event", "checked/event", "matches/event", "CQs", "index", "stream", "group")
+    for one in activity.groups:
+        groups.add_row(
+            f"{one.share:.0%}",
+            f"{one.micros_per_event:,.2f}",
+            f"{one.candidates_per_event:,.2f}",
+            f"{one.matches_per_event:,.2f}",
+            f"{one.cqs:,}",
+            one.index,
+            one.stream,
+            f"{one.group} {one.signature}",
+        )
+    subscribers = _table("subscriber", "CQs")
+    for who in activity.subscribers:
+        subscribers.add_row(who.subscriber, f"{who.cqs:,}")
+    return Group(streams, groups, subscribers)
+
+
+def _table(*titles: str) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for title in titles:
+        text = title in ("stream", "index", "group", "subscriber")
+        table.add_column(title, justify="left" if text else "right", no_wrap=True, overflow="ellipsis")
+    return table

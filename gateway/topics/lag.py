@@ -1,0 +1,71 @@
+"""How long events wait: by when the end of each partition was first seen to lie behind what is evaluated.
+
+Records' own times say nothing of that: a producer writes into them what it likes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+
+__all__ = ["Lag"]
+
+_MOST_SEEN = 512
+"""Ends of a partition that are remembered."""
+
+
+class Lag:
+    """The lag of one stream, from one look to the next."""
+
+    def __init__(self) -> None:
+        """Begin to look: what waits already waits from now on."""
+        self._seen: dict[str, _Ends] = {}
+
+    def seconds(self, ends: Mapping[str, int], evaluated: Mapping[str, int], now: float) -> float:
+        """Return for how long the oldest event that is not evaluated has been there, 0 where there is none.
+
+        Args:
+            ends: By partition: the offset behind its last event.
+            evaluated: By partition: the offset behind the last event that is evaluated.
+            now: Seconds of a clock that is never set.
+
+        Example:
+            >>> lag = Lag()
+            >>> looks = ((5, 5, 0), (7, 5, 1), (9, 6, 4), (9, 9, 5))
+            >>> [lag.seconds({"0": end}, {"0": done}, at) for end, done, at in looks]
+            [0.0, 0.0, 3.0, 0.0]
+        """
+        self._seen = {number: self._seen.get(number) or _Ends() for number in ends}
+        oldest = [self._seen[number].since(end, evaluated.get(number, 0), now) for number, end in ends.items()]
+        return float(now - min(oldest, default=now))
+
+
+class _Ends:
+    """The ends of a partition, each with the seconds at which it was first seen: some of them, equally far apart."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[int, float]] = deque()
+        self._apart = 0.0
+
+    def since(self, end: int, evaluated: int, now: float) -> float:
+        """Take note of an end, and return since when events are there that are not evaluated; now where none is."""
+        while self._seen and self._seen[0][0] <= evaluated:
+            self._seen.popleft()
+        if not self._seen:
+            self._apart = 0.0
+        if end > evaluated and (
+            not self._seen or (self._seen[-1][0] != end and now - self._seen[-1][1] >= self._apart)
+        ):
+            self._seen.append((end, now))
+        if len(self._seen) > _MOST_SEEN:
+            self._thin_out()
+        return self._seen[0][1] if self._seen else now
+
+    def _thin_out(self) -> None:
+        """Forget about every second one."""
+        self._apart = 2 * (self._seen[-1][1] - self._seen[0][1]) / len(self._seen)
+        kept: deque[tuple[int, float]] = deque()
+        for end, at in self._seen:
+            if not kept or at - kept[-1][1] >= self._apart:
+                kept.append((end, at))
+        self._seen = kept
