@@ -144,6 +144,11 @@ class EvaluatorSettings(BaseModel):
     """The Spark application."""
 
     master: str = Field("local[2]", description="Spark's master")
+    checkpoints: str = Field(
+        "",
+        description="where Spark keeps the offsets of streams: a folder, or a URL such as `s3a://bucket/cq` or "
+        "`hdfs://name/cq`; empty: in `CQ_DATA`",
+    )
     events_per_batch: int = Field(250_000, description="source records in one micro-batch, at most")
     driver_host: str = Field(
         "",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from grouping.model.catalog import Stream
 from grouping.store.table_store import TableStore
-from spark_jobs.driver.checkpoint import Position, is_whole, last_commit, note_anew, remove
+from spark_jobs.driver.checkpoint import Checkpoint, Position
 from spark_jobs.kafka.broker import Broker
 
 __all__ = ["resume"]
 
 
-def resume(stream: Stream, location: str, store: TableStore, broker: Broker) -> Position:
+def resume(stream: Stream, checkpoint: Checkpoint, store: TableStore, broker: Broker) -> Position:
     """Return the place where a query begins, and forget the pins that no batch of it goes by.
 
     A checkpoint that is lost, or cannot be read, is made anew. All events before the place are evaluated; events after
@@ -18,21 +18,20 @@ def resume(stream: Stream, location: str, store: TableStore, broker: Broker) -> 
 
     Args:
         stream: The query's stream.
-        location: The stream's checkpoint.
+        checkpoint: The stream's.
         store: Redis, with the offsets that are committed and the pins.
         broker: Kafka, with the ends of the source.
     """
-    if is_whole(location):
-        position = last_commit(location, stream.topic)
-        if "://" not in location:
-            store.unpin(stream.stream_id, 0 if position is None else position.batch + 1)
+    if checkpoint.is_whole():
+        position = checkpoint.last_commit(stream.topic)
+        store.unpin(stream.stream_id, 0 if position is None else position.batch + 1)
         if position is not None:
             return position
     else:
-        remove(location)
+        checkpoint.remove()
         store.unpin(stream.stream_id, None)
         ends = broker.ends(stream.topic)
-        note_anew(location, stream.positions({str(partition): end for partition, end in ends.items()}))
+        checkpoint.note_anew(stream.positions({str(partition): end for partition, end in ends.items()}))
     begin = stream.evaluated(store.committed_positions(stream.stream_id))
     offsets = {partition: place - stream.base for partition, place in begin.items() if place >= stream.base}
     return Position(-1, offsets)

@@ -19,7 +19,7 @@ __all__ = ["JAVA_OPTIONS", "archive_path", "shared_classes", "spark_options"]
 _LOOPBACK = "127.0.0.1"
 
 _LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
-"""Spark's default forks some 42 processes per micro-batch on a local file system; it stays for object stores."""
+"""Spark's default forks some 42 processes per micro-batch on a local file system; it stays for URLs."""
 
 JAVA_OPTIONS = "-XX:+UseParallelGC"
 """Of the driver. 15% less CPU an event than Java's default on two cores; the longer pauses are of a small heap."""
@@ -88,7 +88,7 @@ def spark_options(settings: Settings) -> dict[str, str]:
         options["spark.driver.host"] = host
     if address := evaluator.bind_address or (_LOOPBACK if local else ""):
         options["spark.driver.bindAddress"] = address
-    if "://" not in str(settings.data):
+    if "://" not in evaluator.checkpoints:
         options["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_CHECKPOINTS
     if local:
         options[f"spark.executorEnv.{DRIVER_VARIABLE}"] = str(os.getpid())

@@ -14,7 +14,8 @@ from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
 from grouping.store.table_store import TableStore
-from spark_jobs.driver.checkpoint import begun_anew, checkpoints, remove
+from spark_jobs.driver.checkpoint import Checkpoint
+from spark_jobs.driver.files import files_of
 from spark_jobs.driver.progress import Progress
 from spark_jobs.driver.resumption import resume
 from spark_jobs.driver.trials import Trials, failure_reason
@@ -92,6 +93,7 @@ class Streams:
         self._evaluate = evaluate
         self._trials = trials
         self._clock = clock
+        self._files = files_of(checkpoint_location("", settings), spark)
         self._running: dict[str, _StreamQuery] = {}
         self._epoch: int | None = None
         self._compare_at = 0.0
@@ -215,8 +217,8 @@ class Streams:
         form = self._broker.form(stream.topic)
         if stream.topic_id not in ("", form.topic_id):
             raise OperationalError("the topic was made anew", detail="The gateway has not noticed it yet.")
-        location = checkpoint_location(stream.source_id, self._settings)
-        position = resume(stream, location, self._store, self._broker)
+        checkpoint = self._checkpoint(stream.source_id)
+        position = resume(stream, checkpoint, self._store, self._broker)
         progress = Progress(stream, position, self._store, self._broker)
         progress.tell()
         # Before the first batch: it would silently begin after what was deleted meanwhile.
@@ -228,7 +230,7 @@ class Streams:
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", stream.stream_id)
         try:
             going_on = msgspec.structs.replace(stream, start_offsets=stream.positions(position.offsets))
-            evaluate = self._evaluate(stream, cautious, begun_anew(location))
+            evaluate = self._evaluate(stream, cautious, checkpoint.begun_anew())
             source = read_stream(self._spark, going_on, form.partitions, self._settings)
             running.query = write_stream(source, evaluate, stream.source_id, self._settings)
         except Exception as exc:  # pyspark's and py4j's have no common base
@@ -254,7 +256,7 @@ class Streams:
 
     def _sweep(self, live: Iterable[str]) -> None:
         """Remove the checkpoints of streams that were dropped, and of topics that went, while no evaluator ran."""
-        for source_id in set(checkpoints(checkpoint_location("", self._settings))).difference(live):
+        for source_id in set(self._files.names(checkpoint_location("", self._settings))).difference(live):
             self._forget(source_id)
 
     def _drop(self, running: _StreamQuery) -> None:
@@ -266,4 +268,10 @@ class Streams:
     def _forget(self, source_id: str) -> None:
         """Remove what is kept for replays; the checkpoint last, by which the next evaluator finds what is left."""
         self._broker.write(self._settings.topics.pins, source_id.encode())
-        remove(checkpoint_location(source_id, self._settings))
+        try:
+            self._checkpoint(source_id).remove()
+        except OperationalError as error:
+            log.warning("checkpoint not removed, the next start will", extra={"reason": error.line})
+
+    def _checkpoint(self, source_id: str) -> Checkpoint:
+        return Checkpoint(checkpoint_location(source_id, self._settings), self._files)

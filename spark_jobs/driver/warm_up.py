@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 
 import pyarrow as pa
@@ -21,7 +22,7 @@ from grouping.model.ids import StreamId
 from grouping.settings import Settings
 from spark_jobs.batch.headers import NO_HEADERS
 from spark_jobs.batch.output import OUTPUT
-from spark_jobs.driver.checkpoint import remove
+from spark_jobs.driver.files import files_of
 from spark_jobs.kafka.broker import Broker
 from spark_jobs.kafka.sink import checkpoint_location, write_stream
 from spark_jobs.kafka.source import read_stream
@@ -41,8 +42,9 @@ def warm_up(spark: SparkSession, settings: Settings, broker: Broker) -> None:
     """Run some batches over the evaluator's own topic. It takes a few seconds, and does no harm where it fails."""
     topic = settings.topics.warm_up
     location = checkpoint_location(_NAME, settings)
-    remove(location)
+    files = files_of(location, spark)
     try:
+        files.remove(location)
         broker.ensure_topic(topic)
         start = {str(partition): end for partition, end in broker.ends(topic).items()}
         stream = Stream(StreamId(_NAME), _NAME, (StreamColumn("a", "STRING"),), topic, "json", start, "")
@@ -57,7 +59,8 @@ def warm_up(spark: SparkSession, settings: Settings, broker: Broker) -> None:
         log.warning("not warmed up", extra={"reason": error.message})
     finally:
         query.stop()
-        remove(location)
+    with suppress(OperationalError):
+        files.remove(location)
 
 
 def _feed(query: StreamingQuery, topic: str, broker: Broker) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -39,8 +40,11 @@ class _RecordWriting:
 
 def checkpoint_location(source_id: str, settings: Settings) -> str:
     """Return where the query of a stream keeps its position; by the id of its source, never its name."""
-    base = str(settings.data)
-    return f"{base if '://' in base else settings.data.absolute()}/checkpoints/{source_id}"
+    base = settings.evaluator.checkpoints
+    if not base:
+        return f"{settings.data.absolute()}/checkpoints/{source_id}"
+    # Other prefixes may have theirs there too, and each sweeps what is not of a stream of its own.
+    return f"{(base if '://' in base else str(Path(base).absolute())).rstrip('/')}/{settings.prefix}/{source_id}"
 
 
 def write_stream(events: DataFrame, produce: Produce, source_id: str, settings: Settings) -> StreamingQuery:
