@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, Field, SecretStr, model_validator
+from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from grouping.secret_files import SecretFiles
@@ -242,6 +243,13 @@ class Settings(BaseSettings):
     metrics: MetricsSettings = MetricsSettings()
     supervisor: SupervisorSettings = SupervisorSettings()
     jars: JarSettings = JarSettings()
+
+    @field_validator("data")
+    @classmethod
+    def _is_a_folder(cls, data: Path) -> Path:
+        if re.match(r"[a-z][a-z0-9+.-]+:/", str(data), re.IGNORECASE):
+            raise ValueError("data is a folder of this machine; a URL for checkpoints is evaluator.checkpoints")
+        return data
 
     @classmethod
     def settings_customise_sources(

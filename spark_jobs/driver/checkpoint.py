@@ -76,7 +76,8 @@ class Checkpoint:
     def _log(self, name: str) -> dict[str, dict[str, int]] | None:
         """Return what the last line of a file of the log says, None where it cannot be read."""
         try:
-            log: dict[str, dict[str, int]] = json.loads((self.files.text(f"{self.location}/{name}") or "").splitlines()[-1])
+            text = self.files.text(f"{self.location}/{name}")
+            log: dict[str, dict[str, int]] = json.loads((text or "").splitlines()[-1])
         except (OSError, ValueError, IndexError):
             return None
         return log

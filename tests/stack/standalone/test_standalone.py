@@ -1,4 +1,4 @@
-"""The evaluator on a Spark cluster, of which executors and workers die."""
+"""The evaluator on a Spark cluster, of which executors, workers and the driver die; its checkpoints behind a URL."""
 
 from __future__ import annotations
 
@@ -27,9 +27,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
 
 
 def test_deaths_lose_nothing(cluster: Standalone, tmp_path: Path) -> None:
-    """An executor dies, then a worker with its executor: each match is there once, and only matches are."""
+    """An executor, a worker with its executor and the driver die: each match is there once, and only matches are."""
     told = {"CQ_EVALUATOR_MASTER": cluster.master, "CQ_EVALUATOR_DRIVER_HOST": "127.0.0.1"}
     told |= {"CQ_EVALUATOR_BIND_ADDRESS": "127.0.0.1", "CQ_EVALUATOR_SPARK": json.dumps(_OPTIONS)}
+    checkpoints = tmp_path / "checkpoints"
+    told["CQ_EVALUATOR_CHECKPOINTS"] = checkpoints.as_uri()
     stack = Stack(tmp_path / "data", **told)
     try:
         stack.up()
@@ -39,15 +41,18 @@ def test_deaths_lose_nothing(cluster: Standalone, tmp_path: Path) -> None:
             client.execute("CREATE CQ even AS SELECT n FROM numbers WHERE n % 2 = 0 DO PUBLISH SHARED")
             producer = Producer({"bootstrap.servers": stack.bootstrap})
             published = 0
-            for victim in (None, "executor", "worker"):
+            for victim in (None, "executor", "worker", "driver"):
                 published = _publish(producer, published)
                 if victim == "executor":
                     cluster.executors()[0].kill()
                 elif victim == "worker":
                     _kill_worker(cluster)
+                elif victim == "driver":
+                    _kill_driver(cluster, stack)
                 published = _publish(producer, published)
                 assert list(range(0, published, 2)) == sorted(_matches(client, published // 2)), victim
             assert 1 == len(cluster.executors())
+            assert any((checkpoints / stack.prefix).glob("*/commits/*"))
     finally:
         stack.down()
 
@@ -66,6 +71,13 @@ def _kill_worker(cluster: Standalone) -> None:
     for process in (worker, *family):
         process.kill()
     assert not psutil.wait_procs(family, timeout=30)[1]
+
+
+def _kill_driver(cluster: Standalone, stack: Stack) -> None:
+    """Kill the evaluator; the executor that it had ends itself."""
+    executors = cluster.executors()
+    stack.await_restart("evaluator", stack.kill("evaluator"))
+    assert not psutil.wait_procs(executors, timeout=60)[1]
 
 
 def _matches(client: Client, count: int) -> list[int]:

@@ -14,7 +14,8 @@ from grouping.settings import Settings
 from grouping.store.connection import connect
 from grouping.store.keys import RedisKeys
 from grouping.store.table_store import TableStore
-from spark_jobs.driver.checkpoint import Position
+from spark_jobs.driver.checkpoint import Checkpoint, Position
+from spark_jobs.driver.files import LocalFiles
 from spark_jobs.driver.resumption import resume
 from spark_jobs.kafka.broker import Broker
 from spark_jobs.kafka.sink import checkpoint_location
@@ -38,8 +39,8 @@ def _topic(settings: Settings) -> str:
 def _resumed(settings: Settings) -> tuple[Position, set[bytes]]:
     """Return where the query of the stream begins, and the batches that are pinned then."""
     stream = Stream("s_1", "quotes", (), _topic(settings), "json", {"0": 5, "1": 0}, "")
-    location = checkpoint_location(stream.source_id, settings)
-    position = resume(stream, location, TableStore(settings), Broker(settings))
+    checkpoint = Checkpoint(checkpoint_location(stream.source_id, settings), LocalFiles())
+    position = resume(stream, checkpoint, TableStore(settings), Broker(settings))
     return position, set(connect(settings).hkeys(RedisKeys.of(settings).pins("s_1")))
 
 

@@ -44,3 +44,10 @@ def test_what_may_be_a_password_is_not_shown() -> None:
     with pytest.raises(ValueError, match="extra") as refusal:
         Settings.model_validate({"kafka": {"extra": {"sasl.password": ["hush"]}}})
     assert "hush" not in str(refusal.value)
+
+
+def test_a_url_is_no_data_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`s3a://b/c` as a path would be a folder named `s3a:`; it is told where a URL belongs."""
+    monkeypatch.setenv("CQ_DATA", "s3a://bucket/cq")
+    with pytest.raises(ValueError, match=r"evaluator\.checkpoints"):
+        Settings()

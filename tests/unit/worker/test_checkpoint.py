@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spark_jobs.driver.checkpoint import Position, checkpoints, is_whole, last_commit, remove
+from spark_jobs.driver.checkpoint import Checkpoint, Position
+from spark_jobs.driver.files import LocalFiles
+
+
+def _checkpoint(folder: Path) -> Checkpoint:
+    return Checkpoint(str(folder), LocalFiles())
 
 
 def _log(folder: Path, batch: int, end: int, *, committed: bool) -> None:
@@ -20,41 +25,40 @@ def test_last_commit_passes_over_the_batch_in_flight(tmp_path: Path) -> None:
     _log(tmp_path, 9, 90, committed=True)
     _log(tmp_path, 10, 100, committed=True)
     _log(tmp_path, 11, 110, committed=False)
-    assert last_commit(str(tmp_path), "quotes") == Position(10, {"0": 100, "1": 7})
+    assert _checkpoint(tmp_path).last_commit("quotes") == Position(10, {"0": 100, "1": 7})
 
 
 def test_nothing_is_known_before_the_first_commit(tmp_path: Path) -> None:
     """A query that never committed has no position."""
     _log(tmp_path, 0, 5, committed=False)
-    assert last_commit(str(tmp_path), "quotes") is None
-    assert last_commit(str(tmp_path / "absent"), "quotes") is None
+    assert _checkpoint(tmp_path).last_commit("quotes") is None
+    assert _checkpoint(tmp_path / "absent").last_commit("quotes") is None
 
 
 def test_a_removed_checkpoint_is_gone(tmp_path: Path) -> None:
     """Removing one checkpoint leaves the others."""
     for stream_id in ("s_1", "s_2"):
         _log(tmp_path / stream_id, 0, 5, committed=True)
-    remove(str(tmp_path / "s_1"))
-    assert checkpoints(str(tmp_path)) == ["s_2"]
+    _checkpoint(tmp_path / "s_1").remove()
+    assert LocalFiles().names(str(tmp_path)) == ["s_2"]
 
 
 def test_a_checkpoint_that_spark_cannot_go_on_from_is_not_whole(tmp_path: Path) -> None:
     """One without a batch, or with an empty file where the last one should be, is as good as lost."""
-    assert not is_whole(str(tmp_path / "absent"))
-    assert is_whole("s3://elsewhere/checkpoints/s_1")
+    assert not _checkpoint(tmp_path / "absent").is_whole()
     (tmp_path / "commits").mkdir()
-    assert not is_whole(str(tmp_path))
+    assert not _checkpoint(tmp_path).is_whole()
     _log(tmp_path, 9, 90, committed=True)
     _log(tmp_path, 10, 100, committed=False)
-    assert is_whole(str(tmp_path))
+    assert _checkpoint(tmp_path).is_whole()
     for name in ("offsets/10", "commits/9"):
         before = (tmp_path / name).read_text()
         (tmp_path / name).write_text("")
-        assert not is_whole(str(tmp_path)), name
+        assert not _checkpoint(tmp_path).is_whole(), name
         (tmp_path / name).write_text(before)
     (tmp_path / "sources" / "0").mkdir(parents=True)
     (tmp_path / "sources" / "0" / "0").write_text("")
-    assert not is_whole(str(tmp_path))
+    assert not _checkpoint(tmp_path).is_whole()
 
 
 def test_a_position_that_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
@@ -62,4 +66,4 @@ def test_a_position_that_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
     _log(tmp_path, 9, 90, committed=True)
     _log(tmp_path, 10, 100, committed=True)
     (tmp_path / "offsets" / "10").write_text("")
-    assert last_commit(str(tmp_path), "quotes") == Position(9, {"0": 90, "1": 7})
+    assert _checkpoint(tmp_path).last_commit("quotes") == Position(9, {"0": 90, "1": 7})
