@@ -199,9 +199,11 @@ class RawClient:
         """Give a topic so many partitions, and return when events can be published to each."""
         for grown in self.admin.create_partitions([NewPartitions(name, partitions)]).values():
             grown.result(DEADLINE)
-        wait_until(
-            lambda: len(self._producer.list_topics(name, DEADLINE).topics[name].partitions) == partitions, "partitions"
-        )
+        wait_until(lambda: self.partitions(name, DEADLINE) == partitions, "partitions")
+
+    def partitions(self, name: str, seconds: float) -> int:
+        """Return how many partitions of a topic events can be published to."""
+        return len(self._producer.list_topics(name, seconds).topics[name].partitions)
 
     def topics(self) -> set[str]:
         """Return the names of the topics that there are."""

@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from gateway.kafka import Record
 from gateway.state.commands_read import CommandsRead
 
-__all__ = ["UNIT_SECONDS", "CommandQueue", "UnitSize"]
+__all__ = ["MOST_AHEAD", "UNIT_SECONDS", "CommandQueue", "UnitSize"]
 
 _MOST_BYTES = 64 << 20
 """Of the records that wait; more are left on the topic."""
 _RECORD_BYTES = 500
 """Of a record besides its key and value, about."""
-_MOST_AHEAD = 2_000
+MOST_AHEAD = 2_000
 """Offsets of a partition that are done before an earlier one: each commit names them."""
 _TOGETHER_SECONDS = 10.0
 """Subscribers send side by side when one follows another within this time."""
@@ -139,7 +139,7 @@ class CommandQueue:
     def _may_pass(self, record: Record) -> bool:
         """Tell whether a record may be carried out before earlier ones of its partition."""
         ahead = self._ahead.get(record.partition, ())
-        return len(ahead) < _MOST_AHEAD or record.offset == next(iter(self._waiting[record.partition]))
+        return len(ahead) < MOST_AHEAD or record.offset == next(iter(self._waiting[record.partition]))
 
     def finish(self, records: Sequence[Record]) -> CommandsRead:
         """Count records as carried out, whether they waited here or not, and return how far the topic is with them."""

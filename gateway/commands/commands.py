@@ -29,7 +29,7 @@ from gateway.topics.positions import Positions
 from grouping.model.errors import InputError, OperationalError
 from grouping.settings import Settings
 
-__all__ = ["Commands"]
+__all__ = ["UNIT_BYTES", "Commands"]
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ Clock = Callable[[], int]
 """The present, epoch milliseconds."""
 
 
-_UNIT_BYTES = 64 << 20
+UNIT_BYTES = 64 << 20
 """Bytes of the replies and letters of one unit of work, about: thousands of large ones fit neither Redis nor Kafka."""
 
 
@@ -142,7 +142,7 @@ class Commands:
             _UnitTooLarge: There are too many for one unit.
         """
         ids = [request.remember for request in requests if request.remember is not None]
-        repeats = Repeats(self._reply_reader, self._commits.look_up(ids, batch.now_ms), _UNIT_BYTES)
+        repeats = Repeats(self._reply_reader, self._commits.look_up(ids, batch.now_ms), UNIT_BYTES)
         run: list[_Compilation] = []
         for number, read in enumerate(requests):
             if number and time.monotonic() > until:
@@ -188,7 +188,7 @@ class Commands:
                 raise _Poison(number) from error
             if key in batch.held:
                 self._requests.hold(request)
-            if max(batch.replies.size, repeats.size) > _UNIT_BYTES and number:
+            if max(batch.replies.size, repeats.size) > UNIT_BYTES and number:
                 raise _UnitTooLarge
 
     def _one(self, request: Request, prepared: PreparedCommand | InputError, repeats: Repeats, batch: _Batch) -> None:

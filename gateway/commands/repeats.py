@@ -13,9 +13,9 @@ from grouping.model.errors import InputError
 from grouping.model.wording import counted
 from schemas.codec import Reply, decode_reply
 
-__all__ = ["Repeats"]
+__all__ = ["ANSWER_SECONDS", "Repeats"]
 
-_SECONDS = 2.0
+ANSWER_SECONDS = 2.0
 """How long the replies of one unit of work are read."""
 
 
@@ -49,7 +49,7 @@ class Repeats:
         self._places = dict(self._looked_up.result())
         gone: set[Place] = set()
         if self._places:
-            for place, record in self._reader.read(self._places.values(), _SECONDS):
+            for place, record in self._reader.read(self._places.values(), ANSWER_SECONDS):
                 value = None if record is None else record.value
                 if value is not None:
                     self._values[place] = value

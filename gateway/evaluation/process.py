@@ -17,12 +17,12 @@ from gateway.evaluation.outcome import EventOutcome, EventQuestion, RowsRefused
 from gateway.model.held import NotYet
 from grouping.model.errors import InternalError
 
-__all__ = ["EvaluationProcess", "Evaluations", "TooCostly"]
+__all__ = ["MOST_WAITING", "EvaluationProcess", "Evaluations", "TooCostly"]
 
 _SECONDS = 1.0
 """How long a question may take: others wait meanwhile."""
 _START_SECONDS = 60.0
-_MOST_WAITING = 20
+MOST_WAITING = 20
 """Questions, with the one that is evaluated."""
 _MEMORY_BYTES = 2 << 30
 _PAUSE_SECONDS = 60.0
@@ -58,10 +58,10 @@ class Evaluations:
         """
         known, answer = self._asked.get(asker, ("", None))
         if answer is None or known != name:
-            if len(self._asked) >= _MOST_WAITING:
+            if len(self._asked) >= MOST_WAITING:
                 self._asked = {key: each for key, each in self._asked.items() if not each[1].done()}
-            if len(self._asked) >= _MOST_WAITING:
-                raise TooCostly(f"{_MOST_WAITING} others wait for theirs.")
+            if len(self._asked) >= MOST_WAITING:
+                raise TooCostly(f"{MOST_WAITING} others wait for theirs.")
             answer = self._thread.submit(self._process.outcome, question, asker)
             self._asked[asker] = (name, answer)
         if not answer.done():

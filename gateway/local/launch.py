@@ -20,7 +20,7 @@ from gateway.local.valkey import valkey_program
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
 
-__all__ = ["Launch", "masked", "role_environment", "role_program"]
+__all__ = ["Launch", "Ports", "masked", "role_environment", "role_program"]
 
 _PASSWORD_OPTION = re.compile(r"((?:^|&)password=)[^&]*", re.IGNORECASE)
 
@@ -64,7 +64,7 @@ class Launch:
             OperationalError: A port is taken, a given server does not answer, or a server cannot be prepared.
         """
         java, broker_jars, spark_jars = self.fetch()
-        ports = _Ports(run)
+        ports = Ports(run)
         servers = []
         bootstrap, redis_url = self.kafka, self.redis
         if bootstrap is None:
@@ -130,16 +130,22 @@ def masked(url: str) -> str:
     return urlunsplit(parts._replace(netloc=f"{parts.username or ''}:***@{host}", query=query))
 
 
-class _Ports:
+class Ports:
     """Ports that are free; the same as the last time where that can be, so that clients may keep the addresses."""
 
     def __init__(self, run: RunFolder) -> None:
+        """Read which ports were given the last time."""
         self._path = run.data / "run" / "ports.json"
         self._ports: dict[str, int] = {
             name: port for name, port in run.read(self._path).items() if isinstance(port, int) and 0 < port < 1 << 16
         }
 
     def take(self, name: str, wanted: int) -> int:
+        """Return the port for a server: the one that is wanted, else that of the last time, else any.
+
+        Raises:
+            OperationalError: The one that is wanted is taken.
+        """
         if wanted and not port_is_free(wanted):
             raise OperationalError(
                 f"port {wanted} for {name} is taken",
@@ -150,6 +156,7 @@ class _Ports:
         return self._ports[name]
 
     def keep(self) -> None:
+        """Write down which ports were given."""
         write_json(self._path, dict(self._ports))
 
 

@@ -78,7 +78,7 @@ class Supervisor:
                     self._announce()
                 while not signals.stop:
                     signals.wait(0.2 if self._unready() else 1.0)
-                    self._step()
+                    self.step()
             finally:
                 self._stop()
 
@@ -91,7 +91,7 @@ class Supervisor:
             self._publish()
         while not signals.stop and any(role.state != "ready" for role in stage):
             before = {role.name for role in stage if role.state == "ready"}
-            self._step()
+            self.step()
             for role in stage:
                 if role.state == "ready" and role.name not in before:
                     self._tell(f"{role.name} is up after {self._clock() - begun_at:.1f} s")
@@ -102,7 +102,7 @@ class Supervisor:
                 )
             signals.wait(0.05)
 
-    def _step(self) -> None:
+    def step(self) -> None:
         """Look after every role that was started, and tell changes."""
         started = [role for role in self._roles if role.state != "stopped"]
         changed = any([role.step() for role in started])

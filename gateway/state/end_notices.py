@@ -18,9 +18,9 @@ from gateway.state.work import CatalogChange
 from gateway.state.working_copy import WorkingCopy
 from grouping.store.connection import mapped
 
-__all__ = ["EndNotices"]
+__all__ = ["BATCH", "EndNotices"]
 
-_BATCH = 8000
+BATCH = 8000
 """Notices in one record, at most: a few megabytes."""
 
 _decode = msgspec.json.Decoder(list[EndNotice]).decode
@@ -55,7 +55,7 @@ class EndNotices:
     def add(self, notices: Iterable[EndNotice]) -> list[CatalogChange]:
         """Add the notices of a unit of work, and return their records for the catalog."""
         left = map(self._behind, notices)
-        while some := list(islice(left, _BATCH)):
+        while some := list(islice(left, BATCH)):
             self._bind(secrets.token_hex(8), some)
         return self.changes()
 

@@ -18,9 +18,9 @@ from grouping.digests.match_places import MatchPlaces
 from grouping.settings import Settings
 from grouping.store.record_keys import place_key, place_of
 
-__all__ = ["Checkpoints"]
+__all__ = ["TAIL_BYTES", "Checkpoints"]
 
-_TAIL_BYTES = 8 << 20
+TAIL_BYTES = 8 << 20
 """The least that comes in on a partition between two checkpoints."""
 _RATIO = 4
 """The least that comes in between two checkpoints, in sizes of the checkpoint."""
@@ -70,7 +70,7 @@ class Checkpoints:
     def step(self, index: PendingIndex, reached: Mapping[int, int]) -> None:
         """Write the checkpoint of one partition, if one is due."""
         for partition, taken in self._taken.items():
-            if taken >= max(_TAIL_BYTES, _RATIO * self._sizes.get(partition, 0)):
+            if taken >= max(TAIL_BYTES, _RATIO * self._sizes.get(partition, 0)):
                 self._write(partition, reached[partition], index)
                 return
 

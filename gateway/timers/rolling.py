@@ -27,11 +27,11 @@ from grouping.digests.rolling import StoreReaders
 from grouping.model.ids import SelectId, StreamId
 from grouping.settings import Settings
 
-__all__ = ["Rolling"]
+__all__ = ["LEAST_BYTES", "REST", "Rolling"]
 
 log = logging.getLogger(__name__)
 
-_LEAST_BYTES = 8 << 20
+LEAST_BYTES = 8 << 20
 """The least that comes in on a partition between two rollings."""
 _RATIO = 4
 """The least that comes in between two rollings, in sizes of what the last one went through."""
@@ -42,7 +42,7 @@ _READERS = 2500
 """Readers whose cursors are looked up at once, about."""
 _PLACES = 10_000
 """Positions of stores that are put together at once, about: a command waits for no more than a part of a second."""
-_REST = 50
+REST = 50
 """How much longer than a rolling took the gateway rests from it, at least."""
 
 _Query = tuple[StreamId, SelectId]
@@ -98,7 +98,7 @@ class Rolling:
         if not self._due and time.monotonic() >= self._rested:
             taken = self._intake.group_bytes
             for partition, before in self._reached.items():
-                enough = max(_LEAST_BYTES, _RATIO * self._sizes.get(partition, 0))
+                enough = max(LEAST_BYTES, _RATIO * self._sizes.get(partition, 0))
                 if taken[partition] >= enough and self._written.get(partition, -1) < before:
                     taken[partition] = self._sizes[partition] = 0
                     stores = self._intake.index.of_partition(partition)
@@ -125,7 +125,7 @@ class Rolling:
             self._due.pop()
         self._spent += time.monotonic() - started
         if not self._due:
-            self._rested, self._spent = time.monotonic() + _REST * self._spent, 0.0
+            self._rested, self._spent = time.monotonic() + REST * self._spent, 0.0
         return bool(self._due)
 
     def _roll(self, roll: _Roll, some: list[tuple[bytes, MatchPlaces]]) -> None:

@@ -18,14 +18,14 @@ from grouping.model.errors import OperationalError
 from grouping.model.wording import counted
 from grouping.settings import Settings
 
-__all__ = ["ensure_own_topics", "misformed"]
+__all__ = ["TopicForm", "ensure_own_topics", "misformed", "own_topics"]
 
 log = logging.getLogger(__name__)
 
 _DAY_MS = str(24 * 3_600_000)
 
 
-class _TopicForm(NamedTuple):
+class TopicForm(NamedTuple):
     """The form of one of the gateway's topics."""
 
     partitions: int
@@ -37,7 +37,8 @@ class _TopicForm(NamedTuple):
     """Names of options that an operator may have set otherwise."""
 
 
-def _wanted(settings: Settings) -> dict[str, _TopicForm]:
+def own_topics(settings: Settings) -> dict[str, TopicForm]:
+    """Return the form that each of the gateway's topics must have."""
     large = {"max.message.bytes": str(LARGEST_RECORD)}
     keep = {"retention.ms": "-1", "retention.bytes": "-1", **large}
     compact = {"cleanup.policy": "compact", **keep}
@@ -48,19 +49,19 @@ def _wanted(settings: Settings) -> dict[str, _TopicForm]:
     retention = frozenset({"retention.ms"})
     names = settings.topics
     audited = (
-        {names.audit: _TopicForm(1, keep, fixed=False, free=retention)} if settings.auth.roles.get(OPERATOR) else {}
+        {names.audit: TopicForm(1, keep, fixed=False, free=retention)} if settings.auth.roles.get(OPERATOR) else {}
     )
     return audited | {
-        names.commands: _TopicForm(settings.commands.partitions, remembered | taken, fixed=False, free=retention),
-        names.replies: _TopicForm(settings.commands.partitions, remembered, fixed=False, free=retention),
-        names.results: _TopicForm(settings.results.partitions, result_config(settings), fixed=False, free=retention),
-        names.deadletters: _TopicForm(1, remembered, fixed=False, free=retention),
-        names.catalog: _TopicForm(1, compact | {"delete.retention.ms": _DAY_MS}),  # recovery.py counts on it
-        names.pending: _TopicForm(PENDING_PARTITIONS, keep),
-        names.ticks: _TopicForm(1, compact | often),
-        names.orders: _TopicForm(2, keep),
-        names.positions: _TopicForm(1, compact | often),
-        names.pins: _TopicForm(1, compact | tiny),
+        names.commands: TopicForm(settings.commands.partitions, remembered | taken, fixed=False, free=retention),
+        names.replies: TopicForm(settings.commands.partitions, remembered, fixed=False, free=retention),
+        names.results: TopicForm(settings.results.partitions, result_config(settings), fixed=False, free=retention),
+        names.deadletters: TopicForm(1, remembered, fixed=False, free=retention),
+        names.catalog: TopicForm(1, compact | {"delete.retention.ms": _DAY_MS}),  # recovery.py counts on it
+        names.pending: TopicForm(PENDING_PARTITIONS, keep),
+        names.ticks: TopicForm(1, compact | often),
+        names.orders: TopicForm(2, keep),
+        names.positions: TopicForm(1, compact | often),
+        names.pins: TopicForm(1, compact | tiny),
     }
 
 
@@ -70,7 +71,7 @@ def ensure_own_topics(settings: Settings, topics: Topics) -> dict[str, int]:
     Raises:
         OperationalError: Kafka is away, or a topic cannot be brought into form.
     """
-    wanted = _wanted(settings)
+    wanted = own_topics(settings)
     made: set[str] = set()
     for topic in wanted.keys() - topics.forms(wanted).keys():
         made |= topics.create({topic: wanted[topic].partitions}, wanted[topic].config)
@@ -89,7 +90,7 @@ def misformed(settings: Settings, topics: Topics) -> dict[str, str]:
     Raises:
         OperationalError: Kafka is away.
     """
-    wanted = _wanted(settings)
+    wanted = own_topics(settings)
     there = topics.forms(wanted)
     configs = topics.configs(there)
     wrong = dict.fromkeys(wanted.keys() - there.keys(), "Kafka has no such topic.")
@@ -102,7 +103,7 @@ def misformed(settings: Settings, topics: Topics) -> dict[str, str]:
     return wrong
 
 
-def _differing(config: Mapping[str, str], wanted: _TopicForm) -> dict[str, str]:
+def _differing(config: Mapping[str, str], wanted: TopicForm) -> dict[str, str]:
     """Return the options that are not as they must be, with the values that they must have."""
     return {
         name: value
@@ -111,9 +112,7 @@ def _differing(config: Mapping[str, str], wanted: _TopicForm) -> dict[str, str]:
     }
 
 
-def _bring_into_form(
-    topics: Topics, topic: str, partitions: int, config: Mapping[str, str], wanted: _TopicForm
-) -> None:
+def _bring_into_form(topics: Topics, topic: str, partitions: int, config: Mapping[str, str], wanted: TopicForm) -> None:
     differing = _differing(config, wanted)
     if differing:
         log.warning("topic brought into form", extra={"topic": topic, "options": sorted(differing)})

@@ -21,7 +21,7 @@ from grouping.values.times import (
     parse_interval,
 )
 
-__all__ = ["Clauses", "begins_clause", "read_clauses", "read_settings"]
+__all__ = ["CLAUSE_READERS", "Clauses", "begins_clause", "read_clauses", "read_settings"]
 
 _MOST_ROWS = 2**31 - 1
 _MOST_TICKS = 1440
@@ -49,7 +49,7 @@ def begins_clause(tokens: Tokens, ahead: int = 0) -> bool:
     Its words are no reserved ones, so that columns may be called ``start``: what follows the word decides.
     """
     word = tokens.word(ahead)
-    if word not in _READERS:
+    if word not in CLAUSE_READERS:
         return False
     following = tokens.word(ahead + 1)
     if word == "DO":
@@ -67,7 +67,7 @@ def read_clauses(tokens: Tokens) -> Clauses:
     """
     clauses = Clauses()
     while tokens.type() not in (None, TokenType.SEMICOLON):
-        _read_clause(tokens, clauses, tuple(_READERS), _CLAUSES)
+        _read_clause(tokens, clauses, tuple(CLAUSE_READERS), _CLAUSES)
     _check_times(clauses)
     return clauses
 
@@ -90,7 +90,7 @@ def _read_clause(tokens: Tokens, clauses: Clauses, allowed: tuple[str, ...], sho
     word = tokens.word()
     if word not in allowed:
         raise tokens.unexpected(shown, hint=_HINTS.get(word))
-    field, read = _READERS[word]
+    field, read = CLAUSE_READERS[word]
     if getattr(clauses, field) is not None:
         raise InputError(
             f'"{word}" is given twice', code="syntax-error", detail="Each clause may be there once, in any order."
@@ -195,7 +195,7 @@ def _expire(tokens: Tokens) -> datetime | timedelta:
     return parse_instant(tokens.string("a time, or AFTER and an interval"))
 
 
-_READERS: dict[str, tuple[str, Callable[[Tokens], object]]] = {
+CLAUSE_READERS: dict[str, tuple[str, Callable[[Tokens], object]]] = {
     "DO": ("publish", _publish),
     "START": ("start", _start),
     "EVERY": ("trigger", _every),

@@ -41,7 +41,7 @@ from grouping.statements.stream_declaration import read_stream
 from grouping.statements.table_declaration import read_table
 from grouping.statements.tokens import Tokens, clipped
 
-__all__ = ["parse"]
+__all__ = ["STATEMENTS", "parse"]
 
 _OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
 _CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
@@ -63,7 +63,7 @@ def parse(text: str) -> Statement:
     tokens = Tokens(text)
     for count in _WORDS:
         words = tuple(tokens.word(ahead) for ahead in range(count))
-        if (read := _STATEMENTS.get(words)) is not None:
+        if (read := STATEMENTS.get(words)) is not None:
             tokens.index = count
             statement = read(tokens)
             tokens.end()
@@ -244,7 +244,7 @@ def _stream(statement: Callable[[str], Statement]) -> Callable[[Tokens], Stateme
     return lambda tokens: statement(tokens.stream_name())
 
 
-_STATEMENTS: dict[tuple[str, ...], Callable[[Tokens], Statement]] = {
+STATEMENTS: dict[tuple[str, ...], Callable[[Tokens], Statement]] = {
     ("CREATE", "CQ"): _create_cq,
     ("CREATE", "OR", "REPLACE", "CQ"): _create_or_replace_cq,
     ("CREATE", "STREAM"): read_stream,
@@ -285,11 +285,11 @@ def _unknown_statement(tokens: Tokens) -> InputError:
     verb = tokens.word()
     if not verb:
         return tokens.unexpected("a statement")
-    known = [" ".join(words) for words in _STATEMENTS if words[0] == verb]
+    known = [" ".join(words) for words in STATEMENTS if words[0] == verb]
     if known and not tokens.source(1):
         tokens.index += 1
         return tokens.unexpected(f"the rest of {' or '.join(known)}")
-    verbs = dict.fromkeys(words[0] for words in _STATEMENTS)
+    verbs = dict.fromkeys(words[0] for words in STATEMENTS)
     if known:
         hint = f"There is {' and '.join(known)}."
     elif verb in ("SELECT", "WITH"):

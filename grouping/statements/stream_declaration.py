@@ -8,14 +8,14 @@ from grouping.model.query import CreateStream
 from grouping.statements.declaration import check_options, read_columns, read_options
 from grouping.statements.tokens import Tokens
 
-__all__ = ["read_stream"]
+__all__ = ["CHOICES", "OPTIONS", "read_stream"]
 
-_CHOICES = {
+CHOICES = {
     "format": ("json", "avro"),
     "start": ("latest", "earliest"),
     "framing": ("single-object", "confluent", "raw"),
 }
-_OPTIONS = ("topic", "format", "partitions", "start", "schema", "framing")
+OPTIONS = ("topic", "format", "partitions", "start", "schema", "framing")
 
 
 def read_stream(tokens: Tokens) -> CreateStream:
@@ -27,7 +27,7 @@ def read_stream(tokens: Tokens) -> CreateStream:
     name = tokens.stream_name()
     columns, _ = read_columns(tokens)
     tokens.expect("WITH")
-    options = read_options(tokens, _OPTIONS, _CHOICES)
+    options = read_options(tokens, OPTIONS, CHOICES)
     check_options(options, "stream")
     return CreateStream(
         name=name,

@@ -13,7 +13,7 @@ from grouping.model.catalog import StreamColumn
 from grouping.model.sql_type import SqlType
 from spark_jobs.decode.json_exact import WrongRecord
 
-__all__ = ["extent_check"]
+__all__ = ["extent", "extent_check"]
 
 _PER_BYTE = 16
 """Places that a record may take for each of its bytes: ten bytes may be one field of an element that has 150."""
@@ -44,7 +44,7 @@ def extent_check(columns: Sequence[StreamColumn]) -> Callable[[Sequence[Any], in
     def check(values: Sequence[Any], size: int) -> None:
         if widest * size // _ELEMENT_BYTES <= _BESIDES:
             return
-        count = sum(_extent(values[number], kind) for number, kind in nested)
+        count = sum(extent(values[number], kind) for number, kind in nested)
         if count > _PER_BYTE * size + _BESIDES:
             raise WrongRecord(f"Its nested columns hold {count} values, too many for {size} bytes.")
 
@@ -62,13 +62,13 @@ def _widest(kind: SqlType) -> int:
     return below if kind.element is None else max(_places(kind.element), _widest(kind.element))
 
 
-def _extent(value: Any, kind: SqlType) -> int:
+def extent(value: Any, kind: SqlType) -> int:
     """Return how many places a value takes."""
     if value is None:
         return _places(kind)
     if kind.name == "STRUCT":
-        return 1 + sum(_extent(value.get(name), field) for name, field in kind.fields)
+        return 1 + sum(extent(value.get(name), field) for name, field in kind.fields)
     if kind.element is None:
         return 1
     element = kind.element
-    return 1 + sum(_extent(each, element) for each in (value.values() if kind.name == "MAP" else value))
+    return 1 + sum(extent(each, element) for each in (value.values() if kind.name == "MAP" else value))

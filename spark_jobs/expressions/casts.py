@@ -16,7 +16,7 @@ from spark_jobs.expressions.decimals import fitted
 from spark_jobs.expressions.time_zones import to_utc
 from spark_jobs.expressions.types import Operand, polars_type, to_double
 
-__all__ = ["WHOLE_BITS", "cast", "read_text", "to_bigint"]
+__all__ = ["CASTS", "WHOLE_BITS", "cast", "read_text", "to_bigint"]
 
 _TOP = 2.0**63
 WHOLE_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
@@ -47,7 +47,7 @@ _LONGEST_EXPONENT = 5000
 def cast(args: list[Operand], kind: SqlType) -> Operand:
     """Compile a CAST."""
     (value,) = args
-    convert = _CASTS.get((value.type.name, kind.name))
+    convert = CASTS.get((value.type.name, kind.name))
     if convert is None and value.type != kind:
         raise InternalError(f"no cast of {value.type} to {kind}")
     return Operand(convert(value, kind) if convert else value.expr, kind)
@@ -183,7 +183,7 @@ def read_text(text: str, kind: SqlType) -> object:
     return _TEXT_READERS[kind.name](text, kind)
 
 
-_CASTS: dict[tuple[str, str], Caster] = {
+CASTS: dict[tuple[str, str], Caster] = {
     **dict.fromkeys([(a, b) for a in _INTEGERS for b in (*_INTEGERS, "FLOAT", "DOUBLE", "STRING")], _plain),
     **dict.fromkeys([(kind, "TIMESTAMP") for kind in _INTEGERS], _seconds_to_timestamp),
     **dict.fromkeys([("TIMESTAMP", kind) for kind in _INTEGERS], _timestamp_to_seconds),

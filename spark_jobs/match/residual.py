@@ -23,7 +23,7 @@ from spark_jobs.index.set_membership import in_sets
 from spark_jobs.match.elements import ElementSource
 from spark_jobs.match.reduction import ReductionSource
 
-__all__ = ["evaluate_expression", "holds", "truth"]
+__all__ = ["ELEMENTS", "evaluate_expression", "holds", "truth"]
 
 Positions = NDArray[np.integer]
 
@@ -31,7 +31,7 @@ _AT_ONCE = 32
 """Conjuncts that are evaluated at once where there are more."""
 _BYTES = 64 << 20
 """Texts that are read and computed at once, unless a single row has more."""
-_ELEMENTS = 1 << 20
+ELEMENTS = 1 << 20
 """Elements of arrays over which the body of a lambda is evaluated at once, unless a single row has more."""
 _DENSE = 16
 """Rows of a table for each pair, up to which the rows that are met are found by marking them."""
@@ -255,9 +255,9 @@ class _Frame:
         if call.op == "reduce":
             return self._reduced(call, arrays)
         total = np.cumsum(arrays.list.len().fill_null(0).to_numpy(), dtype=np.int64)
-        if not total.size or total[-1] <= _ELEMENTS:
+        if not total.size or total[-1] <= ELEMENTS:
             return self.of_slice(call, arrays)
-        parts = _slices(total, _ELEMENTS)
+        parts = _slices(total, ELEMENTS)
         return pl.concat([self._between(*part).of_slice(call, arrays[slice(*part)]) for part in parts])
 
     def _reduced(self, call: Call, arrays: pl.Series) -> pl.Series:

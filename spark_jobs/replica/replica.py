@@ -18,15 +18,15 @@ from spark_jobs.replica.table_part import NEVER, TablePart, added
 from spark_jobs.replica.table_view import TableView
 from spark_jobs.replica.value_index import Probes
 
-__all__ = ["Log", "Pin", "Replica"]
+__all__ = ["AT_ONCE_ROWS", "SUPERSEDED", "Log", "Pin", "Replica"]
 
 Pin = Mapping[int, int]
 """By partition of a table's topic the end offset: changes before it are seen. A missing partition ends at 0."""
 
-_AT_ONCE_ROWS = 250_000
-_AT_ONCE_BYTES = 256_000_000
+AT_ONCE_ROWS = 250_000
+AT_ONCE_BYTES = 256_000_000
 """Records that are held before they are applied, at most: so much memory is used beyond that of the rows."""
-_SUPERSEDED = 100_000
+SUPERSEDED = 100_000
 """Rows that may be kept for older pins alone; as many as rows that count, where that is more."""
 
 
@@ -150,7 +150,7 @@ class Replica:
                 reached[partition] = int(offsets[partitions == partition].max()) + 1
             rows += len(changes)
             size += batch.nbytes
-            if rows >= max(_AT_ONCE_ROWS, self._count) or size >= _AT_ONCE_BYTES:
+            if rows >= max(AT_ONCE_ROWS, self._count) or size >= AT_ONCE_BYTES:
                 self._take_in(held, letters, reached)
                 self._bound(pin)
                 held, letters, rows, size = [], [], 0, 0
@@ -159,7 +159,7 @@ class Replica:
 
     def _bound(self, pin: Pin) -> None:
         """Move the horizon to a pin where too many rows are kept for older ones."""
-        if sum(map(len, self._parts)) - self._count > max(self._count, _SUPERSEDED):
+        if sum(map(len, self._parts)) - self._count > max(self._count, SUPERSEDED):
             self._horizon = dict(pin)
 
     def _take_in(self, held: list[Changes], letters: list[pa.RecordBatch], reached: Pin) -> None:

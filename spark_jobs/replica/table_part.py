@@ -14,14 +14,14 @@ from spark_jobs.index import Ints
 from spark_jobs.replica.key_tuples import KeyTuples, plain
 from spark_jobs.replica.value_index import Probes, RowPairs, ValueIndex
 
-__all__ = ["NEVER", "TablePart", "added"]
+__all__ = ["NEVER", "RATIO", "SMALL", "TablePart", "added"]
 
 NEVER = int(np.iinfo(np.int64).max)
 """The offset of a change that has not come."""
 
-_RATIO = 8
+RATIO = 8
 """A part is merged into the part before it, unless that one is this many times larger."""
-_SMALL = 2_000
+SMALL = 2_000
 """Rows that are indexed anew faster than a second index is looked up."""
 _DEAD = 4
 """A part is built anew when more than one row in this many counts for no pin any more."""
@@ -130,7 +130,7 @@ class TablePart:
 def added(parts: tuple[TablePart, ...], part: TablePart, key: Sequence[str], horizon: Ints) -> tuple[TablePart, ...]:
     """Return the parts with a further one, without rows that are of no use for pins at the horizon or after it.
 
-    A log-structured merge, as constant tables have it: sizes fall by `_RATIO` from part to part.
+    A log-structured merge, as constant tables have it: sizes fall by `RATIO` from part to part.
 
     Args:
         parts: From the largest and oldest to the smallest and newest.
@@ -152,7 +152,7 @@ def added(parts: tuple[TablePart, ...], part: TablePart, key: Sequence[str], hor
 
 
 def _alike(older: TablePart, rows: int, size: int) -> bool:
-    small = len(older) <= rows * _RATIO or len(older) + rows <= _SMALL
+    small = len(older) <= rows * RATIO or len(older) + rows <= SMALL
     return small and older.nbytes + size <= _LARGEST_BYTES
 
 

@@ -71,8 +71,8 @@ def main() -> None:
     _drop_archives()
     import pyspark.daemon
 
-    import spark_jobs.kafka.sink
-    import spark_jobs.worker.worker  # noqa: F401  # both are imported here for the workers' sake
+    import spark_jobs.kafka.sink  # noqa: F401  # both are imported here for the workers' sake
+    import spark_jobs.worker.worker  # noqa: F401
 
     log_to(sys.stderr, logging.WARNING)
     settle()

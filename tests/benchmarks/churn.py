@@ -10,7 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import count, islice
 from pathlib import Path
 from statistics import median
@@ -19,8 +19,8 @@ import numpy as np
 import psutil
 from redis import Redis
 
-from gateway.sdk import Client
 from gateway.sdk.outbox import CommandUnderWay
+from gateway.sdk.session import Session
 from gateway.sdk.statements import create_cq, quoted
 from tests.benchmarks import quotes
 from tests.benchmarks.product import Product, open_product
@@ -52,7 +52,7 @@ def main(options: argparse.Namespace, folder: Path) -> None:
         client.create_all(quotes.queries("q", options.among), timeout=600)
         redis = Redis.from_url(product.redis_url)
         # What comes first is not counted: the JVMs compile what they meet for the first time, for a minute and more.
-        with product.client("churn") as other:
+        with closing(Session(product.bootstrap, "churn")) as other:
             churn = _Churn(other, options.churn_rate)
             warm = time.monotonic() + options.churn_warm_seconds
             while time.monotonic() < warm:
@@ -66,7 +66,7 @@ def main(options: argparse.Namespace, folder: Path) -> None:
             spent = _cpu(product)
             quiet.append(_evaluated(product, redis, stream, options.churn_events))
             _add(cpu["quiet"], spent, _cpu(product))
-            with product.client("churn") as other:
+            with closing(Session(product.bootstrap, "churn")) as other:
                 churn = _Churn(other, options.churn_rate)
                 spent = _cpu(product)
                 busy.append(_evaluated(product, redis, stream, options.churn_events))
@@ -145,8 +145,8 @@ def _settled(product: Product, redis: Redis, stream: str) -> dict[str, float]:
 class _Churn:
     """Sends commands at a steady rate, in a thread of its own, and notes how long each waits for its reply."""
 
-    def __init__(self, client: Client, rate: int) -> None:
-        self._exchange = client._session.exchange
+    def __init__(self, session: Session, rate: int) -> None:
+        self._exchange = session.exchange
         self._rate = rate
         self._waits: list[float] = []
         self._stop = threading.Event()

@@ -110,7 +110,7 @@ def _add_partition(ground: Ground) -> None:
     def added() -> bool:
         time.sleep(0.1)
         try:
-            known = len(client._producer.list_topics(source.topic, timeout=5).topics[source.topic].partitions)
+            known = client.partitions(source.topic, 5)
             if known < wanted:
                 client.admin.create_partitions([NewPartitions(source.topic, wanted)])[source.topic].result(5)
         except KafkaException:  # it is away, or has just added it

@@ -31,10 +31,10 @@ class Recovery:
 
     def note(self) -> None:
         """Look whether an event is matched that was published since; called whenever results were read."""
-        watched = self._source._watched
+        watched = self._source.watched
         if watched is None or self._matched_at is not None:
             return
-        results = self._lab.results.of(watched["destination"] if "destination" in watched else watched)
+        results = self._lab.results.of(watched)
         fresh, self._seen = results[self._seen :], len(results)
         new = {position for position, _ in self._source.events[self._first_event :]}
         if any(one.kind == "cq.match" and Position(*one.source[1:]) in new for one in fresh):

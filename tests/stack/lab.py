@@ -30,7 +30,8 @@ class Source:
         self.fences: set[Position] = set()
         self._lab = lab
         self._blank = blank
-        self._watched: dict[str, Any] | None = None
+        self.watched: dict[str, Any] | None = None
+        """The destination of the fence's CQ."""
 
     def publish(self, events: Iterable[Event], encode: Callable[[Event], bytes]) -> list[Position]:
         """Publish events and return their positions once the broker has them."""
@@ -55,21 +56,21 @@ class Source:
         A batch that holds the first fence events holds all before them; the second event, published after their
         results were seen, is of a later batch, which begins only when the earlier one is committed.
         """
-        if self._watched is None:
+        if self.watched is None:
             text = f'CREATE CQ "{self.name}" AS SELECT _partition, _offset FROM "{self.name}" DO PUBLISH SHARED'
-            self._watched = self._lab.client.result(text, _FENCE)["destination"]
-            self._lab.results.follow(self._watched)
+            self.watched = self._lab.client.result(text, _FENCE)["destination"]
+            self._lab.results.follow(self.watched)
         self._pass(range(self.partitions))
         self._pass([0])
 
     def unwatch(self) -> None:
         """Take the fence's CQ away again."""
-        if self._watched is not None:
+        if self.watched is not None:
             self._lab.client.result(f'DROP CQ "{self.name}"', _FENCE)
-            self._watched = None
+            self.watched = None
 
     def _pass(self, partitions: Iterable[int]) -> None:
-        watched = self._watched
+        watched = self.watched
         assert watched is not None
         results = self._lab.results.of(watched)
         read = len(results)

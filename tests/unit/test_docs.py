@@ -16,10 +16,10 @@ from gateway.cli.main import app
 from grouping.functions.function_table import function_table
 from grouping.model.errors import CODES
 from grouping.settings_table import settings_table, variables
-from grouping.statements.clauses import _READERS
-from grouping.statements.command import _STATEMENTS, parse
+from grouping.statements.clauses import CLAUSE_READERS
+from grouping.statements.command import STATEMENTS, parse
 from grouping.statements.declaration import PLAIN_TYPES
-from grouping.statements.stream_declaration import _CHOICES, _OPTIONS
+from grouping.statements.stream_declaration import CHOICES, OPTIONS
 from spark_jobs.driver.metrics import StreamMetrics
 from tests.pages import DOCS, ROOT, anchors, blocks, check_section, links, page
 
@@ -86,9 +86,9 @@ def _families() -> Iterator[tuple[Metric, Sequence[str]]]:
     for metric in (getattr(metrics, name) for name in metrics.__all__):
         if isinstance(metric, MetricWrapperBase):
             [family] = metric.describe()
-            yield family, metric._labelnames
+            yield family, metric._labelnames  # noqa: SLF001  # the client library has no public way to its labels
     for family in StreamMetrics(dict).collect():
-        yield family, family._labelnames
+        yield family, family._labelnames  # noqa: SLF001
 
 
 def test_the_codes_are_listed() -> None:
@@ -105,14 +105,14 @@ def test_every_statement_and_clause_has_an_example() -> None:
     accepted = [block.text for block in blocks("statements.md") if block.language == "sql" and not block.title]
     for text in accepted:
         parse(text)
-    for words in _STATEMENTS:
+    for words in STATEMENTS:
         assert any(re.match(r"\s+".join(words) + r"\b", text) for text in examples), words
     whole = "\n".join(accepted)
     clauses = ("AS", "SHARED", "DEDICATED", "VIRTUAL", "DIGEST ALL", "DIGEST LATEST BY", "DIGEST COUNT", "DIGEST TOP")
     further = ("EVEN IF EMPTY", "EVERY CRON", "AT TIME ZONE", "EXPIRE AFTER", "SET", "LIKE", "AFTER", "LIMIT")
-    for word in (*_READERS, *clauses, *further, *_OPTIONS):
+    for word in (*CLAUSE_READERS, *clauses, *further, *OPTIONS):
         assert re.search(rf"\b{word}\b", whole), word
-    for choice in (choice for choices in _CHOICES.values() for choice in choices):
+    for choice in (choice for choices in CHOICES.values() for choice in choices):
         assert f"'{choice}'" in whole, choice
 
 

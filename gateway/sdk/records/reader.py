@@ -31,7 +31,7 @@ from gateway.sdk.records.record import (
 )
 from gateway.sdk.results import ContinuousQuery, Digest, End, Match
 
-__all__ = ["Filter", "Reader"]
+__all__ = ["OVERDUE", "Filter", "Reader"]
 
 Filter = Callable[[Sequence[bytes]], Sequence[Mapping[str, Any] | None]]
 """Applies a virtual destination's filter and SELECT list to events: their rows, None where one is no match."""
@@ -39,7 +39,7 @@ Filter = Callable[[Sequence[bytes]], Sequence[Mapping[str, Any] | None]]
 _NOWHERE: Mark = (-1, 0)
 """Before all matches of a source partition."""
 _MILLISECOND = timedelta(milliseconds=1)
-_OVERDUE = timedelta(seconds=10)
+OVERDUE = timedelta(seconds=10)
 """How long after its EXPIRE the end of a CQ is waited for until the gateway is asked."""
 
 
@@ -94,7 +94,7 @@ class Reader:
             return False
         # What is pending comes at the next tick, where others share the destination.
         every = timedelta() if query.trigger.every is None else msgspec.convert(query.trigger.every, timedelta)
-        return now >= query.expires_at + every + _OVERDUE
+        return now >= query.expires_at + every + OVERDUE
 
     def close(self, end: End) -> None:
         """Have the reading end when all is read that is there now."""

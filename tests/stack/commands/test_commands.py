@@ -174,7 +174,7 @@ def test_one_reply_each(shared_lab: Lab, source: Source) -> None:
 
 def test_large_replies_come_in_several_units(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     """However much a batch of commands asks for, a unit of work stays small, and each command is answered once."""
-    monkeypatch.setattr("gateway.commands.commands._UNIT_BYTES", 5000)
+    monkeypatch.setattr("gateway.commands.commands.UNIT_BYTES", 5000)
     sizes: list[int] = []
     begin = Commits.begin
 

@@ -88,7 +88,7 @@ def _command(**fields: object) -> bytes:
 
 def test_enormous_records(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ids, names, keys, properties and rubbish of megabytes are each answered or a dead letter; the next is served."""
-    monkeypatch.setattr("gateway.commands.commands._UNIT_BYTES", 20 << 20)
+    monkeypatch.setattr("gateway.commands.commands.UNIT_BYTES", 20 << 20)
     counter = Counter(ground.settings)
     huge, rubbish, longest = "h" * (5 << 20), b"r" * (15 << 20), b"r" * (LARGEST_RECORD - 500)
     avro = {"command_id": huge, "subscriber": "alice", "text": "SHOW CQS"}

@@ -23,7 +23,7 @@ def test_thousands_of_repeats_are_answered_at_once(ground: Ground, monkeypatch: 
 
     One after the other they would take longer than the test may; on a loaded machine they may take as long as they do.
     """
-    monkeypatch.setattr("gateway.commands.repeats._SECONDS", 60.0)
+    monkeypatch.setattr("gateway.commands.repeats.ANSWER_SECONDS", 60.0)
     counter = Counter(ground.settings)
     counter.serve(_commands(range(_MANY)))
     first = counter.replies()
@@ -38,7 +38,7 @@ def test_thousands_of_repeats_are_answered_at_once(ground: Ground, monkeypatch: 
 
 def test_repeats_far_apart(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     """A few repeats from here and there in a long log are found."""
-    monkeypatch.setattr("gateway.commands.repeats._SECONDS", 60.0)
+    monkeypatch.setattr("gateway.commands.repeats.ANSWER_SECONDS", 60.0)
     counter = Counter(ground.settings)
     counter.serve(_commands(range(12_000)))
     counter.serve(_commands(range(0, 12_000, 2_999)))
@@ -53,7 +53,7 @@ def test_repeats_that_take_too_long_are_asked_for_again(ground: Ground, monkeypa
     commands = _commands(range(3), "CREATE CQ a AS SELECT k FROM t WHERE k = 1")
     counter.serve(commands)
     with monkeypatch.context() as patch:
-        patch.setattr("gateway.commands.repeats._SECONDS", 0.0)
+        patch.setattr("gateway.commands.repeats.ANSWER_SECONDS", 0.0)
         counter.serve(commands)
     counter.serve(commands)
     for replies in counter.replies().values():

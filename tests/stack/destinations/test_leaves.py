@@ -67,7 +67,7 @@ def test_a_reader_ends_with_its_cq_while_others_go_on(
                 return len([match async for match in results]), results.ends["cq"].reason
 
     assert (20, "expired") == asyncio.run(follow())
-    monkeypatch.setattr(reader, "_OVERDUE", timedelta())
+    monkeypatch.setattr(reader, "OVERDUE", timedelta())
     unnamed = msgspec.structs.replace(brief, destination=msgspec.structs.replace(brief.destination, member=None))
     with carol.subscribe(cursor=encode_cursor([place_of(unnamed)])) as results:
         assert (20, "expired") == (_rest(results), results.ends["cq"].reason), "a cursor of an earlier version"

@@ -153,13 +153,13 @@ def test_a_start_reads_the_log_behind_the_checkpoints_only(
     ground: Ground, monkeypatch: pytest.MonkeyPatch, wiped: bool
 ) -> None:
     """What waits comes back from the checkpoints and the log's tail, each match once; Redis is not needed for it."""
-    monkeypatch.setattr(checkpoints, "_TAIL_BYTES", 1)
+    monkeypatch.setattr(checkpoints, "TAIL_BYTES", 1)
     desk = Desk(ground.settings, NOW)
     desk.create([_HOURLY] * _CQS)
     stores = desk.stores(range(_CQS), _HOURLY)
     for _ in range(40):
         take_in(desk, stores[:5], NOW + 1)
-    monkeypatch.setattr(checkpoints, "_TAIL_BYTES", 1 << 30)
+    monkeypatch.setattr(checkpoints, "TAIL_BYTES", 1 << 30)
     take_in(desk, stores, NOW + 2)
     if wiped:
         desk.working.connection.redis.delete(

@@ -36,8 +36,8 @@ def _rolled(desk: _Desk) -> int:
 
 def test_waiting_groups_are_put_together(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     """The log is cut while no tick has come; all that was counted is in each digest once, also by another Redis."""
-    monkeypatch.setattr(rolling, "_LEAST_BYTES", 1)
-    monkeypatch.setattr(rolling, "_REST", 0)
+    monkeypatch.setattr(rolling, "LEAST_BYTES", 1)
+    monkeypatch.setattr(rolling, "REST", 0)
     desk = _Desk(ground.settings, NOW)
     triggers = [_HOURLY] * _SYMBOLS + [_TWO_HOURLY] * _SYMBOLS
     desk.create(triggers)

@@ -10,6 +10,7 @@ from threading import Event
 
 import pyarrow as pa
 import pytest
+from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaTimeoutError
 from confluent_kafka import Consumer, Producer, TopicPartition
 
@@ -72,14 +73,14 @@ def test_nothing_overtakes_what_is_not_written(
     """A reader passes over what lies before what it has seen: behind a batch that fails none is written."""
     topic = ground.settings.topics.results
     ground.make_topic(topic, 2)
-    send, failing = writer._producer.send_batch, iter((False, True))
+    send, failing = AIOKafkaProducer.send_batch, iter((False, True))
 
-    async def send_batch(batch: object, topic: str, *, partition: int) -> object:
+    async def send_batch(producer: AIOKafkaProducer, batch: object, topic: str, *, partition: int) -> object:
         if next(failing, False):
             raise KafkaTimeoutError
-        return await send(batch, topic, partition=partition)
+        return await send(producer, batch, topic, partition=partition)
 
-    monkeypatch.setattr(writer._producer, "send_batch", send_batch)
+    monkeypatch.setattr(AIOKafkaProducer, "send_batch", send_batch)
     for number in range(4):
         writer.write(_rows([(b"k", b"%d" % number, topic, number % 2, _HEADERS)]))
     with pytest.raises(OperationalError):
@@ -99,7 +100,7 @@ def test_what_is_on_its_way_ends_with_the_writer(ground: Ground, monkeypatch: py
         started.set()
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(writer._producer, "send_batch", send_batch)
+    monkeypatch.setattr(AIOKafkaProducer, "send_batch", send_batch)
     for _ in range(2):
         writer.write(_rows([(b"k", b"v", ground.settings.topics.results, 0, _HEADERS)]))
     assert started.wait(timeout=30)

@@ -201,7 +201,7 @@ def test_a_topic_that_a_starting_broker_does_not_know_is_not_gone(stack: Stack, 
     here, absent = (destination.topic, destination.partition or 0), (f"{stack.prefix}results.d_gone", 0)
     inbox = Inbox(stack.bootstrap, {})
     inbox.assign({here: destination.begins()[here[1]]})
-    inbox._doubts.note(here, time.monotonic() - 60)
+    inbox.doubts.note(here, time.monotonic() - 60)
     client.publish(stream, rows(1))
     deadline, own = time.monotonic() + 60, destination.key.encode()
     found: list[bytes | None] = []
@@ -210,7 +210,7 @@ def test_a_topic_that_a_starting_broker_does_not_know_is_not_gone(stack: Stack, 
         assert time.monotonic() < deadline, "nothing is read"
     assert [b'{"symbol":"INTC"}'] == found
     inbox.enter({absent: 0})
-    inbox._doubts.note(absent, time.monotonic() - 60)
+    inbox.doubts.note(absent, time.monotonic() - 60)
     with pytest.raises(ResultsGone):
         while True:
             inbox.fetch(1.0)

@@ -39,14 +39,14 @@ class _Office:
         self.live: set[str] = set()
         self.sent = 0
         config = {"bootstrap.servers": ground.settings.kafka.bootstrap, "partitioner": "murmur2_random"}
-        self._producer = Producer(config)
+        self.producer = Producer(config)
 
     def send(self, text: str, command_id: str = "", subscriber: str = "bench") -> None:
         """Send a command and have it carried out."""
         self.sent += not command_id
         fields = {"command_id": command_id or str(self.sent), "subscriber": subscriber, "text": text}
-        self._producer.produce(self.settings.topics.commands, json.dumps(fields), b"bench")
-        self._producer.flush()
+        self.producer.produce(self.settings.topics.commands, json.dumps(fields), b"bench")
+        self.producer.flush()
         self.desk.carry_out(self.desk.consumer.read(100, 10.0))
         self.desk.working.begin()
 
@@ -168,8 +168,8 @@ def _hide(office: _Office, name: str) -> None:
     office.desk.topics.delete([topic])
     office.desk.topics.create({topic: 1}, {"cleanup.policy": "compact"})
     for key, value in [(b"nothing", None)] * len(records) + records:
-        office._producer.produce(topic, value, key, 0)
-    office._producer.flush()
+        office.producer.produce(topic, value, key, 0)
+    office.producer.flush()
     reader.close()
 
 
@@ -257,8 +257,8 @@ def test_what_cannot_be_read(ground: Ground) -> None:
     with pytest.raises(CatalogUnreadable, match="the catalog has format 99"):
         office.recover()
     assert 1 == working.connection.redis.exists(working.connection.keys.cqs("bench"))
-    office._producer.produce(office.settings.topics.catalog, b'{"number": 1}', b"commit", 0)
-    office._producer.flush()
+    office.producer.produce(office.settings.topics.catalog, b'{"number": 1}', b"commit", 0)
+    office.producer.flush()
     working.connection.redis.set(working.connection.keys.position, json.dumps(position))
     with pytest.raises(CatalogUnreadable, match="cannot read"):
         office.recover()

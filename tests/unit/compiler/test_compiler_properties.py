@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from grouping.compiler import prepared
 from grouping.compiler.compiler import compile_select
 from grouping.compiler.prepared import Preparer
 from grouping.model.errors import InputError
@@ -248,11 +249,11 @@ def outcome(preparer: Preparer, text: str) -> object:
         return error.code, error.message, error.detail, error.hint
 
 
-def test_known_shapes_take_the_fast_path() -> None:
+def test_known_shapes_take_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second text of a shape is not parsed again."""
     preparer = Preparer(catalog())
     preparer.create(CqText.cut("CREATE CQ a AS SELECT symbol FROM quotes WHERE symbol = 'a' AND price < 5"))
-    preparer._compile = None  # type: ignore[assignment,method-assign]  # would raise if it were called
+    monkeypatch.setattr(prepared, "parse", None)  # would raise if it were called
     text = "CREATE CQ b AS SELECT symbol FROM quotes WHERE symbol = 'it''s' AND price < 7.5"
     _, query = preparer.create(CqText.cut(text))
     assert ("it's", 7.5) == query.row.values

@@ -66,7 +66,7 @@ def test_what_found_no_time_comes_first() -> None:
 def test_what_is_ahead_is_bounded() -> None:
     """A partition of which too much is ahead goes on in its order until its first command is done."""
     queue = CommandQueue()
-    ahead = range(1, command_queue._MOST_AHEAD + 1)
+    ahead = range(1, command_queue.MOST_AHEAD + 1)
     queue.begin({0: list(ahead)})
     queue.add([_record(0, 0, "first")], 0)
     queue.add([_record(0, offset, "passing") for offset in range(ahead.stop, ahead.stop + 3)], 0)

@@ -45,7 +45,7 @@ def _notices() -> EndNotices:
 def test_the_catalog_holds_what_is_under_way(plays: list[tuple[str, object]]) -> None:
     """Batches are written anew as their notices change, and are gone with the last; each incarnation has its notice."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(end_notices, "_BATCH", 3)
+        patched.setattr(end_notices, "BATCH", 3)
         notices, now_ms = _notices(), 0
         catalog: dict[bytes, list[EndNotice]] = {}
         for what, some in plays:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from gateway.evaluation.outcome import EventOutcome, EventQuestion
-from gateway.evaluation.process import _MOST_WAITING, EvaluationProcess, Evaluations, TooCostly
+from gateway.evaluation.process import MOST_WAITING, EvaluationProcess, Evaluations, TooCostly
 from gateway.model.held import NotYet
 from gateway.model.records import TriggerSpec
 from gateway.testing import ACCEPTED_AT, Stream
@@ -88,7 +88,7 @@ def test_nobody_waits_for_an_answer(evaluations: Evaluations) -> None:
 def test_there_is_an_end_to_the_questions_that_wait(evaluations: Evaluations) -> None:
     """Who invents subscribers has no more than twenty questions wait, and then others are told."""
     plain, endless = _question("symbol = 'INTC'", b"{}"), _question(_ENDLESS, _LARGE)
-    for number in range(_MOST_WAITING):
+    for number in range(MOST_WAITING):
         with pytest.raises(NotYet):
             evaluations.outcome(endless if number == 0 else plain, f"mallory {number}", "0/0")
     with pytest.raises(TooCostly, match="20 others wait"):

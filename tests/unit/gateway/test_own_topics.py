@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gateway.topics.own_topics import _wanted
+from gateway.topics.own_topics import own_topics
 from grouping.settings import AuthSettings, Settings
 
 
 def test_topics_of_a_gateway_without_operators_and_tokens() -> None:
     """There is no audit trail, and commands keep the times that their senders gave them."""
-    wanted = _wanted(Settings())
+    wanted = own_topics(Settings())
     assert "cq.audit" not in wanted
     assert "message.timestamp.type" not in wanted["cq.commands"].config
 
@@ -18,7 +18,7 @@ def test_topics_of_a_gateway_without_operators_and_tokens() -> None:
 def test_tokens_are_compared_with_the_brokers_time() -> None:
     """A sender could otherwise choose the time that its token is compared with."""
     auth = AuthSettings(mode="token", keys=Path("keys"), roles={"operator": "root"})
-    wanted = _wanted(Settings(auth=auth))
+    wanted = own_topics(Settings(auth=auth))
     assert "LogAppendTime" == wanted["cq.commands"].config["message.timestamp.type"]
     assert "message.timestamp.type" not in wanted["cq.commands"].free
     assert "-1" == wanted["cq.audit"].config["retention.ms"]

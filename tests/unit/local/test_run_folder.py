@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.local.launch import _Ports
+from gateway.local.launch import Ports
 from gateway.local.run_folder import RunFolder
 
 
@@ -21,4 +21,4 @@ def test_files_of_another_form_count_as_none(tmp_path: Path, body: bytes) -> Non
         (tmp_path / "run" / name).write_bytes(body)
     assert run.holder() is None
     assert isinstance(run.read(run.state), dict)
-    assert 0 < _Ports(run).take("kafka", 0) < 1 << 16
+    assert 0 < Ports(run).take("kafka", 0) < 1 << 16

@@ -71,7 +71,7 @@ def _supervise(run: RunFolder, programs: list[Program], acts: list[Callable[[], 
     told: list[str] = []
     stages = [[program] for program in programs]
     supervisor = Supervisor(run, stages, _ADDRESSES, told.append, 60.0)
-    step = supervisor._step
+    step = supervisor.step
 
     def step_and_act() -> None:
         step()
@@ -81,7 +81,7 @@ def _supervise(run: RunFolder, programs: list[Program], acts: list[Callable[[], 
             else:
                 os.kill(os.getpid(), signal.SIGINT)
 
-    supervisor._step = step_and_act  # type: ignore[method-assign]
+    supervisor.step = step_and_act  # type: ignore[method-assign]
     supervisor.run()
     return told
 

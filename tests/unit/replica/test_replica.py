@@ -110,10 +110,10 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
         hashes = KeyTuples.hashes
         monkeypatch.setattr(KeyTuples, "hashes", lambda keys: hashes(keys) & np.uint64(3))
     if request.param != "whole":
-        monkeypatch.setattr(replica_module, "_AT_ONCE_ROWS", 5)
-        monkeypatch.setattr(replica_module, "_SUPERSEDED", 30)
-        monkeypatch.setattr(table_part, "_SMALL", 3)
-        monkeypatch.setattr(table_part, "_RATIO", 1)
+        monkeypatch.setattr(replica_module, "AT_ONCE_ROWS", 5)
+        monkeypatch.setattr(replica_module, "SUPERSEDED", 30)
+        monkeypatch.setattr(table_part, "SMALL", 3)
+        monkeypatch.setattr(table_part, "RATIO", 1)
 
 
 def _check(of: Table, seed: int, partitions: int, *, strict: bool) -> None:
@@ -223,8 +223,8 @@ def test_views_stay_right_when_the_replica_goes_on() -> None:
 
 def test_a_log_that_fails_leaves_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next call goes on there, and dead letters are reported once for what was applied."""
-    monkeypatch.setattr(replica_module, "_AT_ONCE_ROWS", 1)
-    monkeypatch.setattr(replica_module, "_SUPERSEDED", 0)
+    monkeypatch.setattr(replica_module, "AT_ONCE_ROWS", 1)
+    monkeypatch.setattr(replica_module, "SUPERSEDED", 0)
     log = MemoryLog([{}], fails_after=3)
     for beta in range(200):
         log.append(0, (None, b"{}"))

@@ -222,5 +222,5 @@ def test_elements_are_gone_through_in_slices(monkeypatch: pytest.MonkeyPatch) ->
     rows = [{"id": number, "a": [*range(number % 5)]} for number in range(12)]
     text = "SELECT transform(a, x -> size(filter(a, y -> y + x > id))) AS v FROM q WHERE forall(a, x -> x < 9)"
     whole = [row.result for row in evaluate(text, stream, rows)]
-    monkeypatch.setattr(residual, "_ELEMENTS", 3)
+    monkeypatch.setattr(residual, "ELEMENTS", 3)
     assert whole == [row.result for row in evaluate(text, stream, rows)]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from grouping.model.sql_type import SqlType
 from spark_jobs.decode.decode import decode
-from spark_jobs.decode.json_extent import _extent
+from spark_jobs.decode.json_extent import extent
 from tests.unit.matching.event_batches import SETTINGS, batch, header, stream
 
 _TYPES = ("INT", "STRUCT<a: INT, b: INT>", "ARRAY<STRUCT<a: INT, b: STRUCT<c: INT, d: ARRAY<INT>>>>")
@@ -44,7 +44,7 @@ def _places(array: pa.Array) -> int:
 def test_an_extent_is_that_of_arrows_arrays(given_value: tuple[SqlType, object]) -> None:
     """Values are counted as Arrow lays them out, where parts are missing too."""
     kind, value = given_value
-    assert _places(pa.array([value], _arrow(kind))) == _extent(value, kind)
+    assert _places(pa.array([value], _arrow(kind))) == extent(value, kind)
 
 
 def test_few_bytes_make_no_large_rows() -> None:
