@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from grouping.access.access_path import choose_index
-from grouping.binding.call import function_name
+from grouping.binding.calls.call import function_name
 from grouping.compiler.compiler import compile_select
 from grouping.functions.aggregates import AGGREGATE_ALIASES, AGGREGATES
 from grouping.functions.function_table import form_of, group_of, returns

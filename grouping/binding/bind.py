@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from grouping.binding.arguments import apply
 from grouping.binding.arithmetic import arithmetic, bitwise, negative, positive, typed_literal
 from grouping.binding.bound import Bound, Constant, Term, check_size
-from grouping.binding.call import call, function_name, refusal
+from grouping.binding.calls.arguments import apply
+from grouping.binding.calls.call import call, function_name, refusal
 from grouping.binding.cast_types import cast_type
 from grouping.binding.constants import number, string
 from grouping.binding.intervals import interval_literal

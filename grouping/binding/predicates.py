@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from grouping.binding.arguments import apply
 from grouping.binding.bound import Bound, Constant, Term, check_size
+from grouping.binding.calls.arguments import apply
 from grouping.binding.operands import boolean, comparable
 from grouping.model.errors import InputError
 from grouping.model.refusals import unsupported

@@ -12,8 +12,8 @@ import polars as pl
 from grouping.model.errors import InternalError
 from grouping.model.sql_type import BIGINT, SqlType
 from spark_jobs.expressions.by_value import each_distinct
-from spark_jobs.expressions.decimals import fitted
-from spark_jobs.expressions.time_zones import to_utc
+from spark_jobs.expressions.numbers.decimals import fitted
+from spark_jobs.expressions.times.zones import to_utc
 from spark_jobs.expressions.types import Operand, polars_type, to_double
 
 __all__ = ["CASTS", "WHOLE_BITS", "cast", "read_text", "to_bigint"]

@@ -20,9 +20,9 @@ from grouping.model.errors import InternalError
 from grouping.model.expression import Call, Column, Expression, Slot, Value
 from grouping.model.sql_type import BOOLEAN, DATE, NUMERIC, STRING, TIMESTAMP, UNKNOWN, SqlType
 from spark_jobs.expressions.functions import FUNCTIONS, either
-from spark_jobs.expressions.nested import NESTED, OF_OPERANDS
-from spark_jobs.expressions.text import BYTES
-from spark_jobs.expressions.time_units import BY_UNIT
+from spark_jobs.expressions.nested.parts import NESTED, OF_OPERANDS
+from spark_jobs.expressions.texts.text import BYTES
+from spark_jobs.expressions.times.units import BY_UNIT
 from spark_jobs.expressions.types import Operand, polars_type, widened, wider
 
 __all__ = ["CompiledExpression", "ElementCall", "KeyPair", "Member", "compile_expression"]

@@ -11,17 +11,17 @@ from functools import reduce
 import polars as pl
 
 from grouping.model.sql_type import BOOLEAN, UNKNOWN, SqlType
-from spark_jobs.expressions import bits
-from spark_jobs.expressions import dates as polars_dates
-from spark_jobs.expressions import numbers as polars_numbers
-from spark_jobs.expressions import text as polars_text
 from spark_jobs.expressions.casts import cast
 from spark_jobs.expressions.codes.byte_codes import BYTE_CODES
 from spark_jobs.expressions.codes.hashes import HASHES
 from spark_jobs.expressions.codes.text_codes import CODES
-from spark_jobs.expressions.mathematics import MATHEMATICS
-from spark_jobs.expressions.regex import REGEX
-from spark_jobs.expressions.text_words import WORDS
+from spark_jobs.expressions.numbers import arithmetic as polars_numbers
+from spark_jobs.expressions.numbers import bits
+from spark_jobs.expressions.numbers.mathematics import MATHEMATICS
+from spark_jobs.expressions.texts import text as polars_text
+from spark_jobs.expressions.texts.regex import REGEX
+from spark_jobs.expressions.texts.words import WORDS
+from spark_jobs.expressions.times import dates as polars_dates
 from spark_jobs.expressions.types import Implementation, Operand, polars_type, widened, wider
 
 __all__ = ["FUNCTIONS", "either"]

@@ -8,27 +8,10 @@ import sys
 from multiprocessing import get_context
 from pathlib import Path
 
-from tests.benchmarks import (
-    churn,
-    expiry,
-    footprint,
-    greedy,
-    joins,
-    kinds,
-    latency,
-    nested,
-    paper,
-    peers,
-    recovery,
-    registration,
-    replica,
-    residual,
-    start,
-    stored,
-    throughput,
-    ticks,
-    timers,
-)
+from tests.benchmarks.comparisons import paper, peers
+from tests.benchmarks.parts import footprint, nested, replica, residual, timers
+from tests.benchmarks.rates import greedy, joins, kinds, stored, throughput, ticks
+from tests.benchmarks.whole import churn, expiry, latency, recovery, registration, start
 
 BENCHMARKS = {
     "throughput": throughput,

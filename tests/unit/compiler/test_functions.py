@@ -7,7 +7,7 @@ from grouping.functions.functions import ALIASES, CASTS, FUNCTIONS, REDUCED, REW
 from grouping.functions.spark_functions import REASONS
 from spark_jobs.expressions import casts
 from spark_jobs.expressions import functions as polars_functions
-from spark_jobs.expressions.time_units import BY_UNIT
+from spark_jobs.expressions.times.units import BY_UNIT
 
 
 def test_the_section_shows_every_function_once() -> None:

@@ -17,6 +17,7 @@ from grouping.model.sql_type import SqlType
 from schemas.avro_columns import AvroMismatch, check_avro_columns, single_object_header
 from spark_jobs.decode.decode import decode
 from tests.unit.matching.event_batches import FIRST_OFFSET, SETTINGS, batch, header, stream
+from tests.unit.worker.avro_records import NESTED, record_schema
 
 COLUMNS = (
     "s STRING",
@@ -50,18 +51,6 @@ FIELDS = {
 }
 
 
-def record_schema(fields: dict) -> str:
-    """Return the text of a record schema."""
-    return json.dumps(
-        {
-            "type": "record",
-            "name": "Quote",
-            "namespace": "test",
-            "fields": [{"name": name, "type": kind} for name, kind in fields.items()],
-        }
-    )
-
-
 SCHEMA = record_schema(FIELDS)
 # The same bytes, without logical types: so that a test can write what no logical type would.
 PHYSICAL = record_schema(
@@ -76,24 +65,6 @@ PHYSICAL = record_schema(
         "ms": ["null", "long"],
         "us": "long",
         "later": "long",
-    }
-)
-NESTED = record_schema(
-    {
-        "before": {
-            "type": "record",
-            "name": "Who",
-            "fields": [
-                {"name": "id", "type": "long"},
-                {"name": "surplus", "type": {"type": "long", "logicalType": "timestamp-millis"}},
-                {"name": "born", "type": ["null", {"type": "int", "logicalType": "date"}]},
-                {"name": "owes", "type": {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}},
-                {"name": "manager", "type": ["null", "Who"]},
-            ],
-        },
-        "who": ["null", "Who"],
-        "tags": {"type": "array", "items": ["null", "string"]},
-        "times": {"type": "map", "values": ["null", {"type": "long", "logicalType": "timestamp-millis"}]},
     }
 )
 RECORD = {
@@ -289,65 +260,6 @@ def test_named_type_that_a_field_before_defines():
 
     assert [Decimal("0.02")] == events.column("second").to_pylist()
     assert [Decimal("0.03")] == events.column("third").to_pylist()
-
-
-NESTED_COLUMNS = (
-    "who STRUCT<id: BIGINT, born: DATE, owes: DECIMAL(4,2), manager: STRUCT<id: BIGINT>>",
-    "tags ARRAY<STRING>",
-    "times MAP<STRING, TIMESTAMP>",
-)
-
-
-def nested_body(**values: object) -> bytes:
-    """Return the body of a record of `NESTED`, written without logical types."""
-    boss = {"id": 2, "surplus": 2**62, "born": None, "owes": b"", "manager": None}
-    who = {"id": 7, "surplus": 0, "born": 19_782, "owes": b"\x04\xd2", "manager": boss}
-    sink = io.BytesIO()
-    plain = json.loads(NESTED.replace('"logicalType"', '"was"').replace('"string"', '"bytes"'))
-    record = {"before": boss, "who": who, "tags": [b"a", None], "times": {"at": 1_700_000_000_123, "no": None}}
-    fastavro.schemaless_writer(sink, fastavro.parse_schema(plain), record | values)
-    return sink.getvalue()
-
-
-def nested_stream(*columns: str):
-    """Return a stream of those columns over `NESTED`."""
-    return stream(*columns, form="avro", schema=NESTED, framing="raw")
-
-
-def test_nested_columns():
-    """Records, arrays and maps are read with what the column names, at any depth; a schema may be recursive."""
-    empty = nested_body(who=None, tags=[], times={})
-    events, dead = decode(batch([nested_body(), empty]), nested_stream(*NESTED_COLUMNS), SETTINGS)
-    assert dead is None
-    who = {"id": 7, "born": date(2024, 2, 29), "owes": Decimal("12.34"), "manager": {"id": 2}}
-    at = datetime(2023, 11, 14, 22, 13, 20, 123_000, UTC)
-    assert [who, None] == events.column("who").to_pylist()
-    assert [["a", None], []] == events.column("tags").to_pylist()
-    assert [[{"key": "at", "value": at}, {"key": "no", "value": None}], []] == events.column("times").to_pylist()
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"tags": [b"\xff"]},
-        {"times": {"at": 2**62}},
-        {"who": {"id": 7, "surplus": 0, "born": 2**30, "owes": b"", "manager": None}},
-        {"who": {"id": 7, "surplus": 0, "born": None, "owes": b"\x7f\xff", "manager": None}},
-    ],
-    ids=["no UTF-8", "a time after the calendar", "a date after it", "a DECIMAL of five digits"],
-)
-def test_what_a_nested_column_cannot_hold(values):
-    """It makes a dead letter where the column names it, and spoils no record where it does not."""
-    body = nested_body(**values)
-    _, dead = decode(batch([body]), nested_stream(*NESTED_COLUMNS), SETTINGS)
-    assert "undecodable" == header(dead.to_pylist()[0], "code")
-    _, dead = decode(batch([body]), nested_stream("who STRUCT<id: BIGINT>"), SETTINGS)
-    assert dead is None
-
-
-def test_nested_columns_fit_their_schema():
-    """Each is accepted as its record, array or map has it."""
-    check_avro_columns(NESTED, [(name, SqlType.of(kind)) for name, kind in (c.split(" ", 1) for c in NESTED_COLUMNS)])
 
 
 @given(

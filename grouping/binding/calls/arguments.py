@@ -1,0 +1,205 @@
+"""Functions applied to bound arguments: each fitted to its parameter, constants read for their place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from grouping.binding.arithmetic import check_turned
+from grouping.binding.bound import Bound, Constant, Term
+from grouping.binding.calls.printed import printed
+from grouping.binding.calls.roundings import ROUNDINGS, to_scale
+from grouping.binding.constants import coerce, read_again
+from grouping.binding.operands import as_timestamp, cast, comparable, is_null, unify
+from grouping.functions.functions import FUNCTIONS, result_type
+from grouping.model.refusals import mismatch, unsupported
+from grouping.model.sql_type import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType, decimal
+from grouping.model.wording import are, counted
+from grouping.values.like_pattern import check_escapes
+
+__all__ = ["apply"]
+
+
+def apply(name: str, args: Sequence[Bound]) -> Bound:
+    """Return a function of `functions.FUNCTIONS` applied to arguments.
+
+    Raises:
+        InputError: ``type-mismatch`` for too few, too many or the wrong arguments.
+    """
+    function = FUNCTIONS[name]
+    least, most = len(function.params) - function.optional, len(function.params)
+    if len(args) < least or (len(args) > most and not function.variadic):
+        takes = f"{least} or more arguments" if function.variadic else f"{least} to {most} arguments"
+        takes = takes if function.variadic or function.optional else counted(most, "argument")
+        raise mismatch(f'function "{name}" takes {takes}', f"There {are(len(args))} {len(args)}.")
+    what = f'an argument of "{name}"'
+    if "COMMON" in function.params:
+        fitted = _null_if(args) if name == "nullif" else unify(args, f'"{name}"')
+        if name in ("greatest", "least") and not fitted[0].type.is_ordered:
+            raise unsupported(f'"{name}" of {fitted[0].type}', "Its values are not compared.")
+    else:
+        params = function.params + function.params[-1:] * (len(args) - most)
+        if "ESCAPE" in params and len(args) == len(params):
+            params = tuple("ESCAPED" if param == "LIKE" else param for param in params)
+        strict = name in _STRICT
+        fitted = tuple(_fit(argument, kind, what, strict=strict) for argument, kind in zip(args, params, strict=False))
+        if "ESCAPE" in params and len(args) == len(params):
+            fitted = _with_escape(fitted)
+    if name == "abs":
+        check_turned(fitted[0], '"abs"')
+    if name in ROUNDINGS and (rounded := to_scale(name, fitted)) is not None:
+        return rounded
+    if name == "format_string":
+        return printed(fitted)
+    if name in ("concat", "coalesce") and len(fitted) == 1:
+        return fitted[0]
+    if name == "ilike":
+        return _without_case(fitted)
+    return Term(name, fitted, result_type(name, [argument.type for argument in fitted]))
+
+
+def _null_if(args: Sequence[Bound]) -> tuple[Bound, ...]:
+    """Return the operands of nullif: the first one is the result, and keeps its type."""
+    if any(argument.type == BINARY for argument in args):
+        raise unsupported('"nullif" of a BINARY', "Its operands are compared by their digits.", "Use CASE.")
+    first, other = comparable(args, looked_up=False)
+    if not isinstance(args[0], Constant) or args[0].type == first.type:
+        return first, other
+    if not first.type.is_number:
+        raise unsupported('"nullif" of a text beside a date', "The result would be a STRING.", "CAST it.")
+    return args[0], other
+
+
+def _without_case(args: tuple[Bound, ...]) -> Term:
+    """Return ILIKE as LIKE between small letters, which is how Spark has it."""
+    text, pattern, *escape = args
+    if isinstance(pattern, Constant):
+        small: Bound = read_again(pattern, "escaped ilike" if escape else "ilike") if pattern.reader else pattern
+    else:
+        small = Term("lower", (pattern,), STRING)
+    return Term("like", (Term("lower", (text,), STRING), small, *escape), BOOLEAN)
+
+
+def _with_escape(args: tuple[Bound, ...]) -> tuple[Bound, ...]:
+    """Return the arguments of LIKE with ESCAPE: no other pattern may take a constant one's place unchecked."""
+    text, pattern, escape = args
+    if isinstance(pattern, Constant) and isinstance(escape, Constant) and pattern.reader:
+        check_escapes(str(pattern.value), str(escape.value))
+        pattern = msgspec.structs.replace(pattern, position=None)
+    return text, pattern, escape
+
+
+def _escape(argument: Bound) -> Constant:
+    if isinstance(argument, Constant) and isinstance(argument.value, str) and len(argument.value) == 1:
+        return Constant(argument.value, STRING)
+    raise mismatch("ESCAPE is not one character", "It takes a string of one character.")
+
+
+_CONSTANT_PARAMS = {
+    "ZONE": (STRING, "zone"),
+    "SCALE": (INT, "literal"),
+    "COUNT": (INT, "count"),
+    "PATTERN": (STRING, "pattern"),
+    "GROUPS": (STRING, "groups"),
+    "OCCURRENCES": (STRING, "occurrences"),
+    "REPLACEMENT": (STRING, "replacement"),
+    "MASK": (STRING, "mask"),
+}
+"""Of a parameter that takes a constant only: its type, and how it is read."""
+_SECONDS = decimal(16, 6)
+_NULL_PARAMS = {
+    "NUMBER": DOUBLE,
+    "WHOLE": INT,
+    "SECONDS": _SECONDS,
+    "ZONE": STRING,
+    "DAY": DATE,
+    "SCALE": INT,
+    "COUNT": INT,
+    **dict.fromkeys(("PATTERN", "GROUPS", "OCCURRENCES", "REPLACEMENT", "MASK", "PRINTF", "PRINTED"), STRING),
+    **dict.fromkeys(("LIKE", "ESCAPED", "ESCAPE", "BYTES", "TEXT", "HEXED", "VALUE"), STRING),
+}
+
+
+_STRICT = frozenset(
+    (
+        "isnan",
+        "json_array_length",
+        "json_object_keys",
+        "mask",
+        "soundex",
+        "unix_date",
+        "unix_seconds",
+        "unix_millis",
+        "unix_micros",
+    )
+)
+"""Functions whose arguments Spark does not cast."""
+
+
+def _implicit(argument: Bound, param: str) -> Bound | None:
+    """Return an argument cast as Spark casts it by itself, None where it does not."""
+    kind = argument.type
+    if param in ("DATE", "DAY") and (kind == STRING or (kind == TIMESTAMP and param == "DATE")):
+        return cast(argument, DATE)
+    if param == "TIMESTAMP" and kind == DATE:
+        return as_timestamp(argument)
+    if param == "TIMESTAMP" and kind == STRING:
+        return cast(argument, TIMESTAMP)
+    if param in ("STRING", "TEXT", "HEXED") and (kind.is_number or kind in (BOOLEAN, DATE, TIMESTAMP)):
+        whole = param == "HEXED" and kind.is_number
+        return cast(argument, STRING) if not whole else argument if kind.name in _WHOLE else cast(argument, BIGINT)
+    if param == "SECONDS":
+        return cast(argument, _SECONDS)
+    if param in ("NUMBER", "DOUBLE") and kind == STRING:
+        return cast(argument, DOUBLE)
+    return None
+
+
+_WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+_ACCEPTED = {
+    **dict.fromkeys(("BYTES", "TEXT"), ("STRING", "BINARY")),
+    "HEXED": ("STRING", "BINARY", *_WHOLE),
+    "INT": ("TINYINT", "SMALLINT", "INT"),
+    "WHOLE": _WHOLE,
+    "DAY": ("DATE", "TIMESTAMP"),
+}
+_SHOWN_PARAMS = {
+    **dict.fromkeys(("BYTES", "TEXT"), "STRING or BINARY"),
+    "HEXED": "STRING, BINARY or a whole number",
+    "VALUE": "of a type without parts",
+    "NUMBER": "a number",
+    "WHOLE": "INT or BIGINT",
+    "DAY": "DATE or TIMESTAMP",
+}
+
+
+def _fit(argument: Bound, param: str, what: str, *, strict: bool = False) -> Bound:
+    """Return an argument that suits a parameter, which is named as in `functions.Function`."""
+    if is_null(argument):
+        typed = param in ("NUMBER", "WHOLE") and argument.type.is_number
+        return argument if typed else Constant(None, _NULL_PARAMS.get(param) or SqlType.of(param))
+    if param in ("LIKE", "ESCAPED"):
+        pattern = _fit(argument, "STRING", what)
+        return read_again(pattern, param.lower()) if isinstance(pattern, Constant) and pattern.reader else pattern
+    if param == "ESCAPE":
+        return _escape(argument)
+    if param in ("PRINTF", "PRINTED"):
+        return argument
+    if param in _CONSTANT_PARAMS:
+        wanted, reader = _CONSTANT_PARAMS[param]
+        if not isinstance(argument, Constant):
+            raise unsupported(f"{what} that is no constant", f"It must be one of type {wanted}.")
+        if argument.type != wanted:
+            raise mismatch(f"{what} is {argument.type}", f"It must be {wanted}.")
+        return read_again(argument, reader)
+    if isinstance(argument, Constant) and argument.reader and argument.type.is_number and param == "DOUBLE":
+        return coerce(argument, DOUBLE)
+    if not strict and (fitting := _implicit(argument, param)) is not None:
+        return fitting
+    if param == "VALUE" and argument.type.is_ordered:
+        return argument
+    number = param in ("NUMBER", "DOUBLE") and argument.type.is_number
+    if number or argument.type.name in _ACCEPTED.get(param, (param,)):
+        return argument
+    raise mismatch(f"{what} is {argument.type}", f"It must be {_SHOWN_PARAMS.get(param, param)}.", "CAST it.")

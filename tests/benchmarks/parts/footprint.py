@@ -1,0 +1,85 @@
+"""Bytes per CQ in a Spark worker: the growth of a process that loads the tables, as a worker does."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import psutil
+
+from grouping.settings import Settings
+from grouping.store.notes import TableVersion
+from grouping.store.table_store import TableStore
+from spark_jobs.tables.constant_cache import ConstantTables
+from spark_jobs.worker.garbage import give_back, settle
+from tests.benchmarks.material import market, quotes
+from tests.benchmarks.material.tables import Contents, Tables
+from tests.benchmarks.material.workloads import WORKLOADS
+from tests.benchmarks.report import Report
+from tests.ground import Ground, open_ground
+
+__all__ = ["add_options", "main"]
+
+
+_FEW = 20_000
+
+
+def _quotes(stream_id: str, rows: int) -> Contents:
+    return Contents(quotes.stream(stream_id)).add(quotes.SELECTION, quotes.quote_rows(rows))
+
+
+def _kind(name: str) -> Callable[[str, int], Contents]:
+    return lambda stream_id, rows: WORKLOADS[name].contents(market.stream(stream_id, "quotes"), rows)
+
+
+_FILLS = {
+    "symbol = ? AND price < ?": _quotes,
+    **{WORKLOADS[name].title: _kind(name) for name in ("equal", "between", "virtual")},
+}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the sizes."""
+    parser.add_argument("--rows", type=int, default=300_000, help="CQs in the tables")
+
+
+def main(options: argparse.Namespace, folder: Path) -> None:
+    """Measure and report."""
+    report = Report("footprint")
+    with open_ground() as ground:
+        for name, fill in _FILLS.items():
+            for_process, for_tables = _footprint(ground, fill, options.rows)
+            report.add(f"{name}, growth of the process", for_process, "bytes/CQ", "<= 100")
+            report.add(f"{name}, rows and indexes", for_tables, "bytes/CQ")
+    report.write(folder, vars(options))
+
+
+def _footprint(ground: Ground, fill: Callable[[str, int], Contents], rows: int) -> tuple[float, float]:
+    """Return bytes per row, measured in a process of its own: what an earlier one freed would be used again."""
+    tables = Tables(ground.settings)
+    # What the first load brings along (modules, memory pools) is not the rows'.
+    tables.put(fill("s_small", _FEW))
+    tables.put(fill("s_large", rows))
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        grown, kept = process.submit(_load, ground.settings).result()
+    return grown / rows, kept / rows
+
+
+def _load(settings: Settings) -> tuple[int, int]:
+    """Load the tables as a worker does; return the growth of this process and what the tables say that they have."""
+    store = TableStore(settings)
+    warm = ConstantTables("s_small")
+    warm.at(TableVersion(1, 1), store)
+    before = _resident()
+    loaded = ConstantTables("s_large")
+    snapshot = loaded.at(TableVersion(1, 1), store)
+    return _resident() - before, snapshot.nbytes
+
+
+def _resident() -> int:
+    settle()
+    give_back()
+    return int(psutil.Process().memory_info().rss)

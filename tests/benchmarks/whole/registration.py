@@ -1,0 +1,60 @@
+"""CQs per second from one client, pipelined, each with its reply; and what they take in Redis afterwards."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from redis import Redis
+
+from tests.benchmarks.material import quotes
+from tests.benchmarks.report import Report
+from tests.benchmarks.whole.product import open_product
+
+__all__ = ["add_options", "main", "redis_bytes"]
+
+_REMEMBERED = (b"cq:ids", b"cq:journal", b"cq:replies", b"cq:matches", b"cq:match-totals")
+"""Keys that do not grow with the live CQs: remembered command ids and the last commit (bounded), and counts."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the sizes."""
+    parser.add_argument("--creates", type=int, default=30_000, help="CQs of one known shape")
+    parser.add_argument("--shapes", type=int, default=1_000, help="CQs each of a shape of its own")
+
+
+def main(options: argparse.Namespace, folder: Path) -> None:
+    """Measure and report."""
+    report = Report("registration")
+    with open_product(results_dedicated_limit=0) as product, product.client("bench") as client:
+        client.create_stream("quotes", {"symbol": "STRING", "price": "DOUBLE", "volume": "BIGINT"}, partitions=2)
+        client.create_all(quotes.queries("warm", 2_000), timeout=600)
+        redis = Redis.from_url(product.redis_url)
+        before = redis_bytes(redis)
+        started = time.monotonic()
+        client.create_all(quotes.queries("known", options.creates), timeout=600)
+        report.add("known shape", options.creates / (time.monotonic() - started), "CQs/s", "20000")
+        report.add("Redis, all keys of a CQ", (redis_bytes(redis) - before) / options.creates, "bytes/CQ", "<= 300")
+        started = time.monotonic()
+        client.create_all(_new(options.shapes), timeout=600)
+        report.add("new shape each time", options.shapes / (time.monotonic() - started), "CQs/s", "500")
+    report.write(folder, vars(options))
+
+
+def _new(count: int) -> Iterator[tuple[str, str]]:
+    """Yield queries of which no two have one signature: each has other conjuncts, told by the bits of its number."""
+    columns = ("price > {}", "price < {}", "volume > {}", "volume < {}", "price <> {}", "volume <> {}")
+    for number in range(count):
+        digits = f"{number:b}"
+        terms = [
+            columns[(place * 2 + (digit == "1")) % len(columns)].format(place) for place, digit in enumerate(digits)
+        ]
+        yield f"new{number}", f"SELECT symbol FROM quotes WHERE symbol = 'A' AND {' AND '.join(terms)}"
+
+
+def redis_bytes(redis: Redis) -> int:
+    """Return the memory of all keys but those that do not grow with live CQs."""
+    names = [name for name in redis.scan_iter(count=1000) if not name.startswith(_REMEMBERED)]
+    return sum(int(redis.memory_usage(name, samples=0) or 0) for name in names)

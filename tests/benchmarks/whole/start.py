@@ -1,0 +1,74 @@
+"""How fast many CQs come to be, how long `cq up` takes on their data folder, also with Redis lost; and the memory."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import time
+from pathlib import Path
+
+import psutil
+
+from tests.benchmarks.material import quotes
+from tests.benchmarks.report import Report
+from tests.benchmarks.whole.arrivals import Arrivals
+from tests.benchmarks.whole.product import Product, open_product
+
+__all__ = ["add_options", "main"]
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the sizes."""
+    parser.add_argument("--kept", type=int, default=100_000, help="CQs in the data folder")
+    parser.add_argument(
+        "--lost", action=argparse.BooleanOptionalAction, default=True, help="whether Redis is lost as well"
+    )
+
+
+def main(options: argparse.Namespace, folder: Path) -> None:
+    """Measure and report."""
+    report = Report("start")
+    with open_product(results_dedicated_limit=0, limits_cqs_per_subscriber=options.kept) as product:
+        with product.client("bench") as client:
+            client.create_stream(quotes.TOPIC, quotes.COLUMNS, partitions=quotes.PARTITIONS)
+            started = time.monotonic()
+            tally = client.create_all(quotes.queries("q", options.kept), timeout=600)
+        report.add("CQs accepted", tally.accepted, "", str(options.kept))
+        report.add("registration", tally.accepted / (time.monotonic() - started), "CQs/s")
+        _add_memory(report, product)
+        for what, lost in (("with its data", False), ("with Redis lost", True)):
+            if lost and not options.lost:
+                break
+            product.stop()
+            if lost:
+                shutil.rmtree(product.data / "redis")
+            started = time.monotonic()
+            product.start()
+            report.add(f"cq up {what}", time.monotonic() - started, "s", "<= 60" if not lost else "")
+            with Arrivals(product.bootstrap) as arrivals:
+                started = time.monotonic()
+                report.add("first result after that", arrivals.first_result() - started, "s")
+            _add_memory(report, product)
+    report.write(folder, vars(options))
+
+
+def _add_memory(report: Report, product: Product) -> None:
+    """Report the most memory that each role has taken, and all of them in the meantime."""
+    for role, memory in _peaks(product).items():
+        report.add(f"{role}, most memory", memory / 1e6, "MB")
+    everything = [psutil.Process(pid) for pid in product.pids.values()]
+    everything += [child for each in everything for child in each.children(recursive=True)]
+    now = sum(each.memory_full_info().pss for each in {each.pid: each for each in everything}.values())
+    report.add("all processes now, what they share counted once", now / 1e6, "MB")
+
+
+def _peaks(product: Product) -> dict[str, int]:
+    """Return the most memory that processes have taken, in bytes: resident, what they share counted in each."""
+    roles = {name: psutil.Process(product.pids[name]) for name in ("gateway", "redis", "evaluator")}
+    peaks = {name: _peak(process) for name, process in roles.items()}
+    return peaks | {"a worker": max(map(_peak, product.workers()), default=0)}
+
+
+def _peak(process: psutil.Process) -> int:
+    status = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
