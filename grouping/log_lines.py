@@ -1,9 +1,10 @@
-"""How log lines look: time, level, where, the fragment, and its fields as ``name=value``."""
+"""How log lines look: time, level, where, the fragment, and its fields as ``name=value``; or all that as JSON."""
 
 from __future__ import annotations
 
+import json
 import logging
-from typing import TextIO
+from typing import Any, Literal, TextIO
 
 __all__ = ["log_to"]
 
@@ -16,12 +17,31 @@ class FieldFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (the base class's name)
         """Return the line, before a stack trace that may follow it."""
-        fields = {name: value for name, value in vars(record).items() if name not in ORDINARY}
-        return " ".join([super().formatMessage(record), *(f"{name}={value!r}" for name, value in fields.items())])
+        return " ".join([super().formatMessage(record), *(f"{k}={value!r}" for k, value in _fields(record).items())])
 
 
-def log_to(stream: TextIO, level: int) -> None:
+class JsonFormatter(logging.Formatter):
+    """Makes an object of each record: a stack trace is a member, so that every line stands for itself."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        told = {"time": self.formatTime(record), "level": record.levelname, "logger": record.name}
+        told["message"] = record.getMessage()
+        if record.exc_info:
+            told["stack"] = self.formatException(record.exc_info)
+        return json.dumps(_fields(record) | told, default=str)
+
+    default_time_format = "%Y-%m-%dT%H:%M:%S"
+    default_msec_format = "%s.%03d"
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    return {name: value for name, value in vars(record).items() if name not in ORDINARY}
+
+
+def log_to(stream: TextIO, level: int, form: Literal["text", "json"] = "text") -> None:
     """Send all loggers' lines of that level and above there."""
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(FieldFormatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    text = "%(asctime)s %(levelname)s %(name)s %(message)s"
+    handler.setFormatter(JsonFormatter() if form == "json" else FieldFormatter(text))
     logging.basicConfig(level=level, handlers=[handler], force=True)

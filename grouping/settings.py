@@ -187,6 +187,17 @@ class MetricsSettings(BaseModel):
     evaluator_port: int = Field(0, ge=0, le=65535, description="the evaluator's port, 0 for any")
 
 
+class LogSettings(BaseModel):
+    """What the roles write about their work."""
+
+    form: Literal["text", "json"] = Field("text", description="lines of logs: `text`, or `json`, an object each")
+    bytes: int = Field(
+        100_000_000,
+        ge=10_000,
+        description="size at which `cq up` begins a role's log anew; the log before it is kept as `ROLE.log.1`",
+    )
+
+
 class SupervisorSettings(BaseModel):
     """The supervisor of `cq up`."""
 
@@ -241,6 +252,7 @@ class Settings(BaseSettings):
     evaluator: EvaluatorSettings = EvaluatorSettings()
     timers: TimerSettings = TimerSettings()
     metrics: MetricsSettings = MetricsSettings()
+    logs: LogSettings = LogSettings()
     supervisor: SupervisorSettings = SupervisorSettings()
     jars: JarSettings = JarSettings()
 

@@ -162,11 +162,11 @@ def _table_line(table: dict[str, Any]) -> str:
 
 def _supervise(launch: Launch, run: RunFolder, tell: Callable[[str], None]) -> int:
     """Run until told to stop; return the exit code, after telling in one line what was wrong."""
-    log_to(sys.stderr, logging.WARNING)
+    log_to(sys.stderr, logging.WARNING, launch.settings.logs.form)
     try:
         with run.taken():
             stages, addresses = launch.stages(run)
-            Supervisor(run, stages, addresses, tell, launch.settings.supervisor.hang_seconds).run()
+            Supervisor(run, stages, addresses, tell, launch.settings).run()
     except TELLABLE as error:
         tell(error_line(error))
         return 1

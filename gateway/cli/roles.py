@@ -26,8 +26,9 @@ def gateway(data: Data = None, kafka: Kafka = None, redis: Redis = None) -> None
     """Take commands from Kafka, keep the registry, and reply."""
     from gateway.service import run_gateway
 
-    log_to(sys.stderr, logging.INFO)
-    run_gateway(_settings(data, kafka, redis))
+    settings = _settings(data, kafka, redis)
+    log_to(sys.stderr, logging.INFO, settings.logs.form)
+    run_gateway(settings)
 
 
 def evaluator(data: Data = None, kafka: Kafka = None, redis: Redis = None) -> None:

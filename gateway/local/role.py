@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 from typing import Literal
 
+from gateway.local.log_file import renew
 from gateway.local.program import Program
 from gateway.local.sessions import die_with, kill_sessions
 from grouping.model.errors import OperationalError
@@ -154,6 +155,11 @@ class Role:
         if not self._up:
             self._up, self._was_ready, self._ready_at = True, True, self._clock()
         return "ready"
+
+    def renew_log(self, most_bytes: int) -> None:
+        """Begin the log anew when it has grown beyond a size; of a role that is not ready yet, its lines are needed."""
+        if self._up and renew(self.program.log, most_bytes):
+            self._since = 0
 
     def terminate(self) -> None:
         """Ask the process to stop."""

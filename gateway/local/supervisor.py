@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from gateway.local.log_file import renew
 from gateway.local.program import Program
 from gateway.local.role import SILENT_SECONDS, START_SECONDS, Role
 from gateway.local.run_folder import RunFolder, write_json
@@ -19,6 +20,7 @@ from gateway.local.sessions import MARK, supervised
 from gateway.local.signals import Signals
 from gateway.local.watchdog import Watchdog
 from grouping.model.errors import OperationalError
+from grouping.settings import Settings
 
 __all__ = ["Supervisor", "told_state"]
 
@@ -37,7 +39,7 @@ class Supervisor:
         stages: Sequence[Sequence[Program]],
         addresses: Mapping[str, str],
         tell: Callable[[str], None],
-        hang_seconds: float,
+        settings: Settings,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare to run.
@@ -47,12 +49,14 @@ class Supervisor:
             stages: What to start.
             addresses: ``bootstrap`` and ``redis_url``, for ``endpoints.json``.
             tell: Is given one line for a person now and then, and ``ready …`` with the addresses.
-            hang_seconds: How long a role that was ready may hang before it is killed and started again.
+            settings: How long a role that was ready may hang before it is killed, how large a log may grow.
             clock: Seconds, monotonic; of the machine, for what is told is compared with it by other processes.
         """
         environment = {**os.environ, MARK: str(run.data), "PYTHONUNBUFFERED": "1"}
         self._run = run
-        self._stages = [[Role(program, environment, clock, hang_seconds) for program in stage] for stage in stages]
+        patience = settings.supervisor.hang_seconds
+        self._stages = [[Role(program, environment, clock, patience) for program in stage] for stage in stages]
+        self._log_bytes = settings.logs.bytes
         self._roles = [role for stage in self._stages for role in stage]
         self._addresses = dict(addresses)
         self._tell = tell
@@ -107,7 +111,16 @@ class Supervisor:
         started = [role for role in self._roles if role.state != "stopped"]
         changed = any([role.step() for role in started])
         if changed or self._clock() - self._told_at >= TELL_SECONDS:
+            self._renew_logs()
             self._publish()
+
+    def _renew_logs(self) -> None:
+        try:
+            renew(self._run.log("supervisor"), self._log_bytes)
+            for role in self._roles:
+                role.renew_log(self._log_bytes)
+        except OSError as error:  # a full disk must not end what runs
+            log.warning("log not begun anew", extra={"reason": str(error)})
 
     def _announce(self) -> None:
         self._announced = True

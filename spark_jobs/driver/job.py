@@ -39,13 +39,13 @@ _REDIS_SECONDS = 30.0
 
 def main() -> NoReturn:
     """Run until a signal, or until the lease or the JVM is lost."""
-    log_to(sys.stderr, logging.INFO)
     logging.getLogger("py4j").setLevel(logging.ERROR)
     try:
         settings = Settings()
     except ValidationError as exc:
         wrong = exc.errors()[0]
         _refuse(f'setting "{".".join(map(str, wrong["loc"]))}": {wrong["msg"]}')
+    log_to(sys.stderr, logging.INFO, settings.logs.form)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _ended)
     code = 1

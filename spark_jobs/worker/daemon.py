@@ -22,6 +22,7 @@ import zipimport
 import psutil
 
 from grouping.log_lines import log_to
+from grouping.settings import Settings
 from spark_jobs.worker.garbage import settle
 
 __all__ = ["DRIVER_VARIABLE", "main"]
@@ -74,7 +75,7 @@ def main() -> None:
     import spark_jobs.kafka.sink  # noqa: F401  # both are imported here for the workers' sake
     import spark_jobs.worker.worker  # noqa: F401
 
-    log_to(sys.stderr, logging.WARNING)
+    log_to(sys.stderr, logging.WARNING, Settings().logs.form)
     settle()
     os.register_at_fork(after_in_child=_end_with_parent)
     _end_with_parent()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
 from collections.abc import Iterator
+from datetime import datetime
 
 import pytest
 
@@ -32,3 +34,19 @@ def test_fields_are_on_the_line(lines: io.StringIO) -> None:
     first, *rest = lines.getvalue().splitlines()
     assert first.endswith("ERROR x group not evaluated group='g_1'")
     assert "ValueError: why" == rest[-1]
+
+
+def test_each_line_of_json_stands_for_itself(lines: io.StringIO) -> None:
+    """Fields are members, of any type; a stack trace is one too."""
+    log_to(lines, logging.INFO, "json")
+    try:
+        raise ValueError("why")
+    except ValueError:
+        logging.getLogger("x").exception("%s failed", "it", extra={"group": "g_1", "rows": 3, "kind": ValueError})
+    (line,) = lines.getvalue().splitlines()
+    told = json.loads(line)
+    assert ("ERROR", "x", "it failed", "g_1", 3) == tuple(
+        told[n] for n in ("level", "logger", "message", "group", "rows")
+    )
+    assert told["stack"].endswith("ValueError: why")
+    assert datetime.fromisoformat(told["time"])

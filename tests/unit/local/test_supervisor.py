@@ -23,6 +23,7 @@ from gateway.local.sessions import supervised
 from gateway.local.status_file import StatusFile, StatusWatch
 from gateway.local.supervisor import Supervisor, told_state
 from grouping.model.errors import OperationalError
+from grouping.settings import Settings
 
 FAMILY = """
 import subprocess, sys, time
@@ -70,7 +71,7 @@ def _supervise(run: RunFolder, programs: list[Program], acts: list[Callable[[], 
     """Run until every act has been done, one each time all is ready, then stop as a Ctrl-C would."""
     told: list[str] = []
     stages = [[program] for program in programs]
-    supervisor = Supervisor(run, stages, _ADDRESSES, told.append, 60.0)
+    supervisor = Supervisor(run, stages, _ADDRESSES, told.append, Settings())
     step = supervisor.step
 
     def step_and_act() -> None:
@@ -255,10 +256,11 @@ import sys
 from pathlib import Path
 from gateway.local.run_folder import RunFolder
 from gateway.local.supervisor import Supervisor
+from grouping.settings import Settings
 from tests.unit.local.test_supervisor import _program
 run = RunFolder(Path({str(run.data)!r}))
 stages = [[_program(run, "evaluator")]]
-Supervisor(run, stages, {{"bootstrap": "", "redis_url": ""}}, lambda line: print(line, flush=True), 60.0).run()
+Supervisor(run, stages, {{"bootstrap": "", "redis_url": ""}}, lambda line: print(line, flush=True), Settings()).run()
 """
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as supervisor:
         assert supervisor.stdout is not None
