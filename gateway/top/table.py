@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rich.console import Group
 from rich.table import Table
+from rich.text import Text
 
 from gateway.top.activity import Activity
 
@@ -15,7 +16,7 @@ def tables(activity: Activity) -> Group:
     streams = _table("stream", "CQs", "groups", "events/s", "matches/s", "behind", "lag", "cores")
     for each in activity.streams:
         streams.add_row(
-            each.stream,
+            _shortened(each.stream),
             f"{each.cqs:,}",
             f"{each.groups:,}",
             f"{each.events_per_second:,.0f}",
@@ -24,7 +25,7 @@ def tables(activity: Activity) -> Group:
             f"{each.seconds_behind:.1f} s",
             f"{each.cores:.2f}",
         )
-    groups = _table("share", "µs/event", "checked/event", "matches/event", "CQs", "index", "stream", "group")
+    groups = _table("share", "µs/event", "checked", "matches", "CQs", "index", "stream", "group")
     for one in activity.groups:
         groups.add_row(
             f"{one.share:.0%}",
@@ -33,18 +34,24 @@ def tables(activity: Activity) -> Group:
             f"{one.matches_per_event:,.2f}",
             f"{one.cqs:,}",
             one.index,
-            one.stream,
-            f"{one.group} {one.signature}",
+            _shortened(one.stream),
+            _shortened(f"{one.group} {one.signature}"),
         )
     subscribers = _table("subscriber", "CQs")
     for who in activity.subscribers:
-        subscribers.add_row(who.subscriber, f"{who.cqs:,}")
+        subscribers.add_row(_shortened(who.subscriber), f"{who.cqs:,}")
     return Group(streams, groups, subscribers)
 
 
 def _table(*titles: str) -> Table:
     table = Table(box=None, pad_edge=False)
     for title in titles:
-        text = title in ("stream", "index", "group", "subscriber")
-        table.add_column(title, justify="left" if text else "right", no_wrap=True, overflow="ellipsis")
+        name = title in ("stream", "group", "subscriber")
+        # Where there is no room, columns that may wrap give way first: numbers stay whole.
+        table.add_column(title, justify="left" if name or title == "index" else "right", no_wrap=not name)
     return table
+
+
+def _shortened(name: str) -> Text:
+    """Return a name that ends with an ellipsis where its column is narrow."""
+    return Text(name, no_wrap=True, overflow="ellipsis")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
-from gateway.top.activity import Watch
+from gateway.top.activity import Activity, Watch
 from gateway.top.look import GroupLook, Look, StreamLook
 from gateway.top.table import tables
 from gateway.topics.lag import Lag
@@ -39,10 +39,20 @@ def test_rates_lag_and_costs() -> None:
     assert [f"g{number:02}" for number in range(11, 1, -1)] == [one.group for one in activity.groups]
     assert activity.groups[0].share == pytest.approx(11 / 66)
     assert [f"s{number:02}" for number in range(12, 2, -1)] == [one.subscriber for one in activity.subscribers]
-    console = Console(width=160, file=None, record=True, quiet=False, force_terminal=False)
+    wide, narrow = _shown(activity, 160), _shown(activity, 80)
+    assert "FROM quotes WHERE g11 = ?" in wide
+    begins = [line.split("quotes")[0].split() for line in wide.splitlines() if "WHERE" in line]
+    assert len(begins) == 10
+    shown = narrow.splitlines()
+    for begin in begins:
+        assert any(line.split()[: len(begin)] == begin and line.endswith("…") for line in shown), narrow
+
+
+def _shown(activity: Activity, width: int) -> str:
+    console = Console(width=width, force_terminal=False)
     with console.capture() as shown:
         console.print(tables(activity))
-    assert "FROM quotes WHERE g11 = ?" in shown.get()
+    return shown.get()
 
 
 def test_a_lag_of_days_takes_little_room() -> None:
