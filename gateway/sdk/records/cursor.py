@@ -31,7 +31,7 @@ class Place(msgspec.Struct):
     marks: dict[int, Mark | int] = {}
     """Source partition → place of the last match handed over; cursors of before joins have its offset alone."""
     tick: int | None = None
-    """The last tick whose digest was handed over, epoch milliseconds."""
+    """The tick of the digest that was handed over last, epoch milliseconds."""
     end: End | None = None
     """The CQ's end, once it was read."""
 

@@ -8,6 +8,7 @@ alike.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -38,6 +39,8 @@ Filter = Callable[[Sequence[bytes]], Sequence[Mapping[str, Any] | None]]
 
 _NOWHERE: Mark = (-1, 0)
 """Before all matches of a source partition."""
+_TICKS = 100
+"""Ticks of a CQ that are remembered; a digest that is written again follows its first writing."""
 _MILLISECOND = timedelta(milliseconds=1)
 OVERDUE = timedelta(seconds=10)
 """How long after its EXPIRE the end of a CQ is waited for until the gateway is asked."""
@@ -52,7 +55,8 @@ class Reader:
         self._marks = {
             partition: mark if isinstance(mark, tuple) else (mark, 0) for partition, mark in place.marks.items()
         }
-        self._tick = place.tick
+        self._ticks = deque(() if place.tick is None else (place.tick,), maxlen=_TICKS)
+        """The last ticks whose digests were handed over, not always ascending."""
         self._parts: dict[int, dict[int, DigestPart]] = {}
         self._first_offset: dict[int, int] = {}
         """Tick → offset of the first of its parts that was read, while others are missing."""
@@ -139,7 +143,7 @@ class Reader:
             resume = {partition: min(offset, held) for partition, offset in resume.items()}
         if self.closing is not None:
             resume = self.closing.resume(resume)
-        return Place(self._query, resume, dict(self._marks), self._tick, self._end)
+        return Place(self._query, resume, dict(self._marks), self._ticks[-1] if self._ticks else None, self._end)
 
     @property
     def filtered(self) -> bool:
@@ -214,7 +218,7 @@ class Reader:
 
     def _digest(self, record: Fields) -> Digest | None:
         tick, part = digest_part(record)
-        if self._tick is not None and tick <= self._tick:
+        if tick in self._ticks:
             return None
         query = self._query
         if query.starts_at is not None and part.until <= query.starts_at:
@@ -227,10 +231,10 @@ class Reader:
         if len(parts) < part.parts:
             self._first_offset.setdefault(tick, record.offset)
             return None
-        self._tick = tick
-        for done in [other for other in self._parts if other <= tick]:
-            del self._parts[done]
-            self._first_offset.pop(done, None)
+        self._ticks.append(tick)
+        # The gateway writes one digest of a destination after the other: others that are not whole never will be.
+        self._parts.clear()
+        self._first_offset.clear()
         return Digest(
             cq=self.name,
             fired_at=part.fired_at,

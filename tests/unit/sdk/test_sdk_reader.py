@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from itertools import accumulate
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -132,6 +133,25 @@ def test_a_digest_that_is_written_again_is_passed_over() -> None:
     """A digest is recognised by its tick."""
     found = read(reader(), [records.digest(0, 1), records.digest(1, 1), records.digest(2, 2), records.digest(3, 1)])
     assert [1, 2] == [(digest.until - NOON).seconds // 60 for digest in found if isinstance(digest, Digest)]
+
+
+def test_earlier_ticks_of_a_clock_that_was_turned_back_are_handed_over() -> None:
+    """Each once, also with a cursor between any two; a digest that is never whole holds up nothing."""
+    minutes = [1, 21, 22, 3, 4, 23]
+    flow = [records.digest(offset, minute) for offset, minute in enumerate(minutes)]
+    flow[2:2] = [records.digest(2, 29, part=1, parts=2)]
+    flow = [flow[0], flow[0], *flow[1:], flow[-1]]
+    flow = [msgspec.structs.replace(record, offset=offset) for offset, record in enumerate(flow)]
+    place, found = Place(query=records.query(), next={3: 0}), []
+    while True:
+        feed = Feed([Reader(place)])
+        feed.add(flow[feed.positions()["cq.results", 3] :])
+        if (digest := feed.take()) is None:
+            break
+        assert isinstance(digest, Digest)
+        found.append((digest.until - NOON).seconds // 60)
+        [place] = decode_cursor(feed.cursor())
+    assert minutes == found
 
 
 def test_a_cursor_inside_a_digest_reads_its_parts_again() -> None:

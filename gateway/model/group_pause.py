@@ -1,0 +1,16 @@
+"""The pause of a group: an operator has its evaluation rest until RESUME GROUP."""
+
+from __future__ import annotations
+
+import msgspec
+
+__all__ = ["GroupPause"]
+
+
+class GroupPause(msgspec.Struct, frozen=True):
+    """Key `pause/<stream>/<group>` on `cq.catalog`; it outlives the group's last CQ, and ends with the stream."""
+
+    by: str
+    """The operator."""
+    since_ms: int
+    """When the statement was accepted; epoch milliseconds."""
