@@ -100,10 +100,11 @@ _NOTES = (
     "texts are read by, `y yy yyyy M MM MMM MMMM d dd DDD H HH h hh k kk K KK m mm s ss S… a X XX XXX`. A *zone* is "
     "a constant: a name of the IANA database, or an offset; before 1970 its clock is as the machine's own database "
     "has it. A text without a date, which Spark takes for today's time, is no TIMESTAMP.",
-    "DECIMAL arithmetic has Spark's precision and scale, and is rounded half up. Dates are of the years 1 to 9999; "
+    "DECIMAL arithmetic has Spark's precision and scale, and is rounded half up. CAST of a DOUBLE or FLOAT to DECIMAL "
+    "takes its shortest decimal form, half up; from 2^53 on that is the form of Java 19 and later. Dates are of the years 1 to 9999; "
     "what would leave these is NULL.",
-    "Refused, because the result depends on the version of Java or would not be exact: CAST of DOUBLE to STRING and "
-    "DECIMAL, `floor` and `ceil` of a DOUBLE to a scale, trigonometry, `-` and `abs` of one of more than 34 digits.",
+    "Refused, because the result depends on the version of Java or would not be exact: CAST of DOUBLE to STRING, "
+    "`floor` and `ceil` of a DOUBLE to a scale, trigonometry, `-` and `abs` of one of more than 34 digits.",
 )
 
 

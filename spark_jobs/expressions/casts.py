@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from math import isfinite
 
 import polars as pl
 
@@ -85,6 +86,15 @@ def _double_to_whole(value: Operand, kind: SqlType) -> pl.Expr:
     top = _TOP if kind == BIGINT else most - 1  # Spark compares with the bounds as doubles, 2^63 passes
     fits = (whole <= top) & (whole >= -most)
     return pl.when(fits).then(to_bigint(whole)).cast(polars_type(kind), strict=False)
+
+
+def _double_to_decimal(value: Operand, kind: SqlType) -> pl.Expr:
+    """Return the shortest decimal form of a number, rounded; a FLOAT's is that of the DOUBLE of the same value."""
+
+    def read(number: float) -> Decimal | None:
+        return fitted(Decimal(repr(number)), kind) if isfinite(number) else None
+
+    return each_distinct([to_double(value)], read, polars_type(kind))
 
 
 def _boolean_to_string(value: Operand, _: SqlType) -> pl.Expr:
@@ -188,6 +198,7 @@ CASTS: dict[tuple[str, str], Caster] = {
     **dict.fromkeys([(kind, "TIMESTAMP") for kind in _INTEGERS], _seconds_to_timestamp),
     **dict.fromkeys([("TIMESTAMP", kind) for kind in _INTEGERS], _timestamp_to_seconds),
     **dict.fromkeys([(a, kind) for a in ("FLOAT", "DOUBLE") for kind in _INTEGERS], _double_to_whole),
+    **dict.fromkeys([(a, "DECIMAL") for a in ("FLOAT", "DOUBLE")], _double_to_decimal),
     **dict.fromkeys([("FLOAT", "DOUBLE"), ("DOUBLE", "FLOAT"), ("BOOLEAN", "FLOAT")], _plain),
     ("BOOLEAN", "DECIMAL"): _by_value(lambda flag, kind: fitted(Decimal(flag), kind)),
     ("TIMESTAMP", "DOUBLE"): lambda value, _: value.expr.cast(pl.Int64).cast(pl.Float64) / float(_MICROS),
