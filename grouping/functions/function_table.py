@@ -101,8 +101,8 @@ _NOTES = (
     "a constant: a name of the IANA database, or an offset; before 1970 its clock is as the machine's own database "
     "has it. A text without a date, which Spark takes for today's time, is no TIMESTAMP.",
     "DECIMAL arithmetic has Spark's precision and scale, and is rounded half up. CAST of a DOUBLE or FLOAT to DECIMAL "
-    "takes its shortest decimal form, half up; from 2^53 on that is the form of Java 19 and later. Dates are of the years 1 to 9999; "
-    "what would leave these is NULL.",
+    "takes its shortest decimal form, half up; from 2^53 on that is the form of Java 19 and later. Dates are of "
+    "the years 1 to 9999; what would leave these is NULL.",
     "Refused, because the result depends on the version of Java or would not be exact: CAST of DOUBLE to STRING, "
     "`floor` and `ceil` of a DOUBLE to a scale, trigonometry, `-` and `abs` of one of more than 34 digits.",
 )

@@ -1,4 +1,4 @@
-"""The corpus's CASTs of FLOAT and DOUBLE to DECIMAL: halves, digits that a binary fraction has not, and what is too wide."""
+"""The corpus's CASTs of FLOAT and DOUBLE to DECIMAL: halves, digits that no binary fraction has, what is too wide."""
 
 from __future__ import annotations
 
