@@ -33,7 +33,7 @@ class WatermarkNote(msgspec.Struct, array_like=True, frozen=True):
     run_ms: int | None = None
     """Since when they have fired one after the other; None where an earlier version noted it."""
     runs: tuple[tuple[int, int], ...] = ()
-    """As `Watermark.runs`."""
+    """As `Watermark.past`."""
 
 
 class TimerState:

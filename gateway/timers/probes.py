@@ -66,7 +66,7 @@ class Probes:
             at_ms, covered = (note.at_ms, note.covered) if note is not None else (0, start)
             found = self._watermarks[stream_id] = Watermark(at_ms, covered, self._wait_ms)
             if note is not None:
-                found.run_ms, found.runs = at_ms if note.run_ms is None else note.run_ms, note.runs
+                found.run_ms, found.past = at_ms if note.run_ms is None else note.run_ms, note.runs
         return found
 
     def missed(self, stream_id: StreamId) -> MissedTicks | None:
@@ -127,9 +127,9 @@ class Probes:
         since_ms = self._probed_ms or watermark.fired_ms
         if now_ms > since_ms and (not self._probed_ms or now_ms > since_ms + _ABSENT_MS):
             before = self._missed.get(stream_id)
-            self._missed[stream_id] = MissedTicks(since_ms if before is None else before.since_ms, now_ms)
-            if before is None:
-                watermark.run_ms = now_ms
+            missed = MissedTicks(since_ms if before is None else before.since_ms, now_ms)
+            self._missed[stream_id] = missed
+            watermark.skip(missed)
 
     def _turn_back(self, stream_id: StreamId, watermark: Watermark, now_ms: int) -> None:
         """Have ticks fire by a clock that was turned back; ticks that have fired already do not fire again."""
@@ -183,4 +183,4 @@ class Probes:
     def note(self, stream_id: StreamId) -> WatermarkNote:
         """Return a stream's watermark in the form that Kafka and Redis keep."""
         watermark = self.watermark(stream_id)
-        return WatermarkNote(watermark.fired_ms, watermark.covered, watermark.run_ms, watermark.runs)
+        return WatermarkNote(watermark.fired_ms, watermark.covered, watermark.run_ms, watermark.past)

@@ -10,10 +10,14 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
-from gateway.timers.schedule import Run
+from gateway.timers.schedule import MissedTicks, Run
 from grouping.digests.cursor import Offsets
 
 __all__ = ["Watermark", "covers"]
+
+
+_RUNS = 16
+"""Past runs that are remembered: each is the work of a clock that was set, or of a gateway that was away."""
 
 
 class _Probe(NamedTuple):
@@ -48,8 +52,10 @@ class Watermark:
         """By source partition: the offset up to which events are committed and their matches taken in."""
         self.run_ms = fired_ms
         """The instant since which ticks have fired without a gap."""
-        self.runs: tuple[Run, ...] = ()
-        """The runs that the clock was turned back behind and has not passed again."""
+        self.past: tuple[Run, ...] = ()
+        """The runs before: times in which ticks fired without a gap, until the clock was set ahead or turned back."""
+        self._gap: MissedTicks | None = None
+        """The time in which no ticks fired, while ticks before it are still to fire."""
         self._wait_ms = wait_ms
         self._probes: deque[_Probe] = deque()
 
@@ -64,10 +70,20 @@ class Watermark:
         """
         self._probes.append(_Probe(at_ms, ends, certain))
 
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The past runs that lie ahead, since the clock was turned back: ids of digests in them may be used."""
+        return tuple(run for run in self.past if run[1] > self.fired_ms)
+
+    def skip(self, gap: MissedTicks) -> None:
+        """Note a time, up to now, in which no gateway fired ticks."""
+        self._gap = gap if self._gap is None else MissedTicks(self._gap.since_ms, gap.until_ms)
+
     def turn_back(self, now_ms: int) -> None:
         """Go on from an instant that lies before the watermark, since the clock was turned back."""
-        self.runs = (*self.runs, (min(self.run_ms, self.fired_ms), self.fired_ms))
-        self.run_ms = self.fired_ms = now_ms
+        self._end_run(self.fired_ms, now_ms)
+        self._gap = None
+        self.fired_ms = now_ms
         self.evaluated_ms = min(self.evaluated_ms, now_ms)
         self._probes.clear()
 
@@ -79,7 +95,15 @@ class Watermark:
     def settle(self, at_ms: int) -> None:
         """Note that all ticks up to an instant have fired."""
         self.fired_ms = at_ms
-        self.runs = tuple(run for run in self.runs if run[1] > at_ms)
+        if self._gap is not None and at_ms > self._gap.since_ms:
+            self._end_run(self._gap.since_ms, self._gap.until_ms)
+            self._gap = None
+
+    def _end_run(self, last_ms: int, next_ms: int) -> None:
+        """Note that the run is over, and when the next one begins."""
+        if self.run_ms <= last_ms:
+            self.past = (*self.past, (self.run_ms, last_ms))[-_RUNS:]
+        self.run_ms = next_ms
 
     def cover(self, committed: Offsets) -> None:
         """Note the offsets that the evaluator has committed; they never go back."""

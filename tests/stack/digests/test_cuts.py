@@ -218,3 +218,32 @@ def test_a_tick_waits_for_the_evaluator_so_long_and_no_longer(ground: Ground) ->
     let_pass(desk, 2000)
     assert [digest["count"] for digest in digests(desk).values()] == [1, 1]
     assert late()[1] == matches + 1
+
+
+@pytest.mark.parametrize(
+    "moves",
+    [
+        [(20, 8), (0, 3), (3, 3), (20, 3), (0, 24)],
+        [(20, 4), (-3, 4), (20, 2), (0, 24)],
+        [(-20, 6), (3, 4), (0, 2), (20, 4), (-20, 4), (0, 24)],
+    ],
+)
+def test_a_clock_that_jumps_again_and_again(ground: Ground, moves: list[tuple[int, int]]) -> None:
+    """However it is set, to and fro, no digest is written twice, and each match is in one of them.
+
+    Each move is by how many seconds the clock is off, and for how many.
+    """
+    desk = Desk(ground.settings, NOW)
+    each_second = TriggerSpec(1000, NOW % 1000)
+    desk.create([each_second] * 2)
+    stores, told, off_ms = desk.stores(range(2), each_second), 0, 0
+    for seconds, lasting in moves:
+        desk.now_ms += seconds * 1000 - off_ms
+        off_ms = seconds * 1000
+        until_ms = desk.now_ms + lasting * 1000
+        while desk.now_ms < until_ms:
+            take_in(desk, stores, desk.now_ms - off_ms)
+            told += len(stores)
+            let_pass(desk, 500)
+    let_pass(desk, 3_000)
+    assert told == sum(digest["count"] for digest in digests(desk).values())

@@ -116,6 +116,23 @@ def test_a_clock_that_is_turned_back_goes_on_at_once() -> None:
     assert not watermark.runs
 
 
+def test_runs_that_were_skipped_lie_ahead_again() -> None:
+    """A clock that is set ahead passes them over; when it is turned back they are still used."""
+    watermark = Watermark(0, {}, wait_ms=1000)
+    watermark.settle(1000)
+    watermark.skip(MissedTicks(1100, 20_000))
+    watermark.settle(1100)
+    watermark.settle(25_000)
+    watermark.turn_back(5000)
+    assert watermark.runs == ((20_000, 25_000),)
+    watermark.settle(6000)
+    watermark.skip(MissedTicks(6000, 30_000))
+    watermark.settle(31_000)
+    assert not watermark.runs
+    watermark.turn_back(500)
+    assert watermark.runs == ((0, 1100), (20_000, 25_000), (5000, 6000), (30_000, 31_000))
+
+
 @given(runs=st.lists(st.tuples(st.integers(0, 300), st.integers(0, 100)), max_size=3), at=st.integers(0, 400))
 def test_no_tick_of_a_run_is_used_again(runs: list[tuple[int, int]], at: int) -> None:
     """The next tick is the first that cannot have fired by a clock that was turned back since."""
