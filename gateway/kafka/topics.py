@@ -267,13 +267,17 @@ class Topics:
         return self._offsets(places, OffsetSpec.earliest(), False)
 
     def _list_offsets(self, wanted: dict[TopicPartition, OffsetSpec], level: IsolationLevel) -> dict[Any, Any]:
-        futures = self._admin.list_offsets(wanted, isolation_level=level, request_timeout=ANSWER_SECONDS)
         try:
-            return {place: future.result() for place, future in futures.items()}
+            return self._list_offsets_once(wanted, level)
         except KafkaException as error:
-            if error_code(error) in _OTHER_EPOCH:
-                self._admin = AdminClient(client_config(self._settings))
-            raise
+            if error_code(error) not in _OTHER_EPOCH:
+                raise
+            self._admin = AdminClient(client_config(self._settings))
+            return self._list_offsets_once(wanted, level)
+
+    def _list_offsets_once(self, wanted: dict[TopicPartition, OffsetSpec], level: IsolationLevel) -> dict[Any, Any]:
+        futures = self._admin.list_offsets(wanted, isolation_level=level, request_timeout=ANSWER_SECONDS)
+        return {place: future.result() for place, future in futures.items()}
 
     def delete_before(self, topic: str, offsets: Mapping[int, int]) -> None:
         """Delete a topic's records below those offsets, by partition."""
