@@ -31,8 +31,8 @@ from tests.stack.guarded.token_server import token_server
 
 __all__ = ["PASSWORDS", "Guarded", "guarded_servers"]
 
-PASSWORDS = {"cq": "hush-cq", "alice": "hush-alice"}
-"""Of the product, and of a subscriber."""
+PASSWORDS = {name: f"hush-{name}" for name in ("cq", "alice", "bob", "carol")}
+"""Of the product, and of subscribers."""
 _LOGIN = "org.apache.kafka.common.security"
 
 

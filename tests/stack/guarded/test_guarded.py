@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +11,11 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from gateway.local.sessions import supervised
-from gateway.sdk import Client, connect
+from gateway.sdk import Client, SigningKey, connect
 from grouping.kafka_options import client_options
 from grouping.settings import Settings
 from spark_jobs.batch.headers import packed_headers
@@ -40,12 +43,12 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         yield servers
 
 
-def _subscriber(guarded: Guarded) -> dict[str, str]:
+def _subscriber(guarded: Guarded, name: str = "alice") -> dict[str, str]:
     return {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "SCRAM-SHA-256",
-        "sasl.username": "alice",
-        "sasl.password": PASSWORDS["alice"],
+        "sasl.username": name,
+        "sasl.password": PASSWORDS[name],
         "ssl.ca.location": str(guarded.certificates / "ca.pem"),
         "ssl.certificate.location": str(guarded.certificates / "client.pem"),
         "ssl.key.location": str(guarded.certificates / "client.key"),
@@ -85,6 +88,63 @@ def test_everything_is_guarded(guarded: Guarded, tmp_path: Path) -> None:
             _assert_hidden(data, stack)
         finally:
             stack.down()
+
+
+def test_a_subscriber_reads_no_result_of_another(guarded: Guarded, tmp_path: Path) -> None:
+    """The recipe of docs/operating.md: with tokens an ACL by the subscriber's prefix opens its own results alone."""
+    keys = tmp_path / "keys"
+    keys.mkdir()
+    guarded.make_topic("trades")
+    guarded.allow([("cq", "topic", "trades", "describe, describe_configs, read")])
+    for name in ("bob", "carol"):
+        private = Ed25519PrivateKey.generate()
+        own = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        (tmp_path / name).write_bytes(private.private_bytes(*own))
+        public = private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        (keys / f"{name}.pem").write_bytes(public)
+        prefix = hashlib.blake2b(name.encode(), digest_size=5).hexdigest()
+        guarded.allow(
+            [(name, "topic", "cq.commands", "describe, write"), (name, "topic", "cq.replies", "describe, read")]
+        )
+        guarded.allow(
+            [(name, "topic", f"cq.results.d_{prefix}*", "describe, read"), (name, "group", "unused", "describe")]
+        )
+    tokens = {"CQ_AUTH_MODE": "token", "CQ_AUTH_KEYS": str(keys), "CQ_RESULTS_SHARED": "false"}
+    stack = Stack(tmp_path / "data", **_environment(guarded), CQ_KAFKA_MECHANISM="SCRAM-SHA-512", **tokens)
+    producer = Producer({"bootstrap.servers": guarded.inner})
+    try:
+        stack.up()
+        bob, carol = (
+            connect(guarded.bootstrap, name, extra=_subscriber(guarded, name), signing_key=SigningKey(tmp_path / name))
+            for name in ("bob", "carol")
+        )
+        with bob, carol:
+            bob.execute("CREATE STREAM trades (price DOUBLE) WITH (topic = 'trades', format = 'json')")
+            text = "CREATE CQ cheap AS SELECT price FROM trades WHERE price < 100 DO PUBLISH DEDICATED"
+            topics = [client.execute(text).result["destination"]["topic"] for client in (bob, carol)]
+            producer.produce("trades", b'{"price": 7}')
+            assert producer.flush(30) == 0
+            assert [[7], [7]] == [_prices(client, 1) for client in (bob, carol)]
+        for name, own, other in (("bob", *topics), ("carol", *reversed(topics))):
+            assert b'{"price":7.0}' == _first(guarded, name, own)
+            with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
+                _first(guarded, name, other)
+    finally:
+        stack.down()
+
+
+def _first(guarded: Guarded, name: str, topic: str) -> bytes | None:
+    """Return the value of a topic's first record, as any Kafka client reads it."""
+    consumer = Consumer({**_subscriber(guarded, name), "bootstrap.servers": guarded.bootstrap, "group.id": "unused"})
+    try:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        message = consumer.poll(30)
+        assert message is not None
+        if message.error():
+            raise KafkaException(message.error())
+        return message.value()
+    finally:
+        consumer.close()
 
 
 def _prices(client: Client, count: int) -> list[float]:
