@@ -37,7 +37,7 @@ def explain_event(
     query: CompiledQuery,
     stream: Stream,
     tables: Mapping[str, Table],
-    quarantined: Mapping[str, str] | None,
+    withheld: str | None,
     now_ms: int,
     evaluate: Callable[[EventQuestion], EventOutcome],
 ) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def explain_event(
         query: Its compiled form.
         stream: Its stream.
         tables: By id, all tables.
-        quarantined: Why the CQ is not evaluated, None where it is.
+        withheld: Why the CQ is not evaluated, None where it is.
         now_ms: The time.
         evaluate: Evaluates the event (`Evaluations.outcome`).
 
@@ -95,7 +95,7 @@ def explain_event(
             detail=f"{error}",
             hint="Try a smaller event, or read what the evaluator makes of it.",
         ) from error
-    delivered, delivery, tick_ms = _delivery(outcome, cq, destination, quarantined, at_ms, now_ms)
+    delivered, delivery, tick_ms = _delivery(outcome, cq, destination, withheld, at_ms, now_ms)
     event = {
         "cq": cq.name,
         **msgspec.to_builtins(outcome),
@@ -141,13 +141,13 @@ def _delivery(
     outcome: EventOutcome,
     cq: Cq,
     destination: Destination,
-    quarantined: Mapping[str, str] | None,
+    withheld: str | None,
     at_ms: int,
     now_ms: int,
 ) -> tuple[bool | None, str, int | None]:
     """Return whether the CQ's readers would get the event if it came now, how or why not, and at which tick."""
-    if quarantined is not None:
-        return False, f"the CQ is not evaluated until {quarantined['until']}: {quarantined['reason']}", None
+    if withheld is not None:
+        return False, withheld, None
     if cq.paused:
         return False, "the CQ is paused, and sees nothing until RESUME CQ", None
     if cq.start_ms is not None and at_ms < cq.start_ms:

@@ -11,6 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from gateway.commands.answers import NextTick, trigger_result
+from gateway.commands.quarantines import Quarantines
 from gateway.model.records import instant
 from gateway.model.unit import CqKey
 from gateway.registry.computations import Computations, LiveComputation
@@ -48,7 +49,7 @@ def show(
     upkeep: TableUpkeep,
     next_tick: NextTick,
     index: Callable[[GroupPlan], AccessPath],
-    quarantined: Callable[[StreamId, GroupId], dict[str, str] | None],
+    quarantines: Quarantines,
     computations: Computations,
 ) -> dict[str, object]:
     """Return one page of what SHOW asks for; `next` is the name to go on AFTER."""
@@ -69,7 +70,11 @@ def show(
             def item(name: str) -> dict[str, object]:
                 stream_id, group_id = groups[GroupId(name)], GroupId(name)
                 told = _group(working, upkeep, stream_id, group_id, index)
-                return told | {"quarantined": quarantined(stream_id, group_id)}
+                resting = {
+                    "quarantined": quarantines.of_group(stream_id, group_id),
+                    "paused": quarantines.pause(stream_id, group_id),
+                }
+                return told | resting
 
             return _listed(statement, "groups", groups, item)
         case "functions":

@@ -11,17 +11,19 @@ import msgspec
 from gateway.access.roles import OPERATOR, in_role
 from gateway.commands.answers import NextTick
 from gateway.commands.listing import cq_item, like_filter, page_limit, page_of
+from gateway.model.group_pause import GroupPause
 from gateway.model.quota import QUOTA_NAMES, Quota
 from gateway.model.unit import CqKey
 from gateway.registry.registry import Registry
-from gateway.state.catalog_records import quota_record
+from gateway.state.catalog_records import pause_record, quota_record
 from gateway.state.match_counts import MatchCounts
 from gateway.state.work import Change
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.errors import InputError
-from grouping.model.ids import CqName, Subscriber
-from grouping.model.operator_statements import DropCqs, OperatorStatement, SetQuota, ShowCqsOf, ShowQuota
+from grouping.model.ids import CqName, GroupId, StreamId, Subscriber
+from grouping.model.operator_statements import DropCqs, OperatorStatement, PauseGroup, SetQuota, ShowCqsOf, ShowQuota
 from grouping.settings import Settings
+from grouping.statements.tokens import clipped
 
 __all__ = ["OperatorStatements"]
 
@@ -51,6 +53,7 @@ class OperatorStatements:
 
         Raises:
             InputError: ``not-allowed``: the subscriber is no operator. ``syntax-error``: AFTER is no place.
+                ``unknown-group``: there is none of that id.
         """
         if not in_role(self._settings, subscriber, OPERATOR):
             raise InputError(
@@ -68,6 +71,8 @@ class OperatorStatements:
                 return self._set_quota(statement)
             case ShowQuota(name):
                 return self._quota(name), Change()
+            case PauseGroup():
+                return self._pause(statement, subscriber, now_ms)
 
     def _show(self, statement: ShowCqsOf, next_tick: NextTick) -> dict[str, object]:
         limit = page_limit(statement.limit)
@@ -133,6 +138,31 @@ class OperatorStatements:
             "limits": {each: inventory.limit(name, each, limits) for each in QUOTA_NAMES},
             "own": [each for each in QUOTA_NAMES if getattr(own, each) is not None],
         }
+
+    def _pause(self, statement: PauseGroup, operator: str, now_ms: int) -> tuple[dict[str, object], Change]:
+        group_id, inventory = GroupId(statement.group), self._working.inventory
+        stream_id = self._stream_of(group_id)
+        pause = inventory.pauses.get(stream_id, {}).get(group_id)
+        change = Change()
+        if (pause is not None) != statement.paused:
+            pause = GroupPause(operator, now_ms) if statement.paused else None
+            self._working.unit.set_pause(stream_id, group_id, pause)
+            change = Change(catalog=(pause_record(stream_id, group_id, pause),))
+        result = {"group": group_id, "stream": inventory.streams[stream_id].name, "paused": statement.paused}
+        return result, change
+
+    def _stream_of(self, group_id: GroupId) -> StreamId:
+        """Return the stream of a group that lives, or is paused."""
+        inventory = self._working.inventory
+        for stream_id in inventory.streams:
+            if group_id in inventory.groups(stream_id) or group_id in inventory.pauses.get(stream_id, ()):
+                return stream_id
+        raise InputError(
+            f'there is no group "{clipped(group_id)}"',
+            code="unknown-group",
+            detail="Its last CQ may have gone.",
+            hint="SHOW GROUPS lists the groups that there are.",
+        )
 
 
 def _place(statement: ShowCqsOf) -> CqKey:

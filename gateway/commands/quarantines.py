@@ -1,4 +1,4 @@
-"""Quarantines of groups and SELECT lists, as statements, `cq status` and metrics show them."""
+"""Quarantines of groups and SELECT lists, and pauses of groups, as statements, `cq status` and metrics show them."""
 
 from __future__ import annotations
 
@@ -62,6 +62,19 @@ class Quarantines:
         known = self._known.get(stream_id, {})
         state = known.get(group_id) or known.get(share_of(group_id, select_id))
         return None if state is None else _shown(state)
+
+    def pause(self, stream_id: StreamId, group_id: GroupId) -> Shown | None:
+        """Return since when an operator has a group rest, None where it does not."""
+        pause = self._working.inventory.pauses.get(stream_id, {}).get(group_id)
+        return None if pause is None else {"since": instant(pause.since_ms)}
+
+    def withheld(self, stream_id: StreamId, group_id: GroupId, select_id: SelectId) -> str | None:
+        """Return in words why a CQ is not evaluated, None when it is."""
+        if (state := self.of_cq(stream_id, group_id, select_id)) is not None:
+            return f"the CQ is not evaluated until {state['until']}: {state['reason']}"
+        if (pause := self.pause(stream_id, group_id)) is not None:
+            return f"an operator has paused the CQ's group, since {pause['since']}"
+        return None
 
     def of_group(self, stream_id: StreamId, group_id: GroupId) -> Shown | None:
         """Return why a group, or a SELECT list of it, is not evaluated, None when all of it is."""

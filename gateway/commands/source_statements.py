@@ -9,7 +9,7 @@ from gateway.registry.sources import Origin
 from gateway.registry.streams import create_stream, describe_stream, drop_stream
 from gateway.registry.tables import create_table, describe_table, drop_table, exactness
 from gateway.registry.views import create_view, describe_view, drop_view
-from gateway.state.catalog_records import stream_record, table_record, view_record
+from gateway.state.catalog_records import pause_record, stream_record, table_record, view_record
 from gateway.state.work import CatalogChange
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Catalog
@@ -47,8 +47,8 @@ class SourceStatements:
 
     def carry_out(
         self, statement: SourceChange, catalog: Catalog, origin: Origin
-    ) -> tuple[dict[str, object], CatalogChange]:
-        """Declare or drop a source, in the catalog too; return the result and the record for `cq.catalog`.
+    ) -> tuple[dict[str, object], tuple[CatalogChange, ...]]:
+        """Declare or drop a source, in the catalog too; return the result and the records for `cq.catalog`.
 
         Raises:
             InputError: Why it cannot be done; nothing was changed.
@@ -57,22 +57,24 @@ class SourceStatements:
         match statement:
             case CreateStream():
                 stream = create_stream(settings, working, catalog, topics, statement, origin)
-                return describe_stream(stream), stream_record(stream)
+                return describe_stream(stream), (stream_record(stream),)
             case DropStream():
                 stream = drop_stream(working, catalog, statement)
-                return {"stream": stream.name}, stream_record(stream, gone=True)
+                ended = working.unit.end_pauses(stream.stream_id)
+                pauses = (pause_record(stream.stream_id, group_id, None) for group_id in ended)
+                return {"stream": stream.name}, (stream_record(stream, gone=True), *pauses)
             case CreateTable():
                 table = create_table(settings, working, catalog, topics, statement, origin)
-                return describe_table(table, exactness(settings, topics, table)), table_record(table)
+                return describe_table(table, exactness(settings, topics, table)), (table_record(table),)
             case DropTable():
                 table = drop_table(working, catalog, self._registry.computations, statement)
-                return {"table": table.name}, table_record(table, gone=True)
+                return {"table": table.name}, (table_record(table, gone=True),)
             case CreateView():
                 view = create_view(settings, working, catalog, statement, origin)
-                return describe_view(view), view_record(view)
+                return describe_view(view), (view_record(view),)
             case DropView():
                 view = drop_view(working, catalog, statement)
-                return {"view": view.name}, view_record(view, gone=True)
+                return {"view": view.name}, (view_record(view, gone=True),)
 
     def describe(self, statement: SourceDescription, catalog: Catalog, now_ms: int) -> dict[str, object]:
         """Return the result of a DESCRIBE.

@@ -41,7 +41,7 @@ from grouping.compiler.statement_places import in_statement
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.errors import InputError
 from grouping.model.group import CompiledQuery
-from grouping.model.operator_statements import DropCqs, SetQuota, ShowCqsOf, ShowQuota
+from grouping.model.operator_statements import DropCqs, PauseGroup, SetQuota, ShowCqsOf, ShowQuota
 from grouping.model.query import (
     AlterCq,
     CreateCq,
@@ -230,7 +230,7 @@ class Statements:
                 change = registry.alter(key, statement, now_ms)
             case CreateStream() | DropStream() | CreateTable() | DropTable() | CreateView() | DropView():
                 return self._change_source(statement, Origin(key.subscriber, position, now_ms))
-            case ShowCqsOf() | DropCqs() | SetQuota() | ShowQuota():
+            case ShowCqsOf() | DropCqs() | SetQuota() | ShowQuota() | PauseGroup():
                 shown, changed = self._operators.carry_out(statement, key.subscriber, now_ms, self._next_tick(now_ms))
                 return Answer(shown, now_ms, changed)
             case ExplainEvent(name):
@@ -246,9 +246,9 @@ class Statements:
         return Answer(result, max(now_ms, cq.latest_ms), change)
 
     def _change_source(self, statement: SourceChange, origin: Origin) -> Answer:
-        result, record = self._sources.carry_out(statement, self.catalog, origin)
+        result, records = self._sources.carry_out(statement, self.catalog, origin)
         self._preparer = Preparer(self.catalog)
-        return Answer(result, origin.accepted_ms, Change(catalog=(record,)))
+        return Answer(result, origin.accepted_ms, Change(catalog=records))
 
     def _shown(self, prepared: PreparedCommand, now_ms: int) -> Result:
         """Return the result of a statement that changes nothing."""
@@ -269,7 +269,7 @@ class Statements:
                     self._upkeep,
                     self._next_tick(now_ms),
                     partial(registry.admission.index, now_ms=now_ms),
-                    self.quarantines.of_group,
+                    self.quarantines,
                     registry.computations,
                 )
             case ExplainSelect(select):
@@ -324,6 +324,7 @@ class Statements:
             "text": str(cq.text),
             "status": "paused" if cq.paused else "active",
             "quarantined": self.quarantines.of_cq(destination.stream_id, destination.group_id, destination.select_id),
+            "group_paused": self.quarantines.pause(destination.stream_id, destination.group_id),
             "created_at": instant(cq.created_ms),
             "matches": matches,
             "last_match_at": None if last_ms is None else instant(last_ms),
@@ -338,10 +339,10 @@ class Statements:
         destination = self.registry.destination_of(cq)
         stream, plan, select = self._shared_query(destination)
         query = CompiledQuery(plan, destination.row, select)
-        quarantined = self.quarantines.of_cq(stream.stream_id, plan.group_id, destination.select_id)
+        withheld = self.quarantines.withheld(stream.stream_id, plan.group_id, destination.select_id)
         tables = self._working.inventory.tables
         evaluate = partial(self._evaluations.outcome, asker=subscriber, name=position)
-        explained = explain_event(statement, cq, destination, query, stream, tables, quarantined, now_ms, evaluate)
+        explained = explain_event(statement, cq, destination, query, stream, tables, withheld, now_ms, evaluate)
         return {"plan": self._explained(query, stream, now_ms)["plan"], **explained}
 
     def _explained(self, query: CompiledQuery, stream: Stream, now_ms: int) -> Result:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from gateway.kafka import LogReader
+from gateway.model.group_pause import GroupPause
 from gateway.model.membership import Membership
 from gateway.model.quota import Quota
 from gateway.model.records import CatalogCq, joined_with
@@ -20,7 +21,7 @@ from grouping.store.record_keys import CatalogKey
 
 __all__ = ["CatalogState", "read_catalog"]
 
-_KINDS: dict[str, Any] = {"stream": Stream, "table": Table, "view": View, "quota": Quota}
+_KINDS: dict[str, Any] = {"stream": Stream, "table": Table, "view": View, "quota": Quota, "pause": GroupPause}
 
 
 class CatalogState:
@@ -30,7 +31,7 @@ class CatalogState:
         self.cqs: dict[CqKey, CatalogCq] = {}
         """By subscriber and folded name."""
         self.sources: dict[str, dict[str, Any]] = {kind: {} for kind in _KINDS}
-        """Streams, tables, views and quotas: by kind, then by the rest of the key."""
+        """Streams, tables, views, quotas and pauses: by kind, then by the rest of the key."""
 
     def take(self, key: CatalogKey, value: bytes | None) -> None:
         """Take a record in, in the order of the log."""

@@ -31,6 +31,7 @@ def check_registry(settings: Settings, catalog: CatalogState, inventory: Invento
         "table": inventory.tables,
         "view": inventory.views,
         "quota": inventory.quotas,
+        "pause": {f"{stream}/{group}": pause for stream, of in inventory.pauses.items() for group, pause in of.items()},
     }
     for kind, wanted in catalog.sources.items():
         yield from _differences(kind, wanted, known[kind])

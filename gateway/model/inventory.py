@@ -11,6 +11,7 @@ from typing import cast
 
 from gateway.model.departures import Departures
 from gateway.model.dependencies import DependencyCounts, DependencyKind
+from gateway.model.group_pause import GroupPause
 from gateway.model.names import Names
 from gateway.model.quota import Quota
 from grouping.model.catalog import Stream
@@ -44,6 +45,8 @@ class Inventory:
         """Live views by folded name."""
         self.quotas: dict[str, Quota] = {}
         """By subscriber: the limits of its own, of those that have some."""
+        self.pauses: dict[StreamId, dict[GroupId, GroupPause]] = {}
+        """By stream: the groups that operators have paused."""
         self.versions: dict[StreamId, int] = {}
         """Current version of each stream's constant tables."""
         self.dependencies: dict[StreamId, DependencyCounts] = {}

@@ -12,6 +12,7 @@ import msgspec
 from gateway.model.cq_dependencies import dependencies, dependencies_of
 from gateway.model.departures import Departures
 from gateway.model.dependencies import Definition, Dependency, DependencyCounts, DependencyKind
+from gateway.model.group_pause import GroupPause
 from gateway.model.inventory import Inventory
 from gateway.model.membership import Membership
 from gateway.model.quota import Quota
@@ -20,7 +21,7 @@ from gateway.model.source_changes import SourceChanges
 from gateway.model.table_entries import TableEntries, table_entries
 from grouping.digests.cursor import Window
 from grouping.model.group import GroupPlan, SelectList
-from grouping.model.ids import CqName, DestinationId, StreamId, Subscriber
+from grouping.model.ids import CqName, DestinationId, GroupId, StreamId, Subscriber
 from grouping.store.keys import FieldHash
 
 __all__ = ["CqKey", "Unit"]
@@ -282,6 +283,23 @@ class Unit:
         else:
             self.inventory.quotas[subscriber] = quota
         self.set_field("quotas", subscriber, None if quota is None else msgspec.json.encode(quota))
+
+    def set_pause(self, stream_id: StreamId, group_id: GroupId, pause: GroupPause | None) -> None:
+        """Have a group rest, or with None be evaluated again."""
+        pauses = self.inventory.pauses.setdefault(stream_id, {})
+        if pause is None:
+            pauses.pop(group_id, None)
+        else:
+            pauses[group_id] = pause
+        field = f"{stream_id}/{group_id}"
+        self.set_field("pauses", field, None if pause is None else msgspec.json.encode(pause))
+
+    def end_pauses(self, stream_id: StreamId) -> list[GroupId]:
+        """Forget the pauses of a stream that goes; return the groups that had them."""
+        groups = list(self.inventory.pauses.get(stream_id, ()))
+        for group_id in groups:
+            self.set_pause(stream_id, group_id, None)
+        return groups
 
     def set_timed(self, name: DestinationId, note: TimedNote) -> None:
         """Give a destination back what the catalog says that it has seen; it must have been loaded."""

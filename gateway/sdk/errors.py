@@ -4,7 +4,7 @@
     ├── CommandRejection       the gateway's answer was no: code, message, detail, hint
     │   ├── BadStatement       syntax-error, unknown-statement, malformed-command, command-too-large
     │   ├── BadQuery           unknown-column, unknown-function, type-mismatch, unsupported-query
-    │   ├── NotFound           unknown-cq, unknown-stream
+    │   ├── NotFound           unknown-cq, unknown-group, unknown-stream
     │   ├── Conflict           cq-exists, stream-exists, stream-in-use, stream-mismatch
     │   ├── BadTime            bad-interval, bad-time, already-expired
     │   ├── NotAllowed         not-allowed, quota-exceeded
@@ -165,6 +165,7 @@ _CLASSES: dict[str, type[CommandRejection]] = {
     "unknown-statement": BadStatement,
     "unknown-stream": NotFound,
     "unknown-cq": NotFound,
+    "unknown-group": NotFound,
     "unknown-column": BadQuery,
     "unknown-function": BadQuery,
     "type-mismatch": BadQuery,

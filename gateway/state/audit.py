@@ -58,6 +58,7 @@ class Audit:
         wanted: Counter[str] = Counter()
         wanted[keys.streams] = len(working.inventory.streams)
         wanted[keys.quotas] = len(working.inventory.quotas)
+        wanted[keys.pauses] = sum(map(len, working.inventory.pauses.values()))
         wanted[keys.version] = len(working.inventory.streams) + 1  # with their mark
         wanted[keys.destinations] = numbered
         definition_hashes: set[str] = set()

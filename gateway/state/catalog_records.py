@@ -5,13 +5,14 @@ from __future__ import annotations
 import msgspec
 
 from gateway.model.end_notice import EndNotice
+from gateway.model.group_pause import GroupPause
 from gateway.model.quota import Quota
 from gateway.model.records import CatalogCq, Cq, Destination, TimedNote
 from gateway.model.unit import CqKey
 from gateway.state.work import CatalogChange
 from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList
-from grouping.model.ids import DestinationId, StreamId
+from grouping.model.ids import DestinationId, GroupId, StreamId
 from grouping.model.table import Table
 from grouping.model.view import View
 from grouping.store.record_keys import CatalogKey
@@ -20,6 +21,7 @@ __all__ = [
     "cq_gone",
     "cq_record",
     "ends_record",
+    "pause_record",
     "quota_record",
     "definition_record",
     "stream_record",
@@ -64,6 +66,11 @@ def definition_record(stream_id: StreamId, name: str, definition: GroupPlan | Se
 def quota_record(subscriber: str, quota: Quota | None) -> CatalogChange:
     """Return the record of a subscriber's own limits; the tombstone where it has none any more."""
     return CatalogKey.quota(subscriber), None if quota is None else _encode(quota)
+
+
+def pause_record(stream_id: StreamId, group_id: GroupId, pause: GroupPause | None) -> CatalogChange:
+    """Return the record of a group's pause; the tombstone where it is evaluated again."""
+    return CatalogKey.pause(stream_id, group_id), None if pause is None else _encode(pause)
 
 
 def timed_record(destination_id: DestinationId, note: TimedNote | None) -> CatalogChange:

@@ -10,6 +10,7 @@ import msgspec
 
 from gateway.kafka import Record
 from gateway.model.dependencies import decode_definition
+from gateway.model.group_pause import GroupPause
 from gateway.model.quota import Quota
 from gateway.model.records import CatalogCq, TimedNote
 from gateway.model.unit import CqKey
@@ -96,6 +97,9 @@ class CatalogReplay:
                 working.unit.set_field("ends", name, value)
             case "quota":
                 working.unit.set_quota(name, None if value is None else msgspec.json.decode(value, type=Quota))
+            case "pause":
+                pause = None if value is None else msgspec.json.decode(value, type=GroupPause)
+                working.unit.set_pause(*key.read_pause(), pause)
             case "secret":
                 working.unit.set_field("secrets", name, value)
             case "timed" if value is None:

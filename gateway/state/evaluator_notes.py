@@ -8,7 +8,7 @@ from gateway.state.connection import Connection
 from grouping.model.catalog import Stream
 from grouping.model.ids import StreamId
 from grouping.store.connection import mapped
-from grouping.store.notes import CommittedNote, TableVersion
+from grouping.store.notes import CommittedNote, Pin, TableVersion
 
 __all__ = ["EvaluatorNotes"]
 
@@ -38,7 +38,7 @@ class EvaluatorNotes:
         """Return the oldest version that a micro-batch under way is pinned to, None when none is under way."""
         with mapped():
             pins = self._connection.redis.hvals(self._connection.keys.pins(stream_id))
-        return min(map(TableVersion.unpack, pins), default=None)
+        return min((Pin.unpack(pin).version for pin in pins), default=None)
 
     def replicas(self, source_ids: Sequence[str]) -> dict[str, list[bytes]]:
         """Return what workers told of the rows of tables, as they wrote it, by `Table.source_id`."""

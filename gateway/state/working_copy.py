@@ -15,6 +15,7 @@ import msgspec
 
 from gateway.model.departures import Departures
 from gateway.model.dependencies import Dependency, DependencyCounts, DependencyKind
+from gateway.model.group_pause import GroupPause
 from gateway.model.inventory import Inventory
 from gateway.model.names import Names
 from gateway.model.quota import Quota
@@ -99,6 +100,10 @@ class WorkingCopy:
             inventory.views = {name.decode(): msgspec.json.decode(body, type=View) for name, body in views.items()}
             quotas = redis.hgetall(keys.quotas)
             inventory.quotas = {_text(name): msgspec.json.decode(body, type=Quota) for name, body in quotas.items()}
+            for field, body in redis.hgetall(keys.pauses).items():
+                stream_id, group_id = field.decode().split("/")
+                pauses = inventory.pauses.setdefault(StreamId(stream_id), {})
+                pauses[GroupId(group_id)] = msgspec.json.decode(body, type=GroupPause)
             inventory.vacant = self._count_vacant()
             inventory.versions = {name.decode(): int(body) for name, body in versions.items() if name != VERSIONS_MARK}
             inventory.next_numbers = {name.decode(): int(number) for name, number in numbers.items()}

@@ -29,6 +29,7 @@ CODES = (
     "unsupported-query",
     "cq-exists",
     "unknown-cq",
+    "unknown-group",
     "stream-exists",
     "stream-in-use",
     "stream-mismatch",

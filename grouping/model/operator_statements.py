@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["DropCqs", "OperatorStatement", "SetQuota", "ShowCqsOf", "ShowQuota"]
+__all__ = ["DropCqs", "OperatorStatement", "PauseGroup", "SetQuota", "ShowCqsOf", "ShowQuota"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,5 +42,13 @@ class ShowQuota:
     subscriber: str
 
 
-OperatorStatement = ShowCqsOf | DropCqs | SetQuota | ShowQuota
+@dataclass(frozen=True, slots=True)
+class PauseGroup:
+    """PAUSE GROUP group, or with paused False RESUME GROUP group, an operator's."""
+
+    group: str
+    paused: bool
+
+
+OperatorStatement = ShowCqsOf | DropCqs | SetQuota | ShowQuota | PauseGroup
 """Statements about what other subscribers have."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from sqlglot.tokenizer_core import TokenType
 
 from grouping.model.errors import InputError, near_name
-from grouping.model.operator_statements import DropCqs, SetQuota, ShowCqsOf, ShowQuota
+from grouping.model.operator_statements import DropCqs, PauseGroup, SetQuota, ShowCqsOf, ShowQuota
 from grouping.model.query import (
     AlterCq,
     ChangeBased,
@@ -221,6 +221,14 @@ def _show_quota(tokens: Tokens) -> ShowQuota:
     return ShowQuota(tokens.name("a subscriber"))
 
 
+def _pause_group(tokens: Tokens) -> PauseGroup:
+    return PauseGroup(tokens.name("the id of a group"), paused=True)
+
+
+def _resume_group(tokens: Tokens) -> PauseGroup:
+    return PauseGroup(tokens.name("the id of a group"), paused=False)
+
+
 def _drop_cqs(tokens: Tokens) -> DropCqs:
     tokens.expect("LIKE")
     like = tokens.string("a pattern")
@@ -259,6 +267,8 @@ STATEMENTS: dict[tuple[str, ...], Callable[[Tokens], Statement]] = {
     ("ALTER", "CQ"): _alter_cq,
     ("PAUSE", "CQ"): _cq(PauseCq),
     ("RESUME", "CQ"): _cq(ResumeCq),
+    ("PAUSE", "GROUP"): _pause_group,
+    ("RESUME", "GROUP"): _resume_group,
     ("SHOW", "STREAMS"): _show("streams"),
     ("SHOW", "TABLES"): _show("tables"),
     ("SHOW", "VIEWS"): _show("views"),

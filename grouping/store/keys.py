@@ -18,7 +18,7 @@ __all__ = ["FieldHash", "RedisKeys", "Role"]
 Role = Literal["gateway", "evaluator"]
 """The programs that take a lease."""
 
-FieldHash = Literal["cursors", "ends", "leaving", "quotas", "secrets", "tables", "views"]
+FieldHash = Literal["cursors", "ends", "leaving", "pauses", "quotas", "secrets", "tables", "views"]
 """The hashes of which a unit of work sets and removes single fields."""
 
 
@@ -147,6 +147,11 @@ class RedisKeys:
         """Hash of subscribers to `Quota` as JSON. The gateway's own."""
         return f"{self.start}:quotas"
 
+    @property
+    def pauses(self) -> str:
+        """Hash of ``<stream>/<group>`` to `GroupPause` as JSON. By the gateway; workers read which groups there are."""
+        return f"{self.start}:pauses"
+
     def table_pins(self, stream_id: StreamId) -> str:
         """Hash of micro-batches under way to the offsets of tables that they see, as JSON. By workers."""
         return f"{self.start}:table-pins:{stream_id}"
@@ -166,7 +171,7 @@ class RedisKeys:
     # -- what the evaluator tells --------------------------------------------------------------------------------------
 
     def pins(self, stream_id: StreamId) -> str:
-        """Hash of micro-batches under way to `TableVersion` as text. By workers; the gateway reads."""
+        """Hash of micro-batches under way to `Pin` as text. By workers; the gateway reads."""
         return f"{self.start}:pins:{stream_id}"
 
     def committed(self, stream_id: StreamId) -> str:

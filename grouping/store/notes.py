@@ -9,28 +9,38 @@ from typing import NamedTuple
 
 import msgspec
 
-__all__ = ["CommittedNote", "EpochNote", "ReplicaNote", "TablePins", "TableVersion"]
+from grouping.model.ids import GroupId
+
+__all__ = ["CommittedNote", "EpochNote", "Pin", "ReplicaNote", "TablePins", "TableVersion"]
 
 TablePins = dict[str, dict[int, int]]
 """By `Table.source_id` and partition of its topic, the offset behind the last change that a micro-batch sees."""
 
 
 class TableVersion(NamedTuple):
-    """One state of a stream's constant tables; as text a value of `RedisKeys.pins`."""
+    """One state of a stream's constant tables."""
 
     epoch: int
     version: int
 
+
+class Pin(NamedTuple):
+    """What all tasks of a micro-batch see; as text a value of `RedisKeys.pins`."""
+
+    version: TableVersion
+    paused: tuple[GroupId, ...] = ()
+    """Groups that rest, by an operator's statement."""
+
     @classmethod
-    def unpack(cls, body: bytes | str) -> TableVersion:
+    def unpack(cls, body: bytes | str) -> Pin:
         """Read the pin of a micro-batch.
 
         Example:
-            >>> TableVersion.unpack(b"7:12")
-            TableVersion(epoch=7, version=12)
+            >>> Pin.unpack(b"7:12").version, Pin.unpack(b"7:12:g_1,g_2").paused
+            (TableVersion(epoch=7, version=12), ('g_1', 'g_2'))
         """
-        epoch, version = (body if isinstance(body, str) else body.decode()).split(":")
-        return cls(int(epoch), int(version))
+        epoch, version, *paused = (body if isinstance(body, str) else body.decode()).split(":")
+        return cls(TableVersion(int(epoch), int(version)), tuple(map(GroupId, paused[0].split(","))) if paused else ())
 
 
 class ReplicaNote(msgspec.Struct, frozen=True):
@@ -89,12 +99,12 @@ class CommittedNote(msgspec.Struct, frozen=True):
     offsets: dict[str, int] = {}
     """By source partition, the position up to which events are evaluated; empty where none was noted."""
     pinned: str | msgspec.UnsetType = msgspec.UNSET
-    """The `TableVersion` that the batch saw, as text, where that is known."""
+    """The `Pin` of the batch, as text, where that is known."""
 
     @property
     def table(self) -> TableVersion | None:
         """The version that the batch was pinned to."""
-        return None if self.pinned is msgspec.UNSET else TableVersion.unpack(self.pinned)
+        return None if self.pinned is msgspec.UNSET else Pin.unpack(self.pinned).version
 
     @classmethod
     def unpack(cls, body: bytes | None) -> CommittedNote:

@@ -10,6 +10,7 @@ Topic by topic, with what lies under each key. A record without a value takes ba
 | `view/<folded name>` | `View` |
 | `part/<stream>/<id>` | `GroupPlan` or `SelectList`, which its fields tell |
 | `quota/<subscriber>` | `Quota` |
+| `pause/<stream>/<group>` | `GroupPause` |
 | `timed/<destination>` | `TimedNote` |
 | `end/<batch>` | `EndNotice`s |
 | `secret/<name>` | bytes |
@@ -35,7 +36,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from grouping.model.ids import CqName, DestinationId, StreamId, Subscriber
+from grouping.model.ids import CqName, DestinationId, GroupId, StreamId, Subscriber
 
 __all__ = ["ORDER", "CatalogKey", "TickKey", "answer_key", "order_of", "place_key", "place_of"]
 
@@ -76,6 +77,11 @@ class CatalogKey(NamedTuple):
         """
         return _decode_cq(self.name)
 
+    def read_pause(self) -> tuple[StreamId, GroupId]:
+        """Return the stream and the group that a `pause` key names."""
+        stream_id, group_id = self.text.split("/")
+        return StreamId(stream_id), GroupId(group_id)
+
     def read_part(self) -> tuple[str, str]:
         """Return the stream of a part and the part's id."""
         stream_id, _, part_id = self.text.partition("/")
@@ -110,6 +116,11 @@ class CatalogKey(NamedTuple):
     def quota(subscriber: str) -> bytes:
         """Return the key of a subscriber's own limits."""
         return b"quota/" + subscriber.encode("utf-8", "surrogatepass")
+
+    @staticmethod
+    def pause(stream_id: StreamId, group_id: GroupId) -> bytes:
+        """Return the key of a group's pause."""
+        return f"pause/{stream_id}/{group_id}".encode()
 
     @staticmethod
     def timed(destination_id: DestinationId) -> bytes:

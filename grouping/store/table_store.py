@@ -23,13 +23,13 @@ from grouping.store.connection import StoreUnavailable, connect, mapped
 from grouping.store.constant_table import Segment, net
 from grouping.store.keys import RedisKeys
 from grouping.store.match_tally import MatchTally
-from grouping.store.notes import CommittedNote, EpochNote, ReplicaNote, TablePins, TableVersion
+from grouping.store.notes import CommittedNote, EpochNote, Pin, ReplicaNote, TablePins
 from grouping.store.segment_log import SegmentLog, Span, chain
 
 __all__ = ["VERSIONS_MARK", "TableStore"]
 
-# KEYS: epoch, version, pins, streams. ARGV: stream, batch, run id of the server. Nil: the tables are not confirmed, or
-# what says which version they are of is lost. A stream that was dropped has tables without rows.
+# KEYS: epoch, version, pins, streams, pauses. ARGV: stream, batch, run id of the server. Nil: the tables are not
+# confirmed, or what says which version they are of is lost. A stream that was dropped has tables without rows.
 _PIN = """
 local epoch = redis.call('GET', KEYS[1])
 if not epoch then return nil end
@@ -42,6 +42,12 @@ local live = redis.call('HEXISTS', KEYS[4], ARGV[1]) == 1
 if redis.call('HEXISTS', KEYS[2], '') == 0 or live ~= (version ~= false) then return nil end
 if not live then return epoch.epoch .. ':0' end
 pinned = epoch.epoch .. ':' .. version
+local paused = {}
+for _, each in ipairs(redis.call('HKEYS', KEYS[5])) do
+  local stream, group = string.match(each, '^(.*)/(.*)$')
+  if stream == ARGV[1] then table.insert(paused, group) end
+end
+if #paused > 0 then pinned = pinned .. ':' .. table.concat(paused, ',') end
 redis.call('HSET', KEYS[3], ARGV[2], pinned)
 return pinned
 """
@@ -78,8 +84,8 @@ class TableStore:
         self._most_waiting: dict[str, int] = {}
         """By stream: so many values with counts of matches may wait for the gateway before they are summed up."""
 
-    def pin(self, stream_id: StreamId, batch: int) -> TableVersion:
-        """Return the version that this micro-batch sees; the first task to ask decides.
+    def pin(self, stream_id: StreamId, batch: int) -> Pin:
+        """Return what this micro-batch sees; the first task to ask decides.
 
         Raises:
             StoreUnavailable: No tables are confirmed for this run of the server, or they are not whole; ask again.
@@ -87,11 +93,11 @@ class TableStore:
         with mapped():
             run_id = self._redis.info("server")["run_id"]
             keys = self._keys
-            asked = [keys.epoch, keys.version, keys.pins(stream_id), keys.streams]
+            asked = [keys.epoch, keys.version, keys.pins(stream_id), keys.streams, keys.pauses]
             pinned = self._pin(keys=asked, args=[stream_id, batch, run_id])
         if pinned is None:
             raise StoreUnavailable("the constant tables are not confirmed", hint="The gateway confirms them on start.")
-        return TableVersion.unpack(pinned)
+        return Pin.unpack(pinned)
 
     def changes(self, stream_id: StreamId, epoch: int, since: int, until: int) -> Iterator[Segment] | None:
         """Return the net of what the versions (`since`, `until`] of an epoch changed; it is read piece by piece.

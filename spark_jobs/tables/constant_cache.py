@@ -98,6 +98,12 @@ class Snapshot:
         shared_indexes = tuple(part for shared in self.shared_indexes if (part := shared.only(kept)) is not None)
         return replace(self, tables=tables, shared_indexes=shared_indexes)
 
+    def without(self, groups: Collection[str]) -> Snapshot:
+        """Return the tables of all groups but some, and the computations that these others are over."""
+        kept = self.only([group for group in self.groups if group not in groups])
+        over = {table.shape.plan.computation_id for table in kept.tables}
+        return replace(kept, computations=tuple(each for each in self.computations if each.computation_id in over))
+
     def over(self, computation_id: str) -> Snapshot:
         """Return the tables of the groups over one computation; "" for those over the events themselves."""
         if not self.computations:

@@ -95,8 +95,10 @@ class WorkerProcess:
         while True:
             try:
                 store = self._store(settings)
-                version = store.pin(stream_id, batch.number)
+                version, paused = store.pin(stream_id, batch.number)
                 snapshot = self._tables.setdefault(stream_id, ConstantTables(stream_id)).at(version, store)
+                if paused:
+                    snapshot = snapshot.without(paused)
                 views: dict[str, TableView] = {}
                 if snapshot.computations:
                     views = self._joined(settings).views(stream_id, batch, snapshot.computations, store)

@@ -64,6 +64,7 @@ def statements() -> tuple[str, ...]:
         "ALTER CQ intel SET EVERY '1 hour', EXPIRE AFTER '30 days'",
         "SHOW CQS LIKE 'a%' AFTER 'b' LIMIT 5", "SHOW CQS OF ALL AFTER 'b'", "DROP CQS LIKE 'a%' OF bob",
         "SET QUOTA cqs = 5, views = DEFAULT FOR bob", "SHOW QUOTA FOR bob",
+        "PAUSE GROUP g_1", "RESUME GROUP g_1",
         "DROP CQ intel", "PAUSE CQ intel", "RESUME CQ intel",
         "DESCRIBE CQ intel", "EXPLAIN SELECT symbol FROM quotes WHERE symbol LIKE 'IN%' OR price > 5",
         "EXPLAIN STAGES SELECT symbol FROM quotes WHERE NOT (5 < price OR flag)",

@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 
 from gateway.kafka import LogReader, Topics
+from gateway.model.records import instant
 from grouping.settings import AuthSettings
+from grouping.store.connection import connect
+from grouping.store.keys import RedisKeys
+from grouping.store.table_store import TableStore
 from tests.ground import Ground
 from tests.stack.counter import Counter
 
@@ -73,6 +77,36 @@ def test_the_audit_trail(ground: Ground) -> None:
     counter.serve([("x1", "root", text)])
     trail = [(each["subscriber"], each["command_id"], each["statement"], each["code"]) for each in _audited(ground)]
     assert [("root", "x1", text, "ok"), ("alice", "x2", text, "not-allowed")] == sorted(trail, key=lambda one: one[1])
+
+
+def test_a_group_rests(ground: Ground) -> None:
+    """Micro-batches are pinned without it, whatever happens to Redis, until it is resumed or its stream goes."""
+    counter = _operated(ground)
+    store = TableStore(ground.settings)
+    (shown,) = counter.answers("SHOW GROUPS")
+    [item] = shown.result["groups"]
+    group, (described,) = item["group"], counter.answers("DESCRIBE STREAM s")
+    stream = described.result["id"]
+    refused, unknown = counter.answers(f"PAUSE GROUP {group}"), counter.answers("PAUSE GROUP g_no", subscriber="root")
+    assert ["not-allowed", "unknown-group"] == [reply.code for reply in (*refused, *unknown)]
+    assert () == store.pin(stream, 1).paused
+    paused, again = counter.answers(f"PAUSE GROUP {group}", f"PAUSE GROUP {group}", subscriber="root")
+    assert [{"group": group, "stream": "s", "paused": True}] * 2 == [paused.result, again.result]
+    assert () == store.pin(stream, 1).paused, "a replay of a batch sees what its first try saw"
+    counter.desk.working.wipe()
+    counter.desk.recover()
+    assert (group,) == store.pin(stream, 2).paused
+    told, shown = counter.answers("DESCRIBE CQ a", "SHOW GROUPS")
+    assert told.result["group_paused"] == shown.result["groups"][0]["paused"] == {"since": instant(counter.desk.now_ms)}
+    counter.answers("DROP CQS LIKE '%' OF alice", "DROP CQS LIKE '%' OF bob", subscriber="root")
+    counter.answers(CREATE.format("a"))
+    assert (group,) == store.pin(stream, 3).paused, "another CQ of its shape does not wake it up"
+    (resumed,) = counter.answers(f"RESUME GROUP {group}", subscriber="root")
+    assert not resumed.result["paused"]
+    assert () == store.pin(stream, 4).paused
+    counter.answers(f"PAUSE GROUP {group}", "DROP CQS LIKE '%' OF alice", subscriber="root")
+    counter.answers("DROP STREAM s")
+    assert {} == connect(ground.settings).hgetall(RedisKeys.of(ground.settings).pauses)
 
 
 def test_quotas(ground: Ground) -> None:

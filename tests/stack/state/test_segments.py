@@ -80,7 +80,7 @@ class _Tables:
     def pin(self, _: set[int]) -> None:
         """Begin a micro-batch."""
         self._batches += 1
-        self.pinned[self._batches] = (self.store.pin("s_1", self._batches).version, self.live)
+        self.pinned[self._batches] = (self.store.pin("s_1", self._batches).version.version, self.live)
 
     def unpin(self, _: set[int]) -> None:
         """End the oldest micro-batch."""
@@ -196,7 +196,7 @@ def test_a_stream_that_is_dropped_has_no_rows(made: _Tables) -> None:
     made.change(made.live)
     made.working.unit.sources.remove_stream("s_1")
     made.working.commit()
-    assert (1, 0) == made.store.pin("s_1", 5)
+    assert (1, 0) == made.store.pin("s_1", 5).version
     assert set() == made.rows(0)
     assert [] == made.store.streams()
     assert not made.working.connection.redis.exists(made.working.connection.keys.pins("s_1"))

@@ -30,7 +30,7 @@ _HIT = '{"symbol": "INTC", "price": 99}'
 
 
 def _told(
-    query: str, given: str, *, quarantined: dict[str, str] | None = None, stream: Stream = _QUOTES, **fields: Any
+    query: str, given: str, *, withheld: str | None = None, stream: Stream = _QUOTES, **fields: Any
 ) -> dict[str, Any]:
     """Return what the gateway answers to EXPLAIN CQ intel FOR …, of a live CQ with some fields of its own."""
     statement = parse(f"EXPLAIN CQ intel FOR {given}")
@@ -50,9 +50,7 @@ def _told(
     cq = Cq("intel", CqText.cut(query), destination.destination_id, asked.accepted_ms, 0, asked.start_ms)
     cq = msgspec.structs.replace(cq, expire_ms=asked.expire_ms, **fields)
     tables = {_PROFILES.declared.table_id: _PROFILES.declared}
-    return explain_event(
-        statement, cq, destination, asked.query, stream.declared, tables, quarantined, _NOW_MS, answered
-    )
+    return explain_event(statement, cq, destination, asked.query, stream.declared, tables, withheld, _NOW_MS, answered)
 
 
 def _event(query: str, given: str, **fields: Any) -> dict[str, Any]:
@@ -105,14 +103,13 @@ def test_what_cannot_be_decoded_is_a_dead_letter(value: str) -> None:
 
 
 _BEFORE_START = "its time 2026-01-01T00:00:00.000Z is before START 2026-02-01T00:00:00.000Z"
-_QUARANTINED = {"until": "2026-01-02T00:00:00Z", "reason": "it failed"}
 
 
 @pytest.mark.parametrize(
     ("clauses", "at", "fields", "delivery"),
     [
         ("", None, {"paused": True}, "the CQ is paused, and sees nothing until RESUME CQ"),
-        ("", None, {"quarantined": _QUARANTINED}, "the CQ is not evaluated until 2026-01-02T00:00:00Z: it failed"),
+        ("", None, {"withheld": "an operator has paused the CQ's group"}, "an operator has paused the CQ's group"),
         ("START '2026-02-01T00:00:00Z'", None, {}, _BEFORE_START),
         ("EXPIRE '2026-02-01T00:00:00Z'", "2026-02-01T00:00:00Z", {}, "the CQ expires at 2026-02-01T00:00:00.000Z"),
     ],

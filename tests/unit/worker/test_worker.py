@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from types import SimpleNamespace
 
+import msgspec
 import pyarrow as pa
 import pytest
 
 from grouping.model.errors import OperationalError
 from grouping.model.expression import Call, Column, Slot
 from grouping.model.group import GroupPlan
+from grouping.model.ids import GroupId
 from grouping.settings import Settings
 from grouping.store.match_tally import MatchTally
-from grouping.store.notes import TableVersion
+from grouping.store.notes import Pin, TableVersion
 from spark_jobs.worker import worker
 from spark_jobs.worker.process import WorkerProcess
 from tests.unit.matching.event_batches import SETTINGS, batch, stream
@@ -31,14 +33,15 @@ class _Redis(Store):
         self.away = 0
         self.opened = 0
         self.counted: list[MatchTally] = []
+        self.paused: tuple[GroupId, ...] = ()
 
     def open(self, _settings: Settings) -> _Redis:
         self.opened += 1
         return self
 
-    def pin(self, _stream_id: str, _batch_id: int) -> TableVersion:
+    def pin(self, _stream_id: str, _batch_id: int) -> Pin:
         self._answer()
-        return TableVersion(1, len(self.log))
+        return Pin(TableVersion(1, len(self.log)), self.paused)
 
     def count_matches(self, _stream_id: str, tally: MatchTally, _partition: int, _batch: str) -> None:
         self._answer()
@@ -79,6 +82,19 @@ def test_a_task_after_another_reads_only_what_changed(redis: _Redis) -> None:
     assert [(0, 1), (1, 2)] == redis.reads
     assert 1 == redis.opened
     assert 2 == len(redis.counted)
+
+
+def test_a_group_that_rests_sees_nothing(redis: _Redis) -> None:
+    """The others go on; what was published meanwhile doesn't come later."""
+    redis.known_plans["g_2"] = msgspec.structs.replace(redis.known_plans["g_1"], group_id=GroupId("g_2"))
+    redis.commit((), [entry(8, ("INT",), (1,), group="g_2")])
+    assert 2 == len(_task(b'{"a":1}'))
+    redis.paused = (GroupId("g_2"),)
+    assert [b'{"s_1":1}'] == _task(b'{"a":1}')
+    redis.paused = (GroupId("g_1"), GroupId("g_2"))
+    assert [] == _task(b'{"a":1}')
+    redis.paused = ()
+    assert 2 == len(_task(b'{"a":1}'))
 
 
 def test_a_task_waits_for_its_tables(redis: _Redis) -> None:
