@@ -1,4 +1,4 @@
-"""Functions that make arrays and maps of others, or find something in them: their arguments checked, results typed.
+"""Functions that make arrays of others, or find something in them: their arguments checked, results typed.
 
 Elements are of one type, exactly: Spark widens an array where another one, or a constant, is wider, and such calls are
 refused here. A constant among elements has its type from the array, so no other literal may take a number's place.
@@ -13,20 +13,20 @@ import msgspec
 
 from grouping.binding.bound import Bound, Constant, Term
 from grouping.binding.constants import coerce
-from grouping.binding.nested import delimiter_of, element_type, fixed
+from grouping.binding.nested import element_type, fixed
 from grouping.binding.operands import cast, is_null
 from grouping.model.expression import Value
 from grouping.model.refusals import mismatch, unsupported
-from grouping.model.sql_type import BIGINT, BOOLEAN, DOUBLE, INT, STRING, SqlType, array_of, map_of, struct_of
+from grouping.model.sql_type import BIGINT, BOOLEAN, DOUBLE, INT, STRING, SqlType, array_of, struct_of
 from grouping.model.wording import are, counted
 from grouping.values.literals import LARGEST_COUNT
 
-__all__ = ["ARRAY_CALLS", "array_call", "concat_arrays", "entries_of", "joined", "named_struct", "numbered", "paired"]
+__all__ = ["ARRAY_CALLS", "NestedCall", "concat_arrays", "counted_call", "joined", "named_struct", "numbered", "paired"]
 
 _WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 
 
-class _ArrayCall(NamedTuple):
+class NestedCall(NamedTuple):
     """A function's binding, and how many arguments it takes."""
 
     bind: Callable[..., Bound]
@@ -34,13 +34,13 @@ class _ArrayCall(NamedTuple):
     most: int
 
 
-def array_call(name: str, args: Sequence[Bound]) -> Bound:
-    """Return one of `ARRAY_CALLS` applied to its arguments.
+def counted_call(name: str, call: NestedCall, args: Sequence[Bound]) -> Bound:
+    """Return a function applied to its arguments.
 
     Raises:
         InputError: ``type-mismatch`` for too few, too many or the wrong ones.
     """
-    bind, least, most = ARRAY_CALLS[name]
+    bind, least, most = call
     if not least <= len(args) <= most:
         takes = counted(least, "argument") if least == most else f"{least} to {counted(most, 'argument')}"
         takes = f"{least} or more arguments" if most == LARGEST_COUNT else takes
@@ -169,18 +169,6 @@ def _sequence(name: str, first: Bound, last: Bound, step: Bound | None = None) -
     return Term("array", tuple(Value(value, "INT") for value in whole), array_of(INT))
 
 
-def _map_entries(name: str, base: Bound) -> Bound:
-    return entries_of(base, name)
-
-
-def entries_of(base: Bound, name: str) -> Bound:
-    """Return the entries of a MAP as an array of key and value."""
-    if base.type.name != "MAP" or base.type.element is None or base.type.key is None:
-        raise mismatch(f'an argument of "{name}" is {base.type}', "It must be a MAP.")
-    entry = struct_of((("key", base.type.key), ("value", base.type.element)))
-    return Term("map_entries", (base,), array_of(entry))
-
-
 def paired(name: str, one: Bound, other: Bound) -> Bound:
     """Return the elements of two arrays in pairs, NULL where one array is shorter."""
     kinds = (("0", _parts(one, name)), ("1", _parts(other, name)))
@@ -191,18 +179,6 @@ def numbered(array: Bound, name: str) -> Bound:
     """Return the elements of an array, each with its place, which counts from 0."""
     kinds = (("0", _parts(array, name)), ("1", INT))
     return Term("array numbered", (array,), array_of(struct_of(kinds)))
-
-
-def _str_to_map(name: str, text: Bound, pairs: Bound | None = None, within: Bound | None = None) -> Bound:
-    if text.type != STRING or is_null(text):
-        raise mismatch(f'an argument of "{name}" is {text.type}', "It must be STRING.")
-    signs = [
-        Value(default, "STRING") if sign is None else delimiter_of(sign)
-        for sign, default in ((pairs, ","), (within, ":"))
-    ]
-    if not all(sign.value for sign in signs):
-        raise unsupported("an empty delimiter", "It would stand between all characters.")
-    return Term(name, (text, *signs), map_of(STRING, STRING))
 
 
 def named_struct(name: str, *args: Bound) -> Bound:
@@ -268,27 +244,25 @@ def _as_it_is(constant: Constant, of: SqlType) -> Constant:
     return msgspec.structs.replace(constant, type=of, position=None)
 
 
-ARRAY_CALLS: dict[str, _ArrayCall] = {
-    "array_append": _ArrayCall(_append, 2, 2),
-    "array_compact": _ArrayCall(_same, 1, 1),
-    "array_distinct": _ArrayCall(_distinct, 1, 1),
-    "array_except": _ArrayCall(_of_two, 2, 2),
-    "array_insert": _ArrayCall(_insert, 3, 3),
-    "array_intersect": _ArrayCall(_of_two, 2, 2),
-    "array_join": _ArrayCall(_join, 2, 3),
-    "array_max": _ArrayCall(_extreme, 1, 1),
-    "array_min": _ArrayCall(_extreme, 1, 1),
-    "array_position": _ArrayCall(_position, 2, 2),
-    "array_prepend": _ArrayCall(_append, 2, 2),
-    "array_remove": _ArrayCall(_remove, 2, 2),
-    "array_sort": _ArrayCall(_distinct, 1, 1),
-    "array_union": _ArrayCall(_of_two, 2, 2),
-    "flatten": _ArrayCall(_flatten, 1, 1),
-    "map_entries": _ArrayCall(_map_entries, 1, 1),
-    "named_struct": _ArrayCall(named_struct, 2, LARGEST_COUNT),
-    "sequence": _ArrayCall(_sequence, 2, 3),
-    "slice": _ArrayCall(_slice, 3, 3),
-    "sort_array": _ArrayCall(_sort_array, 1, 2),
-    "str_to_map": _ArrayCall(_str_to_map, 1, 3),
+ARRAY_CALLS: dict[str, NestedCall] = {
+    "array_append": NestedCall(_append, 2, 2),
+    "array_compact": NestedCall(_same, 1, 1),
+    "array_distinct": NestedCall(_distinct, 1, 1),
+    "array_except": NestedCall(_of_two, 2, 2),
+    "array_insert": NestedCall(_insert, 3, 3),
+    "array_intersect": NestedCall(_of_two, 2, 2),
+    "array_join": NestedCall(_join, 2, 3),
+    "array_max": NestedCall(_extreme, 1, 1),
+    "array_min": NestedCall(_extreme, 1, 1),
+    "array_position": NestedCall(_position, 2, 2),
+    "array_prepend": NestedCall(_append, 2, 2),
+    "array_remove": NestedCall(_remove, 2, 2),
+    "array_sort": NestedCall(_distinct, 1, 1),
+    "array_union": NestedCall(_of_two, 2, 2),
+    "flatten": NestedCall(_flatten, 1, 1),
+    "named_struct": NestedCall(named_struct, 2, LARGEST_COUNT),
+    "sequence": NestedCall(_sequence, 2, 3),
+    "slice": NestedCall(_slice, 3, 3),
+    "sort_array": NestedCall(_sort_array, 1, 2),
 }
 """By function, what binds it; ``reverse``, ``concat`` and ``concat_ws`` of arrays are called by the names of texts'."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grouping.binding.arrays import entries_of, numbered, paired
+from grouping.binding.arrays import numbered, paired
 from grouping.binding.bound import Bound, Constant, Term, nodes
+from grouping.binding.maps import entries_of, map_of_arrays, merged
 from grouping.binding.nested import field, nested_call
 from grouping.binding.operands import boolean, is_null
 from grouping.functions.nested_functions import LAMBDAS
@@ -21,6 +22,9 @@ from grouping.model.sql_type import BOOLEAN, STRING, SqlType, array_of, map_of
 from grouping.model.wording import are, counted
 
 __all__ = ["elements_of", "lambda_call", "reduction", "reduction_columns", "variables_of"]
+
+
+_MAKING = frozenset(("map_zip_with", "transform", "transform_keys", "transform_values", "zip_with"))
 
 
 def elements_of(name: str, collections: Sequence[Bound], variables: int) -> Bound:
@@ -34,19 +38,21 @@ def elements_of(name: str, collections: Sequence[Bound], variables: int) -> Boun
     Raises:
         InputError: ``type-mismatch`` or ``unsupported-query``.
     """
-    wanted = 2 if name == "zip_with" else 1
+    wanted = 2 if name in ("zip_with", "map_zip_with") else 1
     if len(collections) != wanted:
         takes = f"{counted(wanted, 'argument')} and a lambda"
         raise mismatch(f'function "{name}" takes {takes}', f"There {are(len(collections))} {len(collections)}.")
     base = collections[0]
-    most = 1 if name in ("exists", "forall") else 2
-    least = 2 if LAMBDAS[name] > 1 else 1
+    least = LAMBDAS[name]
+    most = 1 if name in ("exists", "forall") else max(least, 2)
     if not least <= variables <= most:
         has = f"{least} or {most}" if least < most else str(most)
         raise unsupported("such variables of a lambda", f'That of "{name}" has {has}.')
     if name == "zip_with":
         return paired(name, base, collections[1])
-    if name in ("map_filter", "transform_values"):
+    if name == "map_zip_with":
+        return merged(name, base, collections[1])
+    if name in ("map_filter", "transform_keys", "transform_values"):
         return entries_of(base, name)
     if base.type.name != "ARRAY":
         raise mismatch(f'an argument of "{name}" is {base.type}', "It must be an ARRAY.")
@@ -82,12 +88,8 @@ def lambda_call(name: str, elements: Bound, variable: Column, body: Bound, of: B
     Raises:
         InputError: ``type-mismatch`` for a body that is no BOOLEAN where one is asked for.
     """
-    if name in ("transform", "zip_with", "transform_values"):
-        made = Term("transform", (elements, variable, body), array_of(body.type))
-        if name != "transform_values":
-            return made
-        keys = Term("map_keys", (of,), array_of(STRING))
-        return Term("arrays paired", (keys, made), map_of(STRING, body.type))
+    if name in _MAKING:
+        return _made(name, Term("transform", (elements, variable, body), array_of(body.type)), of)
     body = boolean(body, f'the lambda of "{name}"')
     if name == "exists" and (contained := _contained(elements, variable, body)) is not None:
         return contained
@@ -97,6 +99,19 @@ def lambda_call(name: str, elements: Bound, variable: Column, body: Bound, of: B
         return Term(name, (elements, variable, body), of.type)
     kept = Term(name, (elements, variable, body), elements.type)
     return kept if elements is of else Term("field", (kept, Value("0", "STRING")), of.type)
+
+
+def _made(name: str, made: Term, of: Bound) -> Bound:
+    """Return what a function makes of the values of its lambda for each element."""
+    match name:
+        case "transform_keys":
+            return map_of_arrays(made, nested_call("map_values", (of,)), name)
+        case "transform_values":
+            return Term("arrays paired", (nested_call("map_keys", (of,)), made), map_of(STRING, made.args[2].type))
+        case "map_zip_with":
+            keys = Term("field", (made.args[0], Value("0", "STRING")), array_of(STRING))
+            return Term("arrays paired", (keys, made), map_of(STRING, made.args[2].type))
+    return made
 
 
 def reduction_columns(array: Bound, start: Bound, level: int) -> tuple[Column, Column]:

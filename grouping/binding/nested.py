@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from grouping.binding.bound import Bound, Constant, Term
 from grouping.binding.constants import coerce
 from grouping.binding.operands import comparable, unify
+from grouping.functions.functions import common_type
 from grouping.model.errors import InputError, near_name
 from grouping.model.expression import Value
 from grouping.model.refusals import mismatch, unsupported
@@ -19,7 +20,7 @@ from grouping.model.sql_type import BOOLEAN, DOUBLE, INT, STRING, VARIANT, SqlTy
 from grouping.model.wording import are, counted
 from grouping.values.json_path import parse_json_path
 
-__all__ = ["delimiter_of", "element", "element_type", "field", "fixed", "nested_call"]
+__all__ = ["array_value", "delimiter_of", "element", "element_type", "field", "fixed", "nested_call"]
 
 _DELIMITER = re.compile(r"\\?[^\w\s\\]|\[[^\w\s\\^]\]|[^\\^$.|?*+()\[\]{}]*")
 """A text that Java's split takes as it stands: without a sign of regular expressions, or one of them escaped."""
@@ -72,18 +73,19 @@ def nested_call(name: str, args: Sequence[Bound]) -> Bound:
         InputError: ``type-mismatch`` for too few, too many or the wrong ones.
     """
     if name == "array":
-        return _array(args)
+        return array_value(args, name)
     bind, wanted = _FUNCTIONS[name]
     if len(args) != wanted:
         raise mismatch(f'function "{name}" takes {counted(wanted, "argument")}', f"There {are(len(args))} {len(args)}.")
     return bind(*args)
 
 
-def _array(args: Sequence[Bound]) -> Bound:
-    if not args:
+def array_value(values: Sequence[Bound], name: str) -> Bound:
+    """Return the ARRAY of values that have one common type."""
+    if not values:
         raise unsupported("an array of nothing", "Its elements have no type.")
-    unified = unify(args, '"array"')
-    return Term("array", unified, array_of(unified[0].type))
+    unified = unify(values, f'"{name}"')
+    return Term("array", unified, array_of(common_type([value.type for value in unified]) or unified[0].type))
 
 
 def _listed(operand: Bound) -> tuple[Bound, ...] | None:

@@ -42,7 +42,7 @@ _MOST_ENCODED = 4
 """Bytes that one byte may become: encoded, masked, or of a number as a VARIANT's text has it."""
 _FROM_ARRAYS = frozenset(
     """array_compact array_distinct array_except array_intersect array_max array_min array_remove array_sort flatten
-    map_entries slice sort_array str_to_map""".split()
+    map_entries map_from_entries slice sort_array str_to_map""".split()
 ) | {"array numbered", "array or none", "reverse array"}
 """What yields some of an array's elements, or its bytes in another form."""
 _LONGEST_SCALAR = 64
@@ -197,7 +197,17 @@ def _computed(call: Call, sizes: Sequence[Size]) -> Size:
             return sizes[0]
         case "trim" | "ltrim" | "rtrim" | "substring" | "left" | "right" | "reverse" | "split_part" | "nullif":
             return sizes[0]
-        case "array" | "named_struct" | "array_union" | "concat arrays" | "arrays paired" | "array_insert":
+        case (
+            "array"
+            | "named_struct"
+            | "array_union"
+            | "concat arrays"
+            | "arrays paired"
+            | "array_insert"
+            | "map_from_arrays"
+        ):
+            return sum(sizes)
+        case "maps merged":
             return sum(sizes)
         case "array_join":  # an array has no more elements than bytes
             return sizes[0] + (sizes[0] + 1) * sum(sizes[1:])

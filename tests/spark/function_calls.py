@@ -13,6 +13,7 @@ from itertools import product
 from grouping.functions.functions import ALIASES, CASTING, CASTS, FUNCTIONS, REWRITTEN, Function
 from tests.spark.array_calls import array_calls
 from tests.spark.decimal_calls import decimal_calls
+from tests.spark.map_calls import map_calls
 from tests.spark.variant_calls import variant_calls
 
 __all__ = ["calls"]
@@ -237,6 +238,7 @@ def calls() -> list[str]:
     made.update(dict.fromkeys(array_calls()))
     made.update(dict.fromkeys(variant_calls()))
     made.update(dict.fromkeys(decimal_calls()))
+    made.update(dict.fromkeys(map_calls()))
     numbers = _chosen("to_number", (_NUMBER_TEXTS, _NUMBER_FORMATS), 320)
     made.update(dict.fromkeys(f"try_to_number({text}, '{form}')" for text, form in numbers))
     made.update(dict.fromkeys(f"'{text}' RLIKE '{pattern}'" for text, pattern in product(_LINES, _ENDED)))

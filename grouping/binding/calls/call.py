@@ -7,13 +7,14 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from grouping.binding.arrays import ARRAY_CALLS, array_call, concat_arrays, joined
+from grouping.binding.arrays import ARRAY_CALLS, concat_arrays, counted_call, joined
 from grouping.binding.bound import Bound, Term
 from grouping.binding.calls.arguments import apply
 from grouping.binding.calls.intervals import INTERVAL_CALLS, interval_call
 from grouping.binding.calls.numbers import NUMBER_CALLS, number_call
 from grouping.binding.calls.rewritten import rewritten
 from grouping.binding.calls.times import TIME_CALLS, time_call
+from grouping.binding.maps import MAP_CALLS
 from grouping.binding.nested import nested_call
 from grouping.binding.time_units import field_of, text_of
 from grouping.binding.variants import VARIANT_CALLS, variant_call
@@ -26,6 +27,7 @@ from grouping.model.wording import are, counted
 
 __all__ = ["call", "function_name", "refusal"]
 
+_COUNTED = ARRAY_CALLS | MAP_CALLS
 _NO_OPERATOR = "It is no operator that a query may use."
 _REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Subquery: ("a subquery", "A query is over one stream."),
@@ -72,8 +74,8 @@ def call(name: str, args: Sequence[Bound]) -> Bound:
     """
     if name in LAMBDAS:
         raise unsupported(f'"{name}" without a lambda', "It takes one, as in exists(tags, t -> t = 'a').")
-    if name in ARRAY_CALLS:
-        return array_call(name, args)
+    if (counted_one := _COUNTED.get(name)) is not None:
+        return counted_call(name, counted_one, args)
     if name in VARIANT_CALLS:
         return variant_call(name, args)
     if any(argument.type.name == "ARRAY" for argument in args) and (made := _of_arrays(name, args)) is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,7 +10,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.model.sql_type import STRING, SqlType
-from spark_jobs.expressions.by_value import each_distinct
 from spark_jobs.expressions.nested.lists import Ints, Lists, codes_of, identities_of, lists_of, made_of, over
 from spark_jobs.expressions.types import Operand, polars_type, widened
 
@@ -279,19 +277,6 @@ def _named_struct(_: Operand, kind: SqlType, *others: Operand) -> pl.Expr:
     return pl.struct([value.expr.alias(name) for (name, _), value in values])
 
 
-def _str_to_map(text: Operand, kind: SqlType, pairs: Any, within: Any) -> pl.Expr:
-    def entries(value: str) -> list[dict[str, str | None]] | None:
-        found: dict[str, str | None] = {}
-        for pair in value.split(pairs):
-            key, sign, rest = pair.partition(within)
-            if key in found:
-                return None  # Spark fails
-            found[key] = rest if sign else None
-        return [{"key": key, "value": rest} for key, rest in found.items()]
-
-    return each_distinct([text.expr], entries, polars_type(kind))
-
-
 ARRAYS: dict[str, Callable[..., pl.Expr]] = {
     "array": _array,
     "array_compact": _choosing(
@@ -313,13 +298,11 @@ ARRAYS: dict[str, Callable[..., pl.Expr]] = {
     "concat arrays": _concat,
     "array or none": _without_null,
     "flatten": _flatten,
-    "map_entries": lambda base, _: base.expr,
     "named_struct": _named_struct,
     "reverse array": _choosing(lambda lists, _: np.lexsort((-lists.place, lists.row)), _places),
     "slice": _slice,
     "sort_array": _sort_array,
-    "str_to_map": _str_to_map,
 }
 """By operator or function: the first argument, the result's type, and the others."""
-OF_ARRAYS = frozenset(ARRAYS) - {"sort_array", "str_to_map"}
-"""Those whose constants are operands too; of the others a constant is an order or a delimiter."""
+OF_ARRAYS = frozenset(ARRAYS) - {"sort_array"}
+"""Those whose constants are operands too; the other one's is an order."""

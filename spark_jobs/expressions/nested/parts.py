@@ -18,6 +18,7 @@ from spark_jobs.batch.event_column import rows_of_elements
 from spark_jobs.expressions.by_value import each_distinct
 from spark_jobs.expressions.nested.arrays import ARRAYS, OF_ARRAYS
 from spark_jobs.expressions.nested.json_path import json_object
+from spark_jobs.expressions.nested.maps import MAPS, OF_MAPS
 from spark_jobs.expressions.nested.variants import VARIANTS
 from spark_jobs.expressions.types import Operand, polars_type
 
@@ -144,8 +145,9 @@ NESTED: dict[str, Callable[..., pl.Expr]] = {
     "get_json_object": _get_json_object,
     "to_number": _to_number,
     **ARRAYS,
+    **MAPS,
     **VARIANTS,
 }
 """By operator or function: the first argument, the result's type, and the others."""
-OF_OPERANDS = OF_ARRAYS | {"array_contains", "arrays_overlap"}
+OF_OPERANDS = OF_ARRAYS | OF_MAPS | {"array_contains", "arrays_overlap"}
 """Those whose constants are operands too; of the others a constant is a name, a place, a delimiter or a path."""

@@ -1,0 +1,114 @@
+"""Functions that make maps, or take them apart; keys are STRING.
+
+A map is made of an array of its keys and one of its values, or of one of entries: where two keys are equal, or one is
+NULL, Spark fails, and the map is NULL here.
+"""
+
+from __future__ import annotations
+
+from grouping.binding.arrays import NestedCall, concat_arrays
+from grouping.binding.bound import Bound, Term
+from grouping.binding.nested import array_value, delimiter_of, element_type
+from grouping.binding.operands import is_null
+from grouping.model.expression import Value
+from grouping.model.refusals import mismatch, unsupported
+from grouping.model.sql_type import STRING, SqlType, array_of, map_of, struct_of
+from grouping.model.wording import are
+from grouping.values.literals import LARGEST_COUNT
+
+__all__ = ["MAP_CALLS", "entries_of", "map_of_arrays", "merged"]
+
+
+def entries_of(base: Bound, name: str) -> Bound:
+    """Return the entries of a MAP as an array of key and value."""
+    entry = struct_of((("key", STRING), ("value", _values_type(base, name))))
+    return Term("map_entries", (base,), array_of(entry))
+
+
+def merged(name: str, one: Bound, other: Bound) -> Bound:
+    """Return the keys of two MAPs, each with the value that it has in the one and in the other, NULL for none."""
+    kinds = (("0", STRING), ("1", _values_type(one, name)), ("2", _values_type(other, name)))
+    return Term("maps merged", (one, other), array_of(struct_of(kinds)))
+
+
+def map_of_arrays(keys: Bound, values: Bound, name: str) -> Bound:
+    """Return the MAP of keys and values that stand at the same places.
+
+    Raises:
+        InputError: ``type-mismatch`` for keys that are not STRING.
+    """
+    of = element_type(values, name, compared=False)
+    _check_key(element_type(keys, name, compared=False), name)
+    return Term("map_from_arrays", (keys, values), map_of(STRING, of))
+
+
+def _check_key(kind: SqlType, name: str) -> None:
+    if kind != STRING:
+        raise mismatch(f'a key in "{name}" is {kind}', "The keys of a MAP are STRING.", "CAST it.")
+
+
+def _values_type(base: Bound, name: str) -> SqlType:
+    if base.type.name != "MAP" or base.type.element is None:
+        raise mismatch(f'an argument of "{name}" is {base.type}', "It must be a MAP.")
+    return base.type.element
+
+
+def _map_entries(name: str, base: Bound) -> Bound:
+    return entries_of(base, name)
+
+
+def _map(name: str, *args: Bound) -> Bound:
+    if len(args) % 2:
+        raise mismatch(f'function "{name}" takes keys and values in turn', f"There {are(len(args))} {len(args)}.")
+    keys, values = args[::2], args[1::2]
+    for key in keys:
+        if is_null(key):
+            raise mismatch("a key is NULL", "A MAP has no such key.")
+        _check_key(key.type, name)
+    if all(map(is_null, values)):
+        raise mismatch("the values of a MAP are NULL", "Their type is not known.", "CAST one.")
+    return map_of_arrays(array_value(keys, name), array_value(values, name), name)
+
+
+def _map_from_arrays(name: str, keys: Bound, values: Bound) -> Bound:
+    return map_of_arrays(keys, values, name)
+
+
+def _map_from_entries(name: str, entries: Bound) -> Bound:
+    entry = element_type(entries, name, compared=False)
+    if entry.name != "STRUCT" or len(entry.fields) != 2:
+        raise mismatch(f'an argument of "{name}" is {entries.type}', "It must be an ARRAY of STRUCTs of two fields.")
+    (_, key), (_, value) = entry.fields
+    _check_key(key, name)
+    return Term(name, (entries,), map_of(STRING, value))
+
+
+def _map_concat(name: str, *maps: Bound) -> Bound:
+    entries = [entries_of(base, name) for base in maps]
+    for base in maps:
+        if base.type != maps[0].type:
+            raise mismatch(f'"{name}" of {maps[0].type} and {base.type}', "The MAPs must be of one type.", "CAST one.")
+    return Term("map_from_entries", (concat_arrays(name, *entries),), maps[0].type)
+
+
+def _str_to_map(name: str, text: Bound, pairs: Bound | None = None, within: Bound | None = None) -> Bound:
+    if text.type != STRING or is_null(text):
+        raise mismatch(f'an argument of "{name}" is {text.type}', "It must be STRING.")
+    signs = [
+        Value(default, "STRING") if sign is None else delimiter_of(sign)
+        for sign, default in ((pairs, ","), (within, ":"))
+    ]
+    if not all(sign.value for sign in signs):
+        raise unsupported("an empty delimiter", "It would stand between all characters.")
+    return Term(name, (text, *signs), map_of(STRING, STRING))
+
+
+MAP_CALLS: dict[str, NestedCall] = {
+    "map": NestedCall(_map, 2, LARGEST_COUNT),
+    "map_concat": NestedCall(_map_concat, 1, LARGEST_COUNT),
+    "map_entries": NestedCall(_map_entries, 1, 1),
+    "map_from_arrays": NestedCall(_map_from_arrays, 2, 2),
+    "map_from_entries": NestedCall(_map_from_entries, 1, 1),
+    "str_to_map": NestedCall(_str_to_map, 1, 3),
+}
+"""By function, what binds it."""
