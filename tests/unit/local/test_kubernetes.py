@@ -1,0 +1,184 @@
+"""`docker/kubernetes`: objects that fit each other, the image and the settings; no cluster is needed to see it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from grouping.settings import Settings
+from grouping.settings_table import variables
+from spark_jobs.driver.spark_options import spark_options
+from tests.pages import ROOT
+
+_FOLDER = ROOT / "docker" / "kubernetes"
+_PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
+_USER = 10001
+
+
+def _objects(name: str = "**/*.yaml") -> list[dict[str, Any]]:
+    """Return the objects of some files, patches of other objects left out."""
+    files = [path for path in sorted(_FOLDER.glob(name)) if path.name != "kustomization.yaml"]
+    loaded = [each for path in files for each in yaml.safe_load_all(path.read_text("utf-8"))]
+    return [each for each in loaded if each["kind"] != "StatefulSet" or "selector" in each["spec"]]
+
+
+def _pods() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each kind of pod with the name of its object."""
+    for each in _objects():
+        if "template" in each.get("spec", {}):
+            yield each["metadata"]["name"], each["spec"]["template"]
+
+
+def _settings() -> dict[str, str]:
+    [found] = [each["data"] for each in _objects() if each["kind"] == "ConfigMap"]
+    return dict(found)
+
+
+def _patch() -> dict[str, Any]:
+    """Return the evaluator's container as the folder `cluster` changes it."""
+    loaded = yaml.safe_load((_FOLDER / "cluster" / "evaluator.yaml").read_text("utf-8"))
+    [container] = loaded["spec"]["template"]["spec"]["containers"]
+    return dict(container)
+
+
+def _environment(container: dict[str, Any]) -> dict[str, str]:
+    return {each["name"]: each["value"] for each in container.get("env", ())}
+
+
+def test_each_file_is_part_of_the_whole() -> None:
+    """Every file is a resource or a patch of its folder's kustomization, and every one of these is there."""
+    for folder in (_FOLDER, _FOLDER / "cluster"):
+        whole = yaml.safe_load((folder / "kustomization.yaml").read_text("utf-8"))
+        named = {*whole["resources"], *(patch["path"] for patch in whole.get("patches", ()))} - {".."}
+        assert named == {path.name for path in folder.glob("*.yaml")} - {"kustomization.yaml"}
+
+
+def test_the_settings_are_known() -> None:
+    """Names are those of settings, and secrets are files."""
+    known = set(variables())
+    given = {**_settings(), **_environment(_patch())}
+    for _, pod in _pods():
+        for container in pod["spec"]["containers"]:
+            given |= _environment(container)
+    assert len(given) > 15
+    for name, value in given.items():
+        assert name in known, name
+        assert name.endswith("_FILE") or not re.search("PASSWORD|SIGNING_KEY", name), name
+        assert "@" not in value, name
+
+
+def test_what_the_settings_name_is_mounted() -> None:
+    """Each path lies in a volume of every pod that reads the settings."""
+    paths = [value for value in _settings().values() if value.startswith("/")]
+    assert paths
+    for name, pod in _pods():
+        for container in pod["spec"]["containers"]:
+            if "envFrom" in container:
+                mounts = {mount["mountPath"] for mount in container["volumeMounts"]}
+                assert all(any(f"{path}/".startswith(f"{mount}/") for mount in mounts) for path in paths), name
+
+
+@pytest.mark.parametrize(("name", "pod"), list(_pods()))
+def test_a_pod_is_bounded_and_watched(name: str, pod: dict[str, Any]) -> None:
+    """It runs as the image's user with no rights, has its share of the machine, and tells how it is."""
+    spec = pod["spec"]
+    dockerfile = (ROOT / "docker" / "Dockerfile").read_text("utf-8")
+    assert f"--uid {_USER}" in dockerfile
+    assert (True, _USER) == (spec["securityContext"]["runAsNonRoot"], spec["securityContext"]["runAsUser"])
+    assert spec["automountServiceAccountToken"] is False
+    volumes = {volume["name"] for volume in spec["volumes"]} | {"data"}
+    for container in spec["containers"]:
+        assert {"cpu", "memory"} == container["resources"]["requests"].keys()
+        assert "memory" in container["resources"]["limits"]
+        own = container["securityContext"]
+        assert (False, True, ["ALL"]) == (
+            own["allowPrivilegeEscalation"], own["readOnlyRootFilesystem"], own["capabilities"]["drop"],
+        )  # fmt: skip
+        ports = {port["name"] for port in container["ports"]}
+        for probe in _PROBES:
+            [asked] = [container[probe][kind] for kind in ("httpGet", "tcpSocket") if kind in container[probe]]
+            assert asked["port"] in ports, name
+            assert asked.get("path", "/healthz") in ("/healthz", "/readyz")
+        assert {mount["name"] for mount in container["volumeMounts"]} <= volumes
+        assert "/tmp" in {mount["mountPath"] for mount in container["volumeMounts"]}
+
+
+def test_a_standby_counts_as_ready() -> None:
+    """It is not `/readyz`: a rollout that asked for that would wait for ever, as one of two gateways always waits."""
+    assert _settings()["CQ_STANDBY"] == "true"
+    [gateway] = [pod for name, pod in _pods() if name == "cq-gateway"]
+    [container] = gateway["spec"]["containers"]
+    assert "/healthz" == container["readinessProbe"]["httpGet"]["path"]
+
+
+def test_metrics_are_served_where_they_are_asked_for() -> None:
+    """Port and address are the settings'; the policy lets Prometheus in."""
+    settings = _settings()
+    assert settings["CQ_METRICS_ADDRESS"] == "0.0.0.0"
+    for name, role in (("cq-gateway", "CQ_METRICS_PORT"), ("cq-evaluator", "CQ_METRICS_EVALUATOR_PORT")):
+        [pod] = [pod for each, pod in _pods() if each == name]
+        [port] = [port for port in pod["spec"]["containers"][0]["ports"] if port["name"] == "metrics"]
+        assert settings[role] == str(port["containerPort"]) == pod["metadata"]["annotations"]["prometheus.io/port"]
+        policies = [each for each in _objects("network.yaml") if each["kind"] == "NetworkPolicy"]
+        assert [port["containerPort"]] == [rule["port"] for rule in policies[0]["spec"]["ingress"][0]["ports"]]
+
+
+def test_selectors_select() -> None:
+    """Each object selects pods that there are, by labels that they have; `part-of` is kustomize's to add."""
+    labels = [pod["metadata"]["labels"] | {"app.kubernetes.io/part-of": "cq-gateway"} for _, pod in _pods()]
+    for each in _objects():
+        spec = each.get("spec", {})
+        selector = spec.get("selector") or spec.get("podSelector")
+        if selector is not None:
+            wanted = selector.get("matchLabels", selector)
+            assert any(wanted.items() <= some.items() for some in labels), each["metadata"]["name"]
+
+
+def test_the_servers_are_let_out_to() -> None:
+    """The policy has the ports of Kafka and Redis in the settings."""
+    settings = _settings()
+    wanted = {int(settings["CQ_KAFKA_BOOTSTRAP"].rpartition(":")[2])}
+    wanted.add(int(re.findall(r":(\d+)", settings["CQ_REDIS_URL"])[0]))
+    [policy] = [each for each in _objects("network.yaml") if each["kind"] == "NetworkPolicy"]
+    out = {port["port"] for rule in policy["spec"]["egress"] for port in rule["ports"]}
+    assert wanted | {53} == out
+
+
+def test_cores_are_those_that_are_asked_for() -> None:
+    """Spark has as many tasks as the pod has cores, here and on the workers."""
+    [evaluator] = [pod["spec"]["containers"][0] for name, pod in _pods() if name == "cq-evaluator"]
+    assert f"local[{evaluator['resources']['requests']['cpu']}]" == _environment(evaluator)["CQ_EVALUATOR_MASTER"]
+    [worker] = [pod["spec"]["containers"][0] for name, pod in _pods() if name == "cq-spark-worker"]
+    options = json.loads(_environment(_patch())["CQ_EVALUATOR_SPARK"])
+    offered = dict(zip(worker["args"][:-1:2], worker["args"][1:-1:2], strict=True))
+    assert options["spark.executor.cores"] == offered["--cores"] == worker["resources"]["requests"]["cpu"]
+
+
+def test_the_cluster_is_reached(tmp_path: Path) -> None:
+    """Driver, master and workers listen on ports that the policy opens; the evaluator accepts its options."""
+    given = _environment(_patch())
+    options = json.loads(given["CQ_EVALUATOR_SPARK"])
+    (tmp_path / "spark-sql-kafka-0-10.jar").touch()
+    evaluator = {"master": given["CQ_EVALUATOR_MASTER"], "jars": str(tmp_path), "spark": options}
+    assert options.items() <= spark_options(Settings.model_validate({"evaluator": evaluator})).items()
+    [policy] = [each for each in _objects("cluster/network.yaml") if each["kind"] == "NetworkPolicy"]
+    for rules in (policy["spec"]["ingress"], policy["spec"]["egress"]):
+        [rule] = rules
+        [span] = rule["ports"]
+        used = [int(port) for name, port in options.items() if name.endswith(".port")]
+        used += [port["containerPort"] for name, pod in _pods() if "spark" in name
+                 for port in pod["spec"]["containers"][0]["ports"] if port["name"] != "pages"]  # fmt: skip
+        assert len(used) == 6
+        assert all(span["port"] <= port <= span["endPort"] for port in used)
+    services = {each["metadata"]["name"]: each for each in _objects() if each["kind"] == "Service"}
+    host, port = re.findall(r"spark://([\w-]+):(\d+)", given["CQ_EVALUATOR_MASTER"])[0]
+    assert int(port) == services[host]["spec"]["ports"][0]["port"]
+    assert given["CQ_EVALUATOR_DRIVER_HOST"] in services
+    [worker] = [pod["spec"]["containers"][0] for name, pod in _pods() if name == "cq-spark-worker"]
+    assert worker["args"][-1] == given["CQ_EVALUATOR_MASTER"]
