@@ -23,6 +23,7 @@ from grouping.model.expression import (
     source_of,
     variable_text,
 )
+from grouping.model.sql_type import VARIANT, SqlType
 
 __all__ = [
     "AGGREGATE",
@@ -157,6 +158,15 @@ def shape(op: str, args: list[str], inner: list[str], kind: str) -> str:
         return f"{args[0]}[{args[1]}]"
     if op == "cast":
         return f"cast({args[0]} AS {kind})"
+    if (
+        op == "array"
+        and any(":c" in arg for arg in args)
+        and (element := SqlType.of(kind).element)
+        and element.is_number
+    ):
+        return f"array<{element}>({', '.join(args)})"  # the constants decide it
+    if op == "variant_get" and kind != str(VARIANT):
+        return f"variant_get({args[0]}, {args[1]}, '{kind}')"
     if op == AGGREGATE:
         text = args[0][1:-1].replace("''", "'")
         return _PLACEHOLDER.sub(lambda found: args[1 + int(found[1])], text)

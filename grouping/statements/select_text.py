@@ -15,7 +15,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from grouping.model.errors import InputError
-from grouping.model.refusals import too_large
+from grouping.model.refusals import too_large, unsupported
 from grouping.model.wording import are, counted
 from grouping.statements.respelled_tokens import UNARY_PLUS, after_operand, renamed, respelled
 from grouping.statements.streaming_forms import check_forms
@@ -71,6 +71,7 @@ def read_select(text: str) -> exp.Select:
     try:
         tokens = respelled(_parted(_TOKENIZER.tokenize(text), text))
         _check_angles(tokens)
+        _check_places(tokens)
         _check_commas(tokens)
         check_forms(tokens)
         _check_depth(tokens)
@@ -124,6 +125,17 @@ def _check_angles(tokens: Sequence[Token]) -> None:
             and follower.start > token.end + 1
         ):
             raise _misplaced(follower, f'it stands behind another "{token.text}"')
+
+
+def _check_places(tokens: Sequence[Token]) -> None:
+    """Refuse ``v::array<int>[0]``, of which sqlglot makes no tree."""
+    for token, follower in pairwise(tokens):
+        if token.token_type is TokenType.GT and follower.token_type is TokenType.L_BRACKET:
+            raise unsupported(
+                "a place in brackets behind a type",
+                f"Line {follower.line}, column {follower.col}: it is read as a part of the type.",
+                "Put the CAST in parentheses: (v::array<int>)[0].",
+            )
 
 
 def _check_commas(tokens: Sequence[Token]) -> None:
@@ -266,12 +278,26 @@ def _syntax_error(error: ParseError) -> InputError:
     # sqlglot tells the column of a token's last character.
     place = f"Line {first.get('line')}, column {int(first.get('col') or 1) - max(len(source) - 1, 0)}"
     near = clipped(source.removeprefix(FUNCTION_MARK))
+    if near == ":" and (path := _PATH.search(str(first.get("start_context")) + "\0" + str(first.get("end_context")))):
+        raise unsupported('a path behind ":"', f"{place}: Spark has it for a VARIANT.", f"Write {_path_call(path)}.")
     return InputError(
         f'"{near}" is not expected here' if near else "the SELECT is not complete",
         code="syntax-error",
         detail=f"{place}: the SELECT cannot be read.",
         hint=_CLAUSE_HINTS.get(before[-1].upper()) if (before := str(first.get("start_context")).split()) else None,
     )
+
+
+_PATH = re.compile(r"([\w.]+)\s*\0\s*((?:\w+|\.\w+|\[[0-9]+\]|\['[^']*'\])+)(?:\s*::\s*(\w+)(?![\w(<]))?")
+"""A name, a path and perhaps a type, the colon between the first two left out."""
+
+
+def _path_call(path: re.Match[str]) -> str:
+    """Return ``v:a.b::int`` as the call that it means."""
+    start = "" if path[2].startswith("[") else "."
+    steps = path[2].replace("'", '"')
+    kind = f", '{path[3].upper()}'" if path[3] else ""
+    return f"variant_get({path[1]}, '${start}{steps}'{kind})"
 
 
 _CLAUSE_HINTS = {
