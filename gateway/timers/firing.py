@@ -199,7 +199,7 @@ class TickRun:
         for (name, membership, armed_ms), incarnation, cursor in zip(
             armed, incarnations, self._state.cursors(incarnations), strict=True
         ):
-            tick = None if not armed_ms else tick_to_fire(membership, armed_ms, missed)
+            tick = None if not armed_ms else tick_to_fire(membership, armed_ms, missed, runs)
             if tick is not None and (
                 tick == cursor.tick_ms
                 or tick <= last_tick(membership, cursor, runs)

@@ -68,11 +68,21 @@ def is_tick(membership: Membership, at_ms: int, runs: Collection[Run] = ()) -> b
     return not membership.windows or tick_after(membership, at_ms - 1, runs) == at_ms
 
 
-def tick_to_fire(membership: Membership, armed_ms: int, missed: MissedTicks | None) -> int:
-    """Return the tick at which an armed destination fires: the last of the ticks that it missed, if it missed some."""
+def tick_to_fire(membership: Membership, armed_ms: int, missed: MissedTicks | None, runs: Collection[Run] = ()) -> int:
+    """Return the tick at which an armed destination fires: the last of the ticks that it missed, if it missed some.
+
+    Args:
+        membership: The destination with its members.
+        armed_ms: The tick that it is armed for.
+        missed: A time in which no gateway fired ticks.
+        runs: The runs of ticks that lie ahead: a missed tick in one of them has fired already.
+    """
     if missed is None or not missed.since_ms < armed_ms <= missed.until_ms:
         return armed_ms
-    last = previous_tick(membership.destination.trigger, missed.until_ms + 1)
+    trigger = membership.destination.trigger
+    last = previous_tick(trigger, missed.until_ms + 1)
+    while last is not None and last > armed_ms and (run := run_of(membership, last, runs)) is not None:
+        last = previous_tick(trigger, previous_tick(trigger, run[0] + 1) or run[0])
     return armed_ms if last is None else max(armed_ms, last)
 
 

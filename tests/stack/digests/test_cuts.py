@@ -226,6 +226,8 @@ def test_a_tick_waits_for_the_evaluator_so_long_and_no_longer(ground: Ground) ->
         [(20, 8), (0, 3), (3, 3), (20, 3), (0, 24)],
         [(20, 4), (-3, 4), (20, 2), (0, 24)],
         [(-20, 6), (3, 4), (0, 2), (20, 4), (-20, 4), (0, 24)],
+        [(20, 3), (0, 3), (20, 8), (0, 1), (-20, 8), (0, 30)],
+        [(20, 3), (0, 3), (20, 8), (0, 1), (-20, 3), (0, 30)],
     ],
 )
 def test_a_clock_that_jumps_again_and_again(ground: Ground, moves: list[tuple[int, int]]) -> None:

@@ -197,6 +197,8 @@ def test_missed_ticks_become_the_last_of_them() -> None:
     assert tick_to_fire(membership, 40, missed) == 70
     assert digest_from(membership, 70, missed, 0) == 30
     assert tick_to_fire(membership, 80, missed) == 80
+    assert tick_to_fire(membership, 40, missed, [(64, 90)]) == 50, "60 and 70 have fired, by a clock turned back since"
+    assert tick_to_fire(membership, 40, missed, [(31, 90)]) == 40
     assert digest_from(membership, 80, missed, 70) == 70
 
 
