@@ -20,6 +20,9 @@ class KafkaSettings(BaseModel):
 
     bootstrap: str = Field("127.0.0.1:9092", description="bootstrap servers, HOST:PORT with commas between")
     replication: int = Field(-1, description="copies of each topic that the gateway makes; -1 for the broker's default")
+    min_isr: int = Field(
+        -1, description="copies that must have a record before it counts as written; -1 for the broker's default"
+    )
     security: Literal["", "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
         "", description="how brokers are spoken to: `PLAINTEXT`, `SSL` (TLS), `SASL_PLAINTEXT` or `SASL_SSL`"
     )
@@ -37,6 +40,12 @@ class KafkaSettings(BaseModel):
     extra: dict[str, str] = Field(
         {}, repr=False, description="further librdkafka and Spark options (JSON); typed settings win"
     )
+
+    @model_validator(mode="after")
+    def _copies_suffice(self) -> Self:
+        if 0 < self.replication < self.min_isr:
+            raise ValueError(f"min_isr {self.min_isr} needs kafka.replication {self.min_isr} or more")
+        return self
 
     @model_validator(mode="after")
     def _login_is_whole(self) -> Self:

@@ -5,7 +5,7 @@ from gateway.kafka.driver import LARGEST_RECORD, KafkaUnavailable, ProducerFence
 from gateway.kafka.log_readers import LogReader, TailReader
 from gateway.kafka.place_reader import Place, PlaceReader
 from gateway.kafka.record import Record
-from gateway.kafka.topics import TopicForm, TopicRefusal, Topics
+from gateway.kafka.topics import TopicForm, TopicRefusal, Topics, durability
 from gateway.kafka.writer import OutgoingRecord, TransactionalWriter
 
 __all__ = [
@@ -23,4 +23,5 @@ __all__ = [
     "TopicRefusal",
     "Topics",
     "TransactionalWriter",
+    "durability",
 ]

@@ -24,7 +24,7 @@ from gateway.kafka.driver import ANSWER_SECONDS, NOT_YET, KafkaUnavailable, clie
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
 
-__all__ = ["TopicForm", "TopicRefusal", "Topics"]
+__all__ = ["TopicForm", "TopicRefusal", "Topics", "durability"]
 
 log = logging.getLogger(__name__)
 
@@ -184,8 +184,8 @@ class Topics:
         if not wanted:
             return set(), {}
         made, refused = set(wanted), {}
-        copies = self._settings.kafka.replication
-        new = [NewTopic(name, count, copies, config=dict(config or {})) for name, count in wanted.items()]
+        copies, durable = self._settings.kafka.replication, durability(self._settings)
+        new = [NewTopic(name, count, copies, config={**(config or {}), **durable}) for name, count in wanted.items()]
         with mapped("creating topics"):
             futures = self._admin.create_topics(new, operation_timeout=ANSWER_SECONDS)
             for name, future in futures.items():
@@ -296,6 +296,12 @@ class Topics:
             wanted = {TopicPartition(topic, partition): spec for topic, partition in places}
             found = retriable(lambda: self._list_offsets(wanted, level))
         return {(place.topic, place.partition): info.offset for place, info in found.items()}
+
+
+def durability(settings: Settings) -> dict[str, str]:
+    """Return the option of every topic that the gateway makes: by how many copies a record counts as written."""
+    least = settings.kafka.min_isr
+    return {"min.insync.replicas": str(least)} if least > 0 else {}
 
 
 def _reason(error: KafkaException) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gateway.access.roles import OPERATOR
-from gateway.kafka import LARGEST_RECORD, Topics
+from gateway.kafka import LARGEST_RECORD, Topics, durability
 from gateway.model.records import PENDING_PARTITIONS
 from gateway.topics.result_topics import result_config
 from grouping.model.errors import OperationalError
@@ -51,7 +51,7 @@ def own_topics(settings: Settings) -> dict[str, TopicForm]:
     audited = (
         {names.audit: TopicForm(1, keep, fixed=False, free=retention)} if settings.auth.roles.get(OPERATOR) else {}
     )
-    return audited | {
+    wanted = audited | {
         names.commands: TopicForm(settings.commands.partitions, remembered | taken, fixed=False, free=retention),
         names.replies: TopicForm(settings.commands.partitions, remembered, fixed=False, free=retention),
         names.results: TopicForm(settings.results.partitions, result_config(settings), fixed=False, free=retention),
@@ -63,6 +63,8 @@ def own_topics(settings: Settings) -> dict[str, TopicForm]:
         names.positions: TopicForm(1, compact | often),
         names.pins: TopicForm(1, compact | tiny),
     }
+    durable = durability(settings)
+    return {name: form._replace(config={**form.config, **durable}) for name, form in wanted.items()}
 
 
 def ensure_own_topics(settings: Settings, topics: Topics) -> dict[str, int]:

@@ -46,6 +46,13 @@ def test_what_may_be_a_password_is_not_shown() -> None:
     assert "hush" not in str(refusal.value)
 
 
+def test_no_more_copies_are_asked_for_than_there_are() -> None:
+    """Nothing could be written otherwise; where the broker says how many there are, it also refuses."""
+    with pytest.raises(ValueError, match=r"needs kafka\.replication 3"):
+        Settings.model_validate({"kafka": {"replication": 2, "min_isr": 3}})
+    assert Settings.model_validate({"kafka": {"min_isr": 3}}).kafka.min_isr == 3
+
+
 def test_a_url_is_no_data_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     """`s3a://b/c` as a path would be a folder named `s3a:`; it is told where a URL belongs."""
     monkeypatch.setenv("CQ_DATA", "s3a://bucket/cq")
