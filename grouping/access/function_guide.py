@@ -86,6 +86,8 @@ _EXAMPLES = {
     "array_remove": "array_remove(tags, 'urgent')",
     **{name: f"{name}(tags)" for name in ("array_compact", "array_distinct", "array_max", "array_min", "array_sort")},
     **{name: f"{name}(tags, others)" for name in ("array_except", "array_intersect", "array_union")},
+    "array_repeat": "array_repeat(symbol, 3)",
+    "arrays_zip": "arrays_zip(tags, others)",
     "arrays_overlap": "arrays_overlap(tags, others)",
     "conv": "conv(symbol, 16, 10)",
     "decode": "decode(unhex(symbol), 'UTF-8')",

@@ -10,18 +10,29 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
+from sqlglot import exp
 
 from grouping.binding.bound import Bound, Constant, Term
-from grouping.binding.constants import coerce
+from grouping.binding.constants import coerce, settle
 from grouping.binding.nested import element_type, fixed
 from grouping.binding.operands import cast, is_null
-from grouping.model.expression import Value
+from grouping.model.expression import Call, Slot, Value
 from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import BIGINT, BOOLEAN, DOUBLE, INT, STRING, SqlType, array_of, struct_of
 from grouping.model.wording import are, counted
 from grouping.values.literals import LARGEST_COUNT
 
-__all__ = ["ARRAY_CALLS", "NestedCall", "concat_arrays", "counted_call", "joined", "named_struct", "numbered", "paired"]
+__all__ = [
+    "ARRAY_CALLS",
+    "NestedCall",
+    "concat_arrays",
+    "counted_call",
+    "joined",
+    "named_struct",
+    "numbered",
+    "paired",
+    "zipped",
+]
 
 _WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 
@@ -155,6 +166,43 @@ def joined(between: Bound, texts: Sequence[Bound]) -> Bound:
     return _join("array_join", whole, between)
 
 
+def _repeat(name: str, value: Bound, count: Bound) -> Bound:
+    """Return an array of one value, so many times; a constant that decides its type is not lifted."""
+    if is_null(value):
+        raise mismatch(f'an argument of "{name}" is NULL', "Its type is not known.", "CAST it.")
+    times = fixed(count, INT, f'the count of "{name}"')
+    if not isinstance(times.value, int) or times.value > LARGEST_COUNT:
+        raise unsupported("such a count", f"It is up to {LARGEST_COUNT:,}.")
+    kept = settle(value) if isinstance(value, Constant) else value
+    assert not isinstance(kept, Call | Slot), "a constant stays one"
+    return Term(name, (kept, times), array_of(value.type))
+
+
+def zipped(written: Sequence[exp.Expr], arrays: Sequence[Bound]) -> Bound:
+    """Return arrays_zip: the elements of arrays side by side, in STRUCTs with fields named as the arrays are written.
+
+    Raises:
+        InputError: ``type-mismatch`` for what is no array, ``unsupported-query`` for names.
+    """
+    if not arrays:
+        raise mismatch('function "arrays_zip" takes 1 or more arguments', "There are none.")
+    names = [_zipped_name(array, place) for place, array in enumerate(written)]
+    if None in names:
+        raise unsupported("arrays_zip of a part in brackets", "The field's name would not be certain.", "Use zip_with.")
+    known = [name for name in names if name is not None]
+    if len({name.casefold() for name in known}) < len(known):
+        raise unsupported("a STRUCT with two fields of one name", "No name would tell them apart.", "Use zip_with.")
+    fields = [(name, _parts(array, "arrays_zip")) for name, array in zip(known, arrays, strict=True)]
+    return Term("arrays paired", tuple(arrays), array_of(struct_of(fields)))
+
+
+def _zipped_name(array: exp.Expr, place: int) -> str | None:
+    """Return the name of a field of arrays_zip: a column's own, or its place; None where neither is certain."""
+    if isinstance(array, exp.Dot | exp.Bracket):
+        return None
+    return array.name if isinstance(array, exp.Column | exp.Identifier) else str(place)
+
+
 def _sequence(name: str, first: Bound, last: Bound, step: Bound | None = None) -> Bound:
     """Return a sequence of constants as the array that it is."""
     bounds = [first, last] if step is None else [first, last, step]
@@ -257,6 +305,7 @@ ARRAY_CALLS: dict[str, NestedCall] = {
     "array_position": NestedCall(_position, 2, 2),
     "array_prepend": NestedCall(_append, 2, 2),
     "array_remove": NestedCall(_remove, 2, 2),
+    "array_repeat": NestedCall(_repeat, 2, 2),
     "array_sort": NestedCall(_distinct, 1, 1),
     "array_union": NestedCall(_of_two, 2, 2),
     "flatten": NestedCall(_flatten, 1, 1),

@@ -8,6 +8,7 @@ from typing import ClassVar
 from sqlglot import exp
 
 from grouping.binding.arithmetic import arithmetic, bitwise, negative, positive, typed_literal
+from grouping.binding.arrays import zipped
 from grouping.binding.bound import Bound, Constant, Term, check_size
 from grouping.binding.calls.arguments import apply
 from grouping.binding.calls.call import call, function_name, refusal
@@ -246,6 +247,8 @@ class Binder(PredicateBinder):
             return unit_call(name, unit, [self.bind(argument) for argument in others])
         if name == "struct":
             return call("named_struct", self._named(node.expressions))
+        if name == "arrays_zip":
+            return zipped(node.expressions, [self.bind(argument) for argument in node.expressions])
         return call(name, [self.bind(argument) for argument in node.expressions])
 
     def _named(self, values: Sequence[exp.Expr]) -> list[Bound]:

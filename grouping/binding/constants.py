@@ -34,7 +34,7 @@ _TYPED = (
     frozenset(
         """cast field element element_at array array_contains arrays_overlap size map_keys map_values split
     array_compact array_distinct array_except array_insert array_intersect array_join array_max array_min
-    array_position array_remove array_sort array_union flatten map_entries slice sort_array str_to_map
+    array_position array_remove array_repeat array_sort array_union flatten map_entries slice sort_array str_to_map
     map_from_arrays map_from_entries
     date_part get_json_object aggregate exists forall filter map_filter reduce transform to_number
     variant_get parse_json is_variant_null to_json""".split()

@@ -23,9 +23,9 @@ GROUPS = {
     "Dates and times": """add_months date_add date_format date_from_unix_date date_part date_sub date_trunc
         datediff day dayname dayofweek dayofyear from_unixtime from_utc_timestamp hour last_day make_date
         make_dt_interval make_timestamp make_ym_interval minute month monthname months_between next_day quarter
-        second timestamp_micros timestamp_millis timestamp_seconds timestampadd timestampdiff to_date
-        to_timestamp to_utc_timestamp trunc unix_date unix_micros unix_millis unix_seconds unix_timestamp
-        weekday weekofyear year""",
+        second timestamp_micros timestamp_millis timestamp_seconds timestampadd timestampdiff
+        to_char to_date to_timestamp to_utc_timestamp to_varchar trunc unix_date unix_micros unix_millis unix_seconds
+        unix_timestamp weekday weekofyear year""",
     "Any type": """bigint binary boolean coalesce date decimal double equal_null float greatest hash if int
         isnotnull isnull least nullif nvl2 smallint string timestamp tinyint xxhash64""",
 }

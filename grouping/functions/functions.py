@@ -206,6 +206,7 @@ REWRITTEN: dict[str, Function] = {
     "equal_null": Function(("COMMON", "COMMON")),
     "nvl2": Function(("ANY", "COMMON", "COMMON")),
     **dict.fromkeys(("to_number", "try_to_number"), Function(("STRING", "FORMAT"))),
+    **dict.fromkeys(("to_char", "to_varchar"), Function(("DAY", "FORMAT"))),
     "make_dt_interval": Function(("INT", "INT", "INT", "SECONDS"), 4),
     "make_ym_interval": Function(("INT", "INT"), 2),
 }

@@ -207,6 +207,8 @@ def _computed(call: Call, sizes: Sequence[Size]) -> Size:
             | "map_from_arrays"
         ):
             return sum(sizes)
+        case "array_repeat":
+            return sizes[0] * _count(call.args[1])
         case "maps merged":
             return sum(sizes)
         case "array_join":  # an array has no more elements than bytes

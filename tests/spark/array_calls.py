@@ -38,6 +38,21 @@ _OF_ONE = ("array_compact", "array_distinct", "array_max", "array_min", "array_s
 _WITH_VALUE = ("array_append", "array_contains", "array_position", "array_prepend", "array_remove")
 _OF_TWO = ("array_except", "array_intersect", "array_union", "arrays_overlap", "concat")
 _FORMS = (
+    *(f"array_repeat({value}, {count})" for value in (
+        "1", "'é'", "2.5D", "CAST(NULL AS INT)", "DATE'2024-02-29'", "3000000000", "concat('a', 'b')", "1.25",
+        "array(1, 2)", "nullif('a', 'a')", "X'61'")
+      for count in ("3", "0", "-1")),
+    "array_repeat(1, NULL)", "array_repeat(1, 2L)", "array_repeat('a', 2)[1]", "array_size(array_repeat('a', 1000))",
+    *(f"transform(arrays_zip({arrays}), z -> {body})" for arrays, body in (
+        ("array(1, 2), array('a')", "concat(CAST(z.`0` AS STRING), coalesce(z.`1`, '-'))"), ("array(1, NULL)", "z.`0`"),
+        ("array(1), get(array(array(1)), 5)", "z.`1`"), ("array(1), array(2, 3), array(4)", "z.`2`"),
+        ("filter(array(1), x -> x > 9), filter(array('a'), x -> x > 'b')", "z.`0`"), ("array(1), 2", "z.`0`"))),
+    "transform(array(array(1, 2)), x -> arrays_zip(x, array(7)).x)", "arrays_zip()",
+    "size(arrays_zip(array(1), array(2, 3)))",
+    *(f"{name}({value}, {form})" for name in ("to_char", "to_varchar") for value, form in (
+        ("X'C3A9'", "'utf-8'"), ("X'C3FF'", "'HEX'"), ("X'C3FF'", "'base64'"), ("X'C3FF'", "'x'"), ("X'FF'", "'UTF-8'"),
+        ("CAST(NULL AS DATE)", "'yyyy'"), ("DATE'2024-02-29'", "'E d MMM'"), ("NULL", "'yyyy'"), ("12", "'99'"),
+        ("TIMESTAMP'2024-02-29 23:04:05.678'", "'HH:mm:ss.SSS'"), ("'2024-02-29'", "'yyyy'"))),
     "sort_array(array(3, NULL, 1), FALSE)", "sort_array(array('b', NULL, 'a', 'é'), FALSE)",
     "sort_array(array(1.5D, DOUBLE('NaN'), NULL), FALSE)", "sort_array(array(1), NULL)", "sort_array(array(1), 1)",
     *(f"slice({array}, {start}, {length})" for array in (_ARRAYS["INT"][0], _ARRAYS["STRING"][1], _ARRAYS["INT"][2])

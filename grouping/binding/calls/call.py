@@ -13,7 +13,7 @@ from grouping.binding.calls.arguments import apply
 from grouping.binding.calls.intervals import INTERVAL_CALLS, interval_call
 from grouping.binding.calls.numbers import NUMBER_CALLS, number_call
 from grouping.binding.calls.rewritten import rewritten
-from grouping.binding.calls.times import TIME_CALLS, time_call
+from grouping.binding.calls.times import TIME_CALLS, time_call, to_char
 from grouping.binding.maps import MAP_CALLS
 from grouping.binding.nested import nested_call
 from grouping.binding.time_units import field_of, text_of
@@ -98,6 +98,8 @@ def call(name: str, args: Sequence[Bound]) -> Bound:
         )
     if canonical in TIME_CALLS:
         return time_call(canonical, args)
+    if name in ("to_char", "to_varchar"):
+        return to_char(name, args)
     if canonical == "date_part" and len(args) == 2:
         return field_of(text_of(args[0], f'the field of "{name}"'), args[1])
     if name in REWRITTEN:

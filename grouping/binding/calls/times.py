@@ -9,12 +9,12 @@ from grouping.binding.operands import as_timestamp, cast
 from grouping.binding.time_units import text_of
 from grouping.functions.functions import FUNCTIONS, result_type
 from grouping.model.expression import Value
-from grouping.model.refusals import mismatch
+from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import DATE, STRING, TIMESTAMP
 from grouping.model.wording import are
 from grouping.values.time_format import read_format
 
-__all__ = ["TIME_CALLS", "time_call"]
+__all__ = ["TIME_CALLS", "time_call", "to_char"]
 
 _TIMES = (DATE, TIMESTAMP)
 _USUAL = "yyyy-MM-dd HH:mm:ss"
@@ -34,6 +34,25 @@ def time_call(name: str, args: Sequence[Bound]) -> Bound:
         raise mismatch(f'function "{name}" takes {takes} arguments', f"There {are(len(args))} {len(args)}.")
     pattern = text_of(args[1], f'the format of "{name}"') if len(args) > 1 else None
     return TIME_CALLS[name](args[0], pattern)
+
+
+def to_char(name: str, args: Sequence[Bound]) -> Bound:
+    """Return a time by a format, or bytes by a code, as text.
+
+    Raises:
+        InputError: ``unsupported-query`` for numbers, and for a format that is not exact.
+    """
+    value, pattern = args[0], text_of(args[1], f'the format of "{name}"')
+    if value.type in _TIMES:
+        return _date_format(value, pattern)
+    match value.type.name, pattern.lower():
+        case "BINARY", "hex" | "base64" as code:
+            return _term(code, value)
+        case "BINARY", "utf-8":
+            return _term("decode", value, Value("UTF-8", "STRING"))
+    raise unsupported(
+        f'"{name}" of {value.type} by "{pattern[:60]}"', "It is of times, and of BINARY by hex, base64 or utf-8."
+    )
 
 
 def _date_format(time: Bound, pattern: str | None) -> Bound:

@@ -173,24 +173,33 @@ def _flatten(base: Operand, kind: SqlType) -> pl.Expr:
     return over(compute, polars_type(kind), base)
 
 
-def _paired(base: Operand, kind: SqlType, other: Operand) -> pl.Expr:
-    """Return the elements of two arrays in pairs, or as the keys and values of a map."""
-    names = ["key", "value"] if kind.key else ["0", "1"]
+def _paired(base: Operand, kind: SqlType, *others: Operand) -> pl.Expr:
+    """Return the elements of arrays side by side, or as the keys and values of a map."""
+    assert kind.element is not None, "an array or a map"
+    names = ["key", "value"] if kind.key else [name for name, _ in kind.element.fields]
 
-    def compute(left: pl.Series, right: pl.Series) -> pl.Series:
-        both = (lists_of(left), lists_of(right))
-        null = both[0].null | both[1].null
-        size = np.where(null, 0, np.maximum(both[0].length, both[1].length))
+    def compute(*columns: pl.Series) -> pl.Series:
+        all_lists = [lists_of(column) for column in columns]
+        null = np.logical_or.reduce([lists.null for lists in all_lists])
+        size = np.where(null, 0, np.maximum.reduce([lists.length for lists in all_lists]))
         row = np.repeat(np.arange(size.size), size)
         place = np.arange(row.size) - (np.cumsum(size) - size)[row]
         sides = []
-        for lists in both:
+        for lists in all_lists:
             chosen = np.where(place < lists.length[row], lists.begin[row] + place, -1)
             sides.append(lists.elements.take(pa.array(chosen, mask=chosen < 0)))
         pairs = pa.StructArray.from_arrays(sides, names=names)
         return made_of(pairs, np.arange(row.size), row, null, kind)
 
-    return over(compute, polars_type(kind), base, other)
+    return over(compute, polars_type(kind), base, *others)
+
+
+def _repeated(base: Operand, kind: SqlType, times: int) -> pl.Expr:
+    def compute(column: pl.Series) -> pl.Series:
+        row = np.repeat(np.arange(len(column)), max(times, 0))
+        return made_of(column.to_arrow(), row, row, np.zeros(len(column), np.bool_), kind)
+
+    return over(compute, polars_type(kind), base)
 
 
 def _numbered(base: Operand, kind: SqlType) -> pl.Expr:
@@ -291,6 +300,7 @@ ARRAYS: dict[str, Callable[..., pl.Expr]] = {
     "array_min": _extreme(greatest=False),
     "array_position": _position,
     "array_remove": _remove,
+    "array_repeat": _repeated,
     "array_sort": _choosing(_ordered(nulls_last=True)),
     "array_union": _union,
     "array numbered": _numbered,
@@ -304,5 +314,5 @@ ARRAYS: dict[str, Callable[..., pl.Expr]] = {
     "sort_array": _sort_array,
 }
 """By operator or function: the first argument, the result's type, and the others."""
-OF_ARRAYS = frozenset(ARRAYS) - {"sort_array"}
-"""Those whose constants are operands too; the other one's is an order."""
+OF_ARRAYS = frozenset(ARRAYS) - {"array_repeat", "sort_array"}
+"""Those whose constants are operands too; of the others a constant is a count or an order."""
