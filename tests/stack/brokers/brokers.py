@@ -1,0 +1,126 @@
+"""Three brokers of one Kafka cluster, each a process on loopback, that can be killed, stopped and started again."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from gateway.local.jars import KAFKA, ensure_jars, show_progress
+from gateway.local.java import find_java
+from gateway.local.kafka import LOGGING, PROPERTIES, STARTED
+from gateway.local.program import LOOPBACK, free_port
+from grouping.settings import Settings
+
+__all__ = ["COUNT", "Brokers", "three_brokers"]
+
+COUNT = 3
+_SECONDS = 90.0
+_SAFE = {
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+    "share.coordinator.state.topic.replication.factor": "3",
+    "share.coordinator.state.topic.min.isr": "2",
+    # A broker that was killed is out after three seconds, in place of nine.
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
+}
+
+
+@dataclass(slots=True)
+class Brokers:
+    """The cluster, while it runs."""
+
+    folder: Path
+    java: list[str]
+    ports: list[int]
+    running: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    @property
+    def bootstrap(self) -> str:
+        """The addresses of all brokers."""
+        return ",".join(f"{LOOPBACK}:{port}" for port in self.ports)
+
+    def start(self, number: int) -> None:
+        """Start a broker, the first time or again; `await_whole` tells when it is there."""
+        place = self.folder / str(number)
+        with (place / "kafka.log").open("ab") as log:
+            command = [*self.java, "kafka.Kafka", "server.properties"]
+            self.running[number] = subprocess.Popen(command, cwd=place, stdout=log, stderr=subprocess.STDOUT)
+
+    def kill(self, number: int) -> None:
+        """End a broker at once."""
+        process = self.running.pop(number)
+        process.kill()
+        process.wait()
+
+    def stop(self, number: int) -> None:
+        """Ask a broker to stop: it hands its partitions over first."""
+        process = self.running.pop(number)
+        process.terminate()
+        process.wait(_SECONDS)
+
+    def await_started(self) -> None:
+        """Return when each broker has said that it is there."""
+        deadline = time.monotonic() + _SECONDS
+        for number, process in self.running.items():
+            log = self.folder / str(number) / "kafka.log"
+            while STARTED not in log.read_bytes():
+                assert process.poll() is None, log.read_text()
+                assert time.monotonic() < deadline, log.read_text()
+                time.sleep(0.1)
+
+    def await_whole(self) -> None:
+        """Return when every partition has all of its copies in step."""
+        deadline = time.monotonic() + _SECONDS
+        while self._behind():
+            assert time.monotonic() < deadline, self._behind()
+            time.sleep(0.2)
+
+    def _behind(self) -> list[str]:
+        try:
+            topics = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0}).list_topics(timeout=10).topics
+        except KafkaException as error:
+            return [str(error)]
+        parts = [(name, part) for name, topic in topics.items() for part in topic.partitions.values()]
+        return [f"{name}/{part.id}" for name, part in parts if len(part.isrs) < len(part.replicas)]
+
+
+@contextmanager
+def three_brokers(folder: Path) -> Iterator[Brokers]:
+    """Start them, and end them with the block."""
+    jars = ensure_jars(KAFKA, Settings().jars, show_progress)
+    java = [find_java().command, "-Dlog4j2.configurationFile=log4j2.properties", "-Xmx256m", "-cp", str(jars / "*")]
+    brokers = Brokers(folder, java, [free_port() for _ in range(COUNT)])
+    controllers = [free_port() for _ in range(COUNT)]
+    for number in range(COUNT):
+        place = folder / str(number)
+        place.mkdir(parents=True)
+        (place / "log4j2.properties").write_text(LOGGING)
+        (place / "server.properties").write_text(_properties(number, brokers.ports[number], controllers))
+        form = ["kafka.tools.StorageTool", "format", "-t", "three-brokers-test-01", "-c", "server.properties"]
+        subprocess.run([*java, *form], cwd=place, check=True, capture_output=True)
+    with ExitStack() as closing:
+        for number in range(COUNT):
+            brokers.start(number)
+        closing.callback(lambda: [brokers.kill(number) for number in list(brokers.running)])
+        brokers.await_started()
+        yield brokers
+
+
+def _properties(number: int, port: int, controllers: list[int]) -> str:
+    voters = ",".join(f"{voter + 1}@{LOOPBACK}:{each}" for voter, each in enumerate(controllers))
+    own = {
+        "node.id": str(number + 1),
+        "controller.quorum.voters": voters,
+        "listeners": f"PLAINTEXT://{LOOPBACK}:{port},CONTROLLER://{LOOPBACK}:{controllers[number]}",
+        "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{port}",
+    }
+    return "".join(f"{name}={value}\n" for name, value in (PROPERTIES | _SAFE | own).items())
