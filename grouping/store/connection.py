@@ -8,6 +8,8 @@ from typing import Any
 
 import hiredis
 import redis
+from redis.connection import parse_url
+from redis.sentinel import Sentinel
 
 from grouping.model.errors import OperationalError
 from grouping.settings import RedisSettings, Settings
@@ -33,17 +35,39 @@ def mapped() -> Iterator[None]:
 
 
 def connect(settings: Settings) -> Any:
-    """Return a client on one connection of its own; untyped, for the driver's annotations do not know of bytes."""
-    return redis.Redis.from_url(
-        settings.redis.url.get_secret_value(),
-        **_identity(settings.redis),
-        single_connection_client=False,
-        max_connections=1,
-        socket_timeout=30,
-        socket_connect_timeout=5,
-        retry=None,
-        command_packer=_Packer(),
+    """Return a client on one connection of its own; untyped, for the driver's annotations do not know of bytes.
+
+    With Sentinels each new connection goes to the server that they call the primary then.
+    """
+    server = settings.redis
+    url = server.url.get_secret_value()
+    options = {
+        **_identity(server),
+        "max_connections": 1,
+        "socket_timeout": 30,
+        "socket_connect_timeout": 5,
+        "retry": None,
+        "command_packer": _Packer(),
+    }
+    if not server.sentinels:
+        return redis.Redis.from_url(url, **options)
+    given = options | parse_url(url)  # type: ignore[no-untyped-call]
+    tls = given.pop("connection_class", None) is redis.SSLConnection
+    own = {name: value for name, value in given.items() if name not in ("host", "port", "command_packer")}
+    watch = Sentinel(  # type: ignore[no-untyped-call]
+        [_address(each) for each in server.sentinels.split(",")],
+        sentinel_kwargs={
+            "socket_timeout": 2,
+            "ssl": tls,
+            **{name: value for name, value in own.items() if name.startswith("ssl_")},
+        },
     )
+    return watch.master_for(server.sentinel_name, ssl=tls, command_packer=_Packer(), **own)  # type: ignore[no-untyped-call]
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.strip().rpartition(":")
+    return host, int(port)
 
 
 def _identity(server: RedisSettings) -> dict[str, str]:

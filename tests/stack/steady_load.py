@@ -1,0 +1,77 @@
+"""Events and commands at a steady pace while something happens to a stack, and whether all of it came through."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+
+from confluent_kafka import Producer
+
+from gateway.sdk import Client
+
+__all__ = ["SteadyLoad"]
+
+_STREAM = "CREATE STREAM numbers (n BIGINT) WITH (topic = 'numbers', format = 'json', partitions = 3)"
+_CQ = "CREATE CQ {0} AS SELECT n FROM numbers WHERE n % 2 = 0 {1}"
+
+
+class SteadyLoad:
+    """Numbers are published and CQs created, in threads of their own; two CQs see each second number."""
+
+    def __init__(self, client: Client, bootstrap: str) -> None:
+        """Begin."""
+        self._published = self._commands = 0
+        self._client = client
+        client.execute(_STREAM)
+        client.execute(_CQ.format("even", "DO PUBLISH SHARED"))
+        client.execute(_CQ.format("by_tick", "DO PUBLISH SHARED EVERY '2 seconds'"))
+        self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=each) for each in (self._publish, self._command)]
+        for thread in self._threads:
+            thread.start()
+
+    def _publish(self) -> None:
+        while not self._stop.is_set():
+            body = json.dumps({"n": self._published}).encode()
+            self._producer.produce("numbers", body, partition=self._published // 2 % 3)
+            self._producer.poll(0)
+            self._published += 1
+            self._stop.wait(0.005)
+
+    def _command(self) -> None:
+        while not self._stop.is_set():
+            self._client.execute(_CQ.format(f"further_{self._commands}", "DO PUBLISH SHARED"), timeout=120)
+            self._commands += 1
+            self._stop.wait(0.1)
+
+    def go_on(self) -> None:
+        """Return when events and commands have gone on for a while."""
+        published, commands = self._published, self._commands
+        deadline = time.monotonic() + 120
+        while self._published < published + 300 or self._commands < commands + 5:
+            assert time.monotonic() < deadline, "the load does not go on"
+            time.sleep(0.05)
+
+    def check(self) -> None:
+        """End, and see that each match came once, at once and in digests, and each command was carried out once."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(150)
+            assert not thread.is_alive()
+        assert self._producer.flush(60) == 0
+        expected = list(range(0, self._published, 2))
+        assert expected == sorted(self._rows("even", len(expected)))
+        assert expected == sorted(self._rows("by_tick", len(expected)))
+        assert self._commands + 2 == len(self._client.execute("SHOW CQS LIMIT 1000").result["cqs"])
+
+    def _rows(self, name: str, count: int) -> list[int]:
+        """Return the numbers of a CQ's results from the first one on, as many as there should be."""
+        found: list[int] = []
+        with self._client.subscribe(name) as results:
+            for result in results:
+                found += [row["n"] for row in getattr(result, "rows", None) or [result.row]]
+                if len(found) >= count:
+                    return found
+        raise AssertionError(f"the CQ ended after {len(found)}")
