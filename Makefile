@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test check docs bench fuzz chaos chaos-planted lock clean
+.PHONY: help setup demo test test-cluster check docs bench fuzz chaos chaos-planted lock clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile
@@ -30,7 +30,10 @@ demo: setup  ## the whole thing on generated quotes, about two minutes
 	$(BIN)/cq demo
 
 test: setup  ## every test, on real Kafka, Valkey and Spark
-	$(BIN)/python -m pytest --numprocesses 2 --no-loadscope-reorder
+	$(BIN)/python -m pytest --numprocesses 2 --no-loadscope-reorder --ignore tests/cluster
+
+test-cluster: setup  ## brokers, Redis primaries, Spark workers and drivers die; about six minutes
+	$(BIN)/python -m pytest tests/cluster
 
 check: setup  ## lint, format, types and import rules
 	$(BIN)/ruff check .

@@ -16,7 +16,7 @@ from tests.stack.server import Stack
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
 
-_COSTS = ("tests/spark/", "tests/stack/", CRASHES)
+_COSTS = ("tests/spark/", "tests/stack/", CRASHES, "tests/cluster/")
 """Later ones are dearer; what is in none of them is pure and comes first. Crashes come last: they disturb all else."""
 
 

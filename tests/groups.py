@@ -9,10 +9,7 @@ __all__ = ["CRASHES", "TestGroups", "group_of", "place_of"]
 CRASHES = "tests/stack/crash/"
 """Tests that stop or disturb servers."""
 _OWN = (
-    "tests/stack/brokers/",
-    "tests/stack/failover/",
     "tests/stack/guarded/",
-    "tests/stack/standalone/",
     f"{CRASHES}test_docker.py",
     f"{CRASHES}test_kept_folder.py",
 )

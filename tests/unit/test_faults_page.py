@@ -15,6 +15,6 @@ def test_every_named_test_is_there() -> None:
     named = _NAMED.findall(_PAGE.read_text())
     assert len(named) > 40
     for file, test in named:
-        place, name = ("unit", file.removeprefix("tests/unit/")) if "/" in file else ("stack", file)
-        [path] = (_ROOT / "tests" / place).rglob(name)
+        places, name = (("unit",), file.removeprefix("tests/unit/")) if "/" in file else (("stack", "cluster"), file)
+        [path] = (path for place in places for path in (_ROOT / "tests" / place).rglob(name))
         assert not test or f"def {test}(" in path.read_text(), f"{file} has no {test}"

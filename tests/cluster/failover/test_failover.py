@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gateway.sdk import connect
-from tests.stack.failover.pair import watched_pair
+from tests.cluster.failover.pair import watched_pair
 from tests.stack.server import Stack
 from tests.stack.steady_load import SteadyLoad
 

@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 
 from gateway.sdk import Client, connect
 from tests.stack.server import Stack
-from tests.stack.standalone.cluster import Standalone, standalone
+from tests.cluster.standalone.cluster import Standalone, standalone
 
 _EVENTS = 4_000
 """Published before and after each death."""

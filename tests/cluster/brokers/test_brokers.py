@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway.sdk import connect
-from tests.stack.brokers.brokers import COUNT, Brokers, three_brokers
+from tests.cluster.brokers.brokers import COUNT, Brokers, three_brokers
 from tests.stack.server import Stack
 from tests.stack.steady_load import SteadyLoad
 
