@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import Producer
 
 from gateway.sdk import Client, connect
-from tests.stack.server import Stack
 from tests.cluster.standalone.cluster import Standalone, standalone
+from tests.stack.server import Stack
 
 _EVENTS = 4_000
 """Published before and after each death."""
