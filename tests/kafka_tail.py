@@ -189,6 +189,8 @@ class Results:
         known = self._from.get(key)
         if known is not None and known[0] == place and known[1] <= offset and place in self._tail.next:
             return
+        if known is not None:  # replies of other partitions may come first: earlier records are read after later ones
+            self._highest = {line: highest for line, highest in self._highest.items() if line[0] != key}
         self._from[key] = (place, offset)
         self.first.setdefault(key, [])
         if offset < self._tail.next.get(place, offset + 1):
@@ -238,7 +240,8 @@ class Results:
             stream, partition, offset = result.source
             line = (result.key, stream, partition)
             several = result.headers["ce_id"].count("/") > 2  # rows of one event, told apart by a number
-            assert self._highest.get(line, -1) < offset + several, f"{identity} comes after {self._highest[line]}"
+            at = f"{identity}, read from {self._from[result.key]}, at {result.topic}/{result.partition}/{result.offset}"
+            assert self._highest.get(line, -1) < offset + several, f"{at} comes after {self._highest[line]}"
             self._highest[line] = offset
         self.first[result.key].append(result)
 
