@@ -29,8 +29,12 @@ __all__ = ["TopicForm", "TopicRefusal", "Topics", "durability"]
 log = logging.getLogger(__name__)
 
 _NO_LEADERS = KafkaError._NOENT  # noqa: SLF001  # the driver's own code, which has a name with an underscore
-_OTHER_EPOCH = (KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH)
-"""The answers of a broker that was restarted since the driver looked up the leaders; the driver does not look again."""
+_STALE = (
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001  # the driver's own
+)
+"""Since the driver looked leaders up a broker was restarted, or a topic has grown; the driver does not look again."""
 _FORBIDDEN = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
 _REFUSALS: dict[int | None, str] = {
     **dict.fromkeys((KafkaError.TOPIC_EXCEPTION, KafkaError.INVALID_CONFIG, *_FORBIDDEN), "not-allowed"),
@@ -270,7 +274,7 @@ class Topics:
         try:
             return self._list_offsets_once(wanted, level)
         except KafkaException as error:
-            if error_code(error) not in _OTHER_EPOCH:
+            if error_code(error) not in _STALE:
                 raise
             self._admin = AdminClient(client_config(self._settings))
             return self._list_offsets_once(wanted, level)

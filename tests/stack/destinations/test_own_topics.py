@@ -81,6 +81,15 @@ def test_asking_for_a_topic_makes_none(cluster: Ground) -> None:
     assert all(int(config["max.message.bytes"]) >= 2 << 20 for config in found.values())
 
 
+def test_ends_of_partitions_that_were_just_added(ground: Ground) -> None:
+    """The driver has looked leaders up before the topic grew, and the gateway would take Kafka for being away."""
+    topics, name = Topics(ground.settings), f"{ground.settings.prefix}grows"
+    topics.create({name: 1})
+    assert topics.ends([(name, 0)]) == {(name, 0): 0}
+    topics.grow(name, 3)
+    assert topics.ends([(name, 0), (name, 2)]) == {(name, 0): 0, (name, 2): 0}
+
+
 def test_a_forbidden_topic_holds_up_nothing(cluster: Ground) -> None:
     """The ends of other topics are told; the forbidden one keeps the end that it had."""
     topics, places = Topics(cluster.settings), [("secret", 0), ("open", 0)]
