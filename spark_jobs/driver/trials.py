@@ -17,6 +17,8 @@ log = logging.getLogger(__name__)
 _TASK = re.compile(r"Task (\d+) in stage")
 _RAISED = "Traceback (most recent call last)"
 _AWAY = re.compile(rf"{TableAway.__name__}: (.*)")
+_LAST_LINE = re.compile(r"^[A-Za-z_][\w.]*(?:: .+)?$", re.MULTILINE)
+"""Of a traceback: the exception, with its module and text. Those that it came of are told before."""
 
 
 def dead_task(failure: str) -> int | None:
@@ -35,14 +37,22 @@ def dead_task(failure: str) -> int | None:
 
 
 def failure_reason(failure: str) -> str:
-    """Return why a query ended, in one line: what a worker said of a table, or else what Spark says first.
+    r"""Return why a query ended, in one line: what a worker raised, or else what Spark says first.
 
     Example:
         >>> failure_reason("Job aborted: PythonException: ... spark_jobs.kafka.table_log.TableAway: topic is away")
         'topic is away'
+        >>> failure_reason(f"Job aborted: {_RAISED}:\n  File …\nerrors.OperationalError: away\n\n\tat java")
+        'OperationalError: away'
     """
-    told = _AWAY.search(failure)
-    return told[1] if told else failure.strip().splitlines()[0]
+    if told := _AWAY.search(failure):
+        return told[1]
+    _, _, trace = failure.partition(f"{_RAISED}:")
+    raised = _LAST_LINE.findall(trace.partition("\n\tat ")[0])
+    if not raised:
+        return failure.strip().splitlines()[0]
+    name, colon, text = raised[-1].partition(":")
+    return f"{name.rpartition('.')[2]}{colon}{text}"
 
 
 class Trials:

@@ -126,7 +126,7 @@ class RecordWriter:
         try:
             return future.result()
         except KafkaError as error:
-            raise OperationalError("results cannot be written to Kafka", detail=str(error)) from error
+            raise OperationalError(f"results cannot be written to Kafka: {error}") from error
 
     def _placed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows that all have a partition: where none is named, by the hash of the key."""
@@ -156,12 +156,20 @@ class RecordWriter:
                 raise KafkaError("what comes before was not written")
             self._broken = True  # until all are on their way: nothing must overtake one that is not
             self._look_up({batch.topic for batch in batches})
-            sent = [
-                await self._producer.send_batch(FinishedBatch(batch), batch.topic, partition=batch.partition)
-                for batch in batches
-            ]
+            sent = [await self._begun(batch) for batch in batches]
             self._broken = False
         await asyncio.gather(*sent)
+
+    async def _begun(self, batch: RecordBatch) -> asyncio.Future[Any]:
+        """Put a batch on its way."""
+        finished = FinishedBatch(batch)
+        try:
+            sent: asyncio.Future[Any] = await self._producer.send_batch(
+                finished, batch.topic, partition=batch.partition
+            )
+        except AssertionError as error:  # a group's topic gets the partitions of its source some time after that
+            raise KafkaError(f"{batch.topic} has no partition {batch.partition} yet") from error
+        return sent
 
     def _look_up(self, topics: set[str]) -> None:
         """Have the leaders of all topics that are new looked up at once, not one by one."""

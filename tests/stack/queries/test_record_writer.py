@@ -91,6 +91,18 @@ def test_nothing_overtakes_what_is_not_written(
     end.close()
 
 
+def test_a_partition_that_is_not_there_yet(ground: Ground, writer: RecordWriter) -> None:
+    """The writer says which; and nothing that comes later overtakes what was not written."""
+    topic = ground.settings.topics.results
+    ground.make_topic(topic, 1)
+    writer.write(_rows([(b"k", b"first", topic, 1, _HEADERS)]))
+    writer.write(_rows([(b"k", b"second", topic, 0, _HEADERS)]))
+    with pytest.raises(OperationalError, match=rf"{topic} has no partition 1 yet"):
+        writer.flush()
+    with pytest.raises(OperationalError, match="what comes before was not written"):
+        writer.flush()
+
+
 def test_what_is_on_its_way_ends_with_the_writer(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     """A task that is left behind would be told of only when Python comes upon it, anywhere."""
     writer = RecordWriter(ground.settings)
