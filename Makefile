@@ -29,10 +29,10 @@ setup: .venv/.packages .venv/.jars .venv/.classes  ## make .venv (with .venv/bin
 demo: setup  ## the whole thing on generated quotes, about two minutes
 	$(BIN)/cq demo
 
-test: setup  ## every test, on real Kafka, Valkey and Spark
+test: setup  ## the tests, on real Kafka, Valkey and Spark
 	$(BIN)/python -m pytest --numprocesses 2 --no-loadscope-reorder --ignore tests/cluster
 
-test-cluster: setup  ## brokers, Redis primaries, Spark workers and drivers die; about six minutes
+test-cluster: setup  ## three brokers, a Redis pair, a Spark cluster, TLS and ACLs; about seven minutes
 	$(BIN)/python -m pytest tests/cluster
 
 check: setup  ## lint, format, types and import rules

@@ -9,7 +9,6 @@ __all__ = ["CRASHES", "TestGroups", "group_of", "place_of"]
 CRASHES = "tests/stack/crash/"
 """Tests that stop or disturb servers."""
 _OWN = (
-    "tests/stack/guarded/",
     f"{CRASHES}test_docker.py",
     f"{CRASHES}test_kept_folder.py",
 )

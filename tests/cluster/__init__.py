@@ -1,1 +1,1 @@
-"""Servers in numbers: three brokers, a pair of Redis servers, a Spark cluster; `make test-cluster` runs these."""
+"""Servers as a platform has them: three brokers, a Redis pair, Spark's cluster, TLS and ACLs (`make test-cluster`)."""

@@ -25,9 +25,9 @@ from gateway.local.kafka import LOGGING, PROPERTIES
 from gateway.local.program import free_port
 from gateway.local.valkey import valkey_program
 from grouping.settings import Settings
-from tests.stack.guarded.certificates import make_certificates
-from tests.stack.guarded.tls_front import tls_front
-from tests.stack.guarded.token_server import token_server
+from tests.cluster.guarded.certificates import make_certificates
+from tests.cluster.guarded.tls_front import tls_front
+from tests.cluster.guarded.token_server import token_server
 
 __all__ = ["PASSWORDS", "Guarded", "guarded_servers"]
 

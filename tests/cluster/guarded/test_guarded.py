@@ -22,8 +22,8 @@ from grouping.settings import Settings
 from spark_jobs.batch.headers import packed_headers
 from spark_jobs.batch.output import OUTPUT
 from spark_jobs.kafka.record_writer import RecordWriter
+from tests.cluster.guarded.servers import PASSWORDS, Guarded, guarded_servers
 from tests.pages import ROOT
-from tests.stack.guarded.servers import PASSWORDS, Guarded, guarded_servers
 from tests.stack.server import Stack
 
 _PAGE = (ROOT / "docs" / "security.md").read_text("utf-8")

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from tests.stack.guarded.certificates import openssl
+from tests.cluster.guarded.certificates import openssl
 
 __all__ = ["token_server"]
 
