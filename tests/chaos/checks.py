@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
-from tests.chaos.lives import Cq
+from tests.chaos.companies import JOINED, industry_of
+from tests.chaos.lives import DIGESTS, Cq
 from tests.kafka_tail import Tail
 from tests.oracle import Oracle, Position, Row, row_of
 from tests.queries import Event, Stream
@@ -18,8 +20,16 @@ __all__ = ["Comparison"]
 class Comparison:
     """Every CQ beside the oracle, at one moment."""
 
-    def __init__(self, declared: Stream, events: Sequence[tuple[Position, Event]], cqs: Sequence[Cq]) -> None:
+    def __init__(
+        self,
+        declared: Stream,
+        events: Sequence[tuple[Position, Event]],
+        written: Mapping[Position, int],
+        cqs: Sequence[Cq],
+    ) -> None:
         self._events = events
+        self._by_position = dict(events)
+        self._written = written
         self._oracle = Oracle(declared, events)
         self._numbers = {one.values["id"]: position for position, one in events if "id" in one.values}
         self._sharing: dict[str, list[Cq]] = defaultdict(list)
@@ -62,13 +72,25 @@ class Comparison:
         """
         lines = []
         for cq in self._cqs:
-            if cq.mode in ("virtual", "digest"):
+            if cq.mode in ("virtual", *DIGESTS):
                 continue
             rows = self._rows_of(cq)
-            for one in lab.results.of(cq.created["destination"]):
-                if one.kind == "cq.match" and rows.get(Position(*one.source[1:])) != row_of(cq.query, one.value):
+            matches = [one for one in lab.results.of(cq.created["destination"]) if one.kind == "cq.match"]
+            for one in matches:
+                position = Position(*one.source[1:])
+                if position not in rows or not self._is_row(cq, position, rows[position], one.value):
                     lines.append(f"another content: {one} for {_text(cq)}")
         return lines
+
+    def _is_row(self, cq: Cq, position: Position, wanted: Row, value: bytes) -> bool:
+        """Tell whether a result is the oracle's, and what it is joined with is no older than the event."""
+        if cq.join is None:
+            return row_of(cq.query, value) == wanted
+        *rest, industry, (_, written) = row_of(replace(cq.query, items=(*cq.query.items, *JOINED)), value)
+        least = self._written.get(position)
+        joined = ("industry", industry_of(self._by_position[position]))
+        fresh = written is None if least is None else isinstance(written, int) and written >= least
+        return tuple(rest) == wanted and industry == joined and fresh
 
     def matches(self) -> int:
         """Return how many results were handed over."""
@@ -76,12 +98,15 @@ class Comparison:
 
     def _rows_of(self, cq: Cq) -> dict[Position, Row]:
         if id(cq) not in self._rows:
-            self._rows[id(cq)] = self._oracle.rows(cq.query)
+            rows = self._oracle.rows(cq.query)
+            if cq.join is not None:
+                rows = {each: row for each, row in rows.items() if cq.join.keeps(self._by_position[each])}
+            self._rows[id(cq)] = rows
         return self._rows[id(cq)]
 
     def _due(self, cq: Cq) -> set[Position]:
         promised = [self._events[n] for n in cq.must(len(self._events))]
-        if cq.mode == "digest":
+        if cq.mode in DIGESTS:
             promised = [(position, one) for position, one in promised if "id" in one.values]
         return {position for position, _ in promised} & self._rows_of(cq).keys()
 

@@ -8,14 +8,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tests import spelling
+from tests.chaos.companies import INDUSTRIES, Join
 from tests.oracle import Position, Row
 from tests.queries import Conjunct, Item, Query, Stream
 from tests.stack.lives import Life
 from tests.strategies import BIGINTS, COMPARISONS, query
 
-__all__ = ["Cq", "new_cq"]
+__all__ = ["AT_ONCE", "DIGESTS", "Cq", "new_cq"]
+
+DIGESTS = ("digest", "counted")
+"""The modes of timer-based CQs."""
+AT_ONCE = 12
+"""So many events, by their numbers, are one group of a counted CQ."""
+_MODES = {"shared": 40, "dedicated": 10, "virtual": 10, "digest": 15, "counted": 12, "joined": 13}
+"""Of a hundred CQs, how many are of which mode."""
 
 _EVERY = ("1 second", "2 seconds", "3 seconds")
+_EVERY_COUNTED = (*_EVERY, "10 seconds")
+"""With a tick so long that groups are put together before it."""
 _START = "START '2026-01-01T00:00:00Z'"
 """Gives timer-based CQs one phase, so that equal ones share a destination."""
 
@@ -25,7 +35,9 @@ class Cq(Life):
     """One CQ of the run, and what the SDK has handed over for it."""
 
     mode: str = "shared"
-    """``shared``, ``dedicated``, ``virtual`` or ``digest``."""
+    """``shared``, ``dedicated``, ``virtual``, ``digest``, ``counted`` (a digest of groups) or ``joined``."""
+    join: Join | None = None
+    """How a joined one is joined with the table."""
     promised_until: int = 0
     """So many events were certainly evaluated, and in digests, at the last quiet moment before its DROP."""
     got: Counter[Position] = field(default_factory=Counter)
@@ -51,7 +63,7 @@ class Cq(Life):
         Redis is lost before it is evaluated (docs/faults.md, what is not survived).
         """
         due = Life.must(self, count)
-        at_once = self.drop_sent is not None and (self.mode in ("digest", "virtual") or self.redis_lost)
+        at_once = self.drop_sent is not None and (self.mode in (*DIGESTS, "virtual") or self.redis_lost)
         return range(due.start, min(due.stop, self.promised_until)) if at_once else due
 
     def may(self, count: int) -> range:
@@ -60,21 +72,43 @@ class Cq(Life):
         return range(allowed.start, count) if self.mode == "virtual" else allowed
 
 
-def new_cq(rng: random.Random, declared: Stream, before: Sequence[Cq], evaluated: int, subscriber: str) -> Cq:
+def new_cq(
+    rng: random.Random, declared: Stream, table: str, before: Sequence[Cq], evaluated: int, subscriber: str
+) -> Cq:
     """Return a CQ to be created: any kind, a third of them equal to an earlier one."""
     name = f"q{len(before)}"
     if before and rng.random() < 0.3:
         again = rng.choice(before)
         _, _, rest = again.text.partition(" AS ")
-        return Cq(again.query, f"CREATE CQ {name} AS {rest}", name, subscriber, evaluated, mode=again.mode)
-    mode = rng.choices(("shared", "dedicated", "virtual", "digest"), weights=(50, 10, 12, 28))[0]
+        text = f"CREATE CQ {name} AS {rest}"
+        return Cq(again.query, text, name, subscriber, evaluated, mode=again.mode, join=again.join)
+    mode = rng.choices(tuple(_MODES), weights=tuple(_MODES.values()))[0]
     asked = _virtual(rng, declared) if mode == "virtual" else query(rng, declared)
-    clauses = {"shared": "DO PUBLISH SHARED", "dedicated": "DO PUBLISH DEDICATED", "virtual": "DO PUBLISH VIRTUAL"}
-    if mode == "digest":
-        asked = _with_id(asked, declared)
-        clauses["digest"] = f"DO PUBLISH SHARED {rng.choice(('', _START))} EVERY '{rng.choice(_EVERY)}'"
-    text = f"CREATE CQ {name} AS {spelling.select(asked, rng)} {clauses[mode]}"
-    return Cq(asked, text, name, subscriber, evaluated, mode=mode)
+    asked = _with(asked, "id", "BIGINT") if mode in DIGESTS else asked
+    asked = _with(asked, "Symbol", "STRING") if mode == "joined" else asked
+    cq = Cq(asked, "", name, subscriber, evaluated, mode=mode)
+    select = spelling.select(asked, rng)
+    if mode == "counted":
+        select = _counted(select, rng)
+    if mode == "joined":
+        cq.join = Join(rng.random() < 0.5, rng.choice((None, *INDUSTRIES)))
+        select = f"SELECT x.*, industry, written FROM ({select}) AS x {cq.join.clauses(table)}"
+    place = mode.upper() if mode in ("dedicated", "virtual") else "SHARED"
+    ticks = (
+        f" {rng.choice(('', _START))} EVERY '{rng.choice(_EVERY_COUNTED if mode == 'counted' else _EVERY)}'"
+        if mode in DIGESTS
+        else ""
+    )
+    cq.text = f"CREATE CQ {name} AS {select} DO PUBLISH {place}{ticks}"
+    return cq
+
+
+def _counted(select: str, rng: random.Random) -> str:
+    """Have events counted by dozens; a digit of `digits`, in base 16, says how often an event was."""
+    number = f"id % {AT_ONCE}"
+    items = f"id DIV {AT_ONCE} AS dozen, count(id) AS n, sum(shiftleft(1L, CAST(4 * ({number}) AS INT))) AS digits"
+    having = rng.choice(("", " HAVING count(*) > 0"))
+    return f"SELECT {items} FROM ({select}) AS x GROUP BY id DIV {AT_ONCE}{having}"
 
 
 def _virtual(rng: random.Random, declared: Stream) -> Query:
@@ -85,8 +119,8 @@ def _virtual(rng: random.Random, declared: Stream) -> Query:
     return Query(declared, where, items)
 
 
-def _with_id(asked: Query, declared: Stream) -> Query:
-    """Have the rows of digests tell which events they are of."""
-    if any(item.name == "id" for item in asked.items):
+def _with(asked: Query, name: str, kind: str) -> Query:
+    """Have the rows tell a column: which events they are of, or what they are joined by."""
+    if any(item.name == name for item in asked.items):
         return asked
-    return replace(asked, items=(Item("id", "BIGINT", column="id"), *asked.items))
+    return replace(asked, items=(Item(name, kind, column=name), *asked.items))

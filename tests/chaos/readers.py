@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import random
 import time
+from collections import Counter
 
 import msgspec
 
 from gateway.sdk import Client, ContinuousQuery, Digest, Match, Subscription, connect
-from tests.chaos.lives import Cq
+from tests.chaos.lives import AT_ONCE, Cq
 from tests.kafka_client import Reply
 from tests.oracle import Position, row_of
 from tests.stack.lab import Lab
@@ -90,5 +91,18 @@ class Readers:
             if cq.mode == "virtual":
                 cq.rows[position] = row_of(cq.query, json.dumps(dict(result.row)).encode())
             return
+        if cq.mode == "counted":
+            _take_counts(cq, result)
+            return
         assert result.count == len(result.rows), f"{result} of {cq.name} is not whole"
         cq.digested.update(row["id"] for row in result.rows if row["id"] is not None)  # the fence's events have NULL
+
+
+def _take_counts(cq: Cq, digest: Digest) -> None:
+    """Take a digest whose rows tell by digits how often each event of a dozen was counted."""
+    for row in digest.rows:
+        if row["dozen"] is None:  # the fence's events
+            continue
+        counts = Counter({row["dozen"] * AT_ONCE + at: row["digits"] >> 4 * at & 15 for at in range(AT_ONCE)})
+        assert counts.total() == row["n"], f"{row} of {cq.name}'s {digest} contradicts itself"
+        cq.digested += counts

@@ -13,6 +13,7 @@ import redis
 
 from tests import strategies
 from tests.chaos.checks import Comparison
+from tests.chaos.companies import Companies
 from tests.chaos.faults import FAULTS, Ground
 from tests.chaos.host import Host
 from tests.chaos.loop import Loop
@@ -21,6 +22,7 @@ from tests.chaos.recovery import Recovery
 from tests.chaos.workload import Commands, Events
 from tests.kafka_client import wait_until
 from tests.stack.lab import Lab, Source
+from tests.stack.lab_table import LabTable
 
 __all__ = ["Chaos", "Tally"]
 
@@ -78,8 +80,10 @@ class Chaos:
         topic = f"{self._declared.name}-topic"
         lab.client.result(self._declared.ddl(topic, partitions=2), lab.subscriber("owner"))
         self._source = lab.adopt(Source(lab, self._declared.name, topic, 2, b"{}"))
-        self._events = Events(self._source, self._declared, random.Random(f"{seed} events"))
-        self._commands = Commands(lab, self._declared, self._events, random.Random(f"{seed} commands"))
+        table = LabTable(lab, "listed STRING PRIMARY KEY, industry STRING, written BIGINT")
+        self._companies = companies = Companies(table, random.Random(f"{seed} companies"))
+        self._events = Events(self._source, self._declared, companies, random.Random(f"{seed} events"))
+        self._commands = Commands(lab, self._declared, companies.name, self._events, random.Random(f"{seed} commands"))
         self._readers = Readers(lab, host.stack.bootstrap, random.Random(f"{seed} readers"))
         self._commands.accepted = self._readers.accepted
         self._recovery = Recovery(self._source, self._events, self._commands, lab)
@@ -125,6 +129,7 @@ class Chaos:
         self._readers.close()
         owner = self._lab.subscriber("owner")
         self._lab.client.result(f'DROP STREAM "{self._declared.name}"', owner)
+        self._companies.drop()
         self._lab.sources.clear()
         self._await_topics(set())
         wait_until(lambda: time.sleep(0.5) or not self._left(), f"end of the last key: {self._left()}", 60.0)
@@ -156,7 +161,7 @@ class Chaos:
         with Loop("readers", self._readers.follow, 0.02):  # topics go some seconds after their ends, read or not
             self._source.fence()
         count = len(self._source.events)
-        comparison = Comparison(self._declared, self._source.events, self._accepted())
+        comparison = Comparison(self._declared, self._source.events, self._events.written, self._accepted())
         with Loop("readers", self._readers.step, 0.02) as readers:
             self._await_results(comparison, readers)
         self._lab.results.drain()
@@ -202,8 +207,8 @@ class Chaos:
         wait_until(lambda: time.sleep(0.3) or not self._host.strays(), f"end of {self._host.strays()}", 30.0)
 
     def _await_topics(self, wanted: set[str]) -> None:
-        """Return when there are no other topics than those, the stream's, and those of before."""
-        kept = self._topics_before | {self._source.topic}
+        """Return when there are no other topics than those, the stream's, the table's, and those of before."""
+        kept = self._topics_before | {self._source.topic, self._companies.topic}
 
         def right() -> bool:
             time.sleep(0.3)

@@ -8,9 +8,11 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
+from tests.chaos.companies import Companies
 from tests.chaos.lives import Cq, new_cq
 from tests.codec import json_event
 from tests.kafka_client import Reply
+from tests.oracle import Position
 from tests.queries import Event, Stream
 from tests.stack.lab import Lab, Source
 from tests.strategies import event
@@ -26,8 +28,11 @@ _MOST_WAITING = 30
 class Events:
     """Publishes events; counts them as begun before, and as done after, the broker has them."""
 
-    def __init__(self, source: Source, declared: Stream, rng: random.Random) -> None:
+    def __init__(self, source: Source, declared: Stream, companies: Companies, rng: random.Random) -> None:
+        self.written: dict[Position, int] = {}
+        """By event: the least number that the row which it is joined with may have."""
         self._source = source
+        self._companies = companies
         self._declared = declared
         self._rng = rng
         self._number = 0
@@ -46,11 +51,16 @@ class Events:
         return len(self._source.events)
 
     def step(self) -> None:
-        """Publish a few."""
+        """Publish a few; and some rows of the table, of which they must see the latest."""
+        if self._rng.random() < 0.3:
+            self._companies.step()
         batch = [self._next() for _ in range(self._rng.choice((1, 2, 5, 20)))]
         self._under_way = len(batch)
-        self._source.publish(batch, lambda one: json_event(one, self._rng))
+        positions = self._source.publish(batch, lambda one: json_event(one, self._rng))
         self._under_way = 0
+        for position, one in zip(positions, batch, strict=True):
+            if (number := self._companies.written(one)) is not None:
+                self.written[position] = number
 
     def _next(self) -> Event:
         self._number += 1
@@ -64,7 +74,7 @@ class Events:
 class Commands:
     """Sends commands and takes their replies; every record that it sends is due exactly one."""
 
-    def __init__(self, lab: Lab, declared: Stream, events: Events, rng: random.Random) -> None:
+    def __init__(self, lab: Lab, declared: Stream, table: str, events: Events, rng: random.Random) -> None:
         self.cqs: list[Cq] = []
         self.due: Counter[str] = Counter()
         """Per command id, how many records with it were sent."""
@@ -76,6 +86,7 @@ class Commands:
         """Is told of each CQ when its acceptance is here."""
         self._lab = lab
         self._declared = declared
+        self._table = table
         self._events = events
         self._rng = rng
         self._waiting: dict[str, tuple[Cq | None, str, str, float]] = {}
@@ -105,7 +116,7 @@ class Commands:
 
     def create(self) -> None:
         """Ask for a CQ."""
-        cq = new_cq(self._rng, self._declared, self.cqs, self.evaluated, self._subscriber())
+        cq = new_cq(self._rng, self._declared, self._table, self.cqs, self.evaluated, self._subscriber())
         self.cqs.append(cq)
         self._send(cq, cq.text, cq.subscriber)
 

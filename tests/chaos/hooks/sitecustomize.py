@@ -1,7 +1,7 @@
 """Python imports this before anything else in the roles of a chaos run, which have its folder on their path.
 
-It moves the roles' clock by as many seconds as a file says, and plants the fault that the environment names. The
-product knows nothing of it.
+It moves the roles' clock by as many seconds as a file says, lowers bounds, and plants the fault that the environment
+names. The product knows nothing of it.
 """
 
 from __future__ import annotations
@@ -41,5 +41,6 @@ def _move_clock(path: Path) -> None:
 
 if _clock := os.environ.get("CQ_CHAOS_CLOCK"):
     _move_clock(Path(_clock))
+    import_module("tests.chaos.bounds").lower()
 if _planted := os.environ.get("CQ_CHAOS_PLANTED"):
     import_module(f"tests.chaos.planted.{_planted}").plant()
