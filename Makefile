@@ -32,7 +32,7 @@ demo: setup  ## the whole thing on generated quotes, about two minutes
 test: setup  ## the tests, on real Kafka, Valkey and Spark
 	$(BIN)/python -m pytest --numprocesses 2 --no-loadscope-reorder --ignore tests/cluster
 
-test-cluster: setup  ## three brokers, a Redis pair, a Spark cluster, TLS and ACLs; about seven minutes
+test-cluster: setup  ## three brokers, a Redis pair, a Spark cluster, TLS, ACLs, links that are cut; about ten minutes
 	$(BIN)/python -m pytest tests/cluster
 
 check: setup  ## lint, format, types and import rules

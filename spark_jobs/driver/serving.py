@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from functools import partial
 
 from prometheus_client import REGISTRY
 from pyspark.sql import SparkSession
@@ -14,8 +15,9 @@ from grouping.settings import Settings
 from grouping.store.quarantine import QuarantineStore
 from grouping.store.table_store import TableStore
 from spark_jobs.driver.digest_jobs import DigestJobs
+from spark_jobs.driver.executors import Executors
 from spark_jobs.driver.metrics import StreamMetrics
-from spark_jobs.driver.session import jobs_started, jvm_process
+from spark_jobs.driver.session import executor_count, jobs_started, jvm_process
 from spark_jobs.driver.status_file import StatusFile
 from spark_jobs.driver.streams import Streams
 from spark_jobs.driver.trials import Trials
@@ -50,9 +52,10 @@ def serve(
         digests_failed: Called where digests can be written no more.
 
     Raises:
-        OperationalError: The JVM has ended.
+        OperationalError: The JVM has ended, or the cluster gives it no executors any more.
     """
     jvm = jvm_process()
+    executors = Executors(partial(executor_count, spark), time.monotonic)
     broker = Broker(settings)
     streams = Streams(
         spark,
@@ -88,6 +91,7 @@ def serve(
         if state != before or time.monotonic() - written_at >= _STATUS_SECONDS:
             written_at = time.monotonic()
             known = streams.status()
+            executors.check(awaited=any(each["behind"] for each in known.values()))
             status.write(state, streams=known, jobs=jobs_started(spark), metrics_url=metrics_url)
         time.sleep(_LOOK_SECONDS)
     raise OperationalError("the JVM of Spark has ended")

@@ -14,7 +14,7 @@ from grouping.model.errors import OperationalError
 from grouping.settings import Settings
 from spark_jobs.driver.spark_options import spark_options
 
-__all__ = ["jobs_started", "jvm_process", "kill_jvm", "open_session"]
+__all__ = ["executor_count", "jobs_started", "jvm_process", "kill_jvm", "open_session"]
 
 _STOP_SECONDS = 5.0
 
@@ -41,14 +41,20 @@ def open_session(settings: Settings, extra: dict[str, str] | None = None) -> Spa
     except Exception as exc:  # py4j, pyspark and the operating system each have their own
         raise OperationalError(
             "spark did not start",
-            detail=str(exc).splitlines()[0] if str(exc) else type(exc).__name__,
-            hint="Spark 4.0 needs Java 17 or 21 (JAVA_HOME, or java on the PATH).",
+            detail=" ".join(str(exc).splitlines()[:2])
+            or type(exc).__name__,  # py4j tells Java's exception in the second
+            hint="Spark 4.0 needs Java 17 or 21 (JAVA_HOME, or java on the PATH), and options that it knows.",
         ) from exc
 
 
 def jobs_started(spark: SparkSession) -> int:
     """Return how many jobs Spark has run so far: none for what is not evaluated."""
     return int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())  # noqa: SLF001  # the tracker forgets old ones
+
+
+def executor_count(spark: SparkSession) -> int:
+    """Return how many executors there are; with a local master the driver does their work, and there are none."""
+    return int(spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()) - 1  # noqa: SLF001  # pyspark has no way
 
 
 def jvm_process() -> subprocess.Popen[bytes] | None:

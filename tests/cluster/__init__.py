@@ -1,1 +1,1 @@
-"""Servers as a platform has them: three brokers, a Redis pair, Spark's cluster, TLS and ACLs (`make test-cluster`)."""
+"""Servers as a platform has them: brokers, a Redis pair, Spark, TLS, ACLs, cut links (`make test-cluster`)."""

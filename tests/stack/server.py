@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +41,17 @@ class Stack:
 
     prefix = "cq."
 
-    def __init__(self, data: Path, *options: str, **environment: str) -> None:
-        """Prepare `cq up` on a folder, with further options and environment variables."""
+    def __init__(self, data: Path, *options: str, within: Sequence[str] = (), **environment: str) -> None:
+        """Prepare `cq up` on a folder.
+
+        Args:
+            data: The folder.
+            options: Further ones.
+            within: A command that runs `cq` where it is to run.
+            environment: Variables.
+        """
         self.data = data
+        self._within = within
         self._options = options
         self._environment = environment
 
@@ -136,7 +145,7 @@ class Stack:
         out, err = self.data.parent / "cq.out", self.data.parent / "cq.err"
         with out.open("w") as stdout, err.open("w") as stderr:
             code = subprocess.run(
-                [sys.executable, "-m", "gateway.cli", *arguments],
+                [*self._within, sys.executable, "-m", "gateway.cli", *arguments],
                 stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
                 env={**os.environ, **_ENVIRONMENT, **self._environment}, timeout=timeout, check=False,
             ).returncode  # fmt: skip

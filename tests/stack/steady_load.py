@@ -9,6 +9,7 @@ import time
 from confluent_kafka import Producer
 
 from gateway.sdk import Client
+from tests.kafka_client import wait_until
 
 __all__ = ["SteadyLoad"]
 
@@ -48,11 +49,14 @@ class SteadyLoad:
 
     def go_on(self) -> None:
         """Return when events and commands have gone on for a while."""
-        published, commands = self._published, self._commands
-        deadline = time.monotonic() + 120
-        while self._published < published + 300 or self._commands < commands + 5:
-            assert time.monotonic() < deadline, "the load does not go on"
-            time.sleep(0.05)
+        published = self._published
+        self.carry_out_commands()
+        wait_until(lambda: time.sleep(0.05) or self._published >= published + 300, "further events", 120)
+
+    def carry_out_commands(self) -> None:
+        """Return when some more commands were carried out."""
+        commands = self._commands
+        wait_until(lambda: time.sleep(0.05) or self._commands >= commands + 5, "further commands", 120)
 
     def check(self) -> None:
         """End, and see that each match came once, at once and in digests, and each command was carried out once."""

@@ -1,10 +1,10 @@
-"""Three brokers of one Kafka cluster, each a process on loopback, that can be killed, stopped and started again."""
+"""Three brokers of one Kafka cluster, each a process, that can be killed, stopped and started again."""
 
 from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,8 +15,9 @@ from confluent_kafka.admin import AdminClient
 from gateway.local.jars import KAFKA, ensure_jars, show_progress
 from gateway.local.java import find_java
 from gateway.local.kafka import LOGGING, PROPERTIES, STARTED
-from gateway.local.program import LOOPBACK, free_port
+from gateway.local.program import free_port
 from grouping.settings import Settings
+from tests.cluster.hosts import LOCAL, Host
 
 __all__ = ["COUNT", "Brokers", "three_brokers"]
 
@@ -40,19 +41,20 @@ class Brokers:
 
     folder: Path
     java: list[str]
+    hosts: Sequence[Host]
     ports: list[int]
     running: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
     def bootstrap(self) -> str:
         """The addresses of all brokers."""
-        return ",".join(f"{LOOPBACK}:{port}" for port in self.ports)
+        return ",".join(f"{host.address}:{port}" for host, port in zip(self.hosts, self.ports, strict=True))
 
     def start(self, number: int) -> None:
         """Start a broker, the first time or again; `await_whole` tells when it is there."""
         place = self.folder / str(number)
         with (place / "kafka.log").open("ab") as log:
-            command = [*self.java, "kafka.Kafka", "server.properties"]
+            command = self.hosts[number].command(*self.java, "kafka.Kafka", "server.properties")
             self.running[number] = subprocess.Popen(command, cwd=place, stdout=log, stderr=subprocess.STDOUT)
 
     def kill(self, number: int) -> None:
@@ -94,17 +96,17 @@ class Brokers:
 
 
 @contextmanager
-def three_brokers(folder: Path) -> Iterator[Brokers]:
-    """Start them, and end them with the block."""
+def three_brokers(folder: Path, hosts: Sequence[Host] = (LOCAL,) * COUNT) -> Iterator[Brokers]:
+    """Start them, one on each host, and end them with the block."""
     jars = ensure_jars(KAFKA, Settings().jars, show_progress)
     java = [find_java().command, "-Dlog4j2.configurationFile=log4j2.properties", "-Xmx256m", "-cp", str(jars / "*")]
-    brokers = Brokers(folder, java, [free_port() for _ in range(COUNT)])
-    controllers = [free_port() for _ in range(COUNT)]
+    brokers = Brokers(folder, java, hosts, [free_port() for _ in range(COUNT)])
+    controllers = [f"{host.address}:{free_port()}" for host in hosts]
     for number in range(COUNT):
         place = folder / str(number)
         place.mkdir(parents=True)
         (place / "log4j2.properties").write_text(LOGGING)
-        (place / "server.properties").write_text(_properties(number, brokers.ports[number], controllers))
+        (place / "server.properties").write_text(_properties(number, brokers, controllers))
         form = ["kafka.tools.StorageTool", "format", "-t", "three-brokers-test-01", "-c", "server.properties"]
         subprocess.run([*java, *form], cwd=place, check=True, capture_output=True)
     with ExitStack() as closing:
@@ -115,12 +117,12 @@ def three_brokers(folder: Path) -> Iterator[Brokers]:
         yield brokers
 
 
-def _properties(number: int, port: int, controllers: list[int]) -> str:
-    voters = ",".join(f"{voter + 1}@{LOOPBACK}:{each}" for voter, each in enumerate(controllers))
-    own = {
+def _properties(number: int, brokers: Brokers, controllers: list[str]) -> str:
+    own = f"PLAINTEXT://{brokers.hosts[number].address}:{brokers.ports[number]}"
+    told = {
         "node.id": str(number + 1),
-        "controller.quorum.voters": voters,
-        "listeners": f"PLAINTEXT://{LOOPBACK}:{port},CONTROLLER://{LOOPBACK}:{controllers[number]}",
-        "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{port}",
+        "controller.quorum.voters": ",".join(f"{voter}@{each}" for voter, each in enumerate(controllers, 1)),
+        "listeners": f"{own},CONTROLLER://{controllers[number]}",
+        "advertised.listeners": own,
     }
-    return "".join(f"{name}={value}\n" for name, value in (PROPERTIES | _SAFE | own).items())
+    return "".join(f"{name}={value}\n" for name, value in (PROPERTIES | _SAFE | told).items())

@@ -1,11 +1,11 @@
-"""A Spark standalone cluster on this machine: a master and two workers of one core, each a process."""
+"""A Spark standalone cluster: a master and two workers of one core, each a process."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +14,8 @@ import psutil
 import pyspark
 
 from gateway.local.java import find_java
-from gateway.local.program import LOOPBACK, free_port
+from gateway.local.program import free_port
+from tests.cluster.hosts import LOCAL, Host
 
 __all__ = ["Standalone", "standalone"]
 
@@ -49,26 +50,26 @@ def _class(process: psutil.Process) -> str:
 
 
 @contextmanager
-def standalone(folder: Path) -> Iterator[Standalone]:
-    """Start the cluster, and end it with all of its executors."""
+def standalone(folder: Path, hosts: Sequence[Host] = (LOCAL,) * 3) -> Iterator[Standalone]:
+    """Start master and workers, each on a host, and end them with all executors."""
     port = free_port()
     with ExitStack() as closing:
-        master = Standalone(f"spark://{LOOPBACK}:{port}")
-        _start(closing, folder, "master", "master.Master", "--port", str(port))
-        for name in ("first", "second"):
-            options = ("--cores", "1", "--memory", "2g", "--work-dir", str(folder / name), master.master)
-            master.workers.append(_start(closing, folder, name, "worker.Worker", *options))
-        yield master
+        cluster = Standalone(f"spark://{hosts[0].address}:{port}")
+        _start(closing, hosts[0], folder, "master", "master.Master", "--port", str(port))
+        for name, host in zip(("first", "second"), hosts[1:], strict=True):
+            options = ("--cores", "1", "--memory", "2g", "--work-dir", str(folder / name), cluster.master)
+            cluster.workers.append(_start(closing, host, folder, name, "worker.Worker", *options))
+        yield cluster
 
 
-def _start(closing: ExitStack, folder: Path, name: str, main: str, *options: str) -> psutil.Process:
+def _start(closing: ExitStack, host: Host, folder: Path, name: str, main: str, *options: str) -> psutil.Process:
     """Run a part of the cluster until it says that it is ready."""
     log = folder / f"{name}.log"
-    own = {"JAVA_HOME": str(find_java().home), "SPARK_HOME": str(_SPARK), "SPARK_LOCAL_IP": LOOPBACK}
-    command = [str(_SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{main}", "--host", LOOPBACK]
+    own = {"JAVA_HOME": str(find_java().home), "SPARK_HOME": str(_SPARK), "SPARK_LOCAL_IP": host.address}
+    command = [str(_SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{main}", "--host", host.address]
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [*command, "--webui-port", "0", *options],
+            host.command(*command, "--webui-port", "0", *options),
             env={**os.environ, **own, "SPARK_DAEMON_MEMORY": "256m"}, stdout=out, stderr=subprocess.STDOUT,
         )  # fmt: skip
     started = psutil.Process(process.pid)

@@ -1,0 +1,56 @@
+"""Executors that a cluster has taken away: a driver that its master has forgotten gets none for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from grouping.model.errors import OperationalError
+
+__all__ = ["GONE_SECONDS", "Executors"]
+
+GONE_SECONDS = 30.0
+"""How long events may wait for the next executor after the last one has gone."""
+
+
+class Executors:
+    """Watches how many executors there are.
+
+    A standalone master drops an application whose driver it does not hear, and Spark's driver does not register again:
+    it waits for a master that fails over. So an evaluator that has lost all executors ends, and its successor
+    registers. One that never had any waits: its cluster may have no room yet.
+    """
+
+    def __init__(self, count: Callable[[], int], clock: Callable[[], float]) -> None:
+        """Begin.
+
+        Args:
+            count: Tells how many there are; none with a local master, whose driver does the work.
+            clock: Monotonic seconds.
+        """
+        self._count = count
+        self._clock = clock
+        self._had_any = False
+        self._none_since: float | None = None
+
+    def check(self, *, awaited: bool) -> None:
+        """See how many there are now.
+
+        Args:
+            awaited: Whether events wait to be evaluated: where none do, a cluster may take its executors back.
+
+        Raises:
+            OperationalError: There were some, and for `GONE_SECONDS` there have been none.
+        """
+        some, now = self._count() > 0, self._clock()
+        self._had_any |= some
+        if some or not awaited or not self._had_any:
+            self._none_since = None
+            return
+        if self._none_since is None:
+            self._none_since = now
+        if now - self._none_since >= GONE_SECONDS:
+            raise OperationalError(
+                "the cluster has taken all executors away",
+                detail=f"For {GONE_SECONDS:g} seconds there has been none, and events wait.",
+                hint="A new evaluator asks for executors anew; look at Spark's master whether it has room.",
+            )

@@ -1,0 +1,75 @@
+"""A network of hosts on this machine: namespaces with addresses of their own, linked by a switch that we make."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+
+import pytest
+
+from tests.cluster.hosts import Host
+
+__all__ = ["network", "require_namespaces"]
+
+_SUBNET = "10.213.77"
+_SWITCH = "cq-switch"
+
+
+def require_namespaces() -> None:
+    """Skip the test where no network can be made; fail it where CQ_REQUIRE_NETNS=1 says that one must be."""
+    reason = "" if os.geteuid() == 0 else "only root may make network namespaces"
+    if not shutil.which("ip"):
+        reason = "network namespaces need `ip` (iproute2)"
+    if reason and os.environ.get("CQ_REQUIRE_NETNS") == "1":
+        pytest.fail(reason)
+    if reason:
+        pytest.skip(reason)
+
+
+@contextmanager
+def network(names: Sequence[str]) -> Iterator[list[Host]]:
+    """Make hosts that reach each other and this machine, and nobody else; they are gone with the block."""
+    with ExitStack() as closing:
+        # Once the switch is gone, what still looks for a host must not look for it outside this machine.
+        _made(closing, f"route add blackhole {_SUBNET}.0/24 metric 9999", f"route del blackhole {_SUBNET}.0/24")
+        _made(closing, f"link add {_SWITCH} type bridge", f"link del {_SWITCH}")
+        _ip(f"address add {_SUBNET}.1/24 dev {_SWITCH}", f"link set {_SWITCH} up")
+        yield [_host(closing, name, f"{_SUBNET}.{number}") for number, name in enumerate(names, 2)]
+
+
+def _host(closing: ExitStack, name: str, address: str) -> Host:
+    host = Host(address, f"cq-{name}", f"cq-to-{name}")
+    inside = f"-n {host.namespace}"
+    _made(closing, f"netns add {host.namespace}", f"netns del {host.namespace}")
+    closing.callback(_kill_all, host)
+    _made(closing, f"link add {host.link} type veth peer name eth0 netns {host.namespace}", f"link del {host.link}")
+    _ip(
+        f"link set {host.link} master {_SWITCH} up",
+        f"{inside} address add {address}/24 dev eth0",
+        f"{inside} link set eth0 up",
+        f"{inside} link set lo up",
+    )
+    return host
+
+
+def _kill_all(host: Host) -> None:
+    """Kill what still runs there: a namespace lives as long as its processes."""
+    found = subprocess.run(["ip", "netns", "pids", host.namespace], check=True, capture_output=True, text=True)
+    for pid in map(int, found.stdout.split()):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _made(closing: ExitStack, make: str, undo: str) -> None:
+    subprocess.run(["ip", *undo.split()], check=False, capture_output=True)  # what a run that was killed has left
+    _ip(make)
+    closing.callback(_ip, undo)
+
+
+def _ip(*commands: str) -> None:
+    for command in commands:
+        subprocess.run(["ip", *command.split()], check=True)
