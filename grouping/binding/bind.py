@@ -252,11 +252,11 @@ class Binder(PredicateBinder):
         return call(name, [self.bind(argument) for argument in node.expressions])
 
     def _named(self, values: Sequence[exp.Expr]) -> list[Bound]:
-        """Bind the values of a STRUCT, each behind its name: a column's own, or of anything else its place."""
+        """Bind the values of a STRUCT, each behind its name: its alias or column, of anything else its place."""
         named: list[Bound] = []
         for place, value in enumerate(values, 1):
-            own = value.name if isinstance(value, exp.Column | exp.Dot) else f"col{place}"
-            named += (Constant(own, STRING), self.bind(value))
+            own = value.output_name if isinstance(value, exp.Alias | exp.Column | exp.Dot) else f"col{place}"
+            named += (Constant(own, STRING), self.bind(value.unalias()))
         return named
 
     def _bitwise(self, node: exp.Expr) -> Bound:

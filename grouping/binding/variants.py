@@ -1,4 +1,4 @@
-"""VARIANT values: their parts by paths, as values of other types, and JSON texts read as them.
+"""VARIANT values: their parts by paths, as values of other types; JSON texts that are read, and written.
 
 A CAST of a VARIANT is variant_get with the path ``$``: one operator, whose type is the type of the part.
 """
@@ -11,10 +11,13 @@ from grouping.binding.bound import Bound, Term
 from grouping.binding.cast_types import written_type
 from grouping.binding.nested import fixed
 from grouping.binding.operands import part_of_variant
-from grouping.model.refusals import mismatch
-from grouping.model.sql_type import BOOLEAN, STRING, VARIANT
+from grouping.model.refusals import mismatch, unsupported
+from grouping.model.sql_type import BOOLEAN, STRING, VARIANT, SqlType
 
 __all__ = ["VARIANT_CALLS", "variant_call"]
+
+_JSON_NAMES = "STRING BOOLEAN TINYINT SMALLINT INT BIGINT DOUBLE DECIMAL DATE TIMESTAMP BINARY VARIANT".split()
+"""Types of the parts that to_json writes; digits of a FLOAT depend on the version of Java."""
 
 VARIANT_CALLS = frozenset(
     ("is_variant_null", "parse_json", "to_json", "try_parse_json", "try_variant_get", "variant_get")
@@ -34,6 +37,9 @@ def variant_call(name: str, args: Sequence[Bound]) -> Bound:
         raise mismatch(f'function "{name}" takes {takes}', f"There are {len(args)}.")
     wanted = STRING if name == "parse_json" else VARIANT
     value = args[0]
+    if name == "to_json" and value.type.is_nested:
+        _check_json(value.type)
+        return Term("to_json", (value,), STRING)
     if value.type != wanted:
         raise mismatch(
             f'an argument of "{name}" is {value.type}',
@@ -50,3 +56,18 @@ def variant_call(name: str, args: Sequence[Bound]) -> Bound:
         case "to_json":
             return Term(name, (value,), STRING)
     return Term(name, (value,), BOOLEAN)
+
+
+def _check_json(kind: SqlType) -> None:
+    """See that to_json writes values of a type as Spark does.
+
+    Raises:
+        InputError: ``unsupported-query``.
+    """
+    for part in (kind.element, *(field for _, field in kind.fields)):
+        if part is not None:
+            _check_json(part)
+    if not kind.is_nested and kind.name not in _JSON_NAMES:
+        raise unsupported(
+            f'"to_json" of a value with a {kind}', f"It takes parts of {', '.join(_JSON_NAMES)} and of nested types."
+        )

@@ -53,7 +53,7 @@ NESTED_FUNCTIONS: dict[str, tuple[str, ...]] = {
     "split": ("STRING", "delimiter"),
     "str_to_map": ("STRING[, delimiter, delimiter]",),
     "struct": ("any, …",),
-    "to_json": ("VARIANT",),
+    "to_json": ("VARIANT, STRUCT, ARRAY or MAP",),
     "transform": ("ARRAY", "x -> value"),
     "transform_keys": ("MAP", "(key, value) -> key"),
     "transform_values": ("MAP", "(key, value) -> value"),

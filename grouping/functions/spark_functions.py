@@ -57,7 +57,7 @@ _OTHERS = frozenset(
     """
     acos acosh aes_decrypt aes_encrypt asin asinh assert_true atan atan2 atanh bit_get
     bitmap_bit_position bitmap_bucket_number bitmap_count cbrt collate collation collations convert_timezone
-    cosh e expm1 extract format_number from_avro from_csv from_json from_protobuf from_xml getbit
+    cosh e expm1 extract format_number from_avro from_csv from_protobuf from_xml getbit
     hll_sketch_estimate hll_union hypot is_valid_utf8 java_method log1p make_interval
     make_timestamp_ntz make_valid_utf8 nanvl
     nullifzero parse_url pi raise_error range reflect schema_of_avro schema_of_csv schema_of_json
@@ -73,6 +73,7 @@ _OTHERS = frozenset(
 
 REASONS: dict[str, tuple[str, str]] = {
     **dict.fromkeys(_OTHERS, ("function", "It is Spark's, but not computed here.")),
+    "from_json": ("function", "variant_get(parse_json(text), path, type) reads the parts of a JSON text."),
     **dict.fromkeys(_INEXACT, ("function", "Java leaves the last digit of its result to the processor.")),
     **dict.fromkeys(_GENERATORS, ("generator", "A generator makes several rows of one event.")),
     **dict.fromkeys(_CHANGING, ("non-deterministic function", "A replay would give another result.")),

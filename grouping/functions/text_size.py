@@ -15,7 +15,7 @@ from grouping.functions.nested_functions import OF_ELEMENTS
 from grouping.model.errors import InputError
 from grouping.model.expression import Call, Column, Expression, Slot, Value, walk
 from grouping.model.group import ConstantRow
-from grouping.model.sql_type import BINARY, STRING
+from grouping.model.sql_type import BINARY, STRING, SqlType
 from grouping.values.literals import LARGEST_COUNT
 
 __all__ = ["Size", "TextSizes", "check_growth", "constant_size", "grows"]
@@ -47,6 +47,8 @@ _FROM_ARRAYS = frozenset(
 """What yields some of an array's elements, or its bytes in another form."""
 _LONGEST_SCALAR = 64
 """Bytes, and more than enough, of a number, a date or a time as text."""
+_MARKS = 8
+"""Quotes, colons, commas and brackets around a name or a value in JSON, at most."""
 
 
 class TextSizes:
@@ -215,8 +217,10 @@ def _computed(call: Call, sizes: Sequence[Size]) -> Size:
             return sizes[0] + (sizes[0] + 1) * sum(sizes[1:])
         case op if op in _FROM_ARRAYS:
             return sizes[0]
-        case "parse_json" | "variant_get" | "to_json":
+        case "parse_json" | "variant_get":
             return _MOST_ENCODED * sizes[0]
+        case "to_json" if not isinstance(call.args[0], Slot):  # an array has no more elements than bytes
+            return _MOST_ENCODED * sizes[0] + (sizes[0] + 1) * _written(call.args[0].type)
         case "field" | "element" | "element_at" | "get_json_object" | "split" | "map_keys" | "map_values":
             return sizes[0]
         case "case" | "coalesce" | "greatest" | "least":
@@ -255,3 +259,10 @@ def _widest(argument: Expression) -> int:
     if isinstance(argument, Value) and isinstance(argument.value, str):
         return max((len(character.encode()) for character in argument.value), default=1)
     return _WIDEST
+
+
+def _written(kind: SqlType) -> int:
+    """Return the most bytes that a JSON text has for one value of a type besides its texts: names, numbers, marks."""
+    parts = [field for _, field in kind.fields] + ([] if kind.element is None else [kind.element])
+    names = sum(len(name.encode()) + _MARKS for name, _ in kind.fields)
+    return _LONGEST_SCALAR + _MARKS + names + sum(map(_written, parts))

@@ -24,6 +24,7 @@ from grouping.values.variant import (
 )
 from spark_jobs.expressions.by_value import each_distinct
 from spark_jobs.expressions.casts import WHOLE_BITS, read_text
+from spark_jobs.expressions.nested.json_texts import json_of
 from spark_jobs.expressions.numbers.decimals import fitted
 from spark_jobs.expressions.types import Operand, polars_type
 
@@ -138,6 +139,8 @@ VARIANTS: dict[str, Callable[..., pl.Expr]] = {
     "variant_get": _variant_get,
     "parse_json": lambda text, kind: each_distinct([text.expr], parse_variant, polars_type(kind)),
     "is_variant_null": lambda value, _: (value.expr == "null").fill_null(False),
-    "to_json": lambda value, kind: each_distinct([value.expr], shown, polars_type(kind)),
+    "to_json": lambda value, kind: (
+        json_of(value, kind) if value.type.is_nested else each_distinct([value.expr], shown, polars_type(kind))
+    ),
 }
 """By operator: the value, the result's type, and for variant_get the path."""
