@@ -29,7 +29,7 @@ from spark_jobs.batch.faults import FAULTS
 from spark_jobs.batch.matches import Matches
 from spark_jobs.batch.output import MAX_RECORD_BYTES
 from spark_jobs.batch.row_source import RowSource
-from spark_jobs.groups.panes import Panes
+from spark_jobs.groups.panes import Panes, lengthened
 from spark_jobs.groups.partials import Partials
 from spark_jobs.index import Ints
 from spark_jobs.results.encode import EvaluateExpression
@@ -133,6 +133,8 @@ class GroupCounting:
         self._counted: dict[SelectId, _SelectCount] = {}
         self._stores: dict[int, tuple[bytes, int]] = {}
         """By number: the bytes of the store's id, and the partition of the log that it is in."""
+        self._named = np.zeros(0, np.bool_)
+        """By number, whether the store is among them."""
         self._range: tuple[int, int, int] | None = None
         self._parts = 0
 
@@ -158,12 +160,14 @@ class GroupCounting:
             met.store.append(matches.number[chosen])
 
     def _name_stores(self, matches: Matches, found: Ints) -> None:
-        numbers, first = np.unique(matches.number[found], return_index=True)
+        self._named = lengthened(self._named, int(matches.number[found].max()) + 1)
+        fresh = found[~self._named[matches.number[found]]]
+        numbers, first = np.unique(matches.number[fresh], return_index=True)
+        self._named[numbers] = True
         raw = matches.destination.buffers()[1]
         ids = np.frombuffer(raw, np.uint8).reshape(-1, ID_BYTES)[matches.destination.offset :]
-        for number, place in zip(numbers.tolist(), found[first].tolist(), strict=True):
-            if number not in self._stores:
-                self._stores[number] = (ids[place].tobytes(), int(matches.partition[place]))
+        for number, place in zip(numbers.tolist(), fresh[first].tolist(), strict=True):
+            self._stores[number] = (ids[place].tobytes(), int(matches.partition[place]))
 
     def count(self, failed: ShareFault) -> Iterator[pa.RecordBatch]:
         """Count what was taken in of one batch; yields what stands for shares that fail."""
@@ -238,17 +242,19 @@ class GroupCounting:
         assert self._range is not None, "something was read"
         partition, first, last = self._range
         first = max(first, self._singly_until.get(partition, 0))
-        names = {number: self._stores[number] for number in table["store"].unique().to_list()}
+        numbers = sorted(table["store"].unique().to_list(), key=lambda number: self._stores[number][::-1])
+        names = [self._stores[number] for number in numbers]
         order = pl.DataFrame(
             {
-                "store": pl.Series(list(names), dtype=pl.Int32),
-                "place": pl.Series([place for _, place in names.values()], dtype=pl.Int32),
-                "id": pl.Series([name for name, _ in names.values()], dtype=pl.Binary),
+                "store": pl.Series(numbers, dtype=pl.Int32),
+                "rank": pl.Series(range(len(numbers)), dtype=pl.Int32),
+                "place": pl.Series([place for _, place in names], dtype=pl.Int32),
+                "id": pl.Series([name for name, _ in names], dtype=pl.Binary),
             }
         )
         # In one order, whatever the numbers of the stores are: it tells what a replay writes again.
-        table = table.join(order, on="store").sort("place", "id", "at", "pane", "part", *partials.keys)
-        table = table.with_columns(pl.int_range(pl.len(), dtype=pl.Int32).over("id", "at").alias("ordinal"))
+        table = table.join(order, on="store").sort("rank", "at", "pane", "part", *partials.keys)
+        table = table.with_columns(_ordinals(table["rank"].to_numpy(), table["at"].to_numpy())).drop("rank")
         for (place,), own in table.group_by("place", maintain_order=True):
             left = list(_pieces(own))[::-1]
             while left:
@@ -259,6 +265,15 @@ class GroupCounting:
                     left += [piece.slice(half), piece.slice(0, half)]  # its rows differ much in size
                 else:
                     yield int(place), body
+
+
+def _ordinals(*sorted_by: NDArray[np.int32] | Ints) -> pl.Series:
+    """Return the places of rows among those that are equal in these columns, by which they are sorted."""
+    places = np.arange(sorted_by[0].size)
+    begins = np.zeros(places.size, np.bool_)
+    for column in sorted_by:
+        begins[1:] |= column[1:] != column[:-1]
+    return pl.Series("ordinal", places - np.maximum.accumulate(np.where(begins, places, 0)), dtype=pl.Int32)
 
 
 def _packed(piece: pl.DataFrame, offsets: tuple[int, int, int], stream_id: StreamId, version: TableVersion) -> bytes:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spark_jobs.index import Ints
 
-__all__ = ["Panes"]
+__all__ = ["Panes", "lengthened"]
 
 _NEVER = np.iinfo(np.int64).min
 _Places = NDArray[np.intp]
+_Number = TypeVar("_Number", bound=np.generic)
 
 
 class Panes:
@@ -22,6 +24,10 @@ class Panes:
     def __init__(self, bounds: Mapping[int, bytes]) -> None:
         """Take the bounds (`grouping.model.panes`) of stores, by their numbers."""
         self._bounds = bounds
+        self._sets: dict[bytes, int] = {}
+        """The different ones that were met, and the number of each, from 0."""
+        self._set_of = np.zeros(0, np.int32)
+        """By number of a store: that of its bounds and 1, or 0 where it was not met."""
 
     def begins(self, stores: NDArray[np.int32], times: Ints) -> Ints:
         """Return where the pane of each match begins, epoch milliseconds.
@@ -32,11 +38,8 @@ class Panes:
         """
         if not stores.size:
             return times
-        distinct, which = np.unique(stores, return_inverse=True)
-        known: dict[bytes, int] = {}
-        set_of = np.array([known.setdefault(self._bounds[each], len(known)) for each in distinct.tolist()], np.int64)
-        own = set_of[which]
-        sets = [_unpacked(packed) for packed in known]
+        own = self._own(stores)
+        sets = [_unpacked(packed) for packed in self._sets]
         owners = np.repeat(np.arange(len(sets)), [each.shape[1] for each in sets])
         periods, phases = np.concatenate(sets, axis=1)
         begins = np.full(times.size, _NEVER)
@@ -56,6 +59,14 @@ class Panes:
             begins[matches] = np.maximum(begins[matches], begin)
         return begins
 
+    def _own(self, stores: NDArray[np.int32]) -> Ints:
+        """Return by match the number of its store's bounds."""
+        self._set_of = lengthened(self._set_of, int(stores.max()) + 1)
+        own = self._set_of[stores]
+        for store in np.unique(stores[own == 0]).tolist():
+            self._set_of[store] = self._sets.setdefault(self._bounds[store], len(self._sets)) + 1
+        return self._set_of[stores].astype(np.int64) - 1
+
 
 def _before(owner: Ints, phase: Ints, span: int, of: Ints, at: Ints) -> _Places:
     """Return the place of the owner's last phase that is not after `at`; before its first one if there is none.
@@ -68,6 +79,18 @@ def _before(owner: Ints, phase: Ints, span: int, of: Ints, at: Ints) -> _Places:
         at: From -1 on, less than `span`.
     """
     return np.searchsorted(owner * (span + 1) + phase, of * (span + 1) + at, side="right") - 1
+
+
+def lengthened(values: NDArray[_Number], count: int) -> NDArray[_Number]:
+    """Return values of which there are as many as that at least, those that it had not being 0.
+
+    It grows by half or more, and what nobody touches takes no memory.
+    """
+    if count <= values.size:
+        return values
+    longer = np.zeros(max(count, values.size * 3 // 2), values.dtype)
+    longer[: values.size] = values
+    return longer
 
 
 @lru_cache(maxsize=20_000)
