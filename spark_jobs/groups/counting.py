@@ -131,8 +131,8 @@ class GroupCounting:
         self._panes = Panes(bounds)
         self._met: dict[str, _ShareMatches] = {}
         self._counted: dict[SelectId, _SelectCount] = {}
-        self._stores: dict[int, tuple[bytes, int]] = {}
-        """By number: the bytes of the store's id, and the partition of the log that it is in."""
+        self._stores: dict[int, tuple[int, bytes]] = {}
+        """By number: the partition of the log that the store is in, and the bytes of its id."""
         self._named = np.zeros(0, np.bool_)
         """By number, whether the store is among them."""
         self._range: tuple[int, int, int] | None = None
@@ -167,7 +167,7 @@ class GroupCounting:
         raw = matches.destination.buffers()[1]
         ids = np.frombuffer(raw, np.uint8).reshape(-1, ID_BYTES)[matches.destination.offset :]
         for number, place in zip(numbers.tolist(), fresh[first].tolist(), strict=True):
-            self._stores[number] = (ids[place].tobytes(), int(matches.partition[place]))
+            self._stores[number] = (int(matches.partition[place]), ids[place].tobytes())
 
     def count(self, failed: ShareFault) -> Iterator[pa.RecordBatch]:
         """Count what was taken in of one batch; yields what stands for shares that fail."""
@@ -242,19 +242,19 @@ class GroupCounting:
         assert self._range is not None, "something was read"
         partition, first, last = self._range
         first = max(first, self._singly_until.get(partition, 0))
-        numbers = sorted(table["store"].unique().to_list(), key=lambda number: self._stores[number][::-1])
+        numbers = sorted(table["store"].unique().to_list(), key=self._stores.__getitem__)
         names = [self._stores[number] for number in numbers]
         order = pl.DataFrame(
             {
                 "store": pl.Series(numbers, dtype=pl.Int32),
                 "rank": pl.Series(range(len(numbers)), dtype=pl.Int32),
-                "place": pl.Series([place for _, place in names], dtype=pl.Int32),
-                "id": pl.Series([name for name, _ in names], dtype=pl.Binary),
+                "place": pl.Series([place for place, _ in names], dtype=pl.Int32),
+                "id": pl.Series([name for _, name in names], dtype=pl.Binary),
             }
         )
         # In one order, whatever the numbers of the stores are: it tells what a replay writes again.
         table = table.join(order, on="store").sort("rank", "at", "pane", "part", *partials.keys)
-        table = table.with_columns(_ordinals(table["rank"].to_numpy(), table["at"].to_numpy())).drop("rank")
+        table = table.with_columns(_ordinals(table["rank"].to_numpy(), table["at"].to_numpy()))
         for (place,), own in table.group_by("place", maintain_order=True):
             left = list(_pieces(own))[::-1]
             while left:
@@ -289,7 +289,7 @@ def _packed(piece: pl.DataFrame, offsets: tuple[int, int, int], stream_id: Strea
         np.arange(count, dtype=np.int32),
     )
     ids = np.frombuffer(b"".join(piece["id"].to_list()), np.uint8).reshape(-1, ID_BYTES)
-    states = piece.drop("place", "id", "ordinal", *_BY).rechunk().write_ipc_stream(None)
+    states = piece.drop("rank", "place", "id", "ordinal", *_BY).rechunk().write_ipc_stream(None)
     return pack_groups(stream_id, version, ids, groups, states.getvalue())
 
 
@@ -300,7 +300,7 @@ def _pieces(table: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """
     rows = table.height
     step = max(1, min(_RECORD_ROWS, _RECORD_BYTES * rows // max(int(table.estimated_size()), 1)))
-    ends = np.append(np.flatnonzero((table["id"] != table["id"].shift(-1)).fill_null(True).to_numpy()) + 1, rows)
+    ends = np.append(np.flatnonzero(np.diff(table["rank"].to_numpy())) + 1, rows)
     begin = 0
     while begin < rows:
         end = min(begin + step, rows)

@@ -8,7 +8,7 @@ import sys
 from multiprocessing import get_context
 from pathlib import Path
 
-from tests.benchmarks.comparisons import paper, peers
+from tests.benchmarks.comparisons import dataflows, paper, peers
 from tests.benchmarks.parts import footprint, nested, replica, residual, timers
 from tests.benchmarks.rates import greedy, joins, kinds, stored, throughput, ticks
 from tests.benchmarks.whole import churn, expiry, latency, recovery, registration, start
@@ -19,6 +19,7 @@ BENCHMARKS = {
     "kinds": kinds,
     "paper": paper,
     "peers": peers,
+    "dataflows": dataflows,
     "residual": residual,
     "nested": nested,
     "greedy": greedy,
