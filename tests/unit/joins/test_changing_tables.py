@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from grouping.model.table import Table
 from spark_jobs.replica.replica import Pin, Replica
-from tests.unit.joins.join_queries import EVENTS, NUMBERS, OWNERS, PROFILES, QUERIES, Row, alone, rows_of
+from tests.join_oracle import QUERIES, Row, alone
+from tests.unit.joins.join_queries import EVENTS, NUMBERS, OWNERS, PROFILES, rows_of
 from tests.unit.replica.table_records import SETTINGS, MemoryLog
 
 _Key = tuple[str, ...]

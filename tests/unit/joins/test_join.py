@@ -12,16 +12,14 @@ from grouping.model.column import StreamColumn
 from grouping.model.table import Table
 from spark_jobs.batch.headers import event_ids
 from spark_jobs.joins.join import join, join_slices
+from tests.join_oracle import QUERIES, Row, alone
 from tests.unit.joins.join_queries import (
     EVENTS,
     OWNER_ROWS,
     OWNERS,
     PROFILE_ROWS,
     PROFILES,
-    QUERIES,
     QUOTES,
-    Row,
-    alone,
     batch_of,
     rows_of,
     view_of,

@@ -27,6 +27,7 @@ from spark_jobs.joins.join import join
 from spark_jobs.match.evaluate import matches
 from spark_jobs.match.residual import evaluate_expression
 from spark_jobs.replica.table_view import TableView
+from tests.join_oracle import Row, duckdb_rows
 from tests.unit.joins.join_queries import (
     CATALOG,
     EVENTS,
@@ -35,8 +36,6 @@ from tests.unit.joins.join_queries import (
     PROFILE_ROWS,
     PROFILES,
     QUOTES,
-    Row,
-    duckdb_rows,
     view_of,
 )
 from tests.unit.matching.event_batches import batch
