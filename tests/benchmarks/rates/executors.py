@@ -1,0 +1,74 @@
+"""Two executors of one core each on a Spark cluster, beside one process with two cores: events per second.
+
+Both do the same: 100,000 CQs `symbol = ? AND price < ?` from Kafka to Kafka. Each turn is a Spark application of its
+own, whose first run warms up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+from grouping.settings import Settings
+from spark_jobs.worker.worker import Evaluation
+from tests.benchmarks.material import quotes
+from tests.benchmarks.material.tables import Contents, Tables
+from tests.benchmarks.rates.contest import bench_session, in_turns
+from tests.benchmarks.rates.pipeline import Run, through
+from tests.benchmarks.report import Report
+from tests.cluster.standalone.cluster import standalone
+from tests.ground import Ground, open_ground
+
+__all__ = ["add_options", "main"]
+
+_CQS = 100_000
+_LOCAL, _CLUSTER = "local[2]", "two executors"
+_SPARK = {"spark.executor.cores": "1", "spark.executor.memory": "1g"}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the sizes."""
+    parser.add_argument("--executor-events", type=int, default=1_000_000, help="events of one run")
+    parser.add_argument("--executor-rounds", type=int, default=3, help="applications of each side")
+
+
+def main(options: argparse.Namespace, folder: Path) -> None:
+    """Measure and report."""
+    runs: dict[str, list[Run]] = {_LOCAL: [], _CLUSTER: []}
+    with tempfile.TemporaryDirectory() as name, open_ground() as ground, standalone(Path(name)) as cluster:
+        _prepare(ground, options.executor_events)
+        local = ground.settings.evaluator
+        spread = local.model_copy(update={"master": cluster.master, "driver_host": "127.0.0.1", "spark": _SPARK})
+        for _ in range(options.executor_rounds):
+            for side, evaluator in ((_LOCAL, local), (_CLUSTER, spread)):
+                settings = ground.settings.model_copy(update={"evaluator": evaluator})
+                with ProcessPoolExecutor(1, get_context("spawn")) as alone:
+                    runs[side].append(alone.submit(_run, side, settings, options.executor_events).result())
+    rates = {side: statistics.median(run.rate for run in made) for side, made in runs.items()}
+    report = Report("executors")
+    for side, rate in rates.items():
+        report.add(side, rate, "events/s")
+    report.add(f"{_CLUSTER} ÷ {_LOCAL}", rates[_CLUSTER] / rates[_LOCAL], "", "0.85")
+    report.write(folder, vars(options))
+
+
+def _prepare(ground: Ground, events: int) -> None:
+    settings = ground.settings
+    ground.make_topic(quotes.TOPIC, quotes.PARTITIONS)
+    results = settings.topics.results
+    ground.make_topic(results, settings.results.partitions, retention_bytes="50000000", segment_bytes="25000000")
+    quotes.publish(settings.kafka.bootstrap, events)
+    constants = quotes.quote_rows(_CQS)
+    Tables(settings).put(Contents(quotes.stream("s_cqs")).add(quotes.SELECTION, constants))
+
+
+def _run(side: str, settings: Settings, events: int) -> Run:
+    """Run an application, and return its second run."""
+    stream = quotes.stream("s_cqs")
+    with bench_session(settings) as spark:
+        sides = {side: through(stream, Evaluation.of(stream, settings))}
+        return in_turns(spark, sides, events, 1, settings)[side][0]
