@@ -57,6 +57,7 @@ _ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "INT": ("n", "2", "3"),
     "LIKE": ("'IN%'",),
     "MASK": ("'X'",),
+    "KEY": ("'id'",),
     "NUMBER": ("price", "cost"),
     "OCCURRENCES": ("'[A-Z]'",),
     "ORDERED": ("volume",),

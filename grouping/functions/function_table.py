@@ -13,7 +13,7 @@ __all__ = ["GROUPS", "form_of", "function_table", "group_of", "returns"]
 GROUPS = {
     "Strings": """ascii base64 bit_length chr concat concat_ws contains crc32 decode elt encode endswith
         find_in_set format_string hex ilike initcap instr json_array_length json_object_keys left length
-        levenshtein like locate lower lpad ltrim luhn_check mask md5 octet_length overlay regexp_count
+        levenshtein like locate lower lpad ltrim luhn_check mask md5 octet_length overlay parse_url regexp_count
         regexp_extract regexp_extract_all regexp_instr regexp_replace regexp_substr repeat replace
         reverse right rlike rpad rtrim sha1 sha2 soundex space split_part startswith substring
         substring_index translate trim unbase64 unhex upper url_decode url_encode""",
@@ -46,6 +46,7 @@ _PARAMS = {
     "GROUPS": "pattern",
     "LIKE": "STRING",
     "MASK": "character",
+    "KEY": "key",
     "NUMBER": "number",
     "OCCURRENCES": "pattern",
     "PATTERN": "pattern",
@@ -72,6 +73,7 @@ _EXAMPLES = {
     "GROUPS": "STRING",
     "LIKE": "STRING",
     "MASK": "STRING",
+    "KEY": "STRING",
     "NUMBER": "",
     "OCCURRENCES": "STRING",
     "PATTERN": "STRING",

@@ -60,10 +60,10 @@ _OTHERS = frozenset(
     cosh e expm1 extract format_number from_avro from_csv from_protobuf from_xml getbit
     hll_sketch_estimate hll_union hypot is_valid_utf8 java_method log1p make_interval
     make_timestamp_ntz make_valid_utf8 nanvl
-    nullifzero parse_url pi raise_error range reflect schema_of_avro schema_of_csv schema_of_json
+    nullifzero pi raise_error range reflect schema_of_avro schema_of_csv schema_of_json
     schema_of_variant schema_of_xml sentences session_window sinh sql_keywords tanh to_avro to_binary
     to_csv to_protobuf to_timestamp_ltz to_timestamp_ntz to_variant_object to_xml
-    try_aes_decrypt try_make_interval try_make_timestamp_ntz try_parse_url
+    try_aes_decrypt try_make_interval try_make_timestamp_ntz
     try_reflect try_to_binary try_validate_utf8 typeof validate_utf8 window
     window_time xpath xpath_boolean xpath_double xpath_float xpath_int xpath_long xpath_number xpath_short
     xpath_string zeroifnull

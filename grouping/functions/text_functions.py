@@ -22,6 +22,7 @@ _TYPED: dict[str, tuple[Function, SqlType]] = {
     "luhn_check": (_ONE, BOOLEAN),
     "mask": (Function(("STRING", "MASK", "MASK", "MASK", "MASK"), 4), STRING),
     "overlay": (Function(("STRING", "STRING", "INT", "INT"), 1), STRING),
+    "parse_url": (Function(("STRING", "STRING", "KEY"), 1), STRING),
     "regexp_count": (Function(("STRING", "OCCURRENCES")), INT),
     "regexp_extract": (Function(("STRING", "GROUPS", "INT"), 1), STRING),
     "regexp_extract_all": (Function(("STRING", "OCCURRENCES", "INT"), 1), array_of(STRING)),
@@ -41,5 +42,5 @@ TEXT_FUNCTIONS = {name: function for name, (function, _) in _TYPED.items()}
 TEXT_RESULTS = {name: kind for name, (_, kind) in _TYPED.items()}
 """The type of each function's result."""
 
-TEXT_ALIASES = {"char": "chr", "printf": "format_string", "try_url_decode": "url_decode"}
+TEXT_ALIASES = {"char": "chr", "printf": "format_string", "try_parse_url": "parse_url", "try_url_decode": "url_decode"}
 """Spark's other names of the same functions; what fails is NULL here anyhow."""

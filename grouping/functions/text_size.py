@@ -197,6 +197,8 @@ def _computed(call: Call, sizes: Sequence[Size]) -> Size:
             return _count(call.args[0])
         case "regexp_extract" | "regexp_extract_all" | "regexp_substr" | "substring_index" | "json_object_keys":
             return sizes[0]
+        case "parse_url":
+            return sizes[0]
         case "trim" | "ltrim" | "rtrim" | "substring" | "left" | "right" | "reverse" | "split_part" | "nullif":
             return sizes[0]
         case (

@@ -10,6 +10,7 @@ from decimal import Context, Decimal, InvalidOperation
 from grouping.model.decimal_types import WIDEST
 from grouping.model.errors import InputError
 from grouping.model.group import ConstantValue
+from grouping.model.refusals import unsupported
 from grouping.model.sql_type import BIGINT, DATE, DOUBLE, INT, NUMERIC, STRING, TIMESTAMP, SqlType, decimal
 from grouping.values.intervals import INTERVAL_READERS
 from grouping.values.iso8601 import parse_date, parse_timestamp
@@ -25,6 +26,7 @@ LARGEST_COUNT = 1000
 _LAST_OF_JAVA = 0xFFFF
 """Of the characters that Java holds in one of its own."""
 _SHOWN = 20
+_PLAIN_KEY = re.compile("[A-Za-z0-9_%~=:;@!,'& -]*")
 """Characters of a literal that a refusal repeats, when it is longer."""
 EXACT = Context(prec=2 * _LONGEST_NUMBER)
 """Rounds no number that a reader accepts."""
@@ -176,6 +178,15 @@ def _mask(text: str) -> tuple[SqlType, ConstantValue]:
     return STRING, text
 
 
+def _key(text: str) -> tuple[SqlType, ConstantValue]:
+    """Read a key of a URL's query, which Spark puts into a pattern."""
+    if not _PLAIN_KEY.fullmatch(text):
+        raise unsupported(
+            f'the key "{text[:_SHOWN]}" of a URL', "It may have letters, digits, and _ - % ~ = : ; @ ! , ' &."
+        )
+    return STRING, text
+
+
 def _like(text: str) -> tuple[SqlType, ConstantValue]:
     """Read a pattern of LIKE."""
     check_escapes(text)
@@ -249,6 +260,7 @@ READERS: dict[str, Callable[[str], tuple[SqlType, ConstantValue]]] = {
     "occurrences": _occurrences,
     "replacement": _replacement,
     "mask": _mask,
+    "key": _key,
     "like": _like,
     "ilike": _ilike,
     "escaped": _escaped,

@@ -105,6 +105,7 @@ _CONSTANT_PARAMS = {
     "OCCURRENCES": (STRING, "occurrences"),
     "REPLACEMENT": (STRING, "replacement"),
     "MASK": (STRING, "mask"),
+    "KEY": (STRING, "key"),
 }
 """Of a parameter that takes a constant only: its type, and how it is read."""
 _SECONDS = decimal(16, 6)
@@ -116,7 +117,7 @@ _NULL_PARAMS = {
     "DAY": DATE,
     "SCALE": INT,
     "COUNT": INT,
-    **dict.fromkeys(("PATTERN", "GROUPS", "OCCURRENCES", "REPLACEMENT", "MASK", "PRINTF", "PRINTED"), STRING),
+    **dict.fromkeys(("PATTERN", "GROUPS", "OCCURRENCES", "REPLACEMENT", "MASK", "KEY", "PRINTF", "PRINTED"), STRING),
     **dict.fromkeys(("LIKE", "ESCAPED", "ESCAPE", "BYTES", "TEXT", "HEXED", "VALUE"), STRING),
 }
 

@@ -11,6 +11,7 @@ from grouping.model.sql_type import BOOLEAN, INT, STRING, SqlType, array_of
 from grouping.values.printf import Conversion, parse_format
 from spark_jobs.expressions.by_value import distinct_rows, each_distinct
 from spark_jobs.expressions.nested.json_path import json_array_length, json_object_keys
+from spark_jobs.expressions.texts.urls import part_of_url
 from spark_jobs.expressions.types import Implementation, Operand, polars_type
 
 __all__ = ["WORDS"]
@@ -225,6 +226,7 @@ WORDS: dict[str, Implementation] = {
     "luhn_check": _by_value(_luhn_check, BOOLEAN),
     "mask": _mask,
     "overlay": _by_value(_overlay),
+    "parse_url": _by_value(part_of_url),
     "soundex": _by_value(_soundex),
     "space": _by_value(lambda count: " " * max(count, 0)),
     "substring_index": _by_value(_substring_index),
