@@ -16,6 +16,8 @@ from tests.stack.server import Stack
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
 
+collect_ignore = ["benchmarks/comparisons/pathway_flow.py"]
+"""It runs in a Python of its own, which has Pathway."""
 _COSTS = ("tests/spark/", "tests/stack/", CRASHES, "tests/cluster/")
 """Later ones are dearer; what is in none of them is pure and comes first. Crashes come last: they disturb all else."""
 

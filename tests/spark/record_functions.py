@@ -1,4 +1,4 @@
-"""Ask Spark for the types and values of `function_calls` and keep them for ``test_function_corpus``.
+"""Ask Spark for the types and values of `calls` and keep them for ``test_function_corpus``.
 
 Run as ``python -m tests.spark.record_functions``; it takes minutes, for each expression that fails is a query of its
 own. Expressions that the corpus has already are not asked again.
@@ -18,7 +18,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tests.spark.function_calls import calls
+from tests.spark.calls.functions import calls
 
 __all__ = ["EXPECTED", "read", "shown", "spelt"]
 
