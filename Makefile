@@ -60,7 +60,7 @@ LOCK := $(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-
 
 lock: setup  ## renew the lock files within the bounds of pyproject.toml
 	$(LOCK) --all-extras --upgrade --output-file requirements.lock
-	$(LOCK) --extra server --constraints requirements.lock --output-file docker/requirements.lock
+	$(LOCK) --extra server --extra traces --constraints requirements.lock --output-file docker/requirements.lock
 
 clean:  ## remove what the targets made; data folders and the per-user jar cache stay
 	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis bench-results site

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, Self
 
@@ -211,6 +212,25 @@ class LogSettings(BaseModel):
     )
 
 
+class TraceSettings(BaseModel):
+    """Traces of OpenTelemetry."""
+
+    endpoint: str = Field(
+        "", description="a collector, such as `http://127.0.0.1:4318`, which gets traces over OTLP; empty for none"
+    )
+    headers: SecretStr = Field(SecretStr(""), description="headers that it asks for, `NAME=VALUE` with commas between")
+    share: float = Field(
+        0.0001, ge=0, le=1, description="how many of all events are traced, and of commands without `traceparent`"
+    )
+
+    @field_validator("endpoint")
+    @classmethod
+    def _packages_are_there(cls, endpoint: str) -> str:
+        if endpoint and any(find_spec(name) is None for name in ("opentelemetry", "opentelemetry.sdk")):
+            raise ValueError("traces need the packages of `cq-gateway[traces]`")
+        return endpoint
+
+
 class SupervisorSettings(BaseModel):
     """The supervisor of `cq up`."""
 
@@ -266,6 +286,7 @@ class Settings(BaseSettings):
     timers: TimerSettings = TimerSettings()
     metrics: MetricsSettings = MetricsSettings()
     logs: LogSettings = LogSettings()
+    traces: TraceSettings = TraceSettings()
     supervisor: SupervisorSettings = SupervisorSettings()
     jars: JarSettings = JarSettings()
 

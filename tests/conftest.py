@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.groups import CRASHES, TestGroups, place_of
+from tests.stack.collector import Collector, collector
 from tests.stack.server import Stack
 
 # How long an example takes, or is made, tells of the machine's load.
@@ -66,9 +67,16 @@ def rewrite(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture(scope="session")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def traces() -> Iterator[Collector]:
+    """A collector of traces, which the shared servers tell."""
+    with collector() as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory, traces: Collector) -> Iterator[Stack]:
     """Kafka, Valkey, gateway and evaluator, started once per run as a user starts them; without them tests fail."""
-    stack = Stack(tmp_path_factory.mktemp("stack") / "data")
+    stack = Stack(tmp_path_factory.mktemp("stack") / "data", CQ_TRACES_ENDPOINT=traces.endpoint)
     try:
         stack.up()
         yield stack

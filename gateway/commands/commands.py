@@ -11,10 +11,12 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import NamedTuple
 
 from gateway.commands.audit_trail import AuditTrail
 from gateway.commands.command_queue import CommandQueue
+from gateway.commands.command_traces import Answered, CommandTraces, UnitTimes
 from gateway.commands.repeats import Repeats
 from gateway.commands.replies import Replies
 from gateway.commands.requests import Request, RequestReader
@@ -68,6 +70,7 @@ class Commands:
             settings, lambda name: working.inventory.limit(name, "commands_per_second", limits)
         )
         self._audit = AuditTrail(settings)
+        self._traces = CommandTraces.of(settings)
         self._replies_topic = settings.topics.replies
         self._reply_reader = PlaceReader(settings, self._replies_topic)
         self._reply_partitions = topics.partitions(self._replies_topic) or 1
@@ -101,6 +104,7 @@ class Commands:
 
     def _unit(self, records: Sequence[Record], seconds: float = math.inf, *, patient: bool = True) -> list[Record]:
         """Carry out records as one unit of work, commit it, and return those that are left, in their order."""
+        began_ns = time.time_ns()
         self._requests.refresh(self._clock())
         requests = [self._requests.read(record) for record in records]
         poisoned: set[int] = set()
@@ -108,7 +112,7 @@ class Commands:
             now_ms = self._clock()
             self._positions.begin(patient=patient)
             replies = Replies(self._replies_topic, self._reply_partitions, now_ms)
-            batch = _Batch(now_ms, replies, Work(), set(range(len(records))), {})
+            batch = _Batch(now_ms, replies, Work(), set(range(len(records))), {}, [])
             try:
                 self._run_all(requests, poisoned, batch, time.monotonic() + seconds)
                 break
@@ -123,8 +127,12 @@ class Commands:
         if len(batch.left) < len(records):
             done = [record for number, record in enumerate(records) if number not in batch.left]
             batch.work.answer(self.queue.finish(done), batch.replies.records, batch.replies.to_remember)
+            ran_ns = time.time_ns()
             self._ends.commit(batch.work, now_ms)
             batch.replies.count()
+            if self._traces is not None:
+                times = UnitTimes(began_ns, ran_ns, time.time_ns())
+                self._commits.once_published(partial(self._traces.tell, batch.answered, times))
         self._positions.finish()
         return [records[number] for number in sorted(batch.left)]
 
@@ -206,6 +214,9 @@ class Commands:
         except InputError as error:
             reply = replies.reject(request.command_id, request.subscriber, error)
         replies.add(request, reply)
+        if self._traces is not None:
+            statement = type(prepared.statement).__name__ if isinstance(prepared, PreparedCommand) else ""
+            batch.answered.append(Answered(request, statement, reply.code))
         if isinstance(prepared, PreparedCommand):
             replies.records += self._audit.records(request, prepared.statement, reply)
 
@@ -229,6 +240,8 @@ class _Batch(NamedTuple):
     """Numbers of the requests that are not carried out."""
     held: dict[bytes | None, Callable[[], bool]]
     """By subscriber whose command cannot be carried out yet: tells whether it can."""
+    answered: list[Answered]
+    """For traces, where there are any."""
 
 
 class _UnitTooLarge(Exception):

@@ -119,12 +119,12 @@ class Exchange:
             if not queued:
                 return
 
-    def _headers(self, pending: CommandUnderWay) -> dict[str, bytes] | None:
+    def _headers(self, pending: CommandUnderWay) -> dict[str, bytes]:
         """Return the headers of a command that goes out now: each time with a token of its own."""
         if self._signing_key is None:
-            return None
+            return pending.headers
         token = self._signing_key.token(self._topic, self._subscriber, pending.command_id, pending.text)
-        return {TOKEN_HEADER: token}
+        return {**pending.headers, TOKEN_HEADER: token}
 
     def _check_open(self) -> None:
         if self._closed:

@@ -10,6 +10,7 @@ import msgspec
 
 from gateway.sdk.errors import CommandRejection, NoReply, TransportError, rejection
 from gateway.sdk.results import Reply
+from gateway.sdk.trace_context import trace_headers
 
 __all__ = ["Outbox", "CommandUnderWay"]
 
@@ -32,13 +33,15 @@ _encode = msgspec.json.Encoder().encode
 class CommandUnderWay:
     """One command and, once it came, its outcome."""
 
-    __slots__ = ("command_id", "deadline", "error", "record", "reply", "send_at", "text", "timeout")
+    __slots__ = ("command_id", "deadline", "error", "headers", "record", "reply", "send_at", "text", "timeout")
 
     def __init__(self, command_id: str, text: str, record: bytes, *, now: float, timeout: float) -> None:
         self.command_id = command_id
         self.text = text
         self.record = record
         """The value of the record on `cq.commands`."""
+        self.headers = trace_headers()
+        """Its headers, besides a token."""
         self.timeout = timeout
         self.deadline = now + timeout
         self.send_at: float | None = None

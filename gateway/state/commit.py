@@ -11,7 +11,7 @@ both are mended on start (recovery.py).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from gateway.kafka import CommandConsumer, OutgoingRecord, TransactionalWriter
@@ -115,6 +115,16 @@ class Commits:
         self.finish()
         read = self.commands_read
         self.publish(Journal(self._number, read.offsets, [self._mark()], {}, read.ahead), now_ms)
+
+    def once_published(self, told: Callable[[], None]) -> None:
+        """Have it called, by another thread, once the last unit is on Kafka; never where that fails."""
+
+        def done(published: Future[None]) -> None:
+            if published.exception() is None:
+                told()
+
+        assert self._published is not None, "a unit was begun"
+        self._published.add_done_callback(done)
 
     def finish(self) -> None:
         """Wait until the last unit is on Kafka, and it is remembered where its replies lie.

@@ -35,6 +35,7 @@ from spark_jobs.match.residual import evaluate_expression
 from spark_jobs.results.pending import pending_output, pending_records
 from spark_jobs.results.split import split
 from spark_jobs.worker import digest_task
+from spark_jobs.worker.event_traces import EventTraces, Trail
 from spark_jobs.worker.process import WAIT_SECONDS, BatchTables, WorkerProcess
 from spark_jobs.worker.watch import StreamWatch
 
@@ -81,7 +82,8 @@ class Evaluation:
                 continue
             if task is None:
                 tables = PROCESS.tables(stream.stream_id, micro_batch, settings)
-                task = _Task(stream, settings, tables, watch, self.cautious, dict(self.anew))
+                traces = EventTraces.of(settings, stream, micro_batch.number, tables.version.version)
+                task = _Task(stream, settings, tables, watch, self.cautious, dict(self.anew), traces)
                 yield from task.letters()
             yield from task.records(batch)
         if task is not None:
@@ -101,6 +103,7 @@ class _Task:
         watch: StreamWatch,
         cautious: bool,
         singly_until: Mapping[int, int],
+        traces: EventTraces | None,
     ) -> None:
         self._stream = stream
         self._settings = settings
@@ -108,6 +111,8 @@ class _Task:
         self._watch = watch
         self._matches = _MatchCounts()
         self._letters: Counter[str] = Counter()
+        self._traces = traces
+        self._trail: Trail | None = None
         self._not_evaluated = NotEvaluatedLetters(stream, settings)
         self._guard = guard = HangGuard(settings.evaluator.hang_seconds)
         caution = watch.harm.caution(_task_number(), guard, WAIT_SECONDS) if cautious else Caution(guard=guard)
@@ -136,13 +141,17 @@ class _Task:
         yield from self._counted(self._guard.pieces(self._records(batch)))
 
     def _records(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        began_ns = time.time_ns()
         events, letters = decode(batch, self._stream, self._settings)
         if letters is not None:
             yield letters
         if events.count:
             offsets = events.offsets
             self._counting.extend(int(events.partitions[0]), int(offsets[0]), int(offsets[-1]))
+            self._trail = self._traces.trail(events, began_ns) if self._traces else None
             yield from self._isolation.records(events)
+            if self._trail is not None:
+                self._trail.end()
             self._watch.last = events
 
     def _too_large(self, events: RowSource, details: dict[int, str]) -> pa.RecordBatch:
@@ -171,6 +180,8 @@ class _Task:
 
     def _write(self, events: RowSource, found: Matches) -> Iterator[pa.RecordBatch]:
         stream, settings = self._stream, self._settings
+        if self._trail is not None:
+            self._trail.found(events, found)
         yield from split(events, found, stream, settings, self._evaluate)
         yield from pending_records(events, found, stream, self._version, settings, self._evaluate)
         self._matches.add(found.number, events)

@@ -16,7 +16,7 @@ import psutil
 
 from gateway.local.run_folder import RunFolder
 
-__all__ = ["DEDICATED_LIMIT", "EVENT_ROWS", "LINGER_SECONDS", "SPARK_FROM", "Stack"]
+__all__ = ["DEDICATED_LIMIT", "EVENT_ROWS", "LINGER_SECONDS", "SPARK_FROM", "TRACED_SHARE", "Stack"]
 
 DEDICATED_LIMIT = 20
 SPARK_FROM = 40
@@ -25,7 +25,10 @@ EVENT_ROWS = 1000
 """Rows that an event may make with those of a table: as few as can be set."""
 LINGER_SECONDS = 8
 """Seconds from a dedicated topic's cq.end to its deletion: enough to read it, short enough to see it go."""
+TRACED_SHARE = 0.01
+"""How many of the events of the shared servers are traced."""
 _ENVIRONMENT = {
+    "CQ_TRACES_SHARE": str(TRACED_SHARE),
     "CQ_RESULTS_DEDICATED_LIMIT": str(DEDICATED_LIMIT),
     "CQ_RESULTS_LINGER_SECONDS": str(LINGER_SECONDS),
     "CQ_COMMANDS_REMEMBER_DAYS": "1",

@@ -1,0 +1,83 @@
+"""A command's way as spans: until it is read, while its unit of work is carried out, until its reply is on Kafka."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from gateway.commands.requests import Request
+from grouping.settings import Settings
+from grouping.traces import TRACEPARENT, Parent, Span, trace_id
+
+if TYPE_CHECKING:
+    from grouping.trace_exporter import Traces
+
+__all__ = ["Answered", "CommandTraces", "UnitTimes"]
+
+
+class Answered(NamedTuple):
+    """A command that was carried out, or refused."""
+
+    request: Request
+    statement: str
+    """The kind of its statement, "" where it is none."""
+    code: str
+    """Of its reply."""
+
+
+class UnitTimes(NamedTuple):
+    """When a unit of work was begun, carried out, and in Redis; nanoseconds since 1970."""
+
+    began: int
+    ran: int
+    stored: int
+
+
+class CommandTraces:
+    """Tells the commands of a unit of work, once their replies are on Kafka."""
+
+    def __init__(self, traces: Traces) -> None:
+        """Begin; `traces` takes the spans."""
+        self._traces = traces
+
+    @classmethod
+    def of(cls, settings: Settings) -> CommandTraces | None:
+        """Return the traces that the settings ask for."""
+        if not settings.traces.endpoint:
+            return None
+        from grouping.trace_exporter import Traces  # its packages need not be there, and take a fifth of a second
+
+        return cls(Traces.to_collector(settings, "gateway"))
+
+    def tell(self, answered: Sequence[Answered], times: UnitTimes) -> None:
+        """Tell those that are chosen; their replies were written just now."""
+        written = time.time_ns()
+        for request, statement, code in answered:
+            trace = trace_id(f"{request.subscriber}/{request.command_id or request.position}")
+            parent = Parent.of(dict(request.record.headers).get(TRACEPARENT))
+            if self._traces.chosen(trace, parent):
+                # Its time is of another clock.
+                sent = min(request.record.time_ms * 1_000_000, times.began)
+                parts = (
+                    Span("wait", sent, times.began),
+                    Span("carry out", times.began, times.ran, {"cq.unit.commands": len(answered)}),
+                    Span("store", times.ran, times.stored),
+                    Span("reply", times.stored, written),
+                )
+                self._traces.tell(trace, Span("command", sent, written, _told(request, statement, code)), parts, parent)
+
+
+def _told(request: Request, statement: str, code: str) -> dict[str, str | int]:
+    """Return what is told of a command; its text may hold what only its subscriber may read."""
+    record = request.record
+    return {
+        "messaging.system": "kafka",
+        "messaging.destination.name": record.topic,
+        "messaging.destination.partition.id": str(record.partition),
+        "messaging.kafka.offset": record.offset,
+        "cq.command_id": request.command_id or "",
+        "cq.subscriber": request.subscriber,
+        "cq.statement": statement,
+        "cq.code": code,
+    }

@@ -1,0 +1,21 @@
+"""The context of a subscriber's own trace, so that a command belongs to it (W3C Trace Context)."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["trace_headers"]
+
+
+def trace_headers() -> dict[str, bytes]:
+    """Return the headers that tell in which span of OpenTelemetry the caller is; none where there is no such span.
+
+    Who is in a span has imported OpenTelemetry, so that nobody else needs to.
+    """
+    if "opentelemetry.trace" not in sys.modules:
+        return {}
+    from opentelemetry import propagate
+
+    carrier: dict[str, str] = {}
+    propagate.inject(carrier)
+    return {name: value.encode() for name, value in carrier.items()}

@@ -1,0 +1,102 @@
+"""Traces by OpenTelemetry, to a collector over OTLP: the one importer of its packages, which few need."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import cache
+
+from opentelemetry import trace as otel
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON
+
+from grouping.settings import Settings
+from grouping.traces import Parent, Span
+
+__all__ = ["Traces"]
+
+_EVERY_MS = 1_000
+"""From one request to the collector to the next."""
+_HALF = (1 << 64) - 1
+
+
+class Traces:
+    """Tells spans that are over, in the background: nobody waits for the collector, and what it misses is lost."""
+
+    def __init__(self, processor: SpanProcessor, role: str, prefix: str, share: float) -> None:
+        """Begin.
+
+        Args:
+            processor: Takes the spans.
+            role: Of this process.
+            prefix: The gateway's.
+            share: How much is told of what belongs to no sender's trace, 0 to 1.
+        """
+        self._ids = _GivenIds()
+        resource = Resource.create(
+            {"service.name": f"cq-{role}", "service.namespace": prefix.rstrip("."), "process.pid": os.getpid()}
+        )
+        provider = TracerProvider(ALWAYS_ON, resource, id_generator=self._ids)
+        provider.add_span_processor(processor)
+        self._tracer = provider.get_tracer("cq")
+        self._share = share
+
+    @staticmethod
+    def to_collector(settings: Settings, role: str) -> Traces:
+        """Return this process's traces to the collector of the settings."""
+        told = settings.traces
+        return _to_collector(told.endpoint, told.headers.get_secret_value(), told.share, settings.prefix, role)
+
+    @property
+    def share(self) -> float:
+        """How much is told of what belongs to no sender's trace."""
+        return self._share
+
+    def chosen(self, trace: int, parent: Parent | None = None) -> bool:
+        """Tell whether a trace is told: as its sender has decided, else as its id falls."""
+        return parent.sampled if parent is not None else (trace & _HALF) < self._share * (_HALF + 1)
+
+    def tell(self, trace: int, whole: Span, parts: Sequence[Span], parent: Parent | None = None) -> None:
+        """Tell a span and its parts.
+
+        Args:
+            trace: Where it belongs, unless it has a parent.
+            whole: The span.
+            parts: The spans within it.
+            parent: The sender's span, which it is within.
+        """
+        context = otel.set_span_in_context(otel.INVALID_SPAN)
+        if parent is not None:
+            flags = otel.TraceFlags(otel.TraceFlags.SAMPLED)
+            sender = otel.SpanContext(parent.trace_id, parent.span_id, is_remote=True, trace_flags=flags)
+            context = otel.set_span_in_context(otel.NonRecordingSpan(sender))
+        self._ids.trace = trace
+        span = self._begun(whole, context, otel.SpanKind.CONSUMER)
+        within = otel.set_span_in_context(span)
+        for part in parts:
+            self._begun(part, within, otel.SpanKind.INTERNAL).end(part.ended_ns)
+        span.end(whole.ended_ns)
+
+    def _begun(self, span: Span, context: Context, kind: otel.SpanKind) -> otel.Span:
+        return self._tracer.start_span(span.name, context, kind, span.attributes, start_time=span.began_ns)
+
+
+class _GivenIds(RandomIdGenerator):
+    """Gives the id of the trace that is told."""
+
+    trace = 0
+
+    def generate_trace_id(self) -> int:
+        return self.trace
+
+
+@cache
+def _to_collector(endpoint: str, headers: str, share: float, prefix: str, role: str) -> Traces:
+    named = dict(pair.split("=", 1) for pair in headers.split(",") if "=" in pair)
+    exporter = OTLPSpanExporter(endpoint.rstrip("/") + "/v1/traces", headers=named)
+    return Traces(BatchSpanProcessor(exporter, schedule_delay_millis=_EVERY_MS), role, prefix, share)

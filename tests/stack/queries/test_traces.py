@@ -1,0 +1,84 @@
+"""Traces of commands and of sampled events, as a collector of OpenTelemetry gets them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+
+from gateway.sdk import CommandRejection, connect
+from grouping.traces import trace_id
+from spark_jobs.worker.event_traces import sampled
+from tests.kafka_client import wait_until
+from tests.stack.collector import Collector, ToldSpan
+from tests.stack.lab import Lab
+from tests.stack.server import TRACED_SHARE, Stack
+
+_EVENTS = 1_000
+
+
+def _told(traces: Collector, name: str, trace: str, count: int) -> tuple[list[ToldSpan], dict[str, ToldSpan]]:
+    """Wait for so many spans of a name; return these, and the last one's parts in their order."""
+
+    def whole() -> list[ToldSpan]:
+        return [span for span in traces.of_trace(trace) if span.name == name]
+
+    wait_until(lambda: len(whole()) == count, f"{count} spans {name}")
+    last = whole()[-1]
+    parts = [span for span in traces.of_trace(trace) if span.parent == last.span]
+    return whole(), {span.name: span for span in sorted(parts, key=lambda span: (span.began_ns, span.ended_ns))}
+
+
+def _end_to_end(whole: ToldSpan, parts: dict[str, ToldSpan]) -> bool:
+    ends = [whole.began_ns, *(part.ended_ns for part in parts.values())]
+    begins = [*(part.began_ns for part in parts.values()), whole.ended_ns]
+    return ends == begins
+
+
+def test_a_command_belongs_to_its_senders_trace(stack: Stack, lab: Lab, traces: Collector) -> None:
+    """The SDK passes on the span that its caller is in; the gateway's span has four parts without a gap."""
+    source = lab.stream("symbol STRING")
+    caller = TracerProvider().get_tracer("caller").start_span("caller")
+    context = caller.get_span_context()
+    with connect(stack.bootstrap, lab.subscriber("traced"), prefix=stack.prefix) as client:
+        with trace.use_span(caller):
+            client.execute(f"CREATE CQ a AS SELECT symbol FROM {source.name}")
+            with pytest.raises(CommandRejection) as refused:
+                client.execute("CREATE CQ a AS SELECT nothing FROM nowhere")
+        client.execute("DROP CQ a")
+    spans, parts = _told(traces, "command", f"{context.trace_id:032x}", 2)
+    assert {span.parent for span in spans} == {f"{context.span_id:016x}"}
+    assert [(span.service, span.attributes["cq.code"]) for span in spans] == [
+        ("cq-gateway", "ok"),
+        ("cq-gateway", refused.value.code),
+    ]
+    assert spans[0].attributes["cq.statement"] == "CreateCq"
+    assert spans[0].attributes["cq.subscriber"] == lab.subscriber("traced")
+    assert list(parts) == ["wait", "carry out", "store", "reply"]
+    assert _end_to_end(spans[-1], parts)
+
+
+def test_a_sampled_event_is_found_by_its_id(lab: Lab, traces: Collector) -> None:
+    """Its trace's id follows from `ce_id`; it names the groups that it met, and one that is not sampled has none."""
+    source = lab.stream("symbol STRING, qty INT")
+    selects = [f"SELECT qty FROM {source.name} WHERE symbol = '{symbol}'" for symbol in ("a", "b")]
+    first, _ = (lab.create(f"c{number}", select) for number, select in enumerate(selects))
+    other = lab.create("above", f"SELECT symbol FROM {source.name} WHERE qty >= 0")
+    places = source.publish_values(*(b'{"symbol": "a", "qty": %d}' % number for number in range(_EVENTS)))
+    offsets = np.array([place.offset for place in places])
+    rows = sampled(np.zeros(_EVENTS, np.int32), offsets, TRACED_SHARE).tolist()
+    assert rows, "of a thousand events some are sampled"
+    for row in rows:
+        event_id = f"{source.name}/0/{offsets[row]}"
+        [event], parts = _told(traces, "event", f"{trace_id(event_id):032x}", 1)
+        assert event.service == "cq-evaluator"
+        assert event.attributes["cq.event_id"] == event_id
+        assert event.attributes["cq.stream"] == source.name
+        assert event.attributes["messaging.kafka.offset"] == offsets[row]
+        assert event.attributes["cq.matches"] == 2
+        assert set(event.attributes["cq.groups"]) == {first["group"], other["group"]}
+        assert list(parts) == ["wait", "decode", "match", "split"]
+        assert _end_to_end(event, parts)
+    left = next(row for row in range(_EVENTS) if row not in rows)
+    assert not traces.of_trace(f"{trace_id(f'{source.name}/0/{offsets[left]}'):032x}")
