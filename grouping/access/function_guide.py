@@ -135,6 +135,8 @@ _EXAMPLES = {
     "map_values": "map_values(attrs)",
     "named_struct": "named_struct('of', symbol, 'at', price)",
     "parse_json": "variant_get(parse_json(body), '$.user.id', 'BIGINT')",
+    "to_binary": "to_binary(symbol, 'utf-8')",
+    "try_to_binary": "try_to_binary(symbol, 'hex')",
     "next_day": "next_day(day, 'MON')",
     "struct": "struct(symbol, price)",
     "sha2": "sha2(symbol, 256)",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grouping.functions.function import Function
-from grouping.model.sql_type import BIGINT, BINARY, DOUBLE, INT, STRING, SqlType
+from grouping.model.sql_type import BIGINT, BINARY, DOUBLE, INT, STRING, TINYINT, SqlType
 
 __all__ = ["CODE_ALIASES", "CODE_FUNCTIONS", "CODE_RESULTS"]
 
@@ -12,6 +12,7 @@ _VALUES = Function(("VALUE",), variadic=True)
 _NUMBER = Function(("DOUBLE",))
 
 _TYPED: dict[str, tuple[Function, SqlType]] = {
+    "bit_get": (Function(("WHOLE", "INT")), TINYINT),
     "base64": (_BYTES, STRING),
     "conv": (Function(("STRING", "INT", "INT")), STRING),
     "crc32": (_BYTES, BIGINT),
@@ -19,6 +20,7 @@ _TYPED: dict[str, tuple[Function, SqlType]] = {
     "degrees": (_NUMBER, DOUBLE),
     "encode": (Function(("STRING", "STRING")), BINARY),
     "factorial": (Function(("INT",)), BIGINT),
+    "format_number": (Function(("NUMBER", "COUNT")), STRING),
     "hash": (_VALUES, INT),
     "hex": (Function(("HEXED",)), STRING),
     "md5": (_BYTES, STRING),
@@ -38,5 +40,5 @@ CODE_FUNCTIONS = {name: function for name, (function, _) in _TYPED.items()}
 CODE_RESULTS = {name: kind for name, (_, kind) in _TYPED.items()}
 """The type of each function's result."""
 
-CODE_ALIASES = {"sha": "sha1"}
+CODE_ALIASES = {"getbit": "bit_get", "sha": "sha1"}
 """Spark's other names of the same functions."""

@@ -16,10 +16,11 @@ GROUPS = {
         levenshtein like locate lower lpad ltrim luhn_check mask md5 octet_length overlay parse_url regexp_count
         regexp_extract regexp_extract_all regexp_instr regexp_replace regexp_substr repeat replace
         reverse right rlike rpad rtrim sha1 sha2 soundex space split_part startswith substring
-        substring_index translate trim unbase64 unhex upper url_decode url_encode""",
-    "Numbers": """abs bin bit_count bround ceil conv degrees exp factorial floor isnan ln log log10 log2 mod
-        negative pmod positive pow radians rint round shiftleft shiftright shiftrightunsigned sign sqrt
-        to_number try_add try_divide try_mod try_multiply try_subtract try_to_number width_bucket""",
+        substring_index to_binary translate trim try_to_binary unbase64 unhex upper url_decode url_encode""",
+    "Numbers": """abs bin bit_count bit_get bround ceil conv degrees e exp factorial floor format_number isnan
+        ln log log10 log2 mod nanvl negative nullifzero pi pmod positive pow radians rint round shiftleft shiftright
+        shiftrightunsigned sign sqrt to_number try_add try_divide try_mod try_multiply try_subtract try_to_number
+        width_bucket zeroifnull""",
     "Dates and times": """add_months date_add date_format date_from_unix_date date_part date_sub date_trunc
         datediff day dayname dayofweek dayofyear from_unixtime from_utc_timestamp hour last_day make_date
         make_dt_interval make_timestamp make_ym_interval minute month monthname months_between next_day quarter
@@ -143,6 +144,10 @@ def returns(name: str) -> str:
     if function is None:
         if name in CASTING:
             return str(CASTING[name])
+        if name in ("e", "pi", "nanvl"):
+            return "DOUBLE"
+        if name in ("to_binary", "try_to_binary"):
+            return "BINARY"
         return "BOOLEAN" if name in ("isnull", "isnotnull", "equal_null") else _NESTED_RESULTS.get(name, "")
     return str(result_type(name, [SqlType.of(_EXAMPLES.get(param, param)) for param in function.params]))
 

@@ -36,6 +36,8 @@ _LONGEST_FIELD = 11
 """Bytes that a letter of a format may become: "1st quarter" is of four."""
 _LONGEST_DIGEST = 128
 """Bytes of the longest digest, in hexadecimal digits."""
+_LONGEST_NUMBER = 512
+"""Digits and commas before the point of the largest DOUBLE, about."""
 _LARGEST_WIDTH = 999
 """Characters to which a format fills an argument up."""
 _MOST_ENCODED = 4
@@ -191,6 +193,8 @@ def _computed(call: Call, sizes: Sequence[Size]) -> Size:
             return sizes[0] * _MOST_CASED
         case "md5" | "sha1" | "sha2" | "chr" | "conv" | "bin":
             return _LONGEST_DIGEST
+        case "format_number":
+            return _LONGEST_NUMBER + _count(call.args[1])
         case "soundex":
             return np.maximum(sizes[0], _WIDEST)
         case "space":

@@ -18,6 +18,7 @@ from spark_jobs.expressions.codes.text_codes import CODES
 from spark_jobs.expressions.numbers import arithmetic as polars_numbers
 from spark_jobs.expressions.numbers import bits
 from spark_jobs.expressions.numbers.mathematics import MATHEMATICS
+from spark_jobs.expressions.numbers.printed import PRINTED
 from spark_jobs.expressions.texts import text as polars_text
 from spark_jobs.expressions.texts.regex import REGEX
 from spark_jobs.expressions.texts.words import WORDS
@@ -95,5 +96,6 @@ FUNCTIONS: dict[str, Implementation] = {
     **BYTE_CODES,
     **HASHES,
     **MATHEMATICS,
+    **PRINTED,
 }
 """By operator or function, as `grouping.functions.functions` names them."""

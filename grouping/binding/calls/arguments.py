@@ -124,10 +124,12 @@ _NULL_PARAMS = {
 
 _STRICT = frozenset(
     (
+        "format_number",
         "isnan",
         "json_array_length",
         "json_object_keys",
         "mask",
+        "parse_url",
         "soundex",
         "unix_date",
         "unix_seconds",

@@ -90,7 +90,8 @@ def call(name: str, args: Sequence[Bound]) -> Bound:
     wanted = len(REWRITTEN[name].params) if name in REWRITTEN else len(args)
     if name in ("nvl", "ifnull"):
         wanted = 2  # coalesce takes any number
-    if len(args) != wanted:
+    spared = REWRITTEN[name].optional if name in REWRITTEN else 0
+    if not wanted - spared <= len(args) <= wanted:
         raise InputError(
             f'function "{name}" takes {counted(wanted, "argument")}',
             code="unsupported-query" if name in REWRITTEN else "type-mismatch",

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from grouping.binding.arithmetic import arithmetic, negative, positive
-from grouping.binding.bound import Bound, Term
+from grouping.binding.bound import Bound, Constant, Term
+from grouping.binding.calls.arguments import apply
+from grouping.binding.nested import fixed
 from grouping.binding.operands import boolean, cases, cast, comparable
 from grouping.functions.functions import CASTING
-from grouping.model.sql_type import BOOLEAN
+from grouping.model.refusals import mismatch, unsupported
+from grouping.model.sql_type import BOOLEAN, DOUBLE, FLOAT, INT, STRING
 
 __all__ = ["rewritten"]
 
+_NUMBERS = {"e": math.e, "pi": math.pi}
+_HEX = Constant("hex", STRING)
 _ARITHMETIC = {
     "mod": "%",
     "pmod": "pmod",
@@ -29,6 +35,8 @@ def rewritten(name: str, args: Sequence[Bound]) -> Bound:
     Raises:
         InputError: ``type-mismatch`` for arguments of the wrong kind.
     """
+    if name in _NUMBERS:
+        return Constant(_NUMBERS[name], DOUBLE)
     first = args[0]
     if name in CASTING:
         return cast(first, CASTING[name])
@@ -45,9 +53,41 @@ def rewritten(name: str, args: Sequence[Bound]) -> Bound:
             return _not_null(first)
         case "nvl2":
             return cases([_not_null(first)], args[1:])
+        case "nanvl":
+            return _nan_else(args)
+        case "nullifzero" | "zeroifnull":
+            return apply("nullif" if name == "nullifzero" else "coalesce", (_number(name, first), Constant(0, INT)))
+        case "to_binary" | "try_to_binary":
+            return _to_binary(name, *args)
         case "equal_null":
             return Term("<=>", comparable(args), BOOLEAN)
     return arithmetic(_ARITHMETIC[name], *args)
+
+
+def _nan_else(args: Sequence[Bound]) -> Bound:
+    """Return the first number, the second one where that is NaN; two FLOATs stay so, all else is DOUBLE."""
+    kind = FLOAT if all(argument.type == FLOAT for argument in args) else DOUBLE
+    first, other = (cast(_number("nanvl", argument), kind) for argument in args)
+    return cases([apply("isnan", (first,))], (other, first))
+
+
+def _number(name: str, argument: Bound) -> Bound:
+    if not argument.type.is_number:
+        raise mismatch(f'an argument of "{name}" is {argument.type}', "It must be a number.", "CAST it.")
+    return argument
+
+
+def _to_binary(name: str, text: Bound, form: Bound = _HEX) -> Bound:
+    """Return the bytes that a text has in a form; NULL where it has none.
+
+    `unbase64` passes over characters that `to_binary` does not, so that base64 is refused.
+    """
+    written = str(fixed(form, STRING, f'the format of "{name}"').value).lower()
+    if written == "hex":
+        return apply("unhex", (text,))
+    if written in ("utf-8", "utf8"):
+        return apply("encode", (text, Constant("UTF-8", STRING)))
+    raise unsupported(f"the format '{written}' of \"{name}\"", "It is 'hex' or 'utf-8'.", "Use unbase64.")
 
 
 def _not_null(operand: Bound) -> Term:

@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 import polars as pl
 
-from grouping.model.sql_type import BIGINT, INT, STRING, SqlType
+from grouping.model.sql_type import BIGINT, INT, STRING, TINYINT, SqlType
 from spark_jobs.expressions.by_value import each_distinct
 from spark_jobs.expressions.types import Implementation, Operand, polars_type, widened, wider
 
 __all__ = ["FUNCTIONS"]
 
 _BITS = {INT: 32, BIGINT: 64}
+_WIDTHS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 
 
 def _between(op: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Implementation:
@@ -51,6 +52,18 @@ def _bit_count(args: list[Operand], _: SqlType) -> Operand:
     return Operand(counted, INT)
 
 
+def _bit_get(args: list[Operand], _: SqlType) -> Operand:
+    """Return a bit of a whole number, counted from the lowest; NULL where its type has none there."""
+    number, place = args
+    bits = _WIDTHS[number.type.name]
+    found = each_distinct(
+        [number.expr.cast(pl.Int64), place.expr.cast(pl.Int64)],
+        lambda value, at: value >> at & 1 if 0 <= at < bits else None,
+        pl.Int8,
+    )
+    return Operand(found, TINYINT)
+
+
 def _bin(args: list[Operand], _: SqlType) -> Operand:
     written = each_distinct([args[0].expr.cast(pl.Int64)], lambda number: f"{number % 2**64:b}", pl.String)
     return Operand(written, STRING)
@@ -65,6 +78,7 @@ FUNCTIONS: dict[str, Implementation] = {
     "shiftright": _shift(lambda number, by, _: number >> by),
     "shiftrightunsigned": _shift(lambda number, by, bits: number % (1 << bits) >> by),
     "bit_count": _bit_count,
+    "bit_get": _bit_get,
     "bin": _bin,
 }
 """By operator or function, as `grouping.functions.functions` names them."""
