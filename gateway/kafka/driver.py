@@ -15,18 +15,22 @@ from grouping.settings import Settings
 __all__ = [
     "ANSWER_SECONDS",
     "END_OF_PARTITION",
+    "QUESTION_SECONDS",
     "LARGEST_RECORD",
     "NOT_YET",
     "ProducerFenced",
     "KafkaUnavailable",
     "client_config",
     "error_code",
+    "is_late",
     "mapped",
     "retriable",
 ]
 
 ANSWER_SECONDS = 30.0
 """How long an answer of Kafka's is waited for."""
+QUESTION_SECONDS = 3.0
+"""How long one client waits for it, where a question may be asked again."""
 
 LARGEST_RECORD = 16 << 20
 """Bytes of the largest record of the gateway's own topics: the longest statement, escaped twice, and its constants."""
@@ -86,6 +90,11 @@ def error_code(error: BaseException) -> int | None:
     """Return the driver's code of an error, None for an error of something else."""
     cause = error.args[0] if isinstance(error, KafkaException) else None
     return cause.code() if isinstance(cause, KafkaError) else None
+
+
+def is_late(error: Exception) -> bool:
+    """Tell whether an error says that Kafka did not answer in time."""
+    return isinstance(error, TimeoutError) or error_code(error) == KafkaError._TIMED_OUT  # noqa: SLF001
 
 
 retriable = tenacity.Retrying(

@@ -20,8 +20,19 @@ from confluent_kafka.admin import (
     TopicDescription,
 )
 
-from gateway.kafka.driver import ANSWER_SECONDS, NOT_YET, KafkaUnavailable, client_config, error_code, mapped, retriable
+from gateway.kafka.driver import (
+    ANSWER_SECONDS,
+    NOT_YET,
+    QUESTION_SECONDS,
+    KafkaUnavailable,
+    client_config,
+    error_code,
+    is_late,
+    mapped,
+    retriable,
+)
 from grouping.model.errors import OperationalError
+from grouping.renewed import RenewedClient
 from grouping.settings import Settings
 
 __all__ = ["TopicForm", "TopicRefusal", "Topics", "durability"]
@@ -80,7 +91,7 @@ class Topics:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._admin = AdminClient(client_config(settings))
+        self._admin = RenewedClient(lambda: AdminClient(client_config(settings)), is_late)
         self._unanswerable: set[tuple[str, int]] = set()
         """Partitions of which Kafka tells no offsets: without a leader, or of a topic that we may not read."""
         self._last_ends: dict[tuple[str, int], int] = {}
@@ -95,20 +106,23 @@ class Topics:
         asked = sorted(set(topics))
         if not asked:
             return {}
-        found = {}
         with mapped("describing topics"):
-            futures = self._admin.describe_topics(TopicCollection(asked), request_timeout=ANSWER_SECONDS)
-            for name, future in futures.items():
-                try:
-                    told = future.result(ANSWER_SECONDS)
-                except KafkaException as error:
-                    if error_code(error) in _FORBIDDEN:
-                        self._unanswerable |= {place for place in list(self._last_ends) if place[0] == name}
-                    elif error_code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                        raise
-                else:
-                    if told.partitions:
-                        found[name] = self._form(told)
+            return self._admin.ask(lambda admin: self._forms(admin, asked), ANSWER_SECONDS)
+
+    def _forms(self, admin: AdminClient, asked: list[str]) -> dict[str, TopicForm]:
+        found = {}
+        futures = admin.describe_topics(TopicCollection(asked), request_timeout=QUESTION_SECONDS)
+        for name, future in futures.items():
+            try:
+                told = future.result(ANSWER_SECONDS)
+            except KafkaException as error:
+                if error_code(error) in _FORBIDDEN:
+                    self._unanswerable |= {place for place in list(self._last_ends) if place[0] == name}
+                elif error_code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise
+            else:
+                if told.partitions:
+                    found[name] = self._form(told)
         return found
 
     def _form(self, told: TopicDescription) -> TopicForm:
@@ -120,26 +134,15 @@ class Topics:
     def brokers(self) -> int:
         """Return how many brokers the cluster has."""
         with mapped("describing the cluster"):
-            told: Any = self._admin.describe_cluster(request_timeout=ANSWER_SECONDS)  # its annotation is wrong
-            return len(told.result(ANSWER_SECONDS).nodes)
+            return self._admin.ask(_count_brokers, ANSWER_SECONDS)
 
     def configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
         """Return the configurations of those topics that exist."""
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
         if not resources:
             return {}
-        found = {}
         with mapped("asking for configurations"):
-            futures = self._admin.describe_configs(resources, request_timeout=ANSWER_SECONDS)
-            for resource, future in futures.items():
-                try:
-                    told = future.result(ANSWER_SECONDS)
-                except KafkaException as error:
-                    if error_code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                        raise
-                else:
-                    found[resource.name] = {name: entry.value or "" for name, entry in told.items()}
-        return found
+            return self._admin.ask(lambda admin: _configs(admin, resources), ANSWER_SECONDS)
 
     def configure(self, topic: str, config: Mapping[str, str]) -> None:
         """Set some of a topic's configuration, and leave the rest."""
@@ -148,13 +151,14 @@ class Topics:
         ]
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
         with mapped("configuring a topic"):
-            for future in self._admin.incremental_alter_configs([resource], request_timeout=ANSWER_SECONDS).values():
+            admin = self._reached()
+            for future in admin.incremental_alter_configs([resource], request_timeout=ANSWER_SECONDS).values():
                 future.result(ANSWER_SECONDS)
 
     def grow(self, topic: str, partitions: int) -> None:
         """Give a topic so many partitions; it has fewer."""
         with mapped("adding partitions"):
-            futures = self._admin.create_partitions(
+            futures = self._reached().create_partitions(
                 [NewPartitions(topic, partitions)], operation_timeout=ANSWER_SECONDS
             )
             for future in futures.values():
@@ -163,7 +167,7 @@ class Topics:
     def names(self) -> set[str]:
         """Return the names of all topics."""
         with mapped("listing topics"):
-            return set(self._admin.list_topics(timeout=ANSWER_SECONDS).topics)
+            return set(self._admin.client.list_topics(timeout=ANSWER_SECONDS).topics)
 
     def create(self, wanted: Mapping[str, int], config: Mapping[str, str] | None = None) -> set[str]:
         """Create topics with so many partitions each, and return which; those that exist are left as they are.
@@ -191,7 +195,7 @@ class Topics:
         copies, durable = self._settings.kafka.replication, durability(self._settings)
         new = [NewTopic(name, count, copies, config={**(config or {}), **durable}) for name, count in wanted.items()]
         with mapped("creating topics"):
-            futures = self._admin.create_topics(new, operation_timeout=ANSWER_SECONDS)
+            futures = self._reached().create_topics(new, operation_timeout=ANSWER_SECONDS)
             for name, future in futures.items():
                 try:
                     future.result(ANSWER_SECONDS)
@@ -218,7 +222,7 @@ class Topics:
         if not doomed:
             return kept
         with mapped("deleting topics"):
-            for name, future in self._admin.delete_topics(doomed, operation_timeout=ANSWER_SECONDS).items():
+            for name, future in self._reached().delete_topics(doomed, operation_timeout=ANSWER_SECONDS).items():
                 try:
                     future.result(ANSWER_SECONDS)
                 except KafkaException as error:
@@ -271,24 +275,29 @@ class Topics:
         return self._offsets(places, OffsetSpec.earliest(), False)
 
     def _list_offsets(self, wanted: dict[TopicPartition, OffsetSpec], level: IsolationLevel) -> dict[Any, Any]:
+        def asked(admin: AdminClient) -> dict[Any, Any]:
+            futures = admin.list_offsets(wanted, isolation_level=level, request_timeout=QUESTION_SECONDS)
+            return {place: future.result() for place, future in futures.items()}
+
         try:
-            return self._list_offsets_once(wanted, level)
+            return self._admin.ask(asked, ANSWER_SECONDS)
         except KafkaException as error:
             if error_code(error) not in _STALE:
                 raise
-            self._admin = AdminClient(client_config(self._settings))
-            return self._list_offsets_once(wanted, level)
-
-    def _list_offsets_once(self, wanted: dict[TopicPartition, OffsetSpec], level: IsolationLevel) -> dict[Any, Any]:
-        futures = self._admin.list_offsets(wanted, isolation_level=level, request_timeout=ANSWER_SECONDS)
-        return {place: future.result() for place, future in futures.items()}
+            self._admin.renew()
+            return self._admin.ask(asked, ANSWER_SECONDS)
 
     def delete_before(self, topic: str, offsets: Mapping[int, int]) -> None:
         """Delete a topic's records below those offsets, by partition."""
         places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
         with mapped("deleting records"):
-            for future in self._admin.delete_records(places, operation_timeout=ANSWER_SECONDS).values():
+            for future in self._admin.client.delete_records(places, operation_timeout=ANSWER_SECONDS).values():
                 future.result(ANSWER_SECONDS)
+
+    def _reached(self) -> AdminClient:
+        """Return a client that has just reached the broker that carries out changes: these are not asked for twice."""
+        self._admin.ask(_count_brokers, ANSWER_SECONDS)
+        return self._admin.client
 
     def _offsets(
         self, places: Sequence[tuple[str, int]], spec: OffsetSpec, committed: bool
@@ -300,6 +309,25 @@ class Topics:
             wanted = {TopicPartition(topic, partition): spec for topic, partition in places}
             found = retriable(lambda: self._list_offsets(wanted, level))
         return {(place.topic, place.partition): info.offset for place, info in found.items()}
+
+
+def _count_brokers(admin: AdminClient) -> int:
+    told: Any = admin.describe_cluster(request_timeout=QUESTION_SECONDS)  # its annotation is wrong
+    return len(told.result(ANSWER_SECONDS).nodes)
+
+
+def _configs(admin: AdminClient, resources: Sequence[ConfigResource]) -> dict[str, dict[str, str]]:
+    found = {}
+    futures = admin.describe_configs(list(resources), request_timeout=QUESTION_SECONDS)
+    for resource, future in futures.items():
+        try:
+            told = future.result(ANSWER_SECONDS)
+        except KafkaException as error:
+            if error_code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise
+        else:
+            found[resource.name] = {name: entry.value or "" for name, entry in told.items()}
+    return found
 
 
 def durability(settings: Settings) -> dict[str, str]:

@@ -6,16 +6,15 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic, TopicDescription
 
 from grouping.kafka_options import client_options
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
+from spark_jobs.kafka.admin import ANSWER_SECONDS, QUESTION_SECONDS, open_admin
 from spark_jobs.kafka.topic_offsets import Offsets, TopicOffsets
 
 __all__ = ["Broker", "SourceForm"]
-
-_TIMEOUT_SECONDS = 10.0
 
 
 class SourceForm(NamedTuple):
@@ -32,7 +31,7 @@ class Broker:
     def __init__(self, settings: Settings) -> None:
         """Connect when first used."""
         config = client_options(settings.kafka)
-        self._admin = AdminClient({**config})
+        self._admin = open_admin(settings)
         self._offsets = TopicOffsets(self._admin)
         self._producer = Producer({**config, "enable.idempotence": True, "partitioner": "murmur2_random"})
         self._dead_letters = settings.topics.deadletters
@@ -44,9 +43,8 @@ class Broker:
             OperationalError: There is no such topic, or no broker answers.
         """
         try:
-            asked = self._admin.describe_topics(TopicCollection([topic]), request_timeout=_TIMEOUT_SECONDS)
-            told = asked[topic].result(_TIMEOUT_SECONDS)
-        except KafkaException as exc:
+            told = self._admin.ask(lambda admin: _told(admin, topic), ANSWER_SECONDS)
+        except (KafkaException, TimeoutError) as exc:
             raise OperationalError(f'topic "{topic}" cannot be read', detail=str(exc)) from exc
         return SourceForm(str(told.topic_id), sorted(partition.id for partition in told.partitions))
 
@@ -105,7 +103,7 @@ class Broker:
             headers=headers or [],
             on_delivery=lambda error, _message: failures.append(error) if error else None,
         )
-        if self._producer.flush(_TIMEOUT_SECONDS) or failures:
+        if self._producer.flush(ANSWER_SECONDS) or failures:
             raise OperationalError(f'a record was not written to "{topic}"', detail=str(failures))
 
     def ensure_topic(self, topic: str) -> None:
@@ -115,8 +113,14 @@ class Broker:
             OperationalError: It cannot be made.
         """
         try:
-            self._admin.create_topics([NewTopic(topic, 1)])[topic].result()
+            self._admin.client.create_topics([NewTopic(topic, 1)])[topic].result()
         except KafkaException as exc:
             cause = exc.args[0]
             if not isinstance(cause, KafkaError) or cause.code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise OperationalError(f'topic "{topic}" cannot be made', detail=str(exc)) from exc
+
+
+def _told(admin: AdminClient, topic: str) -> TopicDescription:
+    return admin.describe_topics(TopicCollection([topic]), request_timeout=QUESTION_SECONDS)[topic].result(
+        ANSWER_SECONDS
+    )

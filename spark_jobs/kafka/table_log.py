@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
-from confluent_kafka.admin import AdminClient
 from numpy.typing import NDArray
 
 from grouping.kafka_options import client_options
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
+from spark_jobs.kafka.admin import open_admin
 from spark_jobs.kafka.topic_offsets import Offsets, TopicOffsets
 
 __all__ = ["TableAway", "TableLog"]
@@ -35,7 +35,7 @@ class TableLog:
     def __init__(self, settings: Settings) -> None:
         """Connect when first used."""
         config = client_options(settings.kafka)
-        self._offsets = TopicOffsets(AdminClient({**config}))
+        self._offsets = TopicOffsets(open_admin(settings))
         self._consumer = Consumer(
             {
                 **config,

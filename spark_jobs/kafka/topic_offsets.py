@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, OffsetSpec, TopicDescription
 
 from grouping.model.errors import OperationalError
+from spark_jobs.kafka.admin import ANSWER_SECONDS, QUESTION_SECONDS, Admin, is_late
 
 __all__ = ["Offsets", "TopicOffsets"]
 
-_TIMEOUT_SECONDS = 10.0
 _EARLIEST: OffsetSpec = OffsetSpec.earliest()
 _LATEST: OffsetSpec = OffsetSpec.latest()
 
@@ -27,7 +26,7 @@ Places = list[tuple[str, int]]
 class TopicOffsets:
     """Asks the broker, as a reader of committed records: what lies behind an open transaction is not there yet."""
 
-    def __init__(self, admin: AdminClient) -> None:
+    def __init__(self, admin: Admin) -> None:
         self._admin = admin
 
     def places(self, topics: Iterable[str], ids: Mapping[str, str] | None = None) -> Places:
@@ -44,16 +43,14 @@ class TopicOffsets:
         if not wanted:
             return []
         try:
-            described = self._admin.describe_topics(TopicCollection(wanted), request_timeout=_TIMEOUT_SECONDS)
-        except KafkaException as exc:
+            described = self._admin.ask(lambda admin: _described(admin, wanted), ANSWER_SECONDS)
+        except (KafkaException, TimeoutError) as exc:
             raise OperationalError("kafka did not answer", detail=str(exc)) from exc
         places = []
-        for topic, future in described.items():
-            with suppress(KafkaException):
-                told = future.result(_TIMEOUT_SECONDS)
-                same = ids is None or ids.get(topic, "") in ("", str(told.topic_id))
-                if same and all(partition.leader is not None for partition in told.partitions):
-                    places += [(topic, partition.id) for partition in told.partitions]
+        for topic, told in described.items():
+            same = ids is None or ids.get(topic, "") in ("", str(told.topic_id))
+            if same and all(partition.leader is not None for partition in told.partitions):
+                places += [(topic, partition.id) for partition in told.partitions]
         return places
 
     def earliest(self, places: Places) -> dict[str, Offsets]:
@@ -76,14 +73,28 @@ class TopicOffsets:
         if not places:
             return {}
         wanted = {TopicPartition(topic, partition): spec for topic, partition in places}
-        found: dict[str, Offsets] = {}
         try:
-            asked = self._admin.list_offsets(
-                wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_TIMEOUT_SECONDS
-            )
-            for place, future in asked.items():
-                result: Any = future.result()
-                found.setdefault(place.topic, {})[place.partition] = int(result.offset)
-        except KafkaException as exc:
+            return self._admin.ask(lambda admin: _offsets(admin, wanted), ANSWER_SECONDS)
+        except (KafkaException, TimeoutError) as exc:
             raise OperationalError("kafka did not answer", detail=str(exc)) from exc
-        return found
+
+
+def _described(admin: AdminClient, topics: list[str]) -> dict[str, TopicDescription]:
+    """Return what those topics are like that can be read; an answer that is late is an error."""
+    found = {}
+    for topic, future in admin.describe_topics(TopicCollection(topics), request_timeout=QUESTION_SECONDS).items():
+        try:
+            found[topic] = future.result(ANSWER_SECONDS)
+        except KafkaException as error:
+            if is_late(error):
+                raise
+    return found
+
+
+def _offsets(admin: AdminClient, wanted: dict[TopicPartition, OffsetSpec]) -> dict[str, Offsets]:
+    found: dict[str, Offsets] = {}
+    level = IsolationLevel.READ_COMMITTED
+    for place, future in admin.list_offsets(wanted, isolation_level=level, request_timeout=QUESTION_SECONDS).items():
+        result: Any = future.result()
+        found.setdefault(place.topic, {})[place.partition] = int(result.offset)
+    return found

@@ -29,7 +29,7 @@ class SteadyLoad:
         client.execute(_CQ.format("by_tick", "DO PUBLISH SHARED EVERY '2 seconds'"))
         self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
         self._stop = threading.Event()
-        self._threads = [threading.Thread(target=each) for each in (self._publish, self._command)]
+        self._threads = [threading.Thread(target=each, daemon=True) for each in (self._publish, self._command)]
         for thread in self._threads:
             thread.start()
 

@@ -1,0 +1,51 @@
+"""A client of a server that is made anew after a question which it did not answer in time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+__all__ = ["RenewedClient"]
+
+C = TypeVar("C")
+T = TypeVar("T")
+
+
+class RenewedClient(Generic[C]):
+    """Holds a client, for questions that may be asked again.
+
+    It is for librdkafka's admin client. While a question waits for a broker that refuses connections, that client
+    connects again at once and without end (each look at the broker expedites the next attempt), which takes both of
+    its threads a core; and it looks up anew which broker to ask only every five minutes. So a question is given a
+    short time, and is then asked by another client, which looks the cluster up.
+    """
+
+    def __init__(self, make: Callable[[], C], is_late: Callable[[Exception], bool]) -> None:
+        """Make the first client.
+
+        Args:
+            make: Makes a client.
+            is_late: Tells the errors that say that no answer came in time.
+        """
+        self._make = make
+        self._is_late = is_late
+        self.client = make()
+        """For what may not be asked twice."""
+
+    def renew(self) -> None:
+        """Make another client: what the one before knew of the cluster is no longer so."""
+        self.client = self._make()
+
+    def ask(self, question: Callable[[C], T], seconds: float) -> T:
+        """Return the answer to a question; an error that is not late, or one after so many seconds, is raised."""
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                return question(self.client)
+            except Exception as error:
+                if not self._is_late(error):
+                    raise
+                self.renew()
+                if time.monotonic() > deadline:
+                    raise

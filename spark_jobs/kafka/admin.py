@@ -1,0 +1,31 @@
+"""The admin client of an evaluator's process, renewed where Kafka does not answer in time."""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from grouping.kafka_options import client_options
+from grouping.renewed import RenewedClient
+from grouping.settings import Settings
+
+__all__ = ["ANSWER_SECONDS", "QUESTION_SECONDS", "Admin", "is_late", "open_admin"]
+
+ANSWER_SECONDS = 10.0
+"""How long an answer of Kafka's is waited for."""
+QUESTION_SECONDS = 3.0
+"""How long one client waits for it."""
+
+Admin = RenewedClient[AdminClient]
+
+
+def open_admin(settings: Settings) -> Admin:
+    """Return an admin client, which connects when it is first used."""
+    return RenewedClient(lambda: AdminClient({**client_options(settings.kafka)}), is_late)
+
+
+def is_late(error: Exception) -> bool:
+    """Tell whether an error says that Kafka did not answer in time."""
+    if isinstance(error, KafkaException) and isinstance(error.args[0], KafkaError):
+        return error.args[0].code() == KafkaError._TIMED_OUT  # noqa: SLF001  # librdkafka's own codes all begin so
+    return isinstance(error, TimeoutError)
