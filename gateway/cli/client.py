@@ -18,10 +18,10 @@ from rich.table import Table
 
 from gateway.sdk import Client, CommandRejection, Digest, GatewayError, Match, Reply, SigningKey, connect
 from gateway.sdk.statements import text_literal
+from grouping.given_settings import given_settings
 from grouping.kafka_options import client_options
 from grouping.model.errors import PLACE, InputError, OperationalError
 from grouping.model.wording import counted
-from grouping.settings import Settings
 from grouping.statements.script import statements_of
 
 __all__ = ["bootstrap_of", "client_of", "show_result", "sql", "tail"]
@@ -133,7 +133,7 @@ def bootstrap_of(data: Path) -> str:
 @contextlib.contextmanager
 def client_of(data: Path | None, kafka: str | None, subscriber: str | None) -> Iterator[Client]:
     """Connect, and tell what a person can mend in one line."""
-    settings = Settings()
+    settings = given_settings()
     bootstrap = kafka or bootstrap_of(data or settings.data)
     try:
         signing_key = SigningKey(text) if (text := settings.auth.signing_key.get_secret_value()) else None

@@ -33,9 +33,9 @@ from gateway.cli.demo_market import (
 )
 from gateway.cli.demo_view import Tally, latency_text, line_view, live_view, print_sharing
 from gateway.sdk import Client, Conflict, ContinuousQuery, Digest, GatewayError, Match, Reply, Subscription, connect
+from grouping.given_settings import given_settings
 from grouping.kafka_options import client_options
 from grouping.model.errors import OperationalError
-from grouping.settings import Settings
 
 __all__ = ["demo"]
 
@@ -109,7 +109,7 @@ def _cq(command: str, folder: Path, *options: str) -> None:
 
 
 def _play(console: Console, bootstrap: str, *, cqs: int, rate: int, seconds: float) -> None:
-    settings = Settings()
+    settings = given_settings()
     options = client_options(settings.kafka)
     market = Market(_SEED)
     with contextlib.ExitStack() as closing:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pydantic import ValidationError
-
 from grouping.model.errors import ContinuousQueryError
 
 __all__ = ["TELLABLE", "error_line"]
 
-TELLABLE = (ContinuousQueryError, ValidationError, OSError)
+TELLABLE = (ContinuousQueryError, OSError)
 """What a person can mend; anything else is our fault."""
 
 
-def error_line(error: ContinuousQueryError | ValidationError | OSError) -> str:
+def error_line(error: ContinuousQueryError | OSError) -> str:
     """Return the line.
 
     Example:
@@ -22,10 +20,6 @@ def error_line(error: ContinuousQueryError | ValidationError | OSError) -> str:
     match error:
         case ContinuousQueryError():
             parts = [error.message, error.hint]
-        case ValidationError():
-            first = error.errors(include_input=False)[0]  # an input may be a secret
-            name = "CQ_" + "_".join(str(part) for part in first["loc"]).upper()
-            parts = [f"setting {name} is not valid: {first['msg'].lower()}"]
         case OSError():
             where = f' "{error.filename}"' if error.filename else ""
             parts = [f"the system refuses{where}: {(error.strerror or str(error)).lower()}"]

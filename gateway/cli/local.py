@@ -23,6 +23,7 @@ from gateway.local.launch import Launch
 from gateway.local.run_folder import RunFolder
 from gateway.local.sessions import supervised
 from gateway.local.supervisor import Supervisor, told_state
+from grouping.given_settings import given_settings
 from grouping.log_lines import log_to
 from grouping.model.wording import counted
 from grouping.settings import Settings
@@ -43,7 +44,7 @@ def up(
     detach: Annotated[bool, typer.Option("--detach", help="Return once everything is ready.")] = False,
 ) -> None:
     """Start everything that is not given, and keep it running."""
-    settings = Settings()
+    settings = given_settings()
     run = _folder(data, settings)
     given = settings.redis.url.get_secret_value() if "url" in settings.redis.model_fields_set else None
     launch = Launch(
@@ -62,7 +63,7 @@ def up(
 
 def down(data: Data = None) -> None:
     """Stop what `cq up` has started on the folder."""
-    run = _folder(data, Settings())
+    run = _folder(data, given_settings())
     pid = run.holder()
     if pid is None:
         print(f'nothing runs on "{run.data}"')
@@ -80,7 +81,7 @@ def down(data: Data = None) -> None:
 
 def status(data: Data = None, as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
     """Tell what runs on the folder; the exit code is 0 only when everything is ready."""
-    run = _folder(data, Settings())
+    run = _folder(data, given_settings())
     answer = _status(run)
     if as_json:
         print(json.dumps(answer))

@@ -9,8 +9,8 @@ import typer
 
 from gateway.cli.local import Data
 from gateway.local.run_folder import RunFolder
+from grouping.given_settings import given_settings
 from grouping.model.errors import OperationalError
-from grouping.settings import Settings
 
 __all__ = ["logs"]
 
@@ -22,7 +22,7 @@ def logs(
     lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="How many of the last lines.")] = 50,
 ) -> None:
     """Print the last lines of the logs of a `cq up`."""
-    folder = RunFolder(data or Settings().data)
+    folder = RunFolder(data or given_settings().data)
     files = {file.stem: file for file in sorted(folder.log("role").parent.glob("*.log"))}
     if role is not None and role not in files:
         raise OperationalError(f'there is no log of "{role}"', hint=f"There are: {', '.join(files) or 'none'}.")

@@ -12,6 +12,7 @@ import typer
 
 from gateway.local.jars import SPARK, ensure_jars, show_progress
 from gateway.local.java import find_java
+from grouping.given_settings import given_settings
 from grouping.log_lines import log_to
 from grouping.settings import Settings
 
@@ -46,4 +47,4 @@ def _settings(data: Path | None, kafka: str | None, redis: str | None) -> Settin
     """Return the settings, after setting those that were given where a process that takes over finds them too."""
     given = {"CQ_DATA": data, "CQ_KAFKA_BOOTSTRAP": kafka, "CQ_REDIS_URL": redis}
     os.environ.update({name: str(value) for name, value in given.items() if value is not None})
-    return Settings()
+    return given_settings()

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from gateway.local.run_folder import RunFolder
+from grouping.given_settings import given_settings
 from grouping.settings import Settings
 
 __all__ = ["Data", "Kafka", "Redis", "settings_of"]
@@ -20,7 +21,7 @@ Redis = Annotated[str | None, typer.Option(metavar="URL", help="Redis or Valkey.
 
 def settings_of(data: Path | None, kafka: str | None, redis: str | None) -> Settings:
     """Return the settings; servers that are not given are those of the `cq up` that runs on the folder, if one does."""
-    folder = RunFolder(data or Settings().data)
+    folder = RunFolder(data or given_settings().data)
     running = folder.read(folder.endpoints)
     given = {
         "CQ_DATA": data,
@@ -28,4 +29,4 @@ def settings_of(data: Path | None, kafka: str | None, redis: str | None) -> Sett
         "CQ_REDIS_URL": redis or running.get("redis_url"),
     }
     os.environ.update({name: str(value) for name, value in given.items() if value is not None})
-    return Settings()
+    return given_settings()

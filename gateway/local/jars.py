@@ -20,8 +20,9 @@ from importlib import resources
 from pathlib import Path
 
 from gateway.local.ivy import retrieve
+from grouping.given_settings import given_settings
 from grouping.model.errors import OperationalError
-from grouping.settings import JarSettings, Settings
+from grouping.settings import JarSettings
 
 __all__ = ["KAFKA", "SPARK", "Jar", "cache_folder", "ensure_jars", "read_lock", "show_progress"]
 
@@ -158,12 +159,12 @@ def show_progress(there: int, of: int) -> None:
 
 def main() -> None:
     """Fetch every jar, or those of the lock files that are named, for ``make setup`` and image builds."""
-    settings = Settings().jars
     try:
+        settings = given_settings().jars
         for name in sys.argv[1:] or (KAFKA, SPARK):
             print(ensure_jars(name, settings, show_progress))
     except OperationalError as error:
-        sys.exit(f"cq: {error.message}. {error.hint}")
+        sys.exit(f"cq: {error.line}")
 
 
 if __name__ == "__main__":

@@ -13,8 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from pydantic import ValidationError
-
+from grouping.given_settings import given_settings
 from grouping.log_lines import log_to
 from grouping.metrics_server import MetricsServer
 from grouping.model.errors import OperationalError
@@ -41,10 +40,9 @@ def main() -> NoReturn:
     """Run until a signal, or until the lease or the JVM is lost."""
     logging.getLogger("py4j").setLevel(logging.ERROR)
     try:
-        settings = Settings()
-    except ValidationError as exc:
-        wrong = exc.errors()[0]
-        _refuse(f'setting "{".".join(map(str, wrong["loc"]))}": {wrong["msg"]}')
+        settings = given_settings()
+    except OperationalError as error:
+        _refuse(error.line)
     log_to(sys.stderr, logging.INFO, settings.logs.form)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _ended)

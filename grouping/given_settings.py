@@ -1,0 +1,53 @@
+"""The settings of a process as its environment gives them, or one line on what is wrong with them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+
+from pydantic import BaseModel, ValidationError
+from pydantic_settings import SettingsError
+
+from grouping.model.errors import OperationalError
+from grouping.settings import Settings
+
+__all__ = ["given_settings"]
+
+
+def given_settings() -> Settings:
+    """Return the settings.
+
+    Raises:
+        OperationalError: A value is no JSON, or not valid, or a secret's file cannot be read. No value is in the
+            error, since it may be a secret; nor is it in the error's causes, which are left out.
+    """
+    try:
+        return Settings()
+    except ValidationError as error:
+        wrong = error.errors(include_input=False, include_context=False)[0]
+        name = "CQ_" + "_".join(str(part) for part in wrong["loc"]).upper()
+        line = f"setting {name} is not valid: {wrong['msg'].lower().removesuffix('.')}"
+    except SettingsError:
+        line = f"setting {' or '.join(_no_json())} is not valid: it must be a JSON object"
+    except UnicodeError:
+        line = "the file of a secret is not text in UTF-8"
+    except OSError as error:
+        line = f'the file of a secret cannot be read: "{error.filename}": {(error.strerror or str(error)).lower()}'
+    raise OperationalError(line)
+
+
+def _no_json() -> Iterator[str]:
+    """Yield the variables whose settings are read as JSON, and which hold something else."""
+    wanted = set()
+    for section, field in Settings.model_fields.items():
+        if isinstance(field.default, BaseModel):
+            wanted.add(f"CQ_{section}".upper())
+            fields = type(field.default).model_fields.items()
+            wanted |= {f"CQ_{section}_{name}".upper() for name, inner in fields if isinstance(inner.default, dict)}
+    for name, value in os.environ.items():
+        if name.upper() in wanted:
+            try:
+                json.loads(value)
+            except ValueError:
+                yield name
