@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
@@ -46,15 +46,15 @@ class RoleState:
         """Take note that the state holds."""
         self._told_at = self._clock()
 
-    def probe(self, *, ready: bool) -> tuple[bool, dict[str, Any]]:
-        """Return whether the role lives, or is ready, and what to answer who asks.
+    def probe(self, states: Collection[str] = ()) -> tuple[bool, dict[str, Any]]:
+        """Return whether the role lives, and is in one of some states if any are given; and what to answer who asks.
 
         Example:
-            >>> RoleState(lambda: 7.0).probe(ready=True)
+            >>> RoleState(lambda: 7.0).probe(["ready"])
             (False, {'state': 'starting', 'told_seconds_ago': 0.0})
         """
         age = self._clock() - self._told_at
-        fine = age <= SILENT_SECONDS and (self.state == "ready" or not ready)
+        fine = age <= SILENT_SECONDS and (self.state in states or not states)
         return fine, {"state": self.state, "told_seconds_ago": round(age, 1)}
 
 
@@ -94,8 +94,9 @@ class MetricsServer:
             return body
         if path not in ("/healthz", "/readyz"):
             start_response("404 Not Found", [("Content-Type", "text/plain")])
-            return [b"/metrics, /healthz, /readyz\n"]
-        fine, told = self._state.probe(ready=path == "/readyz")
+            return [b"/metrics, /healthz, /readyz, /readyz?standby\n"]
+        standby = environ.get("QUERY_STRING") == "standby"
+        fine, told = self._state.probe(() if path == "/healthz" else ("ready", "standby") if standby else ("ready",))
         start_response("200 OK" if fine else "503 Service Unavailable", [("Content-Type", "application/json")])
         return [json.dumps(told).encode() + b"\n"]
 

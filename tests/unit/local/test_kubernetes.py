@@ -104,17 +104,20 @@ def test_a_pod_is_bounded_and_watched(name: str, pod: dict[str, Any]) -> None:
         for probe in _PROBES:
             [asked] = [container[probe][kind] for kind in ("httpGet", "tcpSocket") if kind in container[probe]]
             assert asked["port"] in ports, name
-            assert asked.get("path", "/healthz") in ("/healthz", "/readyz")
+            assert asked.get("path", "/healthz") in ("/healthz", "/readyz", "/readyz?standby")
         assert {mount["name"] for mount in container["volumeMounts"]} <= volumes
         assert "/tmp" in {mount["mountPath"] for mount in container["volumeMounts"]}
 
 
 def test_a_standby_counts_as_ready() -> None:
-    """It is not `/readyz`: a rollout that asked for that would wait for ever, as one of two gateways always waits."""
+    """It is not `/readyz`: a rollout that asked for that would wait for ever, as one of two gateways always waits.
+
+    One that asked for less than a standby would stop the active gateway while the other one still starts.
+    """
     assert _settings()["CQ_STANDBY"] == "true"
     [gateway] = [pod for name, pod in _pods() if name == "cq-gateway"]
     [container] = gateway["spec"]["containers"]
-    assert "/healthz" == container["readinessProbe"]["httpGet"]["path"]
+    assert "/readyz?standby" == container["readinessProbe"]["httpGet"]["path"]
 
 
 def test_metrics_are_served_where_they_are_asked_for() -> None:

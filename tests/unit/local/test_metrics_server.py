@@ -67,6 +67,21 @@ def test_a_role_that_starts_lives_and_is_not_ready(server: MetricsServer, state:
     assert 200 == _probe(server, "/healthz")[0]
 
 
+def test_a_standby_is_ready_for_who_asks_so(server: MetricsServer, state: RoleState) -> None:
+    """A rollout of two gateways waits for one that is active or can take over, not for one that still starts."""
+    for told, codes in {
+        "starting": (503, 503),
+        "standby": (503, 200),
+        "ready": (200, 200),
+        "waiting": (503, 503),
+    }.items():
+        state.tell(told)
+        assert codes == (_probe(server, "/readyz")[0], _probe(server, "/readyz?standby")[0]), told
+    state.tell("standby")
+    _now[0] += SILENT_SECONDS + 1
+    assert 503 == _probe(server, "/readyz?standby")[0]
+
+
 def test_a_role_that_tells_nothing_any_more_is_not_alive(server: MetricsServer, state: RoleState) -> None:
     """It may hang; a sign of life makes it what it was."""
     state.tell("ready")
