@@ -13,12 +13,24 @@ __all__ = [
     "DEAD_LETTERS",
     "DIGESTS",
     "EVALUATOR_DEAD_LETTERS",
+    "GROUPS",
+    "GROUP_CORES",
     "LATE_MATCHES",
     "LATE_TICKS",
     "LIVE_CQS",
+    "MATCHES",
     "QUARANTINED",
+    "REBUILDS",
     "REPEATED_MATCHES",
+    "RESULTS",
+    "RESULT_BYTES",
     "SECONDS_BEHIND",
+    "TABLE_AGE",
+    "TABLE_BYTES",
+    "TABLE_MEMORY",
+    "TABLE_MEMORY_LIMIT",
+    "TABLE_ROWS",
+    "TABLE_VERSION",
     "TICK_SECONDS",
     "WAITING_DIGESTS",
     "forget_streams",
@@ -33,6 +45,24 @@ BEHIND = Gauge("cq_events_behind", "events published and not yet evaluated, by s
 SECONDS_BEHIND = Gauge(
     "cq_seconds_behind", "seconds since which the oldest event not evaluated has been there, by stream", ["stream"]
 )
+GROUPS = Gauge("cq_groups", "groups of live CQs, by stream", ["stream"])
+TABLE_ROWS = Gauge("cq_table_rows", "rows of the constant tables, by stream", ["stream"])
+TABLE_VERSION = Gauge("cq_table_version", "version of the constant tables, by stream", ["stream"])
+TABLE_AGE = Gauge(
+    "cq_table_age_seconds",
+    "seconds since the constant tables changed, or since the gateway began where none did, by stream",
+    ["stream"],
+)
+TABLE_BYTES = Gauge(
+    "cq_table_bytes", "memory of the constant tables in the worker with most of it, by stream", ["stream"]
+)
+TABLE_MEMORY = Gauge("cq_table_memory_bytes", "memory of all constant tables and joined tables in each worker")
+TABLE_MEMORY_LIMIT = Gauge("cq_table_memory_limit_bytes", "the limit beyond which CREATE is refused")
+GROUP_CORES = Gauge("cq_group_cores", "cores that each of the ten costliest groups takes", ["stream", "group"])
+MATCHES = Counter("cq_matches", "matches found, but for those of virtual CQs, by stream", ["stream"])
+RESULTS = Counter("cq_results", "results written by tasks, without digests, by stream", ["stream"])
+RESULT_BYTES = Counter("cq_result_bytes", "bytes of their keys, values and headers, by stream", ["stream"])
+REBUILDS = Counter("cq_rebuilds", "how often Redis was filled anew from the catalog")
 QUARANTINED = Gauge("cq_quarantined_groups", "groups of which something is not evaluated, by stream", ["stream"])
 DIGESTS = Counter("cq_digests", "digests written")
 LATE_MATCHES = Counter("cq_late_matches", "matches in a digest that begins after their record time")
@@ -48,8 +78,24 @@ TICK_SECONDS = Histogram(
 )
 
 
+_OF_STREAMS = (
+    BEHIND,
+    GROUPS,
+    LIVE_CQS,
+    MATCHES,
+    QUARANTINED,
+    RESULTS,
+    RESULT_BYTES,
+    SECONDS_BEHIND,
+    TABLE_AGE,
+    TABLE_BYTES,
+    TABLE_ROWS,
+    TABLE_VERSION,
+)
+
+
 def forget_streams(names: Iterable[str]) -> None:
     """Tell nothing more of streams that were dropped."""
     for name in names:
-        for gauge in (LIVE_CQS, BEHIND, SECONDS_BEHIND, QUARANTINED):
-            gauge.remove(name)
+        for metric in _OF_STREAMS:
+            metric.remove(name)

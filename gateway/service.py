@@ -22,7 +22,8 @@ from gateway.ends.lifetimes import Lifetimes
 from gateway.evaluation.group_code import EvaluatorGroups
 from gateway.kafka import CommandConsumer, ProducerFenced, Topics
 from gateway.local.status_file import StatusFile
-from gateway.metrics import BEHIND, COMMIT_SECONDS, LIVE_CQS, SECONDS_BEHIND, forget_streams
+from gateway.metrics import BEHIND, COMMIT_SECONDS, SECONDS_BEHIND, forget_streams
+from gateway.registry.stream_gauges import StreamGauges
 from gateway.start import keep_lease, refuse_eviction, take_lease, tried
 from gateway.state.audit import Audit
 from gateway.state.commit import Commits
@@ -152,6 +153,7 @@ class _Service:
         self._metrics_url = metrics_url
         self._streams: dict[str, dict[str, object]] = {}
         self._lags: dict[StreamId, Lag] = {}
+        self._gauges = StreamGauges(working, self._statements.registry.admission)
         self._tables: dict[str, dict[str, object]] = {}
         """By name of the stream, or of the table: its part of the status."""
 
@@ -281,11 +283,11 @@ class _Service:
         quarantines.look(now_ms())
         streams, waiting = list(self._statements.catalog), self._timers.waiting
         forget_streams(self._streams.keys() - {stream.name for stream in streams})
+        self._gauges.look(now_ms())
         self._streams = {}
         for stream, (behind, seconds) in zip(streams, self._behind(streams), strict=True):
             BEHIND.labels(stream.name).set(behind)
             SECONDS_BEHIND.labels(stream.name).set(seconds)
-            LIVE_CQS.labels(stream.name).set(self._working.inventory.live_cqs[stream.stream_id])
             self._streams[stream.name] = {
                 "behind": behind,
                 "seconds_behind": round(seconds, 1),

@@ -54,7 +54,8 @@ class Admission:
         self._groups: dict[str, _Group] = {}
         """Estimates for groups by the present statistics."""
         self._shapes: dict[str, _Shape] = {}
-        self._memory = TableMemory(settings, working, self.replicas)
+        self.memory = TableMemory(settings, working, self.replicas)
+        """What workers hold of constant tables besides."""
 
     def statistics(self, stream_id: StreamId, now_ms: int) -> StreamStatistics:
         """Return the workers' latest statistics of a stream."""
@@ -62,7 +63,7 @@ class Admission:
         if known is None or not 0 <= now_ms - known[0] < _FRESH_MS:
             bodies = self._working.evaluator.statistics(stream_id)
             known = self._known[stream_id] = (now_ms, StreamStatistics(_readable(bodies)))
-            self._memory.observe(stream_id, known[1], now_ms)
+            self.memory.observe(stream_id, known[1], now_ms)
             self._forget()
         return known[1]
 
@@ -103,7 +104,7 @@ class Admission:
             rows = working.inventory.groups(plan.stream_id).get(plan.group_id, 0)
             pairs = _candidates(group, query, rows) + 1
             self._check_residual(plan, pairs * group.shape.residual_nodes * _NODE_MICROS)
-        self._memory.check(destination)
+        self.memory.check(destination)
         if destination.mode == "virtual":
             return
         admitted = group.admitted
@@ -137,7 +138,7 @@ class Admission:
 
     def ended(self, destination: Destination) -> None:
         """Undo the admission of a destination."""
-        self._memory.ended(destination)
+        self.memory.ended(destination)
         admitted = self._admitted.get((destination.stream_id, destination.group_id))
         if admitted is not None and destination.mode != "virtual":
             admitted.remove()

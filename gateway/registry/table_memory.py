@@ -38,7 +38,8 @@ class TableMemory:
 
     def __init__(self, settings: Settings, working: WorkingCopy, replicas: Replicas) -> None:
         """Begin with what the rows that there are may take."""
-        self._limit = settings.limits.table_megabytes * 1e6
+        self.limit = settings.limits.table_megabytes * 1e6
+        """Bytes beyond which nothing is admitted."""
         self._working = working
         self._replicas = replicas
         self._streams: dict[str, _Stream] = {}
@@ -56,6 +57,11 @@ class TableMemory:
         self._joined = self._replicas.nbytes(now_ms)
         self._figure = self._joined + sum(each.base + each.admitted.since(each.told) for each in self._streams.values())
 
+    @property
+    def figure(self) -> float:
+        """Bytes of all streams and tables together, as of the last look."""
+        return self._figure
+
     def check(self, destination: Destination) -> None:
         """Check that a new destination's row fits as well, and count it.
 
@@ -64,13 +70,13 @@ class TableMemory:
         """
         working, own = self._working, _CHARACTER_BYTES * len(destination.constants)
         figure = self._figure + own
-        if figure > self._limit:
+        if figure > self.limit:
             joined = f", {self._joined / 1e6:,.1f} MB of it tables that queries join" if self._joined else ""
             raise InputError(
                 "the constant tables are too large",
                 code="quota-exceeded",
                 detail=f"They would take {figure / 1e6:,.1f} MB in each worker{joined}, "
-                f"and the limit is {self._limit / 1e6:,.1f} MB.",
+                f"and the limit is {self.limit / 1e6:,.1f} MB.",
                 hint="Drop CQs that are not needed any more, or ask for a higher limit.",
             )
         self._figure = figure

@@ -8,7 +8,7 @@ from gateway.state.connection import Connection
 from grouping.model.catalog import Stream
 from grouping.model.ids import StreamId
 from grouping.store.connection import mapped
-from grouping.store.notes import CommittedNote, Pin, TableVersion
+from grouping.store.notes import CommittedNote, Output, Pin, TableVersion
 
 __all__ = ["EvaluatorNotes"]
 
@@ -49,6 +49,14 @@ class EvaluatorNotes:
             for source_id in source_ids:
                 pipeline.hvals(self._connection.keys.replicas(source_id))
             return dict(zip(source_ids, pipeline.execute(), strict=True))
+
+    def outputs(self, stream_ids: Sequence[StreamId]) -> dict[StreamId, Output]:
+        """Return what the tasks of streams have found and written, by stream; Redis is asked once."""
+        pipeline = self._connection.redis.pipeline(transaction=False)
+        with mapped():
+            for stream_id in stream_ids:
+                pipeline.hgetall(self._connection.keys.output(stream_id))
+            return dict(zip(stream_ids, map(Output.unpack, pipeline.execute()), strict=True))
 
     def statistics(self, stream_id: StreamId) -> list[bytes]:
         """Return the workers' statistics of a stream's partitions, as they wrote them."""

@@ -17,6 +17,7 @@ from itertools import islice
 import msgspec
 
 from gateway.kafka import CommandConsumer, LogReader, OutgoingRecord, Record, Topics
+from gateway.metrics import REBUILDS
 from gateway.model.members import SECRET_BYTES
 from gateway.state.catalog_replay import CatalogReplay, last_mark
 from gateway.state.command_ids import CommandIds, remembered_id
@@ -89,6 +90,8 @@ class Recovery:
         epoch = old.epoch
         if old.run_id != run_id or replayed or missing is None:
             epoch = max(epoch + 1, mark.epoch + 1 if mark else 0, now_ms // 1000)
+        if missing is None and replayed:
+            REBUILDS.inc()
         working.confirm(epoch, run_id)
         self._commits.refresh(now_ms)
         log.info("recovered", extra={"epoch": epoch, "replayed": replayed})

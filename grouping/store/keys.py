@@ -190,6 +190,10 @@ class RedisKeys:
         """Hash of source partitions to the micro-batch that `matches` has last. By workers."""
         return f"{self.start}:counted:{stream_id}"
 
+    def output(self, stream_id: StreamId) -> str:
+        """Hash of the fields of `Output` (notes.py). By workers; the gateway reads."""
+        return f"{self.start}:output:{stream_id}"
+
     def quarantine(self, stream_id: StreamId) -> str:
         """Hash of shares to `Quarantine` (quarantine.py). By workers and the evaluator; the gateway reads."""
         return f"{self.start}:quarantine:{stream_id}"
@@ -316,6 +320,7 @@ class RedisKeys:
             self.free,
             self.matches,
             self.counted,
+            self.output,
             self.match_totals,
             self.pins,
             self.table_pins,

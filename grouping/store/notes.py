@@ -5,13 +5,14 @@ A field that is added has a default, so that a note of an earlier version is rea
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
 
 from grouping.model.ids import GroupId
 
-__all__ = ["CommittedNote", "EpochNote", "Pin", "ReplicaNote", "TablePins", "TableVersion"]
+__all__ = ["CommittedNote", "EpochNote", "Output", "Pin", "ReplicaNote", "TablePins", "TableVersion"]
 
 TablePins = dict[str, dict[int, int]]
 """By `Table.source_id` and partition of its topic, the offset behind the last change that a micro-batch sees."""
@@ -41,6 +42,27 @@ class Pin(NamedTuple):
         """
         epoch, version, *paused = (body if isinstance(body, str) else body.decode()).split(":")
         return cls(TableVersion(int(epoch), int(version)), tuple(map(GroupId, paused[0].split(","))) if paused else ())
+
+
+class Output(NamedTuple):
+    """What a stream's tasks have found and written since Redis was filled; its fields are those of `RedisKeys.output`.
+
+    Example:
+        >>> Output.unpack({b"matches": b"3", b"bytes": b"120"})
+        Output(matches=3, results=0, bytes=120)
+    """
+
+    matches: int = 0
+    """Of destinations that count them: virtual ones do not."""
+    results: int = 0
+    """Records on topics of results."""
+    bytes: int = 0
+    """Of their keys, values and headers."""
+
+    @classmethod
+    def unpack(cls, fields: Mapping[bytes, bytes]) -> Output:
+        """Read a hash of Redis."""
+        return cls(*(int(fields.get(name.encode(), 0)) for name in cls._fields))
 
 
 class ReplicaNote(msgspec.Struct, frozen=True):

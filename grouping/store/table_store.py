@@ -23,7 +23,7 @@ from grouping.store.connection import StoreUnavailable, connect, mapped
 from grouping.store.constant_table import Segment, net
 from grouping.store.keys import RedisKeys
 from grouping.store.match_tally import MatchTally
-from grouping.store.notes import CommittedNote, EpochNote, Pin, ReplicaNote, TablePins
+from grouping.store.notes import CommittedNote, EpochNote, Output, Pin, ReplicaNote, TablePins
 from grouping.store.segment_log import SegmentLog, Span, chain
 
 __all__ = ["VERSIONS_MARK", "TableStore"]
@@ -52,11 +52,16 @@ redis.call('HSET', KEYS[3], ARGV[2], pinned)
 return pinned
 """
 
-# KEYS: matches, counted. ARGV: source partition, micro-batch, values. 0: the micro-batch was counted before.
+# KEYS: matches, counted, output. ARGV: source partition, micro-batch, the fields of `Output`, values. 0: nothing waits,
+# or the micro-batch was counted before.
 _COUNT = """
 if redis.call('HGET', KEYS[2], ARGV[1]) == ARGV[2] then return 0 end
 redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
-return redis.call('RPUSH', KEYS[1], unpack(ARGV, 3))
+for at, field in ipairs({'matches', 'results', 'bytes'}) do
+  if ARGV[2 + at] ~= '0' then redis.call('HINCRBY', KEYS[3], field, ARGV[2 + at]) end
+end
+if not ARGV[6] then return 0 end
+return redis.call('RPUSH', KEYS[1], unpack(ARGV, 6))
 """
 
 _encode_pins = msgspec.json.Encoder().encode
@@ -66,6 +71,7 @@ _WRITER_MS = 30_000
 _REPLICAS_SECONDS = 3600
 """How long is known what workers told of a table after they told it last."""
 _FEW_WAITING = 64
+_NO_OUTPUT = Output()
 _Id = TypeVar("_Id", bound=str)
 _Stored = TypeVar("_Stored")
 
@@ -248,19 +254,23 @@ class TableStore:
             body = self._redis.get(self._keys.committed(stream_id))
         return CommittedNote.unpack(body).offsets
 
-    def count_matches(self, stream_id: StreamId, tally: MatchTally, partition: int, batch: str) -> None:
+    def count_matches(
+        self, stream_id: StreamId, tally: MatchTally | None, partition: int, batch: str, output: Output = _NO_OUTPUT
+    ) -> None:
         """Add a task's matches, for the gateway to take; while it is away, what waits is summed up now and then.
 
         Args:
             stream_id: The stream.
-            tally: The matches.
+            tally: The matches by destination, None where no destination counts any.
             partition: The task's source partition.
             batch: The micro-batch, with a name of its own for ever: a replay is not counted again.
+            output: What the task has found and written, which is counted at once.
         """
         key = self._keys.matches(stream_id)
         with mapped():
-            keys = [key, self._keys.counted(stream_id)]
-            waiting = int(self._count(keys=keys, args=[partition, batch, *tally.encode()]))
+            keys = [key, self._keys.counted(stream_id), self._keys.output(stream_id)]
+            values = () if tally is None else tally.encode()
+            waiting = int(self._count(keys=keys, args=[partition, batch, *output, *values]))
             if waiting > self._most_waiting.get(stream_id, _FEW_WAITING):
                 # Should the process end in between, they are not counted: the figures inform.
                 total = list(MatchTally.total(map(MatchTally.decode, self._redis.lpop(key, waiting))).encode())

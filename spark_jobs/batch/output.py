@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from grouping.model.catalog import Stream
 from grouping.model.table import Table
 from grouping.settings import Settings
 from spark_jobs.batch.headers import packed_headers
 
-__all__ = ["MAX_RECORD_BYTES", "OUTPUT", "dead_letter_code", "dead_letters"]
+__all__ = ["MAX_RECORD_BYTES", "OUTPUT", "dead_letter_code", "dead_letters", "record_bytes"]
 
 OUTPUT = pa.schema(
     {
@@ -85,3 +86,9 @@ def dead_letter_code(rows: pa.RecordBatch) -> str | None:
     """Return the code of dead letters, None of other rows; rows are never of both."""
     code = (rows.schema.metadata or {}).get(_CODE)
     return None if code is None else code.decode()
+
+
+def record_bytes(rows: pa.RecordBatch) -> int:
+    """Return the bytes of the records' keys, values and headers."""
+    columns = (rows.column(name) for name in ("key", "value", "headers"))
+    return sum(pc.sum(pc.binary_length(column)).as_py() or 0 for column in columns)

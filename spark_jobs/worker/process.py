@@ -14,7 +14,7 @@ from grouping.model.errors import OperationalError
 from grouping.model.ids import StreamId
 from grouping.settings import Settings
 from grouping.store.match_tally import MatchTally
-from grouping.store.notes import TableVersion
+from grouping.store.notes import Output, TableVersion
 from grouping.store.table_store import TableStore
 from spark_jobs.batch.faults import FAULTS
 from spark_jobs.kafka.pin_log import MicroBatch
@@ -138,12 +138,20 @@ class WorkerProcess:
             self._stores.clear()
             log.warning("statistics not told", extra={"stream": stream_id, "reason": error.message})
 
-    def count(self, batch: MicroBatch, partition: int, tally: MatchTally, stream: Stream, settings: Settings) -> None:
-        """Add a task's matches to the counts in Redis; they are not counted where Redis does not answer."""
+    def count(
+        self,
+        batch: MicroBatch,
+        partition: int,
+        tally: MatchTally | None,
+        output: Output,
+        stream: Stream,
+        settings: Settings,
+    ) -> None:
+        """Add a task's matches and output to the counts in Redis; they are not counted where Redis does not answer."""
         stream_id = stream.stream_id
         try:
             name = f"{batch.query_id}/{batch.number}"
-            self._store(settings).count_matches(stream_id, tally, partition, name)
+            self._store(settings).count_matches(stream_id, tally, partition, name, output)
         except OperationalError as error:
             self._stores.clear()
             log.warning("matches not counted", extra={"stream": stream_id, "reason": error.message})

@@ -18,8 +18,9 @@ from grouping.model.catalog import Stream
 from grouping.model.errors import InternalError
 from grouping.settings import Settings
 from grouping.store.match_tally import MatchTally
+from grouping.store.notes import Output
 from spark_jobs.batch.matches import Matches
-from spark_jobs.batch.output import dead_letter_code, dead_letters
+from spark_jobs.batch.output import dead_letter_code, dead_letters, record_bytes
 from spark_jobs.batch.row_source import RowSource
 from spark_jobs.decode.decode import decode
 from spark_jobs.groups.counting import GroupCounting
@@ -182,7 +183,7 @@ class _Task:
         stream, settings = self._stream, self._settings
         if self._trail is not None:
             self._trail.found(events, found)
-        yield from split(events, found, stream, settings, self._evaluate)
+        yield from self._matches.written(split(events, found, stream, settings, self._evaluate))
         yield from pending_records(events, found, stream, self._version, settings, self._evaluate)
         self._matches.add(found.number, events)
         self._counting.take(events, found)
@@ -190,8 +191,9 @@ class _Task:
     def end(self, batch: MicroBatch) -> None:
         """Write statistics and counts of the task, and the codes of its dead letters."""
         PROCESS.observe(self._watch, self._version, self._snapshot, self._settings)
-        if (tally := self._matches.tally()) is not None:
-            PROCESS.count(batch, self._matches.partition, tally, self._stream, self._settings)
+        tally, output = self._matches.tally(), self._matches.output()
+        if any(output):
+            PROCESS.count(batch, self._matches.partition, tally, output, self._stream, self._settings)
         if self._letters:
             self._watch.harm.tell(self._letters, self._not_evaluated.reasons)
 
@@ -217,20 +219,32 @@ def _task_number() -> int:
 
 
 class _MatchCounts:
-    """A task's matches per destination number, for DESCRIBE."""
+    """A task's matches per destination number, for DESCRIBE, and its results."""
 
     def __init__(self) -> None:
         self._met: list[np.ndarray] = []
         self._last_ms = 0
+        self._results = self._bytes = 0
         self.partition = 0
         """The source partition: a task has one."""
 
     def add(self, numbers: np.ndarray, events: RowSource) -> None:
         numbers = numbers[numbers != NO_NUMBER]
+        self.partition = int(events.partitions[0])
         if numbers.size:
             self._met.append(numbers)
             self._last_ms = max(self._last_ms, int(events.time_ms.max()))
-            self.partition = int(events.partitions[0])
+
+    def written(self, output: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield results, and count them; dead letters among them count elsewhere."""
+        for rows in output:
+            if dead_letter_code(rows) is None:
+                self._results += rows.num_rows
+                self._bytes += record_bytes(rows)
+            yield rows
+
+    def output(self) -> Output:
+        return Output(sum(map(len, self._met)), self._results, self._bytes)
 
     def tally(self) -> MatchTally | None:
         return MatchTally.of(np.concatenate(self._met), self._last_ms) if self._met else None

@@ -15,7 +15,7 @@ from grouping.model.group import GroupPlan
 from grouping.model.ids import GroupId
 from grouping.settings import Settings
 from grouping.store.match_tally import MatchTally
-from grouping.store.notes import Pin, TableVersion
+from grouping.store.notes import Output, Pin, TableVersion
 from spark_jobs.worker import worker
 from spark_jobs.worker.process import WorkerProcess
 from tests.unit.matching.event_batches import SETTINGS, batch, stream
@@ -32,7 +32,8 @@ class _Redis(Store):
         self.known_plans["g_1"] = GroupPlan("g_1", "s", "", (Call("=", (Column("a", "INT"), Slot(0)), "BOOLEAN"),))
         self.away = 0
         self.opened = 0
-        self.counted: list[MatchTally] = []
+        self.counted: list[MatchTally | None] = []
+        self.output: list[Output] = []
         self.paused: tuple[GroupId, ...] = ()
 
     def open(self, _settings: Settings) -> _Redis:
@@ -43,9 +44,12 @@ class _Redis(Store):
         self._answer()
         return Pin(TableVersion(1, len(self.log)), self.paused)
 
-    def count_matches(self, _stream_id: str, tally: MatchTally, _partition: int, _batch: str) -> None:
+    def count_matches(
+        self, _stream_id: str, tally: MatchTally | None, _partition: int, _batch: str, output: Output
+    ) -> None:
         self._answer()
         self.counted.append(tally)
+        self.output.append(output)
 
     def tell_statistics(self, *_told: object) -> None:
         self._answer()
@@ -82,6 +86,15 @@ def test_a_task_after_another_reads_only_what_changed(redis: _Redis) -> None:
     assert [(0, 1), (1, 2)] == redis.reads
     assert 1 == redis.opened
     assert 2 == len(redis.counted)
+
+
+def test_results_are_counted_with_their_bytes(redis: _Redis) -> None:
+    """Keys, values and headers, by a task once; a task that finds nothing tells nothing."""
+    rows = list(worker.Evaluation.of(_STREAM, SETTINGS)([batch([b'{"a":1}', b'{"a":2}']), batch([b'{"a":1}'])]))
+    records = [record for each in rows for record in each.select(["key", "value", "headers"]).to_pylist()]
+    assert [Output(2, 2, sum(len(part) for record in records for part in record.values()))] == redis.output
+    assert [] == _task(b'{"a":2}')
+    assert 1 == len(redis.output)
 
 
 def test_a_group_that_rests_sees_nothing(redis: _Redis) -> None:

@@ -1,0 +1,135 @@
+"""What Prometheus is told of streams: size, tables, output, and the costliest groups."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gateway.metrics import (
+    GROUP_CORES,
+    GROUPS,
+    LIVE_CQS,
+    MATCHES,
+    RESULT_BYTES,
+    RESULTS,
+    TABLE_AGE,
+    TABLE_BYTES,
+    TABLE_MEMORY,
+    TABLE_MEMORY_LIMIT,
+    TABLE_ROWS,
+    TABLE_VERSION,
+)
+from gateway.registry.admission import Admission
+from gateway.state.working_copy import WorkingCopy
+from grouping.model.catalog import Stream
+from grouping.model.ids import GroupId, StreamId
+from grouping.store.notes import Output
+
+__all__ = ["StreamGauges"]
+
+_TURNS = 5
+"""Looks in which the notes of all streams are read: there may be very many, and of many groups each."""
+_COSTLIEST = 10
+
+
+class _Evaluated(NamedTuple):
+    """How far a stream was at a look."""
+
+    at_ms: int
+    positions: int
+    """The sum over partitions."""
+
+
+class StreamGauges:
+    """Sets the metrics of streams. For the gateway's loop."""
+
+    def __init__(self, working: WorkingCopy, admission: Admission) -> None:
+        """Begin without a look.
+
+        Args:
+            working: Knows CQs, groups and versions, and reads the evaluator's notes.
+            admission: Knows the workers' statistics and the memory of tables.
+        """
+        self._working = working
+        self._admission = admission
+        self._turn = 0
+        self._changed: dict[StreamId, tuple[int, int]] = {}
+        """By stream: the version of its tables, and when it was seen first."""
+        self._output: dict[StreamId, Output] = {}
+        self._evaluated: dict[StreamId, _Evaluated] = {}
+        self._cores: dict[StreamId, dict[GroupId, float]] = {}
+        self._shown: set[tuple[str, str]] = set()
+        TABLE_MEMORY_LIMIT.set(admission.memory.limit)
+
+    def look(self, now_ms: int) -> None:
+        """Set what the gateway knows itself of all streams, and of some of them, in turns, what the evaluator notes.
+
+        Raises:
+            OperationalError: Redis does not answer.
+        """
+        streams = list(self._working.inventory.streams.values())
+        for kept in (self._changed, self._output, self._evaluated, self._cores):
+            for gone in kept.keys() - self._working.inventory.streams.keys():
+                del kept[gone]
+        for stream in streams:
+            self._size(stream, now_ms)
+        some = streams[self._turn :: _TURNS]
+        self._turn = (self._turn + 1) % _TURNS
+        if some:
+            self._count(some)
+            self._costs(some, now_ms)
+        self._show_costliest()
+        TABLE_MEMORY.set(self._admission.memory.figure)
+
+    def _size(self, stream: Stream, now_ms: int) -> None:
+        inventory, stream_id = self._working.inventory, stream.stream_id
+        version = inventory.versions[stream_id]
+        known, since_ms = self._changed.setdefault(stream_id, (version, now_ms))
+        if version != known:
+            since_ms = now_ms
+            self._changed[stream_id] = version, now_ms
+        rows = inventory.next_numbers.get(stream_id, 0) - len(inventory.free_numbers.get(stream_id, ()))
+        LIVE_CQS.labels(stream.name).set(inventory.live_cqs[stream_id])
+        GROUPS.labels(stream.name).set(len(inventory.groups(stream_id)))
+        TABLE_ROWS.labels(stream.name).set(rows)
+        TABLE_VERSION.labels(stream.name).set(version)
+        TABLE_AGE.labels(stream.name).set((now_ms - since_ms) / 1000)
+
+    def _count(self, streams: Sequence[Stream]) -> None:
+        """Count the output of tasks; where Redis was filled anew they have begun at nothing."""
+        names = {stream.stream_id: stream.name for stream in streams}
+        for stream_id, output in self._working.evaluator.outputs(list(names)).items():
+            before = self._output.get(stream_id, Output())
+            self._output[stream_id] = output
+            for counter, now, then in zip((MATCHES, RESULTS, RESULT_BYTES), output, before, strict=True):
+                counter.labels(names[stream_id]).inc(now - then if now >= then else now)
+
+    def _costs(self, streams: Sequence[Stream], now_ms: int) -> None:
+        """Reckon the cores that groups take: events a second, by the time that one has taken lately."""
+        for stream, offsets in zip(streams, self._working.evaluator.evaluated(streams), strict=True):
+            stream_id = stream.stream_id
+            statistics = self._admission.statistics(stream_id, now_ms)
+            TABLE_BYTES.labels(stream.name).set(statistics.table_bytes or 0)
+            now = _Evaluated(now_ms, sum(offsets.values()))
+            before = self._evaluated.get(stream_id, now)
+            self._evaluated[stream_id] = now
+            seconds = (now.at_ms - before.at_ms) / 1000
+            rate = max(now.positions - before.positions, 0) / seconds if seconds > 0 else 0.0
+            loads = {each: statistics.group(each) for each in self._working.inventory.groups(stream_id)} if rate else {}
+            cores = {each: rate * load.per_event(load.micros) / 1e6 for each, load in loads.items() if load is not None}
+            self._cores[stream_id] = {
+                each: cores[each] for each in heapq.nlargest(_COSTLIEST, cores, cores.__getitem__)
+            }
+
+    def _show_costliest(self) -> None:
+        streams = self._working.inventory.streams
+        found = [
+            (value, streams[key].name, str(group)) for key, each in self._cores.items() for group, value in each.items()
+        ]
+        costliest = {(stream, group): value for value, stream, group in heapq.nlargest(_COSTLIEST, found)}
+        for labels in self._shown - costliest.keys():
+            GROUP_CORES.remove(*labels)
+        for labels, value in costliest.items():
+            GROUP_CORES.labels(*labels).set(value)
+        self._shown = set(costliest)
