@@ -48,15 +48,15 @@ class Output(NamedTuple):
     """What a stream's tasks have found and written since Redis was filled; its fields are those of `RedisKeys.output`.
 
     Example:
-        >>> Output.unpack({b"matches": b"3", b"bytes": b"120"})
-        Output(matches=3, results=0, bytes=120)
+        >>> Output.unpack({b"matches": b"3", b"nbytes": b"120"})
+        Output(matches=3, results=0, nbytes=120)
     """
 
     matches: int = 0
     """Of destinations that count them: virtual ones do not."""
     results: int = 0
     """Records on topics of results."""
-    bytes: int = 0
+    nbytes: int = 0
     """Of their keys, values and headers."""
 
     @classmethod

@@ -57,7 +57,7 @@ return pinned
 _COUNT = """
 if redis.call('HGET', KEYS[2], ARGV[1]) == ARGV[2] then return 0 end
 redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
-for at, field in ipairs({'matches', 'results', 'bytes'}) do
+for at, field in ipairs({'matches', 'results', 'nbytes'}) do
   if ARGV[2 + at] ~= '0' then redis.call('HINCRBY', KEYS[3], field, ARGV[2 + at]) end
 end
 if not ARGV[6] then return 0 end
