@@ -5,15 +5,22 @@ from __future__ import annotations
 import re
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
+from pydantic import BaseModel, Field, PlainSerializer, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from grouping.secret_files import SecretFiles
 from schemas.topic_names import ClientNames, TopicNames
 
 __all__ = ["EvaluatorSettings", "KafkaSettings", "RedisSettings", "Settings"]
+
+
+_MASK = "**********"
+"""What is shown in place of a secret, as pydantic has it."""
+
+Options = Annotated[dict[str, str], PlainSerializer(lambda options: dict.fromkeys(options, _MASK))]
+"""Further options of a client: some are secrets, so a dump shows none; that they are in no repr is said beside each."""
 
 
 class KafkaSettings(BaseModel):
@@ -38,7 +45,7 @@ class KafkaSettings(BaseModel):
     certificate_file: Path | None = Field(None, description="PEM file of the clients' certificate, where brokers ask")
     key_file: Path | None = Field(None, description="PEM file of its key, in PKCS #8")
     key_password: SecretStr = Field(SecretStr(""), description="password of the key")
-    extra: dict[str, str] = Field(
+    extra: Options = Field(
         {}, repr=False, description="further librdkafka and Spark options (JSON); typed settings win"
     )
 
@@ -74,6 +81,11 @@ class RedisSettings(BaseModel):
         "", description="Sentinels that say which server is the primary, HOST:PORT with commas between; empty for none"
     )
     sentinel_name: str = Field("mymaster", description="what Sentinels call the primary")
+    sentinel_username: str = Field("", description="ACL user of the Sentinels")
+    sentinel_password: SecretStr = Field(SecretStr(""), description="its password; empty where they ask for none")
+    sentinel_tls: bool | None = Field(
+        None, description="whether Sentinels are spoken to over TLS; empty: as the server is, by its URL"
+    )
 
 
 class CommandSettings(BaseModel):
@@ -94,6 +106,11 @@ class AuthSettings(BaseModel):
     keys: Path | None = Field(None, description="keys of tokens: a JWKS file, or a folder of public keys NAME.pem")
     roles: dict[str, str] = Field(
         {}, description="roles and who is in them (JSON): names of subscribers or shell patterns, with commas between"
+    )
+    audience: str = Field(
+        "",
+        description="whom tokens are for, their `aud`; empty: the topic of commands. With a name for each cluster no "
+        "token is valid on another one that trusts the same keys",
     )
     token_seconds: float = Field(3600.0, gt=0, description="how long a token may be valid")
     skew_seconds: float = Field(30.0, ge=0, description="by how much the clocks of signers and Kafka may differ")
@@ -170,8 +187,13 @@ class EvaluatorSettings(BaseModel):
         description="where executors reach the driver; empty: loopback for a local master, else Spark's choice",
     )
     bind_address: str = Field("", description="address on which the driver listens; likewise")
-    spark: dict[str, str] = Field(
+    spark: Options = Field(
         {}, repr=False, description="further Spark options (JSON); those that the evaluator itself sets are refused"
+    )
+    spark_secret: SecretStr = Field(
+        SecretStr(""),
+        description="secret of all processes of a Spark cluster: they log in to one another with it, and encrypt what "
+        "they send; empty for neither",
     )
     driver_memory: str = Field("1g", description="heap of the Spark driver")
     value_bytes: int = Field(

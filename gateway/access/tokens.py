@@ -42,7 +42,7 @@ class TokenCheck:
 
         Args:
             keys: The keys.
-            audience: The `aud` of tokens: the topic of the commands, so that no other gateway's will do.
+            audience: The `aud` of tokens, so that no other gateway's will do.
             skew_seconds: By how much the clocks of signer and broker may differ.
             longest_seconds: How long a token may be valid.
         """
@@ -67,7 +67,7 @@ class TokenCheck:
                 detail="A token that is sent again after that would be carried out again.",
                 hint="Lower CQ_AUTH_TOKEN_SECONDS, or raise CQ_COMMANDS_REMEMBER_DAYS.",
             )
-        return cls(KeyFile(auth.keys), settings.topics.commands, auth.skew_seconds, auth.token_seconds)
+        return cls(KeyFile(auth.keys), auth.audience or settings.topics.commands, auth.skew_seconds, auth.token_seconds)
 
     def refresh(self, now_ms: int) -> None:
         """Read the keys again where they have changed."""

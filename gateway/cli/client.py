@@ -136,7 +136,8 @@ def client_of(data: Path | None, kafka: str | None, subscriber: str | None) -> I
     settings = given_settings()
     bootstrap = kafka or bootstrap_of(data or settings.data)
     try:
-        signing_key = SigningKey(text) if (text := settings.auth.signing_key.get_secret_value()) else None
+        text, audience = settings.auth.signing_key.get_secret_value(), settings.auth.audience or None
+        signing_key = SigningKey(text, audience=audience) if text else None
         with connect(
             bootstrap,
             subscriber or getpass.getuser(),

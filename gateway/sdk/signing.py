@@ -38,12 +38,13 @@ class SigningKey:
         SigningKey(HS256, kid='alice')
     """
 
-    def __init__(self, key: str | Path, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, key: str | Path, *, audience: str | None = None, clock: Callable[[], float] = time.time) -> None:
         """Read the key.
 
         Args:
             key: A private JWK as JSON, a private key in PEM, or the path of a file with either. A JWK may have a `kid`,
                 which is else the subscriber's name, and an `iss` that its tokens have.
+            audience: Whom its tokens are for, where the gateway has a `CQ_AUTH_AUDIENCE`; else the topic of commands.
             clock: The present, epoch seconds.
 
         Raises:
@@ -51,17 +52,18 @@ class SigningKey:
         """
         text = key if isinstance(key, str) and key.lstrip().startswith(("{", "-----BEGIN")) else _file(Path(key))
         self._key, self._algorithm, self._kid, self._issuer = _parsed(text)
+        self._audience = audience
         self._clock = clock
 
     def __repr__(self) -> str:
         """Show which key it is, never the key."""
         return f"SigningKey({self._algorithm}, kid={self._kid!r})"
 
-    def token(self, audience: str, subscriber: str, command_id: str, text: str) -> bytes:
+    def token(self, topic: str, subscriber: str, command_id: str, text: str) -> bytes:
         """Return the token of a command, valid from now on for ten minutes.
 
         Args:
-            audience: The topic of the commands.
+            topic: That of the commands.
             subscriber: Who sends it.
             command_id: Its id.
             text: Its statement.
@@ -73,7 +75,7 @@ class SigningKey:
         claims: dict[str, Any] = {
             "sub": subscriber,
             "jti": command_id,
-            "aud": audience,
+            "aud": topic if self._audience is None else self._audience,
             "text_sha256": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
             "iat": now,
             "exp": now + _VALID_SECONDS,

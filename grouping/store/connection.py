@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -56,13 +56,27 @@ def connect(settings: Settings) -> Any:
     own = {name: value for name, value in given.items() if name not in ("host", "port", "command_packer")}
     watch = Sentinel(  # type: ignore[no-untyped-call]
         [_address(each) for each in server.sentinels.split(",")],
-        sentinel_kwargs={
-            "socket_timeout": 2,
-            "ssl": tls,
-            **{name: value for name, value in own.items() if name.startswith("ssl_")},
-        },
+        sentinel_kwargs=_sentinel_options(server, {**own, "ssl": tls}),
     )
     return watch.master_for(server.sentinel_name, ssl=tls, command_packer=_Packer(), **own)  # type: ignore[no-untyped-call]
+
+
+def _sentinel_options(server: RedisSettings, own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of connections to Sentinels.
+
+    Args:
+        server: The settings.
+        own: Those of connections to the server, whose certificates and authorities are the Sentinels' too.
+    """
+    tls = bool(own["ssl"] if server.sentinel_tls is None else server.sentinel_tls)
+    who = {"username": server.sentinel_username, "password": server.sentinel_password.get_secret_value()}
+    trust = _certificates(server) | {name: value for name, value in own.items() if name.startswith("ssl_")}
+    return {
+        "socket_timeout": 2,
+        "ssl": tls,
+        **{name: value for name, value in who.items() if value},
+        **(trust if tls else {}),
+    }
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -73,13 +87,14 @@ def _address(text: str) -> tuple[str, int]:
 def _identity(server: RedisSettings) -> dict[str, str]:
     """Return who we are and whom we trust; what the URL says of them wins."""
     given = {"username": server.username, "password": server.password.get_secret_value()}
-    if server.url.get_secret_value().startswith("rediss:"):
-        given |= {
-            "ssl_ca_certs": str(server.ca_file or ""),
-            "ssl_certfile": str(server.certificate_file or ""),
-            "ssl_keyfile": str(server.key_file or ""),
-        }
-    return {name: value for name, value in given.items() if value}
+    known = {name: value for name, value in given.items() if value}
+    return known | _certificates(server) if server.url.get_secret_value().startswith("rediss:") else known
+
+
+def _certificates(server: RedisSettings) -> dict[str, str]:
+    """Return the files by which servers and we know each other, where they are given."""
+    files = {"ssl_ca_certs": server.ca_file, "ssl_certfile": server.certificate_file, "ssl_keyfile": server.key_file}
+    return {name: str(file) for name, file in files.items() if file}
 
 
 def eviction_policy(settings: Settings) -> str | None:

@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
-from spark_jobs.driver.spark_options import spark_options
+from spark_jobs.driver.properties_file import properties_file
+from spark_jobs.driver.spark_options import hidden_options, spark_options
 
 __all__ = ["executor_count", "jobs_started", "jvm_process", "kill_jvm", "open_session"]
 
@@ -30,14 +31,16 @@ def open_session(settings: Settings, extra: dict[str, str] | None = None) -> Spa
         OperationalError: The jars are not there, an option is the evaluator's own, or Java or Spark did not start.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    options = spark_options(settings) | (extra or {})
+    hidden = hidden_options(settings)
+    options = {name: value for name, value in spark_options(settings).items() if name not in hidden} | (extra or {})
     if host := options.get("spark.driver.host"):
         os.environ["SPARK_LOCAL_IP"] = host
     builder = SparkSession.builder
     for name, value in options.items():
         builder = builder.config(name, value)
     try:
-        return builder.getOrCreate()
+        with properties_file(hidden):
+            return builder.getOrCreate()
     except Exception as exc:  # py4j, pyspark and the operating system each have their own
         raise OperationalError(
             "spark did not start",

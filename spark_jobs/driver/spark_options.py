@@ -14,7 +14,7 @@ from grouping.model.errors import OperationalError
 from grouping.settings import Settings
 from spark_jobs.worker.daemon import DRIVER_VARIABLE
 
-__all__ = ["JAVA_OPTIONS", "archive_path", "shared_classes", "spark_options"]
+__all__ = ["JAVA_OPTIONS", "archive_path", "hidden_options", "shared_classes", "spark_options"]
 
 _LOOPBACK = "127.0.0.1"
 
@@ -64,6 +64,20 @@ _SETTINGS = {
 """Options that a setting has."""
 
 
+def hidden_options(settings: Settings) -> dict[str, str]:
+    """Return those options of the session that may be secrets, or are: they must stand in no argument of a process."""
+    secret = settings.evaluator.spark_secret.get_secret_value()
+    return (_guarded(secret) if secret else {}) | settings.evaluator.spark
+
+
+def _guarded(secret: str) -> dict[str, str]:
+    return {
+        "spark.authenticate": "true",
+        "spark.authenticate.secret": secret,
+        "spark.network.crypto.enabled": "true",
+    }
+
+
 def spark_options(settings: Settings) -> dict[str, str]:
     """Return the options of the session: the evaluator's own, and further ones that are given.
 
@@ -93,7 +107,7 @@ def spark_options(settings: Settings) -> dict[str, str]:
     if local:
         options[f"spark.executorEnv.{DRIVER_VARIABLE}"] = str(os.getpid())
     _refuse_own(evaluator.spark, {*options, *_SETTINGS})
-    return options | evaluator.spark
+    return options | hidden_options(settings)
 
 
 def _refuse_own(given: Mapping[str, str], own: Collection[str]) -> None:

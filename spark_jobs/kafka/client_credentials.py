@@ -12,6 +12,8 @@ from collections.abc import Mapping
 
 from aiokafka.abc import AbstractTokenProvider
 
+from grouping.model.errors import OperationalError
+
 __all__ = ["ClientCredentials"]
 
 _TIMEOUT_SECONDS = 10.0
@@ -36,10 +38,15 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]  # aiokafk
         """Return a token that is valid now.
 
         Raises:
-            OSError: The endpoint does not answer, or refuses.
+            OperationalError: The endpoint does not answer, or refuses, or gives no token.
         """
         if time.monotonic() >= self._until:
-            await asyncio.to_thread(self._ask)
+            try:
+                await asyncio.to_thread(self._ask)
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                # What was asked and answered may hold secrets; an error of the network or of HTTP does not.
+                why = f": {error}" if isinstance(error, OSError) else ", but no token"
+                raise OperationalError(f'the token endpoint "{self._url}" gives no answer{why}') from None
         return self._token
 
     def _ask(self) -> None:

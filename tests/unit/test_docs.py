@@ -15,6 +15,8 @@ from gateway import metrics
 from gateway.cli.main import app
 from grouping.functions.function_table import function_table
 from grouping.model.errors import CODES
+from grouping.secret_files import secrets
+from grouping.settings import Settings
 from grouping.settings_table import settings_table, variables
 from grouping.statements.clauses import CLAUSE_READERS
 from grouping.statements.command import STATEMENTS, parse
@@ -60,6 +62,14 @@ def test_every_page_is_in_the_contents() -> None:
 def test_the_settings_are_listed(rewrite: bool) -> None:
     """The table of settings is the one that is made from the settings."""
     check_section("operating.md", "settings", settings_table(), rewrite=rewrite)
+
+
+def test_the_secrets_are_listed() -> None:
+    """The page names each secret setting, and nothing else as one."""
+    section = page("security.md").partition("\n## Secrets\n")[2]
+    assert {f"CQ_{part}_{name}".upper() for part, name in secrets(Settings)} == set(
+        re.findall(r"`(CQ_\w+)`", section.partition("There are ")[2].partition("No secret")[0])
+    )
 
 
 def test_the_functions_are_listed(rewrite: bool) -> None:

@@ -52,6 +52,23 @@ def _check(path: Path) -> TokenCheck:
     return TokenCheck(KeyFile(path), AUDIENCE, 30, 3600)
 
 
+def test_a_token_is_for_one_cluster(tmp_path: Path) -> None:
+    """Where two gateways trust one key, an audience of its own keeps a token for one from the other."""
+    key = PRIVATE["EdDSA"]
+    keys = _folder(tmp_path, alice=key)
+    checks = {
+        name: TokenCheck.of(Settings(auth=AuthSettings(keys=keys, audience=name))) for name in ("", "live", "staging")
+    }
+    signed = {
+        name: SigningKey(_private_pem(key), audience=name or None, clock=lambda: AT).token(AUDIENCE, *COMMAND)
+        for name in checks
+    }
+    for name, check in checks.items():
+        taken = [other for other, token in signed.items() if _detail(check, token) is None]
+        assert [name] == taken
+    assert "Its token is of another command: aud." == _detail(checks["live"], signed["staging"])
+
+
 def _detail(
     check: TokenCheck, token: bytes | None, command: tuple[str, str, str] = COMMAND, at: float = AT
 ) -> str | None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
+from redis import SSLConnection
 
 from grouping.kafka_options import client_options, java_options, token_url
+from grouping.model.errors import OperationalError
 from grouping.settings import KafkaSettings, RedisSettings, Settings
 from grouping.store.connection import connect
+from spark_jobs.kafka.client_credentials import ClientCredentials
 
 
 def test_java_logs_in_as_librdkafka_does(tmp_path: Path) -> None:
@@ -89,6 +94,49 @@ def test_secrets_come_from_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     monkeypatch.setenv("CQ_REDIS_PASSWORD_FILE", str(tmp_path / "absent"))
     with pytest.raises(FileNotFoundError, match="absent"):
         Settings()
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [("http://127.0.0.1:1/token", "Connection refused"), ("data:application/json,[]", "but no token")],
+)
+def test_a_token_endpoint_that_fails_is_told(url: str, reason: str) -> None:
+    """In one line, with the endpoint and without the secret: the stream's reason in `cq status`."""
+    options = {"token.endpoint.url": url, "client.id": "cq", "client.secret": "hush"}
+    credentials = ClientCredentials({f"sasl.oauthbearer.{name}": value for name, value in options.items()})
+    with pytest.raises(OperationalError, match=reason) as refusal:
+        asyncio.run(credentials.token())
+    assert f'the token endpoint "{url}" gives no' in refusal.value.line
+    assert "hush" not in refusal.value.line
+    assert refusal.value.__cause__ is None
+
+
+def test_sentinels_have_a_login_of_their_own() -> None:
+    """User, password and TLS are theirs; what they are not told is as the server has it."""
+
+    def found(**own: Any) -> dict[str, Any]:
+        redis = RedisSettings(sentinels="s1:26379, s2:26379", password=SecretStr("hush"), **own)
+        manager = connect(Settings(redis=redis)).connection_pool.sentinel_manager
+        assert [("s1", 26379), ("s2", 26379)] == [
+            (each.connection_pool.connection_kwargs["host"], each.connection_pool.connection_kwargs["port"])
+            for each in manager.sentinels
+        ]
+        pool = manager.sentinels[1].connection_pool
+        tls = {"tls": issubclass(pool.connection_class, SSLConnection)}
+        return tls | {name: pool.connection_kwargs.get(name) for name in ("username", "password", "ssl_ca_certs")}
+
+    plain, guarded, nobody = (
+        SecretStr("redis://cache/0"),
+        SecretStr("rediss://cache/0"),
+        {"username": None, "password": None},
+    )
+    ca = Path("ca.pem")
+    assert {"tls": False, "ssl_ca_certs": None, **nobody} == found(url=plain, ca_file=ca)
+    assert {"tls": True, "ssl_ca_certs": "ca.pem", **nobody} == found(url=guarded, ca_file=ca)
+    assert {"tls": False, "ssl_ca_certs": None, **nobody} == found(url=guarded, ca_file=ca, sentinel_tls=False)
+    login = {"sentinel_username": "watch", "sentinel_password": SecretStr("psst"), "sentinel_tls": True}
+    expected = {"tls": True, "ssl_ca_certs": "ca.pem", "username": "watch", "password": "psst"}
+    assert expected == found(url=plain, ca_file=ca, **login)
 
 
 def test_redis_is_told_who_we_are() -> None:

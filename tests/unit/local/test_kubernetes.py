@@ -120,6 +120,20 @@ def test_a_standby_counts_as_ready() -> None:
     assert "/readyz?standby" == container["readinessProbe"]["httpGet"]["path"]
 
 
+def test_spark_is_guarded() -> None:
+    """Master and workers read the secret from a file of Spark's, the driver from one of ours; all of them mount it."""
+    file = _environment(_patch())["CQ_EVALUATOR_SPARK_SECRET_FILE"]
+    assert file.startswith("/run/secrets/cq/")
+    for name in ("cq-spark-master", "cq-spark-worker"):
+        [pod] = [pod for each, pod in _pods() if each == name]
+        [container] = pod["spec"]["containers"]
+        named = container["args"][container["args"].index("--properties-file") + 1]
+        [mount] = [mount for mount in container["volumeMounts"] if mount["name"] == "secrets"]
+        [volume] = [volume for volume in pod["spec"]["volumes"] if volume["name"] == "secrets"]
+        assert (f"{mount['mountPath']}/spark.conf", True) == (named, mount["readOnly"])
+        assert "spark.conf" in {item["key"] for item in volume["secret"].get("items", [{"key": "spark.conf"}])}
+
+
 def test_metrics_are_served_where_they_are_asked_for() -> None:
     """Port and address are the settings'; the policy lets Prometheus in."""
     settings = _settings()

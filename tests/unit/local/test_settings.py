@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from grouping.settings import Settings
@@ -32,9 +34,9 @@ def test_settings_come_from_the_environment(
 
 def test_a_password_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """The Redis URL, which may hold a password, is in no repr."""
-    monkeypatch.setenv("CQ_REDIS_URL", "redis://:secret@127.0.0.1:6379/0")
-    assert "secret" not in repr(Settings())
-    assert "secret" in Settings().redis.url.get_secret_value()
+    monkeypatch.setenv("CQ_REDIS_URL", "redis://:hush@127.0.0.1:6379/0")
+    assert "hush" not in repr(Settings())
+    assert "hush" in Settings().redis.url.get_secret_value()
 
 
 def test_what_may_be_a_password_is_not_shown() -> None:
@@ -44,6 +46,20 @@ def test_what_may_be_a_password_is_not_shown() -> None:
     with pytest.raises(ValueError, match="extra") as refusal:
         Settings.model_validate({"kafka": {"extra": {"sasl.password": ["hush"]}}})
     assert "hush" not in str(refusal.value)
+
+
+def test_a_dump_of_settings_shows_no_secret() -> None:
+    """Not of raw options either, whose names it shows; the program itself has the values."""
+    given = {
+        "kafka": {"extra": {"sasl.password": "hush"}, "password": "hush"},
+        "evaluator": {"spark": {"spark.hadoop.fs.s3a.secret.key": "hush"}, "spark_secret": "hush"},
+        "redis": {"sentinel_password": "hush"},
+    }
+    settings = Settings.model_validate(given)
+    shown = f"{settings.model_dump()} {settings.model_dump_json()}"
+    assert "hush" not in shown
+    assert "spark.hadoop.fs.s3a.secret.key" in shown
+    assert {"sasl.password": "hush"} == settings.kafka.extra == pickle.loads(pickle.dumps(settings)).kafka.extra
 
 
 def test_no_more_copies_are_asked_for_than_there_are() -> None:
