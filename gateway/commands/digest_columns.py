@@ -48,12 +48,12 @@ def with_digest_columns(statement: CreateCq, query: CompiledQuery, top_rows: int
     return msgspec.structs.replace(statement, publish=publish)
 
 
-def _check_top(digest: DigestClause, kind: SqlType, most: int) -> None:
-    if not kind.is_ordered:
+def _check_top(digest: DigestClause, sql_type: SqlType, most: int) -> None:
+    if not sql_type.is_ordered:
         raise InputError(
             f'DIGEST TOP cannot compare "{digest.columns[0]}"',
             code="type-mismatch",
-            detail=f"It is {kind}, whose values have no order.",
+            detail=f"It is {sql_type}, whose values have no order.",
         )
     if digest.rows > most:
         raise InputError(

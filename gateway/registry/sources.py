@@ -42,7 +42,7 @@ class Origin(NamedTuple):
 
 def declared_columns(statement: CreateStream | CreateTable) -> tuple[StreamColumn, ...]:
     """Return the columns that a statement declares, as the catalog keeps them."""
-    return tuple(StreamColumn(name, str(kind)) for name, kind in statement.columns)
+    return tuple(StreamColumn(name, str(sql_type)) for name, sql_type in statement.columns)
 
 
 def describe_topic(source: Stream | Table) -> dict[str, object]:

@@ -55,7 +55,7 @@ class Stream:
         self.declared = CatalogStream(
             stream_id=_STREAM_ID,
             name=statement.name,
-            columns=tuple(StreamColumn(name, str(kind)) for name, kind in statement.columns),
+            columns=tuple(StreamColumn(name, str(sql_type)) for name, sql_type in statement.columns),
             topic=statement.topic,
             format=statement.format,
             start_offsets={"0": 0},

@@ -44,7 +44,7 @@ class Table:
         self.declared = CatalogTable(
             table_id=f"t_{statement.name.casefold()}",
             name=statement.name,
-            columns=tuple(StreamColumn(name, str(kind)) for name, kind in statement.columns),
+            columns=tuple(StreamColumn(name, str(sql_type)) for name, sql_type in statement.columns),
             key=statement.key,
             topic=statement.topic,
             format=statement.format,

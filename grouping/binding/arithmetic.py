@@ -24,11 +24,11 @@ def arithmetic(op: str, left: Bound, right: Bound) -> Bound:
         return timed(op, left, right)
     operands = [left, right]
     kinds = [operand.type for operand in operands if not is_null(operand)]
-    for kind in kinds:
-        _check_number(kind, f'"{op}"')
+    for sql_type in kinds:
+        _check_number(sql_type, f'"{op}"')
     if op == "div" and {FLOAT, DOUBLE} & {*kinds}:
         raise mismatch('"div" is of whole numbers', "One operand is FLOAT or DOUBLE.", 'Use "/".')
-    wide, decimal = bool({FLOAT, DOUBLE} & {*kinds}), any(kind.is_decimal for kind in kinds)
+    wide, decimal = bool({FLOAT, DOUBLE} & {*kinds}), any(sql_type.is_decimal for sql_type in kinds)
     for i, operand in enumerate(operands):
         if is_null(operand) and not operand.type.is_number:
             of_double = not kinds or (op == "/" and not i)  # Spark goes by the left side
@@ -42,13 +42,13 @@ def arithmetic(op: str, left: Bound, right: Bound) -> Bound:
     return Term(op, tuple(operands), result_type(op, [operand.type for operand in operands]))
 
 
-def typed_literal(number: Bound, kind: SqlType) -> Bound:
+def typed_literal(number: Bound, sql_type: SqlType) -> Bound:
     """Return a literal of a whole type, which its letter tells."""
-    if number.type == kind:
+    if number.type == sql_type:
         return number
-    made = cast(number, kind)
-    narrow = isinstance(made, Term) and kind.name != "TINYINT"  # Spark takes that one by its type
-    return TypedLiteral("cast", (number,), kind) if narrow else made
+    made = cast(number, sql_type)
+    narrow = isinstance(made, Term) and sql_type.name != "TINYINT"  # Spark takes that one by its type
+    return TypedLiteral("cast", (number,), sql_type) if narrow else made
 
 
 def _by_digits(literal: TypedLiteral) -> Bound:
@@ -62,9 +62,9 @@ _WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 def bitwise(op: str, *operands: Bound) -> Bound:
     """Return an operation on the bits of whole numbers; `op` is one of ``& | ^ ~``."""
     kinds = [operand.type for operand in operands if not is_null(operand)]
-    for kind in kinds:
-        if kind.name not in _WHOLE:
-            raise mismatch(f'"{op}" is of whole numbers', f"One operand is {kind}.")
+    for sql_type in kinds:
+        if sql_type.name not in _WHOLE:
+            raise mismatch(f'"{op}" is of whole numbers', f"One operand is {sql_type}.")
     known = tuple(Constant(None, kinds[0] if kinds else INT) if is_null(one) else typed(one) for one in operands)
     return Term(op, known, result_type(op, [operand.type for operand in known]))
 
@@ -107,6 +107,6 @@ def check_turned(operand: Bound, what: str) -> None:
         )
 
 
-def _check_number(kind: SqlType, what: str) -> None:
-    if not kind.is_number:
-        raise mismatch(f"{what} is of numbers", f"One operand is {kind}.")
+def _check_number(sql_type: SqlType, what: str) -> None:
+    if not sql_type.is_number:
+        raise mismatch(f"{what} is of numbers", f"One operand is {sql_type}.")

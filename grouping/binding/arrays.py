@@ -239,9 +239,9 @@ def named_struct(name: str, *args: Bound) -> Bound:
     for value in args[1::2]:
         if is_null(value):
             raise mismatch("a field is NULL", "Its type is not known.", "CAST it.")
-    kind = struct_of([(str(key.value), value.type) for key, value in zip(names, args[1::2], strict=True)])
+    sql_type = struct_of([(str(key.value), value.type) for key, value in zip(names, args[1::2], strict=True)])
     parts = [part for pair in zip(names, args[1::2], strict=True) for part in pair]
-    return Term(name, tuple(parts), kind)
+    return Term(name, tuple(parts), sql_type)
 
 
 def _alike(name: str, arrays: Sequence[Bound]) -> tuple[Bound, ...]:
@@ -262,11 +262,11 @@ def _is_literal(array: Bound) -> bool:
     return isinstance(array, Term) and array.op == "array" and all(isinstance(part, Constant) for part in array.args)
 
 
-def _literal_of(array: Bound, kind: SqlType, name: str) -> Bound:
-    assert isinstance(array, Term) and kind.element is not None, "a list of constants beside an array"
-    if array.type == kind:
+def _literal_of(array: Bound, sql_type: SqlType, name: str) -> Bound:
+    assert isinstance(array, Term) and sql_type.element is not None, "a list of constants beside an array"
+    if array.type == sql_type:
         return array
-    return Term("array", tuple(_member(part, kind.element, name) for part in array.args), kind)
+    return Term("array", tuple(_member(part, sql_type.element, name) for part in array.args), sql_type)
 
 
 def _member(value: Bound, of: SqlType, name: str) -> Bound:

@@ -29,7 +29,7 @@ from grouping.model.sql_type import (
 __all__ = ["cast_type", "written_type"]
 
 _PLAIN = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP, BINARY, VARIANT)
-_TYPES = {"TEXT": STRING, **{kind.name: kind for kind in _PLAIN}}
+_TYPES = {"TEXT": STRING, **{sql_type.name: sql_type for sql_type in _PLAIN}}
 """By sqlglot's name; DECIMAL has sizes."""
 
 
@@ -39,11 +39,11 @@ def cast_type(target: exp.Expr) -> SqlType:
     Raises:
         InputError: ``unsupported-query``; there is no CAST to it.
     """
-    kind = _type(target)
-    if kind is None:
+    sql_type = _type(target)
+    if sql_type is None:
         known = f"There are CASTs to {', '.join(map(str, _TYPES.values()))} and DECIMAL(p,s)."
         raise unsupported(f"CAST to {target.sql()[:60]}", known, "Of a VARIANT also to ARRAY, MAP and STRUCT.")
-    return kind
+    return sql_type
 
 
 def written_type(text: str) -> SqlType:
@@ -83,7 +83,7 @@ def _decimal(sizes: list[str]) -> SqlType | None:
 
 def _nested(name: str, parts: list[exp.Expr]) -> SqlType | None:
     kinds = [_type(part) for part in parts]
-    known = [kind for kind in kinds if kind is not None]
+    known = [sql_type for sql_type in kinds if sql_type is not None]
     if not known or len(known) < len(kinds):
         return None
     if name == "STRUCT":

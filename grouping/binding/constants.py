@@ -48,8 +48,8 @@ _COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"))
 
 def number(text: str, position: int | None) -> Constant:
     """Return the constant of a number's text, its sign included."""
-    kind, value = READERS["literal"](text)
-    return Constant(value, kind, "literal", text, position)
+    sql_type, value = READERS["literal"](text)
+    return Constant(value, sql_type, "literal", text, position)
 
 
 def string(text: str, position: int | None) -> Constant:
@@ -59,16 +59,16 @@ def string(text: str, position: int | None) -> Constant:
 
 def read_again(constant: Constant, reader: str) -> Constant:
     """Return the constant with its text read in another way."""
-    kind, value = READERS[reader](constant.text)
-    return Constant(value, kind, reader, constant.text, constant.position)
+    sql_type, value = READERS[reader](constant.text)
+    return Constant(value, sql_type, reader, constant.text, constant.position)
 
 
-def coerce(constant: Constant, kind: SqlType, exact: str = "exact", beside: Bound | None = None) -> Constant:
+def coerce(constant: Constant, sql_type: SqlType, exact: str = "exact", beside: Bound | None = None) -> Constant:
     """Return the constant as it compares with an expression of that type.
 
     Args:
         constant: As it was read from the text.
-        kind: The type of what it stands beside.
+        sql_type: The type of what it stands beside.
         exact: The reader of numbers beside whole numbers and DECIMALs.
         beside: What it stands beside; a refusal names a column.
 
@@ -76,18 +76,18 @@ def coerce(constant: Constant, kind: SqlType, exact: str = "exact", beside: Boun
         InputError: ``type-mismatch`` when the two are of different kinds, or the text is no date.
     """
     if constant.value is None and not constant.members:
-        return Constant(None, _null_type(kind))
-    if kind.is_number and constant.type.is_number:
+        return Constant(None, _null_type(sql_type))
+    if sql_type.is_number and constant.type.is_number:
         if constant.reader is None:
             return constant
-        return read_again(constant, "double" if kind == DOUBLE else exact)
-    if constant.type == kind:
+        return read_again(constant, "double" if sql_type == DOUBLE else exact)
+    if constant.type == sql_type:
         return constant
-    if constant.type == STRING and kind in (DATE, TIMESTAMP):
-        return _as_time(constant, kind, beside)
-    if constant.type == DATE and kind == TIMESTAMP and isinstance(constant.value, date):
-        return Constant(datetime(constant.value.year, constant.value.month, constant.value.day, tzinfo=UTC), kind)
-    if constant.reader == "string" and (reader := _QUOTED_NUMBERS.get(kind.name)):
+    if constant.type == STRING and sql_type in (DATE, TIMESTAMP):
+        return _as_time(constant, sql_type, beside)
+    if constant.type == DATE and sql_type == TIMESTAMP and isinstance(constant.value, date):
+        return Constant(datetime(constant.value.year, constant.value.month, constant.value.day, tzinfo=UTC), sql_type)
+    if constant.reader == "string" and (reader := _QUOTED_NUMBERS.get(sql_type.name)):
         try:
             return read_again(constant, reader)
         except InputError:
@@ -95,9 +95,9 @@ def coerce(constant: Constant, kind: SqlType, exact: str = "exact", beside: Boun
     shown = "a number" if constant.type.is_number else f"a {constant.type}"
     column = column_text(beside)
     raise InputError(
-        f'"{constant.text or constant.value}" does not compare with {column or kind}',
+        f'"{constant.text or constant.value}" does not compare with {column or sql_type}',
         code="type-mismatch",
-        detail=f"The constant is {shown}, and {column or 'what it stands beside'} is {kind}.",
+        detail=f"The constant is {shown}, and {column or 'what it stands beside'} is {sql_type}.",
         hint="Write a constant of that type, or CAST one side.",
     )
 
@@ -117,21 +117,21 @@ def column_text(operand: Bound | None) -> str:
     return f'"{computed}"' if computed else f'column "{".".join(filter(None, source_of(operand.name)))}"'
 
 
-def _as_time(constant: Constant, kind: SqlType, beside: Bound | None) -> Constant:
+def _as_time(constant: Constant, sql_type: SqlType, beside: Bound | None) -> Constant:
     """Return a text as the DATE or TIMESTAMP that it is."""
     try:
-        return read_again(constant, kind.name.lower())
+        return read_again(constant, sql_type.name.lower())
     except InputError as error:
         if not isinstance(beside, Column):
             raise
-        detail = f"It stands beside {column_text(beside)}, where a {kind} in ISO 8601 is wanted."
+        detail = f"It stands beside {column_text(beside)}, where a {sql_type} in ISO 8601 is wanted."
         raise InputError(error.message, code=error.code, detail=detail, hint=error.hint) from None
 
 
-def _null_type(kind: SqlType) -> SqlType:
-    if kind.is_number and kind != DOUBLE:
+def _null_type(sql_type: SqlType) -> SqlType:
+    if sql_type.is_number and sql_type != DOUBLE:
         return BIGINT
-    return STRING if kind == UNKNOWN else kind
+    return STRING if sql_type == UNKNOWN else sql_type
 
 
 def set_of(members: Iterable[Constant]) -> Constant:
@@ -140,35 +140,35 @@ def set_of(members: Iterable[Constant]) -> Constant:
     The members are coerced already. Order and repetitions are gone; NULL comes last.
     """
     flat = tuple(leaf for member in members for leaf in (member.members or (member,)))
-    kind, values = as_set([(member.type, member.value) for member in flat])
+    sql_type, values = as_set([(member.type, member.value) for member in flat])
     if len(values) == 1:
         first = next(member for member in flat if member.value == values[0])
         # Another literal in the place of one of several could make it a set: nothing may take its place.
-        return first if len(flat) == 1 else Constant(values[0], kind)
-    return Constant(values, set_type(kind), members=flat)
+        return first if len(flat) == 1 else Constant(values[0], sql_type)
+    return Constant(values, set_type(sql_type), members=flat)
 
 
 def as_decimal(constant: Constant) -> Constant:
     """Return an exact number as the DECIMAL that it is where no column stands beside it."""
     if constant.reader is not None:
         return read_again(constant, "decimal")
-    kind, value = (BIGINT, None) if constant.value is None else exact_or_decimal(str(constant.value))
-    return Constant(value, kind)
+    sql_type, value = (BIGINT, None) if constant.value is None else exact_or_decimal(str(constant.value))
+    return Constant(value, sql_type)
 
 
 def as_set(typed: Iterable[tuple[SqlType, ConstantValue]]) -> tuple[SqlType, tuple[Any, ...]]:
     """Return the element type and the sorted values of a set."""
     typed = list(typed)
-    kinds = {kind for kind, value in typed if value is not None} or {kind for kind, _ in typed}
-    wide = len(kinds) > 1 and any(kind.is_decimal for kind in kinds)  # of a needle that is a constant
-    kind = NUMERIC if wide or NUMERIC in kinds else min(kinds, key=str)
+    kinds = {sql_type for sql_type, value in typed if value is not None} or {sql_type for sql_type, _ in typed}
+    wide = len(kinds) > 1 and any(sql_type.is_decimal for sql_type in kinds)  # of a needle that is a constant
+    sql_type = NUMERIC if wide or NUMERIC in kinds else min(kinds, key=str)
     values: set[Any] = {value for _, value in typed}
     null: tuple[Any, ...] = (None,) if None in values else ()
     values.discard(None)
     ordered = sorted(values)
-    if kind == NUMERIC:
+    if sql_type == NUMERIC:
         ordered = [EXACT.normalize(Decimal(value)) for value in ordered]
-    return kind, (*ordered, *null)
+    return sql_type, (*ordered, *null)
 
 
 def lift(conjuncts: Iterable[Bound]) -> tuple[tuple[Expression, ...], ConstantRow, tuple[Constant, ...]]:
@@ -246,11 +246,11 @@ def settle(bound: Bound) -> Expression:
     return Call(bound.op, tuple(args), str(bound.type))
 
 
-def _settled(value: ConstantValue, kind: SqlType) -> Value:
+def _settled(value: ConstantValue, sql_type: SqlType) -> Value:
     """Return a value whose type is a column's: where nothing is lifted there is no ``NUMERIC``."""
-    if kind == NUMERIC:
-        kind, value = (BIGINT, None) if value is None else exact_or_decimal(str(value))
-    return Value(_scalar(value), str(kind))
+    if sql_type == NUMERIC:
+        sql_type, value = (BIGINT, None) if value is None else exact_or_decimal(str(value))
+    return Value(_scalar(value), str(sql_type))
 
 
 def _scalar(value: ConstantValue) -> Scalar:

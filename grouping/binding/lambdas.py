@@ -67,12 +67,12 @@ def variables_of(elements: Bound, level: int, variables: int) -> tuple[Column, l
         level: How many variables there are around this lambda.
         variables: How many it has itself.
     """
-    kind = elements.type.element
-    assert kind is not None, "an array"
-    element = Column(variable_name(level), str(kind))
+    sql_type = elements.type.element
+    assert sql_type is not None, "an array"
+    element = Column(variable_name(level), str(sql_type))
     if variables == 1:
         return element, [element]
-    return element, [field(element, name) for name, _ in kind.fields]
+    return element, [field(element, name) for name, _ in sql_type.fields]
 
 
 def lambda_call(name: str, elements: Bound, variable: Column, body: Bound, of: Bound) -> Bound:
@@ -135,10 +135,10 @@ def reduction(array: Bound, start: Bound, columns: tuple[Column, Column], body: 
     Raises:
         InputError: ``type-mismatch``; Spark does not cast what the lambda makes.
     """
-    kind: SqlType = start.type
-    if is_null(body) or body.type != kind:
-        raise mismatch(f"the lambda of reduce makes {body.type}", f"It begins with {kind}.", "CAST one.")
-    return Term("reduce", (array, start, *columns, body), kind)
+    sql_type: SqlType = start.type
+    if is_null(body) or body.type != sql_type:
+        raise mismatch(f"the lambda of reduce makes {body.type}", f"It begins with {sql_type}.", "CAST one.")
+    return Term("reduce", (array, start, *columns, body), sql_type)
 
 
 def _contained(array: Bound, variable: Column, body: Bound) -> Bound | None:

@@ -42,9 +42,9 @@ def map_of_arrays(keys: Bound, values: Bound, name: str) -> Bound:
     return Term("map_from_arrays", (keys, values), map_of(STRING, of))
 
 
-def _check_key(kind: SqlType, name: str) -> None:
-    if kind != STRING:
-        raise mismatch(f'a key in "{name}" is {kind}', "The keys of a MAP are STRING.", "CAST it.")
+def _check_key(sql_type: SqlType, name: str) -> None:
+    if sql_type != STRING:
+        raise mismatch(f'a key in "{name}" is {sql_type}', "The keys of a MAP are STRING.", "CAST it.")
 
 
 def _values_type(base: Bound, name: str) -> SqlType:

@@ -32,15 +32,15 @@ def field(base: Bound, name: str) -> Bound:
     Raises:
         InputError: ``unknown-column``, or ``unsupported-query`` for what has no fields.
     """
-    kind = base.type
-    within = kind.element if kind.name == "ARRAY" and kind.element else kind
-    if kind.name == "MAP" and kind.element:
-        return Term("element", (base, Value(name, "STRING")), kind.element)
+    sql_type = base.type
+    within = sql_type.element if sql_type.name == "ARRAY" and sql_type.element else sql_type
+    if sql_type.name == "MAP" and sql_type.element:
+        return Term("element", (base, Value(name, "STRING")), sql_type.element)
     if within.name != "STRUCT":
-        raise unsupported(f'"{name}" of {kind}', "Only a STRUCT has fields.", _hint_of(kind))
+        raise unsupported(f'"{name}" of {sql_type}', "Only a STRUCT has fields.", _hint_of(sql_type))
     for shown, of in within.fields:
         if shown.casefold() == name.casefold():
-            return Term("field", (base, Value(shown, "STRING")), of if within is kind else array_of(of))
+            return Term("field", (base, Value(shown, "STRING")), of if within is sql_type else array_of(of))
     names = [shown for shown, _ in within.fields]
     raise InputError(
         f'field "{name}" does not exist',
@@ -50,10 +50,10 @@ def field(base: Bound, name: str) -> Bound:
     )
 
 
-def _hint_of(kind: SqlType) -> str | None:
-    if kind == VARIANT:
+def _hint_of(sql_type: SqlType) -> str | None:
+    if sql_type == VARIANT:
         return "variant_get(value, '$.name', 'STRING') finds a part of a VARIANT."
-    return "get_json_object(text, '$.name') finds a part of a JSON text." if kind == STRING else None
+    return "get_json_object(text, '$.name') finds a part of a JSON text." if sql_type == STRING else None
 
 
 def element(base: Bound, place: Bound) -> Bound:
@@ -216,13 +216,13 @@ def _place(place: Bound) -> Bound:
     return place
 
 
-def fixed(constant: Bound, kind: SqlType, what: str) -> Value:
+def fixed(constant: Bound, sql_type: SqlType, what: str) -> Value:
     """Return a constant of a type as part of a query's shape."""
     if not isinstance(constant, Constant):
-        raise unsupported(f"{what} that is no constant", f"It must be one of type {kind}.")
-    if constant.type != kind or constant.value is None:
-        raise mismatch(f"{what} is {constant.type}", f"It must be {kind}.")
-    return Value(constant.value, str(kind))  # type: ignore[arg-type]  # a text or a whole number
+        raise unsupported(f"{what} that is no constant", f"It must be one of type {sql_type}.")
+    if constant.type != sql_type or constant.value is None:
+        raise mismatch(f"{what} is {constant.type}", f"It must be {sql_type}.")
+    return Value(constant.value, str(sql_type))  # type: ignore[arg-type]  # a text or a whole number
 
 
 _FUNCTIONS: dict[str, tuple[Callable[..., Bound], int]] = {

@@ -61,24 +61,24 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
         operands = [_digits(operand) for operand in operands]
     others = [operand for operand in operands if not isinstance(operand, Constant)]
     kinds = [operand.type for operand in others]
-    kind = DOUBLE if {FLOAT, DOUBLE} & {*kinds} else kinds[0] if kinds else _constants_type(operands)
-    if not kind.is_ordered:
+    sql_type = DOUBLE if {FLOAT, DOUBLE} & {*kinds} else kinds[0] if kinds else _constants_type(operands)
+    if not sql_type.is_ordered:
         raise unsupported(
-            f"a comparison of {kind}",
+            f"a comparison of {sql_type}",
             "Values with parts are not compared.",
             "variant_get(value, '$.name', 'INT') finds a part that compares."
-            if kind == VARIANT
+            if sql_type == VARIANT
             else "Compare a part of them, or what is computed of it.",
         )
     for other in others:
-        if not other.type.is_like(kind):
-            raise _incomparable(others[kinds.index(kind)], other)
+        if not other.type.is_like(sql_type):
+            raise _incomparable(others[kinds.index(sql_type)], other)
     needle = operands[0]
     plain = len(others) == 1 and isinstance(others[0], Column) and (len(operands) == 2 or needle is others[0])
     exact = "exact" if (looked_up and plain) or (among and not isinstance(needle, Constant)) else "decimal"
-    beside = others[kinds.index(kind)] if kind in kinds else None
+    beside = others[kinds.index(sql_type)] if sql_type in kinds else None
     read = tuple(
-        coerce(operand, kind, exact, beside) if isinstance(operand, Constant) else operand for operand in operands
+        coerce(operand, sql_type, exact, beside) if isinstance(operand, Constant) else operand for operand in operands
     )
     if exact == "decimal" and common_type([operand.type for operand in read]) is None:
         raise unsupported("a comparison of such wide numbers", "No DECIMAL holds both sides.", "CAST one to DOUBLE.")
@@ -126,7 +126,7 @@ def _constants_type(operands: Sequence[Bound]) -> SqlType:
         return STRING
     if kinds[0].is_number:
         return DOUBLE if DOUBLE in kinds else BIGINT
-    return next((kind for kind in (TIMESTAMP, DATE) if kind in kinds), kinds[0])
+    return next((sql_type for sql_type in (TIMESTAMP, DATE) if sql_type in kinds), kinds[0])
 
 
 def unify(operands: Sequence[Bound], what: str) -> tuple[Bound, ...]:
@@ -139,18 +139,18 @@ def unify(operands: Sequence[Bound], what: str) -> tuple[Bound, ...]:
     times = [operand.type for operand in operands if operand.type in (DATE, TIMESTAMP)]
     if set(times) == {DATE, TIMESTAMP}:
         operands = [as_timestamp(operand) if operand.type == DATE else operand for operand in operands]
-        known = [TIMESTAMP if kind == DATE else kind for kind in known]
+        known = [TIMESTAMP if sql_type == DATE else sql_type for sql_type in known]
         times = [TIMESTAMP]
-    kind = times[0] if times and set(known) <= {times[0], STRING} else common_type(known) if known else STRING
-    if kind is None:
+    sql_type = times[0] if times and set(known) <= {times[0], STRING} else common_type(known) if known else STRING
+    if sql_type is None:
         if all(one.is_number for one in known):
             raise unsupported(what, f"{_listed(known, ' and ')} have no common DECIMAL type.")
         raise mismatch(f"{what} mixes kinds", f"Its operands are {_listed(known)}.", "CAST them.")
     unified: list[Bound] = []
     for operand in operands:
-        if isinstance(operand, Constant) and (is_null(operand) or kind == DOUBLE or times):
-            unified.append(coerce(operand, kind) if not is_null(operand) else Constant(None, kind))
-        elif times and operand.type != kind:
+        if isinstance(operand, Constant) and (is_null(operand) or sql_type == DOUBLE or times):
+            unified.append(coerce(operand, sql_type) if not is_null(operand) else Constant(None, sql_type))
+        elif times and operand.type != sql_type:
             raise mismatch(f"{what} mixes kinds", f"Its operands are {_listed(known)}.", "CAST them.")
         else:
             unified.append(operand)
@@ -212,41 +212,43 @@ def typed(operand: Bound) -> Bound:
     return operand
 
 
-def cast(operand: Bound, kind: SqlType) -> Bound:
+def cast(operand: Bound, sql_type: SqlType) -> Bound:
     """Return the operand as another type; a constant DATE, TIMESTAMP or DOUBLE is a constant of that type."""
     if isinstance(operand, Constant) and operand.reader:
-        if operand.type == STRING and kind in (DATE, TIMESTAMP):
-            return coerce(operand, kind)
-        if operand.type.is_number and kind in (DOUBLE, FLOAT):
+        if operand.type == STRING and sql_type in (DATE, TIMESTAMP):
+            return coerce(operand, sql_type)
+        if operand.type.is_number and sql_type in (DOUBLE, FLOAT):
             read = coerce(operand, DOUBLE)
-            return read if kind == DOUBLE else Term("cast", (read,), FLOAT)
+            return read if sql_type == DOUBLE else Term("cast", (read,), FLOAT)
     if operand.type == VARIANT and not is_null(operand):
-        return part_of_variant(operand, "$", kind)
-    if operand.type == kind:
+        return part_of_variant(operand, "$", sql_type)
+    if operand.type == sql_type:
         return typed(operand)
-    if not kind.is_ordered:
-        raise unsupported(f"CAST of {operand.type} to {kind}", "Only a VARIANT is CAST to it.")
+    if not sql_type.is_ordered:
+        raise unsupported(f"CAST of {operand.type} to {sql_type}", "Only a VARIANT is CAST to it.")
     castable = CASTS.get(operand.type.name, frozenset())
     # NULL is cast where a string would be, since it may stand for one in a signature.
-    if is_null(operand) and (operand.type != STRING or kind.name not in castable or kind in (DATE, TIMESTAMP)):
-        return Constant(None, kind)
-    if kind.name not in castable:
-        raise unsupported(f"CAST of {operand.type} to {kind}", "The result would not be exactly Spark's.")
-    return Term("cast", (operand,), kind)
+    if is_null(operand) and (operand.type != STRING or sql_type.name not in castable or sql_type in (DATE, TIMESTAMP)):
+        return Constant(None, sql_type)
+    if sql_type.name not in castable:
+        raise unsupported(f"CAST of {operand.type} to {sql_type}", "The result would not be exactly Spark's.")
+    return Term("cast", (operand,), sql_type)
 
 
-def part_of_variant(value: Bound, path: str, kind: SqlType) -> Term:
+def part_of_variant(value: Bound, path: str, sql_type: SqlType) -> Term:
     """Return the part of a VARIANT that a path leads to, as a value of a type.
 
     Raises:
         InputError: ``unsupported-query`` for a path, and for a type that a VARIANT is not CAST to.
     """
     parse_variant_path(path)
-    if not _from_variant(kind):
-        raise unsupported(f"CAST of VARIANT to {kind}", "The result would not be exactly Spark's.", "DOUBLE is exact.")
-    return Term("variant_get", (value, Value(path, "STRING")), kind)
+    if not _from_variant(sql_type):
+        raise unsupported(
+            f"CAST of VARIANT to {sql_type}", "The result would not be exactly Spark's.", "DOUBLE is exact."
+        )
+    return Term("variant_get", (value, Value(path, "STRING")), sql_type)
 
 
-def _from_variant(kind: SqlType) -> bool:
-    parts = [field for _, field in kind.fields] + ([kind.element] if kind.element else [])
-    return kind.name in CASTS["VARIANT"] and all(map(_from_variant, parts))
+def _from_variant(sql_type: SqlType) -> bool:
+    parts = [field for _, field in sql_type.fields] + ([sql_type.element] if sql_type.element else [])
+    return sql_type.name in CASTS["VARIANT"] and all(map(_from_variant, parts))

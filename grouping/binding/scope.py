@@ -122,5 +122,7 @@ def stream_source(stream: Stream, alias: str | None) -> Source:
     columns = {
         column.name.casefold(): (column.name, Column(column.name, column.type_text)) for column in stream.columns
     }
-    fields = {name: (name, Column(name, str(kind))) for name, kind in RECORD_FIELDS.items() if name not in columns}
+    fields = {
+        name: (name, Column(name, str(sql_type))) for name, sql_type in RECORD_FIELDS.items() if name not in columns
+    }
     return Source(alias or stream.name, columns, fields)

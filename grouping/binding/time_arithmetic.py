@@ -66,13 +66,13 @@ def negative_interval(operand: Bound) -> Bound:
 
 def _difference(end: Bound, start: Bound) -> Bound:
     """Return the time from one to the other: days between dates, else microseconds."""
-    kind = DATE if TIMESTAMP not in (end.type, start.type) else TIMESTAMP
+    sql_type = DATE if TIMESTAMP not in (end.type, start.type) else TIMESTAMP
     end, start = (
-        coerce(side, kind) if isinstance(side, Constant) and side.type == STRING else side for side in (end, start)
+        coerce(side, sql_type) if isinstance(side, Constant) and side.type == STRING else side for side in (end, start)
     )
     if STRING in (end.type, start.type):
         raise mismatch('"-" of a time and a STRING', "Only a constant is read as a time.", "CAST it.")
-    if kind == DATE:
+    if sql_type == DATE:
         return interval("DAY", _function("datediff", end, start))
     ends = (as_timestamp(start), as_timestamp(end))
     return interval("SECOND", _function("timestampdiff", Value("MICROSECOND", "STRING"), *ends))

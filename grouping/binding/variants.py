@@ -49,8 +49,8 @@ def variant_call(name: str, args: Sequence[Bound]) -> Bound:
     match name:
         case "variant_get":
             path = str(fixed(args[1], STRING, "a path").value)
-            kind = written_type(str(fixed(args[2], STRING, "a type").value)) if len(args) == 3 else VARIANT
-            return part_of_variant(value, path, kind)
+            sql_type = written_type(str(fixed(args[2], STRING, "a type").value)) if len(args) == 3 else VARIANT
+            return part_of_variant(value, path, sql_type)
         case "parse_json":
             return Term(name, (value,), VARIANT)
         case "to_json":
@@ -58,16 +58,17 @@ def variant_call(name: str, args: Sequence[Bound]) -> Bound:
     return Term(name, (value,), BOOLEAN)
 
 
-def _check_json(kind: SqlType) -> None:
+def _check_json(sql_type: SqlType) -> None:
     """See that to_json writes values of a type as Spark does.
 
     Raises:
         InputError: ``unsupported-query``.
     """
-    for part in (kind.element, *(field for _, field in kind.fields)):
+    for part in (sql_type.element, *(field for _, field in sql_type.fields)):
         if part is not None:
             _check_json(part)
-    if not kind.is_nested and kind.name not in _JSON_NAMES:
+    if not sql_type.is_nested and sql_type.name not in _JSON_NAMES:
         raise unsupported(
-            f'"to_json" of a value with a {kind}', f"It takes parts of {', '.join(_JSON_NAMES)} and of nested types."
+            f'"to_json" of a value with a {sql_type}',
+            f"It takes parts of {', '.join(_JSON_NAMES)} and of nested types.",
         )

@@ -278,7 +278,7 @@ def _key(condition: Bound, prefix: str) -> JoinKey | None:
 
 
 def _check_types(left: SqlType, column: SqlType) -> None:
-    exact = [kind for kind in (left, column) if kind.is_number and kind not in (DOUBLE, FLOAT)]
+    exact = [sql_type for sql_type in (left, column) if sql_type.is_number and sql_type not in (DOUBLE, FLOAT)]
     if left != column and len(exact) != 2:
         raise unsupported(
             f"a join of {left} with {column}", "Keys are looked up by one type.", "CAST the stream's side."

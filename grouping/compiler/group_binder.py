@@ -185,20 +185,20 @@ class GroupBinder(Binder):
         for argument in args:
             if not argument.type.is_ordered:
                 raise mismatch(f'an argument of "{name}" is {argument.type}', "Values with parts are not aggregated.")
-        kind = aggregate_type(name, tuple(argument.type for argument in args))
+        sql_type = aggregate_type(name, tuple(argument.type for argument in args))
         canonical = [order((normalize_value(argument),))[0][0] for argument in args]
         conjuncts = order(wanted)[0]
         settled, condition = tuple(map(settle, canonical)), all_of(tuple(map(settle, conjuncts)))
         text = aggregate_text(name, settled, condition, distinct=distinct)
-        aggregate = Aggregate(computed_name(text), name, settled, str(kind), distinct, condition)
+        aggregate = Aggregate(computed_name(text), name, settled, str(sql_type), distinct, condition)
         self.aggregates.setdefault(aggregate.name, aggregate)
         lifted, _, constants = lift((*canonical, *conjuncts))
         if constants:
             own, wanted_ones = lifted[: len(args)], lifted[len(args) :]
             condition = all_of(tuple(map(marked, wanted_ones)))
             shape_text = aggregate_text(name, list(map(marked, own)), condition, distinct=distinct)
-            self._lifted[aggregate.name] = Term(AGGREGATE, (Value(shape_text, str(STRING)), *constants), kind)
-        return Column(aggregate.name, str(kind))
+            self._lifted[aggregate.name] = Term(AGGREGATE, (Value(shape_text, str(STRING)), *constants), sql_type)
+        return Column(aggregate.name, str(sql_type))
 
     def finished(self, bound: Bound) -> Bound:
         """Return an expression over the columns of groups: keys in the place of what they are.
@@ -248,12 +248,17 @@ _SHOWN = {"NUMBER": "a number", "BOOLEAN": "BOOLEAN", "ORDERED": "of a type whos
 
 
 def _fit(argument: Bound, param: str, name: str) -> Bound:
-    kind = argument.type
-    fits = {"NUMBER": kind.is_number, "BOOLEAN": kind == BOOLEAN, "ORDERED": kind.is_ordered, "ANY": kind.is_ordered}
+    sql_type = argument.type
+    fits = {
+        "NUMBER": sql_type.is_number,
+        "BOOLEAN": sql_type == BOOLEAN,
+        "ORDERED": sql_type.is_ordered,
+        "ANY": sql_type.is_ordered,
+    }
     if isinstance(argument, Constant) and argument.value is None and param in ("NUMBER", "BOOLEAN"):
         return Constant(None, DOUBLE if param == "NUMBER" else BOOLEAN)
     if not fits[param]:
         raise mismatch(
-            f'an argument of "{name}" is {kind}', f"It must be {_SHOWN.get(param, _SHOWN['ORDERED'])}.", "CAST it."
+            f'an argument of "{name}" is {sql_type}', f"It must be {_SHOWN.get(param, _SHOWN['ORDERED'])}.", "CAST it."
         )
     return argument

@@ -242,10 +242,10 @@ def _place(constant: Constant, positions: dict[int, int], beside: SqlType | None
         return _Place(-1, READERS["literal"], False, "", None, None, fixed)
     of_string = constant.reader in OF_STRINGS
     sign = "-" if not of_string and constant.text.startswith("-") else ""
-    kind = READERS["literal"](constant.text)[0] if beside is None and not of_string else None
+    sql_type = READERS["literal"](constant.text)[0] if beside is None and not of_string else None
     if beside is None or constant.reader != "decimal":  # all other ways of reading suit whatever stands beside
         beside = None
-    return _Place(positions[constant.position], READERS[constant.reader], of_string, sign, kind, beside, fixed)
+    return _Place(positions[constant.position], READERS[constant.reader], of_string, sign, sql_type, beside, fixed)
 
 
 def _read(shape: _Shape, text: CqText) -> tuple[CreateCq, CompiledQuery]:
@@ -263,13 +263,13 @@ def _read(shape: _Shape, text: CqText) -> tuple[CreateCq, CompiledQuery]:
     values: list[Any] = []
     for place in shape.places:
         if type(place) is _Place:
-            kind, value = place.read(literals)
+            sql_type, value = place.read(literals)
         else:
             element, value = as_set([member.read(literals) for member in place])  # type: ignore[union-attr]
             if len(value) == 1:
                 raise _Fallback
-            kind = set_of(element)
-        types.append(kind)
+            sql_type = set_of(element)
+        types.append(sql_type)
         values.append(value)
     row = _reordered(shape.ordered, types, values) if shape.ordered else ConstantRow(tuple(types), tuple(values))
     if shape.grows:
@@ -281,7 +281,7 @@ def _read(shape: _Shape, text: CqText) -> tuple[CreateCq, CompiledQuery]:
 
 def _reordered(predicates: Sequence[Sequence[Bound]], types: list[SqlType], values: list[Any]) -> ConstantRow:
     """Return the row of conjuncts with these constants, put in canonical order again."""
-    constants = iter([Constant(value, kind) for kind, value in zip(types, values, strict=True)])
+    constants = iter([Constant(value, sql_type) for sql_type, value in zip(types, values, strict=True)])
 
     def replace(leaf: Leaf) -> Leaf:
         return next(constants) if isinstance(leaf, Constant) else leaf

@@ -50,12 +50,12 @@ def form_of(call: Call, kinds: Sequence[SqlType], result: SqlType) -> Form | Non
     return form if tuple(kinds) == wanted else None
 
 
-def _sql(kind: SqlType) -> str:
-    return _NAMES.get(str(kind), str(kind))
+def _sql(sql_type: SqlType) -> str:
+    return _NAMES.get(str(sql_type), str(sql_type))
 
 
-def _whole(kind: SqlType) -> bool:
-    return kind.name in _DIGITS
+def _whole(sql_type: SqlType) -> bool:
+    return sql_type.name in _DIGITS
 
 
 def _as(kind: str) -> Callable[[str], str]:
@@ -63,20 +63,24 @@ def _as(kind: str) -> Callable[[str], str]:
 
 
 def _arithmetic(op: str, kinds: Sequence[SqlType], result: SqlType) -> Form | None:
-    if all(kind == DOUBLE or _whole(kind) for kind in kinds):
+    if all(sql_type == DOUBLE or _whole(sql_type) for sql_type in kinds):
         if op == "/" or result == DOUBLE:
             return _between(op, _as("DOUBLE PRECISION"), result)
         wide = _as("DECIMAL(19,0)" if op in "+-*" else "HUGEINT")
         return _between(op, wide, result) if _whole(result) else None
-    if op in "+-*" and all(kind.is_decimal or _whole(kind) for kind in kinds) and result.precision <= _WIDEST:
+    if (
+        op in "+-*"
+        and all(sql_type.is_decimal or _whole(sql_type) for sql_type in kinds)
+        and result.precision <= _WIDEST
+    ):
         common = f"DECIMAL({result.precision},{result.scale})"
         left, right = map(_as, map(_decimal, kinds) if op == "*" else (common, common))
         return lambda args: f"({left(args[0])} {op} {right(args[1])})"
     return None
 
 
-def _decimal(kind: SqlType) -> str:
-    return str(kind) if kind.is_decimal else f"DECIMAL({_DIGITS[kind.name]},0)"
+def _decimal(sql_type: SqlType) -> str:
+    return str(sql_type) if sql_type.is_decimal else f"DECIMAL({_DIGITS[sql_type.name]},0)"
 
 
 def _between(op: str, wide: Callable[[str], str], result: SqlType) -> Form:
@@ -89,25 +93,25 @@ def _between(op: str, wide: Callable[[str], str], result: SqlType) -> Form:
     return form
 
 
-def _turned(sign: str, kind: SqlType) -> Form | None:
-    if kind == DOUBLE:
+def _turned(sign: str, sql_type: SqlType) -> Form | None:
+    if sql_type == DOUBLE:
         return lambda args: f"({sign}({args[0]}))"
-    if not _whole(kind):
+    if not _whole(sql_type):
         return None
-    return lambda args: f"TRY_CAST({sign}(CAST({args[0]} AS DECIMAL(19,0))) AS {_sql(kind)})"
+    return lambda args: f"TRY_CAST({sign}(CAST({args[0]} AS DECIMAL(19,0))) AS {_sql(sql_type)})"
 
 
-def _cast(kind: SqlType, result: SqlType) -> Form | None:
+def _cast(sql_type: SqlType, result: SqlType) -> Form | None:
     to = _sql(result)
-    if _whole(kind) and (_whole(result) or result in (DOUBLE, STRING)):
+    if _whole(sql_type) and (_whole(result) or result in (DOUBLE, STRING)):
         return lambda args: f"TRY_CAST({args[0]} AS {to})"
-    if kind == DOUBLE and _whole(result) and result != BIGINT:
+    if sql_type == DOUBLE and _whole(result) and result != BIGINT:
         return lambda args: f"TRY_CAST(trunc({args[0]}) AS {to})"
-    if (kind == BOOLEAN and (_whole(result) or result == STRING)) or (kind, result) in _TIMES:
+    if (sql_type == BOOLEAN and (_whole(result) or result == STRING)) or (sql_type, result) in _TIMES:
         return lambda args: f"CAST({args[0]} AS {to})"
-    if (_whole(kind) or kind == DOUBLE) and result == BOOLEAN:
+    if (_whole(sql_type) or sql_type == DOUBLE) and result == BOOLEAN:
         return lambda args: f"(({args[0]}) <> 0)"
-    return (lambda args: f"CAST({args[0]} AS {to})") if kind == result else None
+    return (lambda args: f"CAST({args[0]} AS {to})") if sql_type == result else None
 
 
 def _of_like(op: str, kinds: Sequence[SqlType], result: SqlType) -> Form | None:

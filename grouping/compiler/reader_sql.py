@@ -74,8 +74,8 @@ def _check(expression: Expression, types: Sequence[SqlType]) -> None:
         )
 
 
-def _plain(kind: SqlType) -> bool:
-    return kind.is_number or kind in (BOOLEAN, STRING, DATE, TIMESTAMP) or str(kind) == "BINARY"
+def _plain(sql_type: SqlType) -> bool:
+    return sql_type.is_number or sql_type in (BOOLEAN, STRING, DATE, TIMESTAMP) or str(sql_type) == "BINARY"
 
 
 def _kind(part: Expression, types: Sequence[SqlType]) -> SqlType:
@@ -102,7 +102,7 @@ def _choices(call: Call, types: Sequence[SqlType]) -> set[SqlType]:
         case _:
             return set()
     kinds = (_kind(value, types) for value in values)
-    return {BIGINT if kind == INT else kind for kind in kinds}
+    return {BIGINT if sql_type == INT else sql_type for sql_type in kinds}
 
 
 def filter_sql(plan: GroupPlan, row: ConstantRow) -> str:
@@ -114,7 +114,7 @@ def filter_sql(plan: GroupPlan, row: ConstantRow) -> str:
         >>> filter_sql(GroupPlan("g_1", "s_1", "", (above,)), ConstantRow(("DOUBLE",), (5.0,)))
         '"price" > 5.0e0'
     """
-    constants = [_literal(kind, value) for kind, value in zip(row.types, row.values, strict=True)]
+    constants = [_literal(sql_type, value) for sql_type, value in zip(row.types, row.values, strict=True)]
     if not plan.conjuncts:
         return "TRUE"
     whole = plan.conjuncts[0] if len(plan.conjuncts) == 1 else Call("and", plan.conjuncts, "BOOLEAN")
@@ -136,8 +136,8 @@ def _rendered(expression: Expression, constants: list[str], types: Sequence[SqlT
             return Slot(len(texts) - 1)
         if isinstance(part, Value):
             # Decimals and times are text here as they are in a result.
-            kind = part.type if part.type in (BOOLEAN, INT, BIGINT, DOUBLE) else STRING
-            texts.append(_literal(kind, part.value))
+            sql_type = part.type if part.type in (BOOLEAN, INT, BIGINT, DOUBLE) else STRING
+            texts.append(_literal(sql_type, part.value))
             return Slot(len(texts) - 1)
         form = None
         if isinstance(part, Call):
@@ -182,22 +182,22 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _literal(kind: SqlType, value: ConstantValue) -> str:
+def _literal(sql_type: SqlType, value: ConstantValue) -> str:
     if isinstance(value, tuple):
-        return f"({', '.join(_literals(kind.member, value))})"
+        return f"({', '.join(_literals(sql_type.member, value))})"
     if value is None:
         return "NULL"
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
-    if kind == STRING:
+    if sql_type == STRING:
         return "'" + str(value).replace("'", "''") + "'"
     if isinstance(value, datetime):
         return f"TIMESTAMP '{value.replace(tzinfo=None).isoformat(sep=' ')}'"
-    if kind == DATE:
+    if sql_type == DATE:
         return f"DATE '{value}'"
     if isinstance(value, float):
         return _double(value)
-    return format(value, "f") if kind == NUMERIC or kind.is_decimal else str(value)
+    return format(value, "f") if sql_type == NUMERIC or sql_type.is_decimal else str(value)
 
 
 def _double(value: float) -> str:
@@ -208,5 +208,5 @@ def _double(value: float) -> str:
     return text if "e" in text else f"{text}e0"
 
 
-def _literals(kind: SqlType, values: Iterable[ConstantValue]) -> list[str]:
-    return [_literal(kind, value) for value in values]
+def _literals(sql_type: SqlType, values: Iterable[ConstantValue]) -> list[str]:
+    return [_literal(sql_type, value) for value in values]

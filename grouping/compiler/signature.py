@@ -112,8 +112,8 @@ class _Orderer:
 def _constant_key(constant: Constant) -> tuple[Any, ...]:
     """Return something that orders any two constants: NULLs last, numbers among numbers, sets by their members."""
     if constant.type.is_set:
-        kind = constant.type.member
-        return (2, *(_constant_key(Constant(value, kind)) for value in constant.value))  # type: ignore[union-attr]
+        sql_type = constant.type.member
+        return (2, *(_constant_key(Constant(value, sql_type)) for value in constant.value))  # type: ignore[union-attr]
     value = constant.value
     if value is None:
         return (1, str(constant.type))

@@ -65,16 +65,16 @@ def rendered_text(draft: Draft) -> str:
     return _text([draft.signature, *_row(draft.row)])
 
 
-def constant_text(kind: SqlType, value: ConstantValue) -> str:
+def constant_text(sql_type: SqlType, value: ConstantValue) -> str:
     """Return a constant with its type.
 
     Example:
         >>> constant_text(STRING, "it's"), constant_text(SqlType.of("BIGINT"), None)
         ("'it''s'", 'BIGINT NULL')
     """
-    if isinstance(value, str | bool) and kind in (STRING, BOOLEAN):
+    if isinstance(value, str | bool) and sql_type in (STRING, BOOLEAN):
         return value_text(value)
-    return f"{kind} {value_text(value)}"
+    return f"{sql_type} {value_text(value)}"
 
 
 def value_text(value: ConstantValue) -> str:
@@ -113,8 +113,8 @@ def _items(items: Iterable[tuple[str, Bound | Expression]]) -> Iterator[str]:
     for number, (name, value) in enumerate(items):
         if not number:
             yield "SELECT"
-        kind = "" if isinstance(value, Slot) else value.type
-        yield f"{_INDENT}{render_name(name)} {kind}: {_line(value)}"
+        sql_type = "" if isinstance(value, Slot) else value.type
+        yield f"{_INDENT}{render_name(name)} {sql_type}: {_line(value)}"
 
 
 def _computed(items: Iterable[tuple[str, Bound | Expression]]) -> Iterator[str]:
@@ -147,8 +147,8 @@ def _having(draft: Draft, conjuncts: Iterable[Bound | Expression]) -> Iterator[s
 
 
 def _row(row: ConstantRow) -> Iterator[str]:
-    for slot, (kind, value) in enumerate(zip(row.types, row.values, strict=True)):
-        yield f":c{slot} is {constant_text(kind, value)}"
+    for slot, (sql_type, value) in enumerate(zip(row.types, row.values, strict=True)):
+        yield f":c{slot} is {constant_text(sql_type, value)}"
 
 
 def _tree(node: Bound | Expression) -> Iterator[str]:

@@ -50,12 +50,12 @@ class Digest(NamedTuple):
     """The number of matches of times before the digest begins."""
 
     @classmethod
-    def of(cls, clause: DigestClause, kind: SqlType, matches: Rows, from_ms: int) -> Digest:
+    def of(cls, clause: DigestClause, sql_type: SqlType, matches: Rows, from_ms: int) -> Digest:
         """Select the rows of a digest. Writing its records needs no room on a disk after this.
 
         Args:
             clause: The digest clause; its columns are names of the SELECT list.
-            kind: The type of TOP's column, from `column_type`.
+            sql_type: The type of TOP's column, from `column_type`.
             matches: All matches of the tick, in source order per partition.
             from_ms: The instant at which the digest begins.
 
@@ -63,7 +63,7 @@ class Digest(NamedTuple):
             RowsUnavailable: There is no room for the rows.
         """
         late = sum(row.time_ms < from_ms for row in matches)
-        return cls(shown(clause, kind, matches), len(matches), late)
+        return cls(shown(clause, sql_type, matches), len(matches), late)
 
 
 def digest_parts(
@@ -89,12 +89,12 @@ def column_type(clause: DigestClause, select: SelectList | None) -> SqlType:
     return next(getattr(item.expression, "type", UNKNOWN) for item in select.items if item.name == clause.columns[0])
 
 
-def shown(clause: DigestClause, kind: SqlType, rows: Rows, *, in_memory: int = IN_MEMORY) -> Rows:
+def shown(clause: DigestClause, sql_type: SqlType, rows: Rows, *, in_memory: int = IN_MEMORY) -> Rows:
     """Return the rows that a digest shows.
 
     Args:
         clause: The digest clause; its columns are names of the SELECT list.
-        kind: The type of TOP's column, from `column_type`.
+        sql_type: The type of TOP's column, from `column_type`.
         rows: All matches of the tick, in source order per partition.
         in_memory: Bytes of rows that are held at once, about.
 
@@ -107,7 +107,7 @@ def shown(clause: DigestClause, kind: SqlType, rows: Rows, *, in_memory: int = I
         case "latest":
             return Rows(_latest(clause.columns, rows, in_memory), in_memory=in_memory)
         case "top":
-            return Rows(_top(clause.rows, clause.columns[0], kind, rows, in_memory), in_memory=in_memory)
+            return Rows(_top(clause.rows, clause.columns[0], sql_type, rows, in_memory), in_memory=in_memory)
         case _:
             return rows
 
@@ -135,9 +135,9 @@ def _plain(value: Any) -> Any:
     return value + 0.0 if isinstance(value, float) else value
 
 
-def _top(most: int, column: str, kind: SqlType, rows: Iterable[Row], in_memory: int) -> Iterable[Row]:
+def _top(most: int, column: str, sql_type: SqlType, rows: Iterable[Row], in_memory: int) -> Iterable[Row]:
     """Keep the rows with the largest values, largest first; NULLs last, ties earliest first."""
-    read = _comparable(kind)
+    read = _comparable(sql_type)
 
     def key_of(row: Row) -> tuple[bool, Any, tuple[int, int, int]]:
         value = _decode(row.body)[column]
@@ -153,17 +153,17 @@ def _compared(one: Any, other: Any) -> int:
 _descending = cmp_to_key(_compared)
 
 
-def _comparable(kind: SqlType) -> Callable[[Any], Any]:
+def _comparable(sql_type: SqlType) -> Callable[[Any], Any]:
     """Return the function that turns a JSON value into one that compares as its SQL type does."""
-    if kind.is_decimal:
+    if sql_type.is_decimal:
         return Decimal
-    if kind == TIMESTAMP:
+    if sql_type == TIMESTAMP:
         return datetime.fromisoformat
-    if kind == DATE:
+    if sql_type == DATE:
         return date.fromisoformat
-    if kind == BINARY:
+    if sql_type == BINARY:
         return b64decode
-    if not kind.is_ordered:
+    if not sql_type.is_ordered:
         return _encode  # CREATE refuses such a type today; CQs of earlier versions may have it
     return lambda value: value
 

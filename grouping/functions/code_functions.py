@@ -37,7 +37,7 @@ _TYPED: dict[str, tuple[Function, SqlType]] = {
 CODE_FUNCTIONS = {name: function for name, (function, _) in _TYPED.items()}
 """The arguments of each function."""
 
-CODE_RESULTS = {name: kind for name, (_, kind) in _TYPED.items()}
+CODE_RESULTS = {name: sql_type for name, (_, sql_type) in _TYPED.items()}
 """The type of each function's result."""
 
 CODE_ALIASES = {"getbit": "bit_get", "sha": "sha1"}

@@ -170,8 +170,8 @@ ALIASES = {
 """Spark's other names of the same functions."""
 
 CASTING: dict[str, SqlType] = {
-    kind.name.lower(): kind
-    for kind in (
+    sql_type.name.lower(): sql_type
+    for sql_type in (
         BOOLEAN,
         TINYINT,
         SMALLINT,
@@ -275,7 +275,7 @@ def result_type(op: str, kinds: Sequence[SqlType]) -> SqlType:
     if op in _ARITHMETIC and DOUBLE not in kinds and FLOAT not in kinds:
         if UNKNOWN in kinds:
             return UNKNOWN
-        if any(kind.is_decimal for kind in kinds):
+        if any(sql_type.is_decimal for sql_type in kinds):
             return decimal_result(op, kinds[0], kinds[1])
     if op == "/":
         return DOUBLE
@@ -284,22 +284,22 @@ def result_type(op: str, kinds: Sequence[SqlType]) -> SqlType:
     if op in _TO_WHOLE:
         return _whole(op, kinds[0])
     if op == "case":
-        kinds = [kind for i, kind in enumerate(kinds) if i % 2 or (i == len(kinds) - 1)]
+        kinds = [sql_type for i, sql_type in enumerate(kinds) if i % 2 or (i == len(kinds) - 1)]
     return common_type(kinds) or UNKNOWN
 
 
-def _whole(op: str, kind: SqlType) -> SqlType:
+def _whole(op: str, sql_type: SqlType) -> SqlType:
     """Return the type of a rounded number."""
-    if kind.is_decimal:
-        digits = kind.precision - kind.scale
-        return decimal(min(digits + (op in ("round", "bround") or kind.scale > 0), WIDEST), 0)
-    return kind if op in ("round", "bround") or kind == UNKNOWN else BIGINT
+    if sql_type.is_decimal:
+        digits = sql_type.precision - sql_type.scale
+        return decimal(min(digits + (op in ("round", "bround") or sql_type.scale > 0), WIDEST), 0)
+    return sql_type if op in ("round", "bround") or sql_type == UNKNOWN else BIGINT
 
 
 def common_type(kinds: Sequence[SqlType]) -> SqlType | None:
     """Return the type that values of these types widen to, as Spark's implicit casts do, or None when there is none."""
-    known = {kind for kind in kinds if kind != UNKNOWN}
-    if not all(kind.is_number for kind in known):
+    known = {sql_type for sql_type in kinds if sql_type != UNKNOWN}
+    if not all(sql_type.is_number for sql_type in known):
         return known.pop() if len(known) == 1 else None
     if len(known) == 1 and len(kinds) == 1:
         return known.pop()
@@ -315,7 +315,7 @@ def common_type(kinds: Sequence[SqlType]) -> SqlType | None:
 
 
 def _common_decimal(kinds: set[SqlType]) -> SqlType | None:
-    sizes = [exact_size(kind) for kind in kinds]
+    sizes = [exact_size(sql_type) for sql_type in kinds]
     scale = max(size[1] for size in sizes)
     precision = max(size[0] - size[1] for size in sizes) + scale
     return decimal(precision, scale) if precision <= WIDEST else None

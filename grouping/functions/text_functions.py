@@ -39,7 +39,7 @@ _TYPED: dict[str, tuple[Function, SqlType]] = {
 TEXT_FUNCTIONS = {name: function for name, (function, _) in _TYPED.items()}
 """The arguments of each function."""
 
-TEXT_RESULTS = {name: kind for name, (_, kind) in _TYPED.items()}
+TEXT_RESULTS = {name: sql_type for name, (_, sql_type) in _TYPED.items()}
 """The type of each function's result."""
 
 TEXT_ALIASES = {"char": "chr", "printf": "format_string", "try_parse_url": "parse_url", "try_url_decode": "url_decode"}

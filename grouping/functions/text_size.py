@@ -267,8 +267,8 @@ def _widest(argument: Expression) -> int:
     return _WIDEST
 
 
-def _written(kind: SqlType) -> int:
+def _written(sql_type: SqlType) -> int:
     """Return the most bytes that a JSON text has for one value of a type besides its texts: names, numbers, marks."""
-    parts = [field for _, field in kind.fields] + ([] if kind.element is None else [kind.element])
-    names = sum(len(name.encode()) + _MARKS for name, _ in kind.fields)
+    parts = [field for _, field in sql_type.fields] + ([] if sql_type.element is None else [sql_type.element])
+    names = sum(len(name.encode()) + _MARKS for name, _ in sql_type.fields)
     return _LONGEST_SCALAR + _MARKS + names + sum(map(_written, parts))

@@ -13,10 +13,10 @@ _KEPT_DIGITS = 6
 _WHOLE = {TINYINT: (3, 0), SMALLINT: (5, 0), INT: (10, 0), BIGINT: (20, 0)}
 
 
-def exact_size(kind: SqlType) -> tuple[int, int]:
+def exact_size(sql_type: SqlType) -> tuple[int, int]:
     """Return the precision and scale that hold every value of an exact number's type."""
-    assert kind in _WHOLE or kind.is_decimal, kind
-    return _WHOLE.get(kind) or (kind.precision, kind.scale)
+    assert sql_type in _WHOLE or sql_type.is_decimal, sql_type
+    return _WHOLE.get(sql_type) or (sql_type.precision, sql_type.scale)
 
 
 def decimal_result(op: str, left: SqlType, right: SqlType) -> SqlType:

@@ -175,14 +175,14 @@ _AS_JSON: dict[SqlType, type] = {STRING: str, BOOLEAN: bool, INT: int, BIGINT: i
 """Types whose values are in JSON what they are here."""
 
 
-def _parse_value(kind: SqlType, value: object) -> ConstantValue:
-    if type(value) is _AS_JSON.get(kind):
+def _parse_value(sql_type: SqlType, value: object) -> ConstantValue:
+    if type(value) is _AS_JSON.get(sql_type):
         return cast(ConstantValue, value)
-    if kind.is_set and isinstance(value, list):
-        return tuple(_parse_value(kind.member, item) for item in value)
-    if kind == DOUBLE and isinstance(value, str):
+    if sql_type.is_set and isinstance(value, list):
+        return tuple(_parse_value(sql_type.member, item) for item in value)
+    if sql_type == DOUBLE and isinstance(value, str):
         return float(value)
-    return cast(ConstantValue, msgspec.convert(value, _PYTHON_TYPES.get(kind, Decimal | None)))
+    return cast(ConstantValue, msgspec.convert(value, _PYTHON_TYPES.get(sql_type, Decimal | None)))
 
 
 def parse_constants(text: str) -> ConstantRow:

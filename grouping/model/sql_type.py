@@ -197,16 +197,16 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 @lru_cache(maxsize=4096)
-def _written(kind: SqlType) -> str:
-    if kind.is_decimal:
-        return f"DECIMAL({kind.precision},{kind.scale})"
-    if kind.key is not None:
-        return f"MAP<{kind.key}, {kind.element}>"
-    if kind.element is not None:
-        return f"{kind.name}<{kind.element}>"
-    if kind.name == "STRUCT":
-        return f"STRUCT<{', '.join(f'{_written_name(name)}: {field}' for name, field in kind.fields)}>"
-    return kind.name
+def _written(sql_type: SqlType) -> str:
+    if sql_type.is_decimal:
+        return f"DECIMAL({sql_type.precision},{sql_type.scale})"
+    if sql_type.key is not None:
+        return f"MAP<{sql_type.key}, {sql_type.element}>"
+    if sql_type.element is not None:
+        return f"{sql_type.name}<{sql_type.element}>"
+    if sql_type.name == "STRUCT":
+        return f"STRUCT<{', '.join(f'{_written_name(name)}: {field}' for name, field in sql_type.fields)}>"
+    return sql_type.name
 
 
 def _written_name(name: str) -> str:

@@ -39,8 +39,8 @@ Options = dict[str, str | int]
 Choices = Mapping[str, Sequence[str]]
 
 PLAIN_TYPES = {
-    kind.name: kind
-    for kind in (STRING, BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP, BINARY, VARIANT)
+    sql_type.name: sql_type
+    for sql_type in (STRING, BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP, BINARY, VARIANT)
 }
 """The types of columns by their names, besides DECIMAL, which has sizes."""
 _OTHER_SPELLINGS = {
@@ -113,8 +113,8 @@ def read_columns(tokens: Tokens, *, keyed: bool = False) -> tuple[Columns, tuple
                 else "Names of columns are not case-sensitive.",
                 hint="Choose another name.",
             )
-        kind = _type(tokens)
-        columns[folded] = (name, kind)
+        sql_type = _type(tokens)
+        columns[folded] = (name, sql_type)
         if keyed and tokens.accept_symbol(TokenType.PRIMARY_KEY):
             key = _only(key, (name,))
         if not tokens.accept_symbol(TokenType.COMMA):

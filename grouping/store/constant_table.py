@@ -61,29 +61,31 @@ class Entry(NamedTuple):
     """Of a store of groups: what its panes lie between (`grouping.model.panes`)."""
 
 
-def storage_type(kind: SqlType) -> pa.DataType:
+def storage_type(sql_type: SqlType) -> pa.DataType:
     """Return the Arrow type in which constants of a type are kept: text for exact decimals of any size.
 
     Example:
         >>> storage_type(SqlType.of("SET<BIGINT>"))
         ListType(list<item: int64>)
     """
-    if kind.is_set:
-        return pa.list_(storage_type(kind.member))
-    return ARROW_TYPES.get(kind, pa.string())
+    if sql_type.is_set:
+        return pa.list_(storage_type(sql_type.member))
+    return ARROW_TYPES.get(sql_type, pa.string())
 
 
-def _stored(kind: SqlType, value: object) -> object:
+def _stored(sql_type: SqlType, value: object) -> object:
     if value is None:
         return None
-    if kind.is_set:
-        return [_stored(kind.member, item) for item in value]  # type: ignore[attr-defined]  # a SET's value is a tuple
-    return value if kind in ARROW_TYPES else str(value)
+    if sql_type.is_set:
+        return [_stored(sql_type.member, item) for item in value]  # type: ignore[attr-defined]  # a SET's value is a tuple
+    return value if sql_type in ARROW_TYPES else str(value)
 
 
-def constants_array(kind: SqlType, values: Sequence[object]) -> pa.Array:
+def constants_array(sql_type: SqlType, values: Sequence[object]) -> pa.Array:
     """Return constants of one slot as the evaluator has them: strings once each."""
-    array = pa.array(values if kind in ARROW_TYPES else [_stored(kind, value) for value in values], storage_type(kind))
+    array = pa.array(
+        values if sql_type in ARROW_TYPES else [_stored(sql_type, value) for value in values], storage_type(sql_type)
+    )
     return array.dictionary_encode() if pa.types.is_string(array.type) else array
 
 
@@ -98,11 +100,11 @@ def _to_batch(block: Block, entries: Sequence[Entry]) -> pa.RecordBatch:
     }
     if any(entry.bounds for entry in entries):
         columns["bounds"] = pa.array([entry.bounds for entry in entries], pa.binary())
-    for slot, kind in enumerate(block.types):
+    for slot, sql_type in enumerate(block.types):
         values: list[object] = [entry.row.values[slot] for entry in entries]
-        if kind not in ARROW_TYPES:
-            values = [_stored(kind, value) for value in values]
-        columns[f"c{slot}"] = pa.array(values, storage_type(kind))
+        if sql_type not in ARROW_TYPES:
+            values = [_stored(sql_type, value) for value in values]
+        columns[f"c{slot}"] = pa.array(values, storage_type(sql_type))
     return pa.RecordBatch.from_pydict(columns)
 
 

@@ -123,11 +123,11 @@ def unreadable(text: str, why: ValueError) -> InputError:
 
 
 def _reader(first: str, last: str) -> Callable[[str], tuple[SqlType, int]]:
-    kind = BIGINT if interval_kind(first, last) == "SECOND" else INT
+    sql_type = BIGINT if interval_kind(first, last) == "SECOND" else INT
 
     def read(text: str) -> tuple[SqlType, int]:
         try:
-            return kind, parse_interval(text, first, last)
+            return sql_type, parse_interval(text, first, last)
         except ValueError as error:
             raise unreadable(text, error) from None
 

@@ -50,9 +50,9 @@ def exact_or_decimal(text: str) -> tuple[SqlType, ConstantValue]:
     Raises:
         InputError: ``type-mismatch`` when it is none, or out of range.
     """
-    kind, value = _exact(text)
+    sql_type, value = _exact(text)
     if not isinstance(value, Decimal):
-        return kind, value
+        return sql_type, value
     parts = value.as_tuple()
     scale = max(0, -int(parts.exponent))
     return decimal(max(len(parts.digits) + max(0, int(parts.exponent)), scale), scale), value
@@ -122,29 +122,29 @@ def _timestamp(text: str) -> tuple[SqlType, ConstantValue]:
 
 def _precise(text: str) -> tuple[SqlType, ConstantValue]:
     """Read a whole number beside a DECIMAL as Spark does: of as many digits as it has."""
-    kind, value = _literal(text)
+    sql_type, value = _literal(text)
     if isinstance(value, int):
         value = Decimal(value)
-        kind = decimal(len(value.as_tuple().digits), 0)
-    return kind, value
+        sql_type = decimal(len(value.as_tuple().digits), 0)
+    return sql_type, value
 
 
 def _negated(text: str) -> tuple[SqlType, ConstantValue]:
     """Read a number with a minus before its parentheses: of the type that it has without."""
-    kind, value = _literal(text.removeprefix("-"))
-    return kind, -value  # type: ignore[operator]  # it is a number
+    sql_type, value = _literal(text.removeprefix("-"))
+    return sql_type, -value  # type: ignore[operator]  # it is a number
 
 
 def _count(text: str) -> tuple[SqlType, ConstantValue]:
     """Read how often something is repeated, or to which length it is padded."""
-    kind, value = _literal(text)
-    if kind != INT or not isinstance(value, int) or value > LARGEST_COUNT:
+    sql_type, value = _literal(text)
+    if sql_type != INT or not isinstance(value, int) or value > LARGEST_COUNT:
         raise InputError(
             f'"{text}" is no INT of up to {LARGEST_COUNT}',
             code="unsupported-query",
             detail="It is the length or number of repetitions of a string.",
         )
-    return kind, value
+    return sql_type, value
 
 
 def _pattern(text: str) -> tuple[SqlType, ConstantValue]:
@@ -276,12 +276,12 @@ READERS: dict[str, Callable[[str], tuple[SqlType, ConstantValue]]] = {
 """From a literal's text to the type and the value of its slot."""
 
 
-def _unreadable(text: str, kind: SqlType | None = None) -> InputError:
-    form = kind and {DATE: "2026-11-21", TIMESTAMP: "2026-11-21T10:00:00Z"}.get(kind)
+def _unreadable(text: str, sql_type: SqlType | None = None) -> InputError:
+    form = sql_type and {DATE: "2026-11-21", TIMESTAMP: "2026-11-21T10:00:00Z"}.get(sql_type)
     return InputError(
-        f'"{text}" is no {kind or "number"}',
+        f'"{text}" is no {sql_type or "number"}',
         code="type-mismatch",
-        detail=f"It stands where a {kind} in ISO 8601 is wanted." if form else "It is out of range.",
+        detail=f"It stands where a {sql_type} in ISO 8601 is wanted." if form else "It is out of range.",
         hint=f"Write it as '{form}'." if form else None,
     )
 

@@ -19,41 +19,41 @@ __all__ = ["Events", "arrow_type"]
 _TIME_BOUNDS_MS = (-62_135_596_800_000, 253_402_300_799_999)
 
 
-def arrow_type(kind: SqlType) -> pa.DataType:
+def arrow_type(sql_type: SqlType) -> pa.DataType:
     """Return the Arrow type of a column of that type.
 
     Example:
         >>> arrow_type(SqlType.of("DECIMAL(10,2)"))
         Decimal128Type(decimal128(10, 2))
     """
-    match kind.name:
+    match sql_type.name:
         case "DECIMAL":
-            return pa.decimal128(kind.precision, kind.scale)
+            return pa.decimal128(sql_type.precision, sql_type.scale)
         case "STRUCT":
-            return pa.struct([pa.field(name, arrow_type(field)) for name, field in kind.fields])
+            return pa.struct([pa.field(name, arrow_type(field)) for name, field in sql_type.fields])
         case "ARRAY" | "MAP":
-            assert kind.element is not None
-            element = arrow_type(kind.element)
-            return pa.list_(pa.struct({"key": pa.string(), "value": element}) if kind.key else element)
-    return ARROW_TYPES[kind]
+            assert sql_type.element is not None
+            element = arrow_type(sql_type.element)
+            return pa.list_(pa.struct({"key": pa.string(), "value": element}) if sql_type.key else element)
+    return ARROW_TYPES[sql_type]
 
 
-def _holds_maps(kind: SqlType) -> bool:
+def _holds_maps(sql_type: SqlType) -> bool:
     """Tell whether values of that type have maps in them, which are dicts here and lists of entries in Arrow."""
-    parts = [field for _, field in kind.fields] + ([kind.element] if kind.element else [])
-    return kind.name == "MAP" or any(map(_holds_maps, parts))
+    parts = [field for _, field in sql_type.fields] + ([sql_type.element] if sql_type.element else [])
+    return sql_type.name == "MAP" or any(map(_holds_maps, parts))
 
 
-def _with_entries(value: Any, kind: SqlType) -> Any:
+def _with_entries(value: Any, sql_type: SqlType) -> Any:
     """Return a value with its maps as lists of entries."""
-    if value is None or not _holds_maps(kind):
+    if value is None or not _holds_maps(sql_type):
         return value
-    if kind.fields:
-        return {name: _with_entries(value.get(name), field) for name, field in kind.fields}
-    assert kind.element is not None
-    if kind.key:
-        return [{"key": key, "value": _with_entries(each, kind.element)} for key, each in value.items()]
-    return [_with_entries(each, kind.element) for each in value]
+    if sql_type.fields:
+        return {name: _with_entries(value.get(name), field) for name, field in sql_type.fields}
+    assert sql_type.element is not None
+    if sql_type.key:
+        return [{"key": key, "value": _with_entries(each, sql_type.element)} for key, each in value.items()]
+    return [_with_entries(each, sql_type.element) for each in value]
 
 
 class Events:
@@ -156,10 +156,10 @@ class Events:
 
     def _build(self, name: str) -> pa.Array:
         if name in self._declared:
-            kind, values = self._declared[name].type, self.values(name)
-            if _holds_maps(kind):
-                values = [_with_entries(value, kind) for value in values]
-            return pa.array(values, arrow_type(kind))
+            sql_type, values = self._declared[name].type, self.values(name)
+            if _holds_maps(sql_type):
+                values = [_with_entries(value, sql_type) for value in values]
+            return pa.array(values, arrow_type(sql_type))
         match name:
             case "_key":
                 return _as_text(self.source["key"])

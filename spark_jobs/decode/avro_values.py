@@ -21,12 +21,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 
 
-def plain_check(kind: SqlType) -> Check | None:
+def plain_check(sql_type: SqlType) -> Check | None:
     """Return what checks and converts the values of a type without parts, None where they are right as they come."""
-    if kind.name in _BITS:
-        return _whole(_BITS[kind.name])
-    if kind.is_decimal:
-        precision, scale = kind.precision, kind.scale
+    if sql_type.name in _BITS:
+        return _whole(_BITS[sql_type.name])
+    if sql_type.is_decimal:
+        precision, scale = sql_type.precision, sql_type.scale
         return lambda unscaled: _decimal(unscaled, precision, scale)
     return None
 
@@ -46,20 +46,20 @@ class Nested:
         """Return what checks and converts the values of a column with parts."""
         return _each(self._check(self._types.fields[column.name], column.type))
 
-    def _check(self, avro: Any, kind: SqlType) -> Check | None:
+    def _check(self, avro: Any, sql_type: SqlType) -> Check | None:
         definition = self._types.found(avro)
-        if kind.name == "STRUCT":
+        if sql_type.name == "STRUCT":
             types = {field["name"]: field["type"] for field in definition["fields"]}
-            return _struct([(name, self._check(types[name], field)) for name, field in kind.fields])
-        if kind.element is not None:
-            part = definition["items" if kind.name == "ARRAY" else "values"]
-            return (_array if kind.name == "ARRAY" else _map)(self._check(part, kind.element))
-        if kind == DATE:
+            return _struct([(name, self._check(types[name], field)) for name, field in sql_type.fields])
+        if sql_type.element is not None:
+            part = definition["items" if sql_type.name == "ARRAY" else "values"]
+            return (_array if sql_type.name == "ARRAY" else _map)(self._check(part, sql_type.element))
+        if sql_type == DATE:
             return lambda days: date.fromordinal(_EPOCH_DAY + days)
-        if kind == TIMESTAMP:
+        if sql_type == TIMESTAMP:
             step = 1000 if definition["logicalType"] == "timestamp-millis" else 1
             return lambda count: _EPOCH + timedelta(microseconds=count * step)
-        return plain_check(kind)
+        return plain_check(sql_type)
 
 
 def check_texts(value: object) -> None:

@@ -151,34 +151,34 @@ class JsonReader:
         return [_utc(value) for value in values] if column.type == TIMESTAMP else values
 
 
-def _is_raw(kind: SqlType) -> bool:
-    return kind.is_decimal or kind == VARIANT
+def _is_raw(sql_type: SqlType) -> bool:
+    return sql_type.is_decimal or sql_type == VARIANT
 
 
-def _field_type(kind: SqlType) -> Any:
-    if _is_raw(kind):
+def _field_type(sql_type: SqlType) -> Any:
+    if _is_raw(sql_type):
         return msgspec.Raw
-    match kind.name:
+    match sql_type.name:
         case "ARRAY":
-            return list[_field_type(kind.element)] | None  # type: ignore[arg-type, misc]  # it is made while running
+            return list[_field_type(sql_type.element)] | None  # type: ignore[arg-type, misc]  # it is made while running
         case "MAP":
-            return dict[str, _field_type(kind.element)] | None  # type: ignore[arg-type, misc]
+            return dict[str, _field_type(sql_type.element)] | None  # type: ignore[arg-type, misc]
         case "STRUCT":
-            fields = {name: _field_type(field) for name, field in kind.fields}
+            fields = {name: _field_type(field) for name, field in sql_type.fields}
             return TypedDict("Struct", fields, total=False) | None  # type: ignore[operator]
-    return _FIELD_TYPES[kind] | None
+    return _FIELD_TYPES[sql_type] | None
 
 
-def _needs_finish(kind: SqlType) -> bool:
+def _needs_finish(sql_type: SqlType) -> bool:
     """Tell whether a nested type holds what the decoder leaves to be finished, or has a name that it does not know."""
-    parts = [field for _, field in kind.fields] + ([kind.element] if kind.element else [])
-    names = any(_NEEDS_ESCAPE.search(name) for name, _ in kind.fields)
+    parts = [field for _, field in sql_type.fields] + ([sql_type.element] if sql_type.element else [])
+    names = any(_NEEDS_ESCAPE.search(name) for name, _ in sql_type.fields)
     return names or any(_is_raw(part) or part == TIMESTAMP or _needs_finish(part) for part in parts)
 
 
-def _decimal_reader(kind: SqlType) -> Callable[[bytes], Decimal | None]:
+def _decimal_reader(sql_type: SqlType) -> Callable[[bytes], Decimal | None]:
     """Return what reads a DECIMAL from JSON text; what it does not take may still be one that fits (`json_exact`)."""
-    precision, scale = kind.precision, kind.scale
+    precision, scale = sql_type.precision, sql_type.scale
     whole = f"[0-9]{{1,{precision - scale}}}" if precision > scale else "0"
     fraction = rf"(?:\.[0-9]{{1,{scale}}})?" if scale else ""
     fitting = re.compile(rf'("?)(-?{whole}{fraction})\1'.encode()).fullmatch

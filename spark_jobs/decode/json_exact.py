@@ -98,49 +98,49 @@ def _read_column(value: object, column: StreamColumn) -> object:
         raise WrongRecord(f'Column "{column.name}" of type {column.type} cannot hold the value: {exc}.') from None
 
 
-def _value(value: object, kind: SqlType) -> object:
+def _value(value: object, sql_type: SqlType) -> object:
     """Return a value of a column, a field or an element, None for NULL: null is a value of VARIANT alone."""
-    if value is MISSING or (value is None and kind != VARIANT):
+    if value is MISSING or (value is None and sql_type != VARIANT):
         return None
-    return _convert(value, kind)
+    return _convert(value, sql_type)
 
 
-def _convert(value: object, kind: SqlType) -> object:
-    if kind == VARIANT:
+def _convert(value: object, sql_type: SqlType) -> object:
+    if sql_type == VARIANT:
         return write_variant(_as_variant(value))
-    if kind == BOOLEAN:
+    if sql_type == BOOLEAN:
         if not isinstance(value, bool):
             raise ValueError(f"{_name(value)} is no boolean")
         return value
-    if kind in _BOUNDS:
-        return _integer(_number(value), _BOUNDS[kind])
-    if kind in (DOUBLE, FLOAT):
-        return _double(_number(value), FLOAT_BOUND if kind == FLOAT else math.inf)
-    if kind.is_decimal:
+    if sql_type in _BOUNDS:
+        return _integer(_number(value), _BOUNDS[sql_type])
+    if sql_type in (DOUBLE, FLOAT):
+        return _double(_number(value), FLOAT_BOUND if sql_type == FLOAT else math.inf)
+    if sql_type.is_decimal:
         text = _number(value) if isinstance(value, _Number) else _text(value)
-        return fit_decimal(text, kind.precision, kind.scale)
-    if kind == DATE:
+        return fit_decimal(text, sql_type.precision, sql_type.scale)
+    if sql_type == DATE:
         return parse_date(_text(value))
-    if kind == TIMESTAMP:
+    if sql_type == TIMESTAMP:
         return parse_timestamp(_text(value))
-    if kind == BINARY:
+    if sql_type == BINARY:
         return _binary(_text(value))
-    if kind.is_nested:
-        return _nested(value, kind)
+    if sql_type.is_nested:
+        return _nested(value, sql_type)
     return _text(value)
 
 
-def _nested(value: object, kind: SqlType) -> object:
+def _nested(value: object, sql_type: SqlType) -> object:
     """Return a value with parts: an object of a STRUCT or a MAP as a dict, an array of an ARRAY as a list."""
-    if kind.name == "ARRAY":
+    if sql_type.name == "ARRAY":
         if not isinstance(value, list):
             raise ValueError(f"{_name(value)} is no array")
-        return [_value(each, _element(kind)) for each in value]
+        return [_value(each, _element(sql_type)) for each in value]
     if not isinstance(value, dict):
         raise ValueError(f"{_name(value)} is no object")
-    if kind.name == "MAP":
-        return {_text(key): _value(each, _element(kind)) for key, each in value.items()}
-    return {name: _value(value.get(name, MISSING), field) for name, field in kind.fields}
+    if sql_type.name == "MAP":
+        return {_text(key): _value(each, _element(sql_type)) for key, each in value.items()}
+    return {name: _value(value.get(name, MISSING), field) for name, field in sql_type.fields}
 
 
 def _as_variant(value: object) -> object:
@@ -157,9 +157,9 @@ def _as_variant(value: object) -> object:
     return value
 
 
-def _element(kind: SqlType) -> SqlType:
-    assert kind.element is not None, "an ARRAY or a MAP"
-    return kind.element
+def _element(sql_type: SqlType) -> SqlType:
+    assert sql_type.element is not None, "an ARRAY or a MAP"
+    return sql_type.element
 
 
 def _name(value: object) -> str:

@@ -37,38 +37,38 @@ def extent_check(columns: Sequence[StreamColumn]) -> Callable[[Sequence[Any], in
         spark_jobs.decode.json_exact.WrongRecord: Its nested columns hold 90901 values, too many for 2703 bytes.
     """
     nested = [(number, column.type) for number, column in enumerate(columns) if column.type.is_nested]
-    widest = max((_widest(kind) for _, kind in nested), default=0)
+    widest = max((_widest(sql_type) for _, sql_type in nested), default=0)
     if widest <= _PER_BYTE * _ELEMENT_BYTES:
         return None
 
     def check(values: Sequence[Any], size: int) -> None:
         if widest * size // _ELEMENT_BYTES <= _BESIDES:
             return
-        count = sum(extent(values[number], kind) for number, kind in nested)
+        count = sum(extent(values[number], sql_type) for number, sql_type in nested)
         if count > _PER_BYTE * size + _BESIDES:
             raise WrongRecord(f"Its nested columns hold {count} values, too many for {size} bytes.")
 
     return check
 
 
-def _places(kind: SqlType) -> int:
+def _places(sql_type: SqlType) -> int:
     """Return how many places a value takes of which nothing is there."""
-    return 1 + sum(_places(field) for _, field in kind.fields)
+    return 1 + sum(_places(field) for _, field in sql_type.fields)
 
 
-def _widest(kind: SqlType) -> int:
+def _widest(sql_type: SqlType) -> int:
     """Return the most places that an element of an ARRAY, or of a MAP, takes."""
-    below = max((_widest(field) for _, field in kind.fields), default=0)
-    return below if kind.element is None else max(_places(kind.element), _widest(kind.element))
+    below = max((_widest(field) for _, field in sql_type.fields), default=0)
+    return below if sql_type.element is None else max(_places(sql_type.element), _widest(sql_type.element))
 
 
-def extent(value: Any, kind: SqlType) -> int:
+def extent(value: Any, sql_type: SqlType) -> int:
     """Return how many places a value takes."""
     if value is None:
-        return _places(kind)
-    if kind.name == "STRUCT":
-        return 1 + sum(extent(value.get(name), field) for name, field in kind.fields)
-    if kind.element is None:
+        return _places(sql_type)
+    if sql_type.name == "STRUCT":
+        return 1 + sum(extent(value.get(name), field) for name, field in sql_type.fields)
+    if sql_type.element is None:
         return 1
-    element = kind.element
-    return 1 + sum(extent(each, element) for each in (value.values() if kind.name == "MAP" else value))
+    element = sql_type.element
+    return 1 + sum(extent(each, element) for each in (value.values() if sql_type.name == "MAP" else value))

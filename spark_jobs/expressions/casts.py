@@ -45,13 +45,13 @@ _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
 _LONGEST_EXPONENT = 5000
 
 
-def cast(args: list[Operand], kind: SqlType) -> Operand:
+def cast(args: list[Operand], sql_type: SqlType) -> Operand:
     """Compile a CAST."""
     (value,) = args
-    convert = CASTS.get((value.type.name, kind.name))
-    if convert is None and value.type != kind:
-        raise InternalError(f"no cast of {value.type} to {kind}")
-    return Operand(convert(value, kind) if convert else value.expr, kind)
+    convert = CASTS.get((value.type.name, sql_type.name))
+    if convert is None and value.type != sql_type:
+        raise InternalError(f"no cast of {value.type} to {sql_type}")
+    return Operand(convert(value, sql_type) if convert else value.expr, sql_type)
 
 
 def to_bigint(value: pl.Expr) -> pl.Expr:
@@ -70,43 +70,45 @@ def to_bigint(value: pl.Expr) -> pl.Expr:
 Caster = Callable[[Operand, SqlType], pl.Expr]
 
 
-def _plain(value: Operand, kind: SqlType) -> pl.Expr:
-    return value.expr.cast(polars_type(kind), strict=False)
+def _plain(value: Operand, sql_type: SqlType) -> pl.Expr:
+    return value.expr.cast(polars_type(sql_type), strict=False)
 
 
 def _by_value(convert: Callable[..., object]) -> Caster:
     """Make a cast of a function of the value and the type."""
-    return lambda value, kind: each_distinct([value.expr], lambda one: convert(one, kind), polars_type(kind))
+    return lambda value, sql_type: each_distinct(
+        [value.expr], lambda one: convert(one, sql_type), polars_type(sql_type)
+    )
 
 
-def _double_to_whole(value: Operand, kind: SqlType) -> pl.Expr:
+def _double_to_whole(value: Operand, sql_type: SqlType) -> pl.Expr:
     number = to_double(value)
     whole = pl.when(number < 0).then(number.ceil()).otherwise(number.floor())
-    most = 2.0 ** (WHOLE_BITS[kind.name] - 1)
-    top = _TOP if kind == BIGINT else most - 1  # Spark compares with the bounds as doubles, 2^63 passes
+    most = 2.0 ** (WHOLE_BITS[sql_type.name] - 1)
+    top = _TOP if sql_type == BIGINT else most - 1  # Spark compares with the bounds as doubles, 2^63 passes
     fits = (whole <= top) & (whole >= -most)
-    return pl.when(fits).then(to_bigint(whole)).cast(polars_type(kind), strict=False)
+    return pl.when(fits).then(to_bigint(whole)).cast(polars_type(sql_type), strict=False)
 
 
-def _double_to_decimal(value: Operand, kind: SqlType) -> pl.Expr:
+def _double_to_decimal(value: Operand, sql_type: SqlType) -> pl.Expr:
     """Return the shortest decimal form of a number, rounded; a FLOAT's is that of the DOUBLE of the same value."""
 
     def read(number: float) -> Decimal | None:
-        return fitted(Decimal(repr(number)), kind) if isfinite(number) else None
+        return fitted(Decimal(repr(number)), sql_type) if isfinite(number) else None
 
-    return each_distinct([to_double(value)], read, polars_type(kind))
+    return each_distinct([to_double(value)], read, polars_type(sql_type))
 
 
 def _boolean_to_string(value: Operand, _: SqlType) -> pl.Expr:
     return pl.when(value.expr).then(pl.lit("true")).when(~value.expr).then(pl.lit("false"))
 
 
-def _string_to_whole(text: str, kind: SqlType) -> int | None:
+def _string_to_whole(text: str, sql_type: SqlType) -> int | None:
     text = text.strip(_BLANK)
     if not _WHOLE.fullmatch(text) or len(text) > _LONGEST_EXPONENT // 2:
         return None
     number = int(text)
-    return number if -(2 ** (WHOLE_BITS[kind.name] - 1)) <= number < 2 ** (WHOLE_BITS[kind.name] - 1) else None
+    return number if -(2 ** (WHOLE_BITS[sql_type.name] - 1)) <= number < 2 ** (WHOLE_BITS[sql_type.name] - 1) else None
 
 
 def _string_to_double(text: str, _: SqlType) -> float | None:
@@ -119,13 +121,13 @@ def _string_to_double(text: str, _: SqlType) -> float | None:
     return float("nan") if special[1] is None else float(special[1] + "inf")
 
 
-def _string_to_decimal(text: str, kind: SqlType) -> Decimal | None:
+def _string_to_decimal(text: str, sql_type: SqlType) -> Decimal | None:
     """Read a DECIMAL; Java takes digits of any script, of those that are one UTF-16 unit."""
     text = text.strip(_BLANK)
     if not _DECIMAL.fullmatch(text) or max(text) > "\uffff":
         return None
     value = Decimal(text)
-    return fitted(value, kind) if abs(value.adjusted()) < _LONGEST_EXPONENT else (None if value else Decimal(0))
+    return fitted(value, sql_type) if abs(value.adjusted()) < _LONGEST_EXPONENT else (None if value else Decimal(0))
 
 
 def _string_to_boolean(text: str, _: SqlType) -> bool | None:
@@ -162,19 +164,19 @@ def _timestamp_to_string(time: datetime, _: SqlType) -> str:
     return f"{text}.{time.microsecond:06}".rstrip("0") if time.microsecond else text
 
 
-def _seconds_to_timestamp(value: Operand, kind: SqlType) -> pl.Expr:
+def _seconds_to_timestamp(value: Operand, sql_type: SqlType) -> pl.Expr:
     seconds = value.expr.cast(pl.Int64)
     known = pl.when(seconds.is_between(_FIRST_SECOND, _LAST_SECOND)).then(seconds)
-    return (known * _MICROS).cast(polars_type(kind))
+    return (known * _MICROS).cast(polars_type(sql_type))
 
 
-def _timestamp_to_seconds(value: Operand, kind: SqlType) -> pl.Expr:
-    return (value.expr.cast(pl.Int64) // _MICROS).cast(polars_type(kind), strict=False)
+def _timestamp_to_seconds(value: Operand, sql_type: SqlType) -> pl.Expr:
+    return (value.expr.cast(pl.Int64) // _MICROS).cast(polars_type(sql_type), strict=False)
 
 
-def _decimal_to_whole(number: Decimal, kind: SqlType) -> int | None:
+def _decimal_to_whole(number: Decimal, sql_type: SqlType) -> int | None:
     whole = int(number)
-    return whole if -(2 ** (WHOLE_BITS[kind.name] - 1)) <= whole < 2 ** (WHOLE_BITS[kind.name] - 1) else None
+    return whole if -(2 ** (WHOLE_BITS[sql_type.name] - 1)) <= whole < 2 ** (WHOLE_BITS[sql_type.name] - 1) else None
 
 
 _TEXT_READERS: dict[str, Callable[[str, SqlType], object]] = {
@@ -188,9 +190,9 @@ _TEXT_READERS: dict[str, Callable[[str, SqlType], object]] = {
 }
 
 
-def read_text(text: str, kind: SqlType) -> object:
+def read_text(text: str, sql_type: SqlType) -> object:
     """Return what the CAST of one text to a type gives, None for NULL."""
-    return _TEXT_READERS[kind.name](text, kind)
+    return _TEXT_READERS[sql_type.name](text, sql_type)
 
 
 CASTS: dict[tuple[str, str], Caster] = {

@@ -94,11 +94,11 @@ def compile_expression(
         InternalError: The compiler of queries let something pass that is not evaluated here.
     """
     compiler = _Compiler(types, most_bytes)
-    expr, kind = compiler.compile(expression)
+    expr, sql_type = compiler.compile(expression)
     return CompiledExpression(
         tuple(compiler.steps),
         expr,
-        kind,
+        sql_type,
         tuple(compiler.columns),
         tuple(compiler.slots),
         tuple(compiler.keys),
@@ -141,8 +141,8 @@ class _Compiler:
                 return Operand(pl.col(name), expression.type)
             case Slot(index):
                 self.slots[index] = None
-                kind = self._types[index]
-                return Operand(pl.col(f":c{index}").cast(polars_type(kind)), kind)
+                sql_type = self._types[index]
+                return Operand(pl.col(f":c{index}").cast(polars_type(sql_type)), sql_type)
             case Value(value):
                 return Operand(_literal(value, expression.type), expression.type)
             case Call(op) if op in OF_ELEMENTS:
@@ -151,7 +151,7 @@ class _Compiler:
             case Call(op, args):
                 return self._call(op, args, expression.type)
 
-    def _call(self, op: str, args: Sequence[Expression], kind: SqlType) -> Operand:
+    def _call(self, op: str, args: Sequence[Expression], sql_type: SqlType) -> Operand:
         if op in _COMPARISONS:
             return Operand(self._comparison(op, args), BOOLEAN)
         if op == "in":
@@ -162,24 +162,24 @@ class _Compiler:
                 other.value if isinstance(other, Value) and op not in OF_OPERANDS else self._once(other)
                 for other in others
             ]
-            return Operand(NESTED[op](self._once(first), kind, *named), kind)
+            return Operand(NESTED[op](self._once(first), sql_type, *named), sql_type)
         if op in BY_UNIT:
             place, compute = BY_UNIT[op]
             unit = args[place]
             assert isinstance(unit, Value), unit
             operands = [self._once(other) for other in (*args[:place], *args[place + 1 :])]
-            return Operand(compute(str(unit.value), operands), kind)
+            return Operand(compute(str(unit.value), operands), sql_type)
         function = _case if op == "case" else FUNCTIONS.get(op)
         if function is None:
             raise InternalError(f'"{op}" is not evaluated here')
         typed = [self.compile(argument) if op in _ONCE else self._once(argument) for argument in args]
         if self._most_bytes is None:
-            return function(typed, kind)
+            return function(typed, sql_type)
         if op in BYTES:
             fits = BYTES[op](*[argument.expr for argument in typed]) <= self._most_bytes
             # Without its first operand each of these is NULL.
             typed[0] = self._step(Operand(pl.when(fits).then(typed[0].expr), typed[0].type))
-        result = function(typed, kind)
+        result = function(typed, sql_type)
         if result.type != STRING:
             return result
         result = self._step(result)
@@ -209,8 +209,8 @@ class _Compiler:
     def _compared(op: str, left: Operand, right: Operand) -> pl.Expr:
         if NUMERIC in (left.type, right.type):
             raise InternalError("an exact number is compared with something that is no column")
-        kind = wider([left.type, right.type])
-        return _COMPARISONS[op](widened(left, kind), widened(right, kind))
+        sql_type = wider([left.type, right.type])
+        return _COMPARISONS[op](widened(left, sql_type), widened(right, sql_type))
 
     @staticmethod
     def _needs_keys(column: SqlType, constant: SqlType) -> bool:
@@ -226,26 +226,26 @@ class _Compiler:
         return either([self._compared("=", sought, other) for other in others])
 
 
-def _case(typed: list[Operand], kind: SqlType) -> Operand:
+def _case(typed: list[Operand], sql_type: SqlType) -> Operand:
     """Compile condition, result, …[, ELSE]."""
     results = [*typed[1::2], *(typed[-1:] if len(typed) % 2 else [])]
-    if kind == UNKNOWN:
-        kind = wider([result.type for result in results])
-    otherwise = widened(typed[-1], kind) if len(typed) % 2 else pl.lit(None, polars_type(kind))
+    if sql_type == UNKNOWN:
+        sql_type = wider([result.type for result in results])
+    otherwise = widened(typed[-1], sql_type) if len(typed) % 2 else pl.lit(None, polars_type(sql_type))
     for i in range(len(typed) // 2 * 2 - 2, -1, -2):
-        otherwise = pl.when(typed[i].expr).then(widened(typed[i + 1], kind)).otherwise(otherwise)
-    return Operand(otherwise, kind)
+        otherwise = pl.when(typed[i].expr).then(widened(typed[i + 1], sql_type)).otherwise(otherwise)
+    return Operand(otherwise, sql_type)
 
 
-def _literal(value: str | int | float | bool | None, kind: SqlType) -> pl.Expr:
+def _literal(value: str | int | float | bool | None, sql_type: SqlType) -> pl.Expr:
     """Return a constant in every row: a single value would give an expression of constants a single row."""
-    target = polars_type(kind)
+    target = polars_type(sql_type)
     constant: Any = value
-    if value is not None and kind.is_decimal:
+    if value is not None and sql_type.is_decimal:
         constant = Decimal(str(value))
-    elif value is not None and kind == DATE:
+    elif value is not None and sql_type == DATE:
         constant = date.fromisoformat(str(value))
-    elif value is not None and kind == TIMESTAMP:
+    elif value is not None and sql_type == TIMESTAMP:
         constant = datetime.fromisoformat(str(value))
     repeated: pl.Expr = pl.repeat(constant, pl.len(), dtype=target)
     return repeated

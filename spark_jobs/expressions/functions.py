@@ -42,24 +42,24 @@ def _extreme(better: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Implementation:
         whole = [column if len(column) == size else column.new_from_index(0, size) for column in columns]
         return reduce(lambda left, right: pl.select(choose(pl.lit(left), pl.lit(right))).to_series(), whole)
 
-    def apply(args: list[Operand], kind: SqlType) -> Operand:
-        kind, exprs = _common(args, kind)
+    def apply(args: list[Operand], sql_type: SqlType) -> Operand:
+        sql_type, exprs = _common(args, sql_type)
         if len(exprs) == 2:
-            return Operand(choose(*exprs), kind)
-        return Operand(pl.map_batches(exprs, fold, return_dtype=polars_type(kind)), kind)
+            return Operand(choose(*exprs), sql_type)
+        return Operand(pl.map_batches(exprs, fold, return_dtype=polars_type(sql_type)), sql_type)
 
     return apply
 
 
-def _common(args: list[Operand], kind: SqlType) -> tuple[SqlType, list[pl.Expr]]:
-    if kind == UNKNOWN:
-        kind = wider([argument.type for argument in args])
-    return kind, [widened(argument, kind) for argument in args]
+def _common(args: list[Operand], sql_type: SqlType) -> tuple[SqlType, list[pl.Expr]]:
+    if sql_type == UNKNOWN:
+        sql_type = wider([argument.type for argument in args])
+    return sql_type, [widened(argument, sql_type) for argument in args]
 
 
-def _coalesce(args: list[Operand], kind: SqlType) -> Operand:
-    kind, exprs = _common(args, kind)
-    return Operand(pl.coalesce(exprs), kind)
+def _coalesce(args: list[Operand], sql_type: SqlType) -> Operand:
+    sql_type, exprs = _common(args, sql_type)
+    return Operand(pl.coalesce(exprs), sql_type)
 
 
 def _nullif(args: list[Operand], _: SqlType) -> Operand:

@@ -55,26 +55,26 @@ _POLARS_TYPES: dict[SqlType, pl.DataType] = {
 }
 
 
-def polars_type(kind: SqlType) -> pl.DataType:
+def polars_type(sql_type: SqlType) -> pl.DataType:
     """Return the Polars type of a column or constant type."""
-    if kind.is_decimal:
-        return pl.Decimal(kind.precision, kind.scale)
-    if kind.fields:
-        return pl.Struct({name: polars_type(field) for name, field in kind.fields})
-    if kind.element is not None:
-        element = polars_type(kind.element)
-        return pl.List(pl.Struct({"key": pl.String(), "value": element}) if kind.key else element)
-    return _POLARS_TYPES[kind]
+    if sql_type.is_decimal:
+        return pl.Decimal(sql_type.precision, sql_type.scale)
+    if sql_type.fields:
+        return pl.Struct({name: polars_type(field) for name, field in sql_type.fields})
+    if sql_type.element is not None:
+        element = polars_type(sql_type.element)
+        return pl.List(pl.Struct({"key": pl.String(), "value": element}) if sql_type.key else element)
+    return _POLARS_TYPES[sql_type]
 
 
 def wider(kinds: Sequence[SqlType]) -> SqlType:
     """Return the type in which values of these types meet."""
     if set(kinds) == {DATE, TIMESTAMP}:
         return TIMESTAMP
-    kind = common_type(kinds)
-    if not kind:
+    sql_type = common_type(kinds)
+    if not sql_type:
         raise InternalError(f"{' and '.join(map(str, kinds))} have no common type")
-    return kind
+    return sql_type
 
 
 def to_double(value: Operand) -> pl.Expr:
@@ -84,6 +84,6 @@ def to_double(value: Operand) -> pl.Expr:
     return value.expr.cast(pl.Float64)
 
 
-def widened(value: Operand, kind: SqlType) -> pl.Expr:
+def widened(value: Operand, sql_type: SqlType) -> pl.Expr:
     """Return a value in a type that holds it, or DOUBLE."""
-    return to_double(value) if kind == DOUBLE else value.expr.cast(polars_type(kind))
+    return to_double(value) if sql_type == DOUBLE else value.expr.cast(polars_type(sql_type))

@@ -146,8 +146,8 @@ def _kept(
     for types, numbers in by_types.items():
         values = [rows[number].values for number in numbers]
         constants = [
-            constants_array(kind, [value[slot] for value in values]) if slot >= kept.slots else pa.nulls(0)
-            for slot, kind in enumerate(types)
+            constants_array(sql_type, [value[slot] for value in values]) if slot >= kept.slots else pa.nulls(0)
+            for slot, sql_type in enumerate(types)
         ]
         sizes = [own[number].size for number in numbers]
         positions = np.concatenate([own[number] for number in numbers])

@@ -300,8 +300,8 @@ def state_of(aggregate: Aggregate) -> AggregateState:
     if aggregate.function in ("sum", "avg"):
         return _sum(aggregate, mean=aggregate.function == "avg")
     if aggregate.function in ("min", "max"):
-        kind: SqlType = aggregate.args[0].type  # type: ignore[union-attr]  # there is no slot
-        return (_Extreme if kind.name in ("DOUBLE", "FLOAT") else _Number)(greatest=aggregate.function == "max")
+        sql_type: SqlType = aggregate.args[0].type  # type: ignore[union-attr]  # there is no slot
+        return (_Extreme if sql_type.name in ("DOUBLE", "FLOAT") else _Number)(greatest=aggregate.function == "max")
     return _OTHERS[aggregate.function]()
 
 

@@ -23,14 +23,14 @@ class KeyCodes:
     """The distinct constants of one ``column = :c`` conjunct."""
 
     def __init__(
-        self, column: str, column_type: SqlType, kind: SqlType, constants: pa.Array, length: int | None = None
+        self, column: str, column_type: SqlType, sql_type: SqlType, constants: pa.Array, length: int | None = None
     ) -> None:
         """Number the distinct constants.
 
         Args:
             column: The column that is compared with them.
             column_type: Its type.
-            kind: The type of the constants.
+            sql_type: The type of the constants.
             constants: Of the rows.
             length: For so many first characters of a STRING column instead of all of it.
         """
@@ -43,7 +43,7 @@ class KeyCodes:
             hashes = hash_strings(self._strings)
             self._find_clashes(hashes, self._strings)
         else:
-            self._space = key_space(column_type, (kind,), (constants,))
+            self._space = key_space(column_type, (sql_type,), (constants,))
             self._distinct = np.unique(self._space.constants(constants.drop_null()))
             hashes = mix(self._distinct)
         self.count = int(hashes.size)

@@ -75,7 +75,7 @@ def key_space(column_type: SqlType, kinds: Iterable[SqlType], constants: Sequenc
         kinds: The types of the slots that the column is compared with.
         constants: Their values; a ranked space holds only these.
     """
-    exact = any(kind == NUMERIC or kind.is_decimal for kind in kinds)
+    exact = any(sql_type == NUMERIC or sql_type.is_decimal for sql_type in kinds)
     if column_type in (FLOAT, DOUBLE) or (column_type in _PLAIN and not exact):
         return _DirectKeys()
     if column_type in _SHORT:

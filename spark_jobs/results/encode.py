@@ -133,8 +133,8 @@ def _values(
     events: RowSource, expression: Expression, rows: NDArray[np.int32], evaluate_expression: EvaluateExpression
 ) -> Sequence[Any]:
     """Return one output column as values that the encoder writes."""
-    kind: SqlType = expression.type  # type: ignore[union-attr]  # no slot stands alone in a SELECT list
-    if kind.is_nested or kind == VARIANT:
+    sql_type: SqlType = expression.type  # type: ignore[union-attr]  # no slot stands alone in a SELECT list
+    if sql_type.is_nested or sql_type == VARIANT:
         return _nested(events, expression, rows, evaluate_expression)
     if not isinstance(expression, Column):
         return _plain(evaluate_expression(expression, events, rows))
@@ -151,27 +151,27 @@ def _nested(
         array = events.column(expression.name).take(pa.array(rows))
     else:
         array = evaluate_expression(expression, events, rows)
-    kind = expression.type  # type: ignore[union-attr]
-    return [_shown(value, kind) for value in array.to_pylist()]
+    sql_type = expression.type  # type: ignore[union-attr]
+    return [_shown(value, sql_type) for value in array.to_pylist()]
 
 
-def _shown(value: Any, kind: SqlType) -> Any:
+def _shown(value: Any, sql_type: SqlType) -> Any:
     """Return a value with its maps as objects and its decimals as text; a map is a list of entries here."""
     if value is None:
         return None
-    if kind == VARIANT:
+    if sql_type == VARIANT:
         return msgspec.Raw(shown(value).encode())
-    if kind.is_decimal:
+    if sql_type.is_decimal:
         return format(value, "f")
-    if kind == FLOAT:
+    if sql_type == FLOAT:
         return float(str(np.float32(value)))
-    if kind.fields:
-        return {name: _shown(value[name], field) for name, field in kind.fields}
-    if kind.element is None:
+    if sql_type.fields:
+        return {name: _shown(value[name], field) for name, field in sql_type.fields}
+    if sql_type.element is None:
         return value
-    if kind.key is None:
-        return [_shown(each, kind.element) for each in value]
-    return {entry["key"]: _shown(entry["value"], kind.element) for entry in value}
+    if sql_type.key is None:
+        return [_shown(each, sql_type.element) for each in value]
+    return {entry["key"]: _shown(entry["value"], sql_type.element) for entry in value}
 
 
 def _plain(array: pa.Array) -> list[Any]:

@@ -119,8 +119,8 @@ class Corpus:
 
     def _ours(self, text: str) -> tuple[str, list[Any]]:
         made = compile_select(f"SELECT {text} AS v FROM q", self._catalog).select.items[0].expression
-        kind = compile_expression(made, ()).type
-        return str(kind), evaluate_expression(made, self._events, np.arange(self._rows)).to_pylist()
+        sql_type = compile_expression(made, ()).type
+        return str(sql_type), evaluate_expression(made, self._events, np.arange(self._rows)).to_pylist()
 
     def _lifted(self, text: str, kind: str) -> list[Any]:
         """Return the values with the constants where a group has them: in its rows."""
@@ -130,8 +130,8 @@ class Corpus:
         (conjunct,) = query.plan.conjuncts
         assert isinstance(conjunct, Call) and conjunct.op == "is_null", conjunct
         values = [
-            Value(value if isinstance(value, str | int | float | None) else str(value), str(kind))
-            for kind, value in zip(query.row.types, query.row.values, strict=True)
+            Value(value if isinstance(value, str | int | float | None) else str(value), str(sql_type))
+            for sql_type, value in zip(query.row.types, query.row.values, strict=True)
         ]
         placed = _placed(conjunct.args[0], values)
         return evaluate_expression(placed, self._events, np.arange(self._rows)).to_pylist()  # type: ignore[no-any-return]

@@ -142,19 +142,19 @@ _STRICT = frozenset(
 
 def _implicit(argument: Bound, param: str) -> Bound | None:
     """Return an argument cast as Spark casts it by itself, None where it does not."""
-    kind = argument.type
-    if param in ("DATE", "DAY") and (kind == STRING or (kind == TIMESTAMP and param == "DATE")):
+    sql_type = argument.type
+    if param in ("DATE", "DAY") and (sql_type == STRING or (sql_type == TIMESTAMP and param == "DATE")):
         return cast(argument, DATE)
-    if param == "TIMESTAMP" and kind == DATE:
+    if param == "TIMESTAMP" and sql_type == DATE:
         return as_timestamp(argument)
-    if param == "TIMESTAMP" and kind == STRING:
+    if param == "TIMESTAMP" and sql_type == STRING:
         return cast(argument, TIMESTAMP)
-    if param in ("STRING", "TEXT", "HEXED") and (kind.is_number or kind in (BOOLEAN, DATE, TIMESTAMP)):
-        whole = param == "HEXED" and kind.is_number
-        return cast(argument, STRING) if not whole else argument if kind.name in _WHOLE else cast(argument, BIGINT)
+    if param in ("STRING", "TEXT", "HEXED") and (sql_type.is_number or sql_type in (BOOLEAN, DATE, TIMESTAMP)):
+        whole = param == "HEXED" and sql_type.is_number
+        return cast(argument, STRING) if not whole else argument if sql_type.name in _WHOLE else cast(argument, BIGINT)
     if param == "SECONDS":
         return cast(argument, _SECONDS)
-    if param in ("NUMBER", "DOUBLE") and kind == STRING:
+    if param in ("NUMBER", "DOUBLE") and sql_type == STRING:
         return cast(argument, DOUBLE)
     return None
 

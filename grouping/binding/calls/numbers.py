@@ -29,9 +29,9 @@ def number_call(name: str, args: Sequence[Bound]) -> Bound:
     text, form = args
     pattern = str(fixed(form, STRING, f'the format of "{name}"').value)
     read = read_number_format(pattern)
-    kind = decimal(read.precision, read.scale)
+    sql_type = decimal(read.precision, read.scale)
     if is_null(text):
-        return Constant(None, kind)
+        return Constant(None, sql_type)
     if text.type != STRING and not (text.type.name in ("TINYINT", "SMALLINT", "INT", "BIGINT") or text.type.is_decimal):
         raise mismatch(f'an argument of "{name}" is {text.type}', "It must be STRING.", "CAST it.")
-    return Term("to_number", (cast(text, STRING), Value(pattern, "STRING")), kind)
+    return Term("to_number", (cast(text, STRING), Value(pattern, "STRING")), sql_type)

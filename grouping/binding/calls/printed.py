@@ -36,8 +36,8 @@ def printed(args: Sequence[Bound]) -> Bound:
 def _check(part: Conversion, shown: Sequence[Bound]) -> None:
     if part.argument >= len(shown):
         raise mismatch("a format shows more than there is", f"It has no argument {part.argument + 1}.")
-    kind = shown[part.argument].type
+    sql_type = shown[part.argument].type
     wanted = (STRING, INT, BIGINT, BOOLEAN) if part.kind == "s" else (INT, BIGINT)
-    if kind not in wanted and not is_null(shown[part.argument]):
+    if sql_type not in wanted and not is_null(shown[part.argument]):
         names = ", ".join(map(str, wanted))
-        raise unsupported(f"%{part.kind} of {kind}", f"It shows {names} exactly.", "CAST it to STRING.")
+        raise unsupported(f"%{part.kind} of {sql_type}", f"It shows {names} exactly.", "CAST it to STRING.")

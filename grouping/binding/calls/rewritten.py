@@ -66,8 +66,8 @@ def rewritten(name: str, args: Sequence[Bound]) -> Bound:
 
 def _nan_else(args: Sequence[Bound]) -> Bound:
     """Return the first number, the second one where that is NaN; two FLOATs stay so, all else is DOUBLE."""
-    kind = FLOAT if all(argument.type == FLOAT for argument in args) else DOUBLE
-    first, other = (cast(_number("nanvl", argument), kind) for argument in args)
+    sql_type = FLOAT if all(argument.type == FLOAT for argument in args) else DOUBLE
+    first, other = (cast(_number("nanvl", argument), sql_type) for argument in args)
     return cases([apply("isnan", (first,))], (other, first))
 
 

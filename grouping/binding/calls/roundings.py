@@ -41,16 +41,16 @@ def to_scale(name: str, args: Sequence[Bound]) -> Term | None:
         if number.type.name in ("FLOAT", "DOUBLE"):
             why = "Spark makes a DECIMAL of how Java writes it."
             raise unsupported(f'"{name}" of a {number.type} to a scale', why, "CAST a DECIMAL column, or use round.")
-        kind = decimal(*exact_size(number.type))
-        number = Constant(None, kind) if is_null(number) else cast(typed(number), kind)
-    kind = _rounded(number.type, scale.value)
-    return Term(f"{name} to scale", (number, Value(scale.value, "INT")), kind)
+        sql_type = decimal(*exact_size(number.type))
+        number = Constant(None, sql_type) if is_null(number) else cast(typed(number), sql_type)
+    sql_type = _rounded(number.type, scale.value)
+    return Term(f"{name} to scale", (number, Value(scale.value, "INT")), sql_type)
 
 
-def _rounded(kind: SqlType, scale: int) -> SqlType:
+def _rounded(sql_type: SqlType, scale: int) -> SqlType:
     """Return the type of a DECIMAL rounded to a scale: one digit more before the point, as a carry needs."""
-    whole = kind.precision - kind.scale + 1
+    whole = sql_type.precision - sql_type.scale + 1
     if scale < 0:
         return decimal(min(max(whole, 1 - scale), WIDEST), 0)
-    kept = min(kind.scale, scale)
+    kept = min(sql_type.scale, scale)
     return decimal(min(whole + kept, WIDEST), kept)

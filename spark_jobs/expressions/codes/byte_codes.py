@@ -115,9 +115,9 @@ def _decode(value: str | bytes, charset: str) -> str | None:
         return None
 
 
-def _by_value(function: Callable[..., object], kind: SqlType) -> Implementation:
+def _by_value(function: Callable[..., object], sql_type: SqlType) -> Implementation:
     return lambda args, _: Operand(
-        each_distinct([argument.expr for argument in args], function, polars_type(kind)), kind
+        each_distinct([argument.expr for argument in args], function, polars_type(sql_type)), sql_type
     )
 
 

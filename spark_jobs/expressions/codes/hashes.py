@@ -127,10 +127,12 @@ Hash = Callable[[Any, int], int]
 def _by_type(of_int: Hash, of_long: Hash, of_bytes: Hash) -> Callable[[SqlType], Hash]:
     """Make what finds the hash of a type's values."""
 
-    def of(kind: SqlType) -> Hash:
-        if kind.is_decimal:
-            return partial(_of_decimal, of_long if kind.precision <= _LONGEST_UNSCALED else of_bytes, kind.scale)
-        return plain[kind.name]
+    def of(sql_type: SqlType) -> Hash:
+        if sql_type.is_decimal:
+            return partial(
+                _of_decimal, of_long if sql_type.precision <= _LONGEST_UNSCALED else of_bytes, sql_type.scale
+            )
+        return plain[sql_type.name]
 
     plain: dict[str, Hash] = {
         **dict.fromkeys(("BOOLEAN", "TINYINT", "SMALLINT", "INT"), of_int),
@@ -160,7 +162,7 @@ def _of_decimal(of: Hash, scale: int, value: Decimal, seed: int) -> int:
     return of(unscaled, seed)
 
 
-def _hash(by_type: Callable[[SqlType], Hash], dtype: type[pl.DataType], kind: SqlType, mask: int) -> Implementation:
+def _hash(by_type: Callable[[SqlType], Hash], dtype: type[pl.DataType], sql_type: SqlType, mask: int) -> Implementation:
     def apply(args: list[Operand], _: SqlType) -> Operand:
         hashes = [by_type(argument.type) for argument in args]
 
@@ -177,7 +179,7 @@ def _hash(by_type: Callable[[SqlType], Hash], dtype: type[pl.DataType], kind: Sq
             )
             return pl.Series([of_row(row) for row in rows], dtype=dtype).gather(codes)
 
-        return Operand(pl.map_batches([argument.expr for argument in args], of_rows, return_dtype=dtype), kind)
+        return Operand(pl.map_batches([argument.expr for argument in args], of_rows, return_dtype=dtype), sql_type)
 
     return apply
 

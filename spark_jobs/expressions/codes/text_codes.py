@@ -12,9 +12,9 @@ from spark_jobs.expressions.types import Implementation, Operand, polars_type
 __all__ = ["CODES"]
 
 
-def _code(function: Callable[..., object], kind: SqlType = STRING) -> Implementation:
+def _code(function: Callable[..., object], sql_type: SqlType = STRING) -> Implementation:
     return lambda args, _: Operand(
-        each_distinct([argument.expr for argument in args], function, polars_type(kind)), kind
+        each_distinct([argument.expr for argument in args], function, polars_type(sql_type)), sql_type
     )
 
 

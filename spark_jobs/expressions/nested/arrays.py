@@ -35,13 +35,13 @@ def _ordered(*, nulls_last: bool, descending: bool = False) -> Choice:
 def _choosing(choose: Choice, codes: Callable[[pa.Array], Ints] = codes_of) -> Callable[..., pl.Expr]:
     """Make a function that yields some of an array's elements, in some order."""
 
-    def implementation(base: Operand, kind: SqlType) -> pl.Expr:
+    def implementation(base: Operand, sql_type: SqlType) -> pl.Expr:
         def compute(column: pl.Series) -> pl.Series:
             lists = lists_of(column)
             chosen = choose(lists, codes(lists.elements))
-            return made_of(lists.elements, chosen, lists.row[chosen], lists.null, kind)
+            return made_of(lists.elements, chosen, lists.row[chosen], lists.null, sql_type)
 
-        return over(compute, polars_type(kind), base)
+        return over(compute, polars_type(sql_type), base)
 
     return implementation
 
@@ -51,13 +51,13 @@ def _places(elements: pa.Array) -> Ints:
     return np.arange(len(elements))
 
 
-def _sort_array(base: Operand, kind: SqlType, ascending: Operand | bool) -> pl.Expr:
+def _sort_array(base: Operand, sql_type: SqlType, ascending: Operand | bool) -> pl.Expr:
     choose = _ordered(nulls_last=not ascending, descending=not ascending)
-    return _choosing(choose)(base, kind)
+    return _choosing(choose)(base, sql_type)
 
 
 def _extreme(*, greatest: bool) -> Callable[..., pl.Expr]:
-    def implementation(base: Operand, kind: SqlType) -> pl.Expr:
+    def implementation(base: Operand, sql_type: SqlType) -> pl.Expr:
         def compute(column: pl.Series) -> pl.Series:
             lists = lists_of(column)
             codes = codes_of(lists.elements)
@@ -67,9 +67,9 @@ def _extreme(*, greatest: bool) -> Callable[..., pl.Expr]:
             found = np.full(lists.null.size, -1, np.int64)
             order = order if greatest else order[::-1]
             found[lists.row[order]] = order
-            return pl.Series(lists.elements.take(pa.array(found, mask=found < 0))).cast(polars_type(kind))
+            return pl.Series(lists.elements.take(pa.array(found, mask=found < 0))).cast(polars_type(sql_type))
 
-        return over(compute, polars_type(kind), base)
+        return over(compute, polars_type(sql_type), base)
 
     return implementation
 
@@ -81,7 +81,7 @@ def _equal(lists: Lists, wanted: pl.Series) -> NDArray[np.bool_]:
     return equal.fill_null(False).to_numpy()
 
 
-def _position(base: Operand, kind: SqlType, value: Operand) -> pl.Expr:
+def _position(base: Operand, sql_type: SqlType, value: Operand) -> pl.Expr:
     def compute(column: pl.Series, wanted: pl.Series) -> pl.Series:
         lists = lists_of(column)
         hits = np.flatnonzero(_equal(lists, wanted))[::-1]
@@ -89,16 +89,16 @@ def _position(base: Operand, kind: SqlType, value: Operand) -> pl.Expr:
         found[lists.row[hits]] = lists.place[hits] + 1
         return pl.Series(found).set(pl.Series(lists.null) | wanted.is_null(), None)
 
-    return over(compute, polars_type(kind), base, value)
+    return over(compute, polars_type(sql_type), base, value)
 
 
-def _remove(base: Operand, kind: SqlType, value: Operand) -> pl.Expr:
+def _remove(base: Operand, sql_type: SqlType, value: Operand) -> pl.Expr:
     def compute(column: pl.Series, wanted: pl.Series) -> pl.Series:
         lists = lists_of(column)
         kept = np.flatnonzero(~_equal(lists, wanted))
-        return made_of(lists.elements, kept, lists.row[kept], lists.null | wanted.is_null().to_numpy(), kind)
+        return made_of(lists.elements, kept, lists.row[kept], lists.null | wanted.is_null().to_numpy(), sql_type)
 
-    return over(compute, polars_type(kind), base, value)
+    return over(compute, polars_type(sql_type), base, value)
 
 
 def _together(columns: Sequence[pl.Series]) -> Lists:
@@ -111,23 +111,23 @@ def _together(columns: Sequence[pl.Series]) -> Lists:
     return Lists(elements.take(pa.array(order)), rows[order], np.logical_or.reduce([part.null for part in parts]))
 
 
-def _concat(base: Operand, kind: SqlType, *others: Operand) -> pl.Expr:
+def _concat(base: Operand, sql_type: SqlType, *others: Operand) -> pl.Expr:
     def compute(*columns: pl.Series) -> pl.Series:
         lists = _together(columns)
         kept = np.flatnonzero(~lists.null[lists.row])
-        return made_of(lists.elements, kept, lists.row[kept], lists.null, kind)
+        return made_of(lists.elements, kept, lists.row[kept], lists.null, sql_type)
 
-    return over(compute, polars_type(kind), base, *others)
+    return over(compute, polars_type(sql_type), base, *others)
 
 
-def _union(base: Operand, kind: SqlType, other: Operand) -> pl.Expr:
-    return _choosing(_first_of_each, identities_of)(Operand(_concat(base, kind, other), kind), kind)
+def _union(base: Operand, sql_type: SqlType, other: Operand) -> pl.Expr:
+    return _choosing(_first_of_each, identities_of)(Operand(_concat(base, sql_type, other), sql_type), sql_type)
 
 
 def _among(*, met: bool) -> Callable[..., pl.Expr]:
     """Make the function that yields the distinct elements that are, or are not, in the other array too."""
 
-    def implementation(base: Operand, kind: SqlType, other: Operand) -> pl.Expr:
+    def implementation(base: Operand, sql_type: SqlType, other: Operand) -> pl.Expr:
         def compute(left: pl.Series, right: pl.Series) -> pl.Series:
             one, two = lists_of(left), lists_of(right)
             codes = identities_of(pa.concat_arrays([one.elements, two.elements.cast(one.elements.type)]))
@@ -137,14 +137,14 @@ def _among(*, met: bool) -> Callable[..., pl.Expr]:
             kept = first[np.isin(pairs[first], pairs[one.row.size :]) == met]
             null = one.null | two.null
             kept = kept[~null[one.row[kept]]]
-            return made_of(one.elements, kept, one.row[kept], null, kind)
+            return made_of(one.elements, kept, one.row[kept], null, sql_type)
 
-        return over(compute, polars_type(kind), base, other)
+        return over(compute, polars_type(sql_type), base, other)
 
     return implementation
 
 
-def _slice(base: Operand, kind: SqlType, start: Operand, length: Operand) -> pl.Expr:
+def _slice(base: Operand, sql_type: SqlType, start: Operand, length: Operand) -> pl.Expr:
     """Return the elements from a place on, counted from 1 or from the end; NULL for a place 0 or a negative length."""
 
     def compute(column: pl.Series, first: pl.Series, most: pl.Series) -> pl.Series:
@@ -155,12 +155,12 @@ def _slice(base: Operand, kind: SqlType, start: Operand, length: Operand) -> pl.
         size = np.where(begin < 0, 0, size)
         place = lists.place - begin[lists.row]
         kept = np.flatnonzero((place >= 0) & (place < size[lists.row]) & ~null[lists.row])
-        return made_of(lists.elements, kept, lists.row[kept], null, kind)
+        return made_of(lists.elements, kept, lists.row[kept], null, sql_type)
 
-    return over(compute, polars_type(kind), base, start, length)
+    return over(compute, polars_type(sql_type), base, start, length)
 
 
-def _flatten(base: Operand, kind: SqlType) -> pl.Expr:
+def _flatten(base: Operand, sql_type: SqlType) -> pl.Expr:
     def compute(column: pl.Series) -> pl.Series:
         outer = lists_of(column)
         inner = lists_of(pl.Series(outer.elements))
@@ -168,15 +168,15 @@ def _flatten(base: Operand, kind: SqlType) -> pl.Expr:
         null[outer.row[inner.null]] = True
         row = outer.row[inner.row]
         kept = np.flatnonzero(~null[row])
-        return made_of(inner.elements, kept, row[kept], null, kind)
+        return made_of(inner.elements, kept, row[kept], null, sql_type)
 
-    return over(compute, polars_type(kind), base)
+    return over(compute, polars_type(sql_type), base)
 
 
-def _paired(base: Operand, kind: SqlType, *others: Operand) -> pl.Expr:
+def _paired(base: Operand, sql_type: SqlType, *others: Operand) -> pl.Expr:
     """Return the elements of arrays side by side, or as the keys and values of a map."""
-    assert kind.element is not None, "an array or a map"
-    names = ["key", "value"] if kind.key else [name for name, _ in kind.element.fields]
+    assert sql_type.element is not None, "an array or a map"
+    names = ["key", "value"] if sql_type.key else [name for name, _ in sql_type.element.fields]
 
     def compute(*columns: pl.Series) -> pl.Series:
         all_lists = [lists_of(column) for column in columns]
@@ -189,31 +189,35 @@ def _paired(base: Operand, kind: SqlType, *others: Operand) -> pl.Expr:
             chosen = np.where(place < lists.length[row], lists.begin[row] + place, -1)
             sides.append(lists.elements.take(pa.array(chosen, mask=chosen < 0)))
         pairs = pa.StructArray.from_arrays(sides, names=names)
-        return made_of(pairs, np.arange(row.size), row, null, kind)
+        return made_of(pairs, np.arange(row.size), row, null, sql_type)
 
-    return over(compute, polars_type(kind), base, *others)
+    return over(compute, polars_type(sql_type), base, *others)
 
 
-def _repeated(base: Operand, kind: SqlType, times: int) -> pl.Expr:
+def _repeated(base: Operand, sql_type: SqlType, times: int) -> pl.Expr:
     def compute(column: pl.Series) -> pl.Series:
         row = np.repeat(np.arange(len(column)), max(times, 0))
-        return made_of(column.to_arrow(), row, row, np.zeros(len(column), np.bool_), kind)
+        return made_of(column.to_arrow(), row, row, np.zeros(len(column), np.bool_), sql_type)
 
-    return over(compute, polars_type(kind), base)
+    return over(compute, polars_type(sql_type), base)
 
 
-def _numbered(base: Operand, kind: SqlType) -> pl.Expr:
+def _numbered(base: Operand, sql_type: SqlType) -> pl.Expr:
     def compute(column: pl.Series) -> pl.Series:
         lists = lists_of(column)
         sides = [lists.elements, pa.array(lists.place.astype(np.int32))]
         return made_of(
-            pa.StructArray.from_arrays(sides, names=["0", "1"]), np.arange(lists.row.size), lists.row, lists.null, kind
+            pa.StructArray.from_arrays(sides, names=["0", "1"]),
+            np.arange(lists.row.size),
+            lists.row,
+            lists.null,
+            sql_type,
         )
 
-    return over(compute, polars_type(kind), base)
+    return over(compute, polars_type(sql_type), base)
 
 
-def _insert(base: Operand, kind: SqlType, place: Operand, value: Operand) -> pl.Expr:
+def _insert(base: Operand, sql_type: SqlType, place: Operand, value: Operand) -> pl.Expr:
     """Return the arrays with a value at a place, counted from 1 or from the end; NULLs fill what lies between."""
 
     def compute(column: pl.Series, at: pl.Series, values: pl.Series) -> pl.Series:
@@ -227,9 +231,9 @@ def _insert(base: Operand, kind: SqlType, place: Operand, value: Operand) -> pl.
             made = _with_inserted(places, at[number], len(lists.elements) + number)
             chosen += made
             row += [number] * len(made)
-        return made_of(elements, np.array(chosen, np.int64), np.array(row, np.int64), lists.null, kind)
+        return made_of(elements, np.array(chosen, np.int64), np.array(row, np.int64), lists.null, sql_type)
 
-    return over(compute, polars_type(kind), base, place, value)
+    return over(compute, polars_type(sql_type), base, place, value)
 
 
 def _with_inserted(places: list[int], at: int, new: int) -> list[int]:
@@ -261,28 +265,28 @@ def _joined(texts: list[str | None] | None, sign: str | None, instead: str | Non
     return sign.join([text for text in kept if text is not None])
 
 
-def _without_null(base: Operand, kind: SqlType) -> pl.Expr:
+def _without_null(base: Operand, sql_type: SqlType) -> pl.Expr:
     """Return the array, an empty one in place of NULL."""
-    return pl.coalesce(base.expr, pl.lit([], dtype=polars_type(kind)))
+    return pl.coalesce(base.expr, pl.lit([], dtype=polars_type(sql_type)))
 
 
-def _array(first: Operand, kind: SqlType, *others: Operand) -> pl.Expr:
+def _array(first: Operand, sql_type: SqlType, *others: Operand) -> pl.Expr:
     """Return arrays of one value of each operand; Polars' own function joins values that are arrays themselves."""
-    assert kind.element is not None, "an array"
-    typed = [Operand(widened(part, kind.element), kind.element) for part in (first, *others)]
+    assert sql_type.element is not None, "an array"
+    typed = [Operand(widened(part, sql_type.element), sql_type.element) for part in (first, *others)]
 
     def compute(*columns: pl.Series) -> pl.Series:
         size, count = len(columns[0]), len(columns)
         chosen = np.arange(size * count).reshape(count, size).T.ravel()  # the first of each column, then the second, …
         null = np.zeros(size, np.bool_)
-        return made_of(pl.concat(columns).to_arrow(), chosen, np.repeat(np.arange(size), count), null, kind)
+        return made_of(pl.concat(columns).to_arrow(), chosen, np.repeat(np.arange(size), count), null, sql_type)
 
-    return over(compute, polars_type(kind), *typed)
+    return over(compute, polars_type(sql_type), *typed)
 
 
-def _named_struct(_: Operand, kind: SqlType, *others: Operand) -> pl.Expr:
+def _named_struct(_: Operand, sql_type: SqlType, *others: Operand) -> pl.Expr:
     """Return a STRUCT of every other operand; those between are the names."""
-    values = zip(kind.fields, others[::2], strict=True)
+    values = zip(sql_type.fields, others[::2], strict=True)
     return pl.struct([value.expr.alias(name) for (name, _), value in values])
 
 

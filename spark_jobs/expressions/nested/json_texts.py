@@ -24,7 +24,7 @@ _ESCAPED = re.compile('["\\\\\x00-\x1f]')
 _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
-def json_of(value: Operand, kind: SqlType) -> pl.Expr:
+def json_of(value: Operand, sql_type: SqlType) -> pl.Expr:
     """Return the texts of STRUCTs, ARRAYs, MAPs or VARIANTs.
 
     A field of a STRUCT that is NULL is left out; a NULL in an ARRAY or MAP is null.
@@ -33,18 +33,18 @@ def json_of(value: Operand, kind: SqlType) -> pl.Expr:
 
     def write(column: pl.Series) -> pl.Series:
         texts = [None if each is None else writer(each) for each in column.to_list()]
-        return pl.Series(texts, dtype=polars_type(kind))
+        return pl.Series(texts, dtype=polars_type(sql_type))
 
-    return value.expr.map_batches(write, return_dtype=polars_type(kind))
+    return value.expr.map_batches(write, return_dtype=polars_type(sql_type))
 
 
-def _writer(kind: SqlType) -> Writer:
-    if kind.fields:
-        return _struct_writer([(f"{_quoted(name)}:", name, _writer(field)) for name, field in kind.fields])
-    if kind.element is None:
-        return _WRITERS.get(kind.name, str)
-    element = _writer(kind.element)
-    if kind.key is not None:
+def _writer(sql_type: SqlType) -> Writer:
+    if sql_type.fields:
+        return _struct_writer([(f"{_quoted(name)}:", name, _writer(field)) for name, field in sql_type.fields])
+    if sql_type.element is None:
+        return _WRITERS.get(sql_type.name, str)
+    element = _writer(sql_type.element)
+    if sql_type.key is not None:
         return lambda entries: _joined(
             (f"{_quoted(each['key'])}:{_or_null(element, each['value'])}" for each in entries), "{}"
         )

@@ -56,11 +56,11 @@ def lists_of(column: pl.Series) -> Lists:
     return Lists(array.flatten(), rows_of_elements(array), null)
 
 
-def made_of(elements: pa.Array, chosen: Ints, row: Ints, null: NDArray[np.bool_], kind: SqlType) -> pl.Series:
+def made_of(elements: pa.Array, chosen: Ints, row: Ints, null: NDArray[np.bool_], sql_type: SqlType) -> pl.Series:
     """Return arrays of chosen elements, in the order of rows; an element of place -1 is NULL."""
     taken = elements.take(pa.array(chosen, mask=chosen < 0))
     offsets = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=null.size))))
-    made = pl.Series(pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), taken)).cast(polars_type(kind))
+    made = pl.Series(pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), taken)).cast(polars_type(sql_type))
     return made.set(pl.Series(null), None) if null.any() else made
 
 

@@ -32,36 +32,36 @@ def _faulty(rows: Ints, keys: pa.Array, count: int) -> NDArray[np.bool_]:
     return faulty
 
 
-def _map_of(lists: Lists, keys: pa.Array, values: pa.Array, null: NDArray[np.bool_], kind: SqlType) -> pl.Series:
+def _map_of(lists: Lists, keys: pa.Array, values: pa.Array, null: NDArray[np.bool_], sql_type: SqlType) -> pl.Series:
     """Return maps, NULL where there is none, of a key and a value for each element of lists."""
     null = null | _faulty(lists.row, keys, lists.null.size)
     kept = np.flatnonzero(~null[lists.row])
-    return made_of(pa.StructArray.from_arrays([keys, values], names=_ENTRY), kept, lists.row[kept], null, kind)
+    return made_of(pa.StructArray.from_arrays([keys, values], names=_ENTRY), kept, lists.row[kept], null, sql_type)
 
 
-def _from_arrays(base: Operand, kind: SqlType, other: Operand) -> pl.Expr:
+def _from_arrays(base: Operand, sql_type: SqlType, other: Operand) -> pl.Expr:
     def compute(left: pl.Series, right: pl.Series) -> pl.Series:
         keys, values = lists_of(left), lists_of(right)
         null = keys.null | values.null | (keys.length != values.length)
         known = [np.flatnonzero(~null[side.row]) for side in (keys, values)]
         paired = Lists(keys.elements.take(pa.array(known[0])), keys.row[known[0]], null)
-        return _map_of(paired, paired.elements, values.elements.take(pa.array(known[1])), null, kind)
+        return _map_of(paired, paired.elements, values.elements.take(pa.array(known[1])), null, sql_type)
 
-    return over(compute, polars_type(kind), base, other)
+    return over(compute, polars_type(sql_type), base, other)
 
 
-def _from_entries(base: Operand, kind: SqlType) -> pl.Expr:
+def _from_entries(base: Operand, sql_type: SqlType) -> pl.Expr:
     def compute(column: pl.Series) -> pl.Series:
         lists = lists_of(column)
         null = lists.null.copy()
         null[lists.row[lists.elements.is_null().to_numpy(zero_copy_only=False)]] = True
         key, value = (pc.struct_field(lists.elements, [place]) for place in range(2))
-        return _map_of(lists, key, value, null, kind)
+        return _map_of(lists, key, value, null, sql_type)
 
-    return over(compute, polars_type(kind), base)
+    return over(compute, polars_type(sql_type), base)
 
 
-def _merged(base: Operand, kind: SqlType, other: Operand) -> pl.Expr:
+def _merged(base: Operand, sql_type: SqlType, other: Operand) -> pl.Expr:
     """Return the keys of two maps, those of the first one first, with both their values."""
 
     def compute(left: pl.Series, right: pl.Series) -> pl.Series:
@@ -82,12 +82,12 @@ def _merged(base: Operand, kind: SqlType, other: Operand) -> pl.Expr:
         names = pa.array([key for _, key in places], pa.large_string())
         entries = pa.StructArray.from_arrays([names, *values], names=["0", "1", "2"])
         order = order[~null[found[order]]]
-        return made_of(entries, order, found[order], null, kind)
+        return made_of(entries, order, found[order], null, sql_type)
 
-    return over(compute, polars_type(kind), base, other)
+    return over(compute, polars_type(sql_type), base, other)
 
 
-def _str_to_map(text: Operand, kind: SqlType, pairs: Any, within: Any) -> pl.Expr:
+def _str_to_map(text: Operand, sql_type: SqlType, pairs: Any, within: Any) -> pl.Expr:
     def entries(value: str) -> list[dict[str, str | None]] | None:
         found: dict[str, str | None] = {}
         for pair in value.split(pairs):
@@ -97,7 +97,7 @@ def _str_to_map(text: Operand, kind: SqlType, pairs: Any, within: Any) -> pl.Exp
             found[key] = rest if sign else None
         return [{"key": key, "value": rest} for key, rest in found.items()]
 
-    return each_distinct([text.expr], entries, polars_type(kind))
+    return each_distinct([text.expr], entries, polars_type(sql_type))
 
 
 MAPS: dict[str, Callable[..., pl.Expr]] = {

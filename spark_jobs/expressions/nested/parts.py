@@ -28,20 +28,20 @@ Argument = Operand | str | int
 """The name or place of a part is passed as a Python value, not as a column."""
 
 
-def _field(base: Operand, kind: SqlType, name: Argument) -> pl.Expr:
+def _field(base: Operand, sql_type: SqlType, name: Argument) -> pl.Expr:
     if base.type.name == "ARRAY":
         return base.expr.list.eval(pl.element().struct.field(str(name)))
     return base.expr.struct.field(str(name))
 
 
-def _element(base: Operand, kind: SqlType, place: Argument) -> pl.Expr:
+def _element(base: Operand, sql_type: SqlType, place: Argument) -> pl.Expr:
     if base.type.name == "MAP":
-        return _of_key(base.expr, str(place), kind)
+        return _of_key(base.expr, str(place), sql_type)
     at = _whole(place)
     return pl.when(at >= 0).then(base.expr.list.get(at, null_on_oob=True))
 
 
-def _element_at(base: Operand, kind: SqlType, place: Argument) -> pl.Expr:
+def _element_at(base: Operand, sql_type: SqlType, place: Argument) -> pl.Expr:
     at = _whole(place)
     counted = pl.when(at > 0).then(at - 1).when(at < 0).then(at)
     return base.expr.list.get(counted, null_on_oob=True)
@@ -51,7 +51,7 @@ def _whole(place: Argument) -> pl.Expr:
     return place.expr.cast(pl.Int64) if isinstance(place, Operand) else pl.lit(place, pl.Int64)
 
 
-def _of_key(maps: pl.Expr, key: str, kind: SqlType) -> pl.Expr:
+def _of_key(maps: pl.Expr, key: str, sql_type: SqlType) -> pl.Expr:
     def apply(column: pl.Series) -> pl.Series:
         lists = column.to_arrow()
         entries = lists.flatten()
@@ -59,9 +59,9 @@ def _of_key(maps: pl.Expr, key: str, kind: SqlType) -> pl.Expr:
         hits = pc.indices_nonzero(pc.equal(keys, key)).to_numpy()
         place = np.full(len(lists), -1, np.int64)
         place[rows_of_elements(lists)[hits]] = hits
-        return pl.Series(values.take(pa.array(place, mask=place < 0)), dtype=polars_type(kind))
+        return pl.Series(values.take(pa.array(place, mask=place < 0)), dtype=polars_type(sql_type))
 
-    return maps.map_batches(apply, return_dtype=polars_type(kind))
+    return maps.map_batches(apply, return_dtype=polars_type(sql_type))
 
 
 def _array_contains(base: Operand, _: SqlType, value: Argument) -> pl.Expr:
@@ -123,8 +123,8 @@ def _split(text: Operand, _: SqlType, delimiter: Argument) -> pl.Expr:
     return each_distinct([text.expr], parts, polars_type(array_of(STRING)))
 
 
-def _to_number(text: Operand, kind: SqlType, form: Argument) -> pl.Expr:
-    return each_distinct([text.expr], read_number_format(str(form)).read, polars_type(kind))
+def _to_number(text: Operand, sql_type: SqlType, form: Argument) -> pl.Expr:
+    return each_distinct([text.expr], read_number_format(str(form)).read, polars_type(sql_type))
 
 
 def _get_json_object(text: Operand, _: SqlType, path: Argument) -> pl.Expr:

@@ -34,46 +34,46 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROS = 1_000_000
 
 
-def _variant_get(value: Operand, kind: SqlType, path: object) -> pl.Expr:
+def _variant_get(value: Operand, sql_type: SqlType, path: object) -> pl.Expr:
     steps = parse_variant_path(str(path))
 
     def part(text: str) -> object:
         found = part_of(read_variant(text), steps)
-        return None if found is MISSING else _as(found, kind)
+        return None if found is MISSING else _as(found, sql_type)
 
-    return each_distinct([value.expr], part, polars_type(kind))
+    return each_distinct([value.expr], part, polars_type(sql_type))
 
 
-def _as(value: Any, kind: SqlType) -> object:
+def _as(value: Any, sql_type: SqlType) -> object:
     """Return a part as a value of a type, None where it is none; a MAP is a list of its keys and values."""
-    match kind.name:
+    match sql_type.name:
         case "VARIANT":
             return write_variant(value)
         case "ARRAY":
-            return [_as(each, _element(kind)) for each in value] if isinstance(value, list) else None
+            return [_as(each, _element(sql_type)) for each in value] if isinstance(value, list) else None
         case "MAP" if isinstance(value, dict):
-            return [{"key": name, "value": _as(each, _element(kind))} for name, each in value.items()]
+            return [{"key": name, "value": _as(each, _element(sql_type))} for name, each in value.items()]
         case "STRUCT" if isinstance(value, dict):
-            return {name: _as(value[name], field) if name in value else None for name, field in kind.fields}
+            return {name: _as(value[name], field) if name in value else None for name, field in sql_type.fields}
         case "MAP" | "STRUCT":
             return None
     match value:
         case None:
             return None
         case str():
-            return value if kind == STRING else read_text(value, kind)
+            return value if sql_type == STRING else read_text(value, sql_type)
         case list() | dict():
-            return shown(write_variant(value)) if kind == STRING else None
+            return shown(write_variant(value)) if sql_type == STRING else None
         case bool():
-            return _TRUTHS[kind.name](value, kind) if kind.name in _TRUTHS else None
+            return _TRUTHS[sql_type.name](value, sql_type) if sql_type.name in _TRUTHS else None
     number = _number(value)
-    convert = (_DOUBLES if isinstance(number, float) else _EXACT).get(kind.name)
-    return convert(number, kind) if convert else None
+    convert = (_DOUBLES if isinstance(number, float) else _EXACT).get(sql_type.name)
+    return convert(number, sql_type) if convert else None
 
 
-def _element(kind: SqlType) -> SqlType:
-    assert kind.element is not None, "an ARRAY or a MAP"
-    return kind.element
+def _element(sql_type: SqlType) -> SqlType:
+    assert sql_type.element is not None, "an ARRAY or a MAP"
+    return sql_type.element
 
 
 def _number(value: int | msgspec.Raw) -> Decimal | float:
@@ -84,19 +84,19 @@ def _number(value: int | msgspec.Raw) -> Decimal | float:
     return float(digits) if "e" in digits or "E" in digits else Decimal(digits)
 
 
-def _whole(number: Decimal, kind: SqlType) -> int | None:
-    bound = 1 << (WHOLE_BITS[kind.name] - 1)
+def _whole(number: Decimal, sql_type: SqlType) -> int | None:
+    bound = 1 << (WHOLE_BITS[sql_type.name] - 1)
     whole = int(number)
     return whole if -bound <= whole < bound else None
 
 
-def _double_to_whole(number: float, kind: SqlType) -> int | None:
+def _double_to_whole(number: float, sql_type: SqlType) -> int | None:
     """Cut the fraction off; of a BIGINT Spark compares the bounds as doubles, so that 2^63 is the greatest one."""
     if not isfinite(number):
         return None
-    most = (1 << (WHOLE_BITS[kind.name] - 1)) - 1
+    most = (1 << (WHOLE_BITS[sql_type.name] - 1)) - 1
     whole = int(number)
-    if kind.name == "BIGINT" and whole == most + 1:
+    if sql_type.name == "BIGINT" and whole == most + 1:
         return most
     return whole if -most - 1 <= whole <= most else None
 
@@ -123,7 +123,7 @@ _DOUBLES: dict[str, Converter] = {
     **dict.fromkeys(WHOLE_BITS, _double_to_whole),
     "BOOLEAN": lambda number, _: bool(number),
     "DOUBLE": lambda number, _: number,
-    "DECIMAL": lambda number, kind: fitted(Decimal(repr(number)), kind) if isfinite(number) else None,
+    "DECIMAL": lambda number, sql_type: fitted(Decimal(repr(number)), sql_type) if isfinite(number) else None,
     "STRING": lambda number, _: java_double(number),
     "TIMESTAMP": lambda seconds, _: _time(seconds * _MICROS),
 }
@@ -131,7 +131,7 @@ _TRUTHS: dict[str, Converter] = {
     **dict.fromkeys(WHOLE_BITS, lambda flag, _: int(flag)),
     "BOOLEAN": lambda flag, _: flag,
     "DOUBLE": lambda flag, _: float(flag),
-    "DECIMAL": lambda flag, kind: fitted(Decimal(flag), kind),
+    "DECIMAL": lambda flag, sql_type: fitted(Decimal(flag), sql_type),
     "STRING": lambda flag, _: "true" if flag else "false",
 }
 

@@ -41,11 +41,11 @@ _APPROXIMATE = frozenset((FLOAT, DOUBLE))
 def _exactly(op: str, other: Implementation) -> Implementation:
     """Make an operator that is computed as DECIMAL where one operand is and none is DOUBLE."""
 
-    def apply(args: list[Operand], kind: SqlType) -> Operand:
+    def apply(args: list[Operand], sql_type: SqlType) -> Operand:
         kinds = [argument.type for argument in args]
-        if any(kind.is_decimal for kind in kinds) and not _APPROXIMATE & {*kinds}:
+        if any(sql_type.is_decimal for sql_type in kinds) and not _APPROXIMATE & {*kinds}:
             return decimals.arithmetic(op, *args)
-        return other(args, kind)
+        return other(args, sql_type)
 
     return apply
 
@@ -53,21 +53,23 @@ def _exactly(op: str, other: Implementation) -> Implementation:
 def _arithmetic(op: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Implementation:
     def apply(args: list[Operand], _: SqlType) -> Operand:
         left, right = args
-        kind = wider([left.type, right.type])
-        if kind == FLOAT:
+        sql_type = wider([left.type, right.type])
+        if sql_type == FLOAT:
             return Operand(op(left.expr, right.expr), FLOAT)
-        if kind == DOUBLE:
+        if sql_type == DOUBLE:
             return Operand(op(to_double(left), to_double(right)), DOUBLE)
-        wide = _wide(kind)
-        return Operand(op(left.expr.cast(wide), right.expr.cast(wide)).cast(_INTEGERS[kind], strict=False), kind)
+        wide = _wide(sql_type)
+        return Operand(
+            op(left.expr.cast(wide), right.expr.cast(wide)).cast(_INTEGERS[sql_type], strict=False), sql_type
+        )
 
     return apply
 
 
-def _wide(kind: SqlType) -> pl.DataType:
-    if kind not in _WIDE:
-        raise InternalError(f"no arithmetic of {kind}")
-    return _WIDE[kind]
+def _wide(sql_type: SqlType) -> pl.DataType:
+    if sql_type not in _WIDE:
+        raise InternalError(f"no arithmetic of {sql_type}")
+    return _WIDE[sql_type]
 
 
 def _divide(args: list[Operand], _: SqlType) -> Operand:
@@ -89,13 +91,15 @@ def _whole_divide(args: list[Operand], _: SqlType) -> Operand:
 
 def _remainder(args: list[Operand], _: SqlType) -> Operand:
     left, right = args
-    kind = wider([left.type, right.type])
-    if kind in _APPROXIMATE:
+    sql_type = wider([left.type, right.type])
+    if sql_type in _APPROXIMATE:
         rest = _by_numpy(np.fmod, to_double(left), to_double(right))  # exact, so it is right for FLOAT too
-        return Operand(rest.cast(polars_type(kind)), kind)
-    dividend, divisor = left.expr.cast(_wide(kind)), right.expr.cast(_wide(kind))
+        return Operand(rest.cast(polars_type(sql_type)), sql_type)
+    dividend, divisor = left.expr.cast(_wide(sql_type)), right.expr.cast(_wide(sql_type))
     divisor = pl.when(divisor != 0).then(divisor)
-    return Operand((dividend - _truncated(dividend, divisor) * divisor).cast(_INTEGERS[kind], strict=False), kind)
+    return Operand(
+        (dividend - _truncated(dividend, divisor) * divisor).cast(_INTEGERS[sql_type], strict=False), sql_type
+    )
 
 
 def _by_numpy(function: np.ufunc, left: pl.Expr, right: pl.Expr) -> pl.Expr:
@@ -114,9 +118,9 @@ def _by_numpy(function: np.ufunc, left: pl.Expr, right: pl.Expr) -> pl.Expr:
     return pl.when(known).then(pl.map_batches([left, right], apply, return_dtype=pl.Float64))
 
 
-def _positive_remainder(args: list[Operand], kind: SqlType) -> Operand:
+def _positive_remainder(args: list[Operand], sql_type: SqlType) -> Operand:
     """Return ``((a % n) + n) % n`` for a negative ``a % n``; the sum wraps round, as Spark's does."""
-    remainder = _remainder(args, kind)
+    remainder = _remainder(args, sql_type)
     divisor = args[1].expr
     if remainder.type in _APPROXIMATE:
         divided = remainder.expr + args[1].expr.cast(polars_type(remainder.type))
@@ -230,10 +234,10 @@ def _logarithm(function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -
     return apply
 
 
-def _log(args: list[Operand], kind: SqlType) -> Operand:
+def _log(args: list[Operand], sql_type: SqlType) -> Operand:
     """Return the logarithm to a base, the first of two arguments, as a quotient."""
     if len(args) == 1:
-        return _logarithm(fdlibm.log)(args, kind)
+        return _logarithm(fdlibm.log)(args, sql_type)
     base, value = (to_double(argument) for argument in args)
     quotient = _vector(lambda b, x: fdlibm.log(x) / fdlibm.log(b), [base, value])
     return Operand(pl.when((base > 0) & (value > 0)).then(quotient), DOUBLE)

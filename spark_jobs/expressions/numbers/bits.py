@@ -18,9 +18,9 @@ _WIDTHS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 
 def _between(op: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Implementation:
     def apply(args: list[Operand], _: SqlType) -> Operand:
-        kind = wider([argument.type for argument in args])
-        left, right = (widened(argument, kind) for argument in args)
-        return Operand(op(left, right), kind)
+        sql_type = wider([argument.type for argument in args])
+        left, right = (widened(argument, sql_type) for argument in args)
+        return Operand(op(left, right), sql_type)
 
     return apply
 
@@ -35,14 +35,14 @@ def _shift(move: Callable[[int, int, int], int]) -> Implementation:
 
     def apply(args: list[Operand], _: SqlType) -> Operand:
         value, distance = args
-        kind = BIGINT if value.type == BIGINT else INT
-        bits = _BITS[kind]
+        sql_type = BIGINT if value.type == BIGINT else INT
+        bits = _BITS[sql_type]
 
         def shifted(number: int, by: int) -> int:
             half = 1 << (bits - 1)
             return (move(number, by % bits, bits) + half) % (2 * half) - half
 
-        return Operand(each_distinct([value.expr, distance.expr], shifted, polars_type(kind)), kind)
+        return Operand(each_distinct([value.expr, distance.expr], shifted, polars_type(sql_type)), sql_type)
 
     return apply
 

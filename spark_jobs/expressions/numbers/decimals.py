@@ -22,9 +22,9 @@ _FAR = 400
 """Digits before or after the point that no double has."""
 
 
-def fitted(value: Decimal, kind: SqlType) -> Decimal | None:
+def fitted(value: Decimal, sql_type: SqlType) -> Decimal | None:
     """Return a number as a DECIMAL of that type, half up, None where it does not fit."""
-    precision, scale = kind.precision, kind.scale
+    precision, scale = sql_type.precision, sql_type.scale
     if value.adjusted() > precision:
         return None
     rounded = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _EXACT)
@@ -36,14 +36,14 @@ def arithmetic(op: str, left: Operand, right: Operand) -> Operand:
     operands = [operand.expr.cast(pl.Decimal(*exact_size(operand.type))) for operand in (left, right)]
     if op == "div":
         return Operand(each_distinct(operands, _whole_quotient, pl.Int64), BIGINT)
-    kind = decimal_result(op, left.type, right.type)
+    sql_type = decimal_result(op, left.type, right.type)
     compute = _OPERATORS[op]
 
     def apply(one: Decimal, other: Decimal) -> Decimal | None:
         result = compute(one, other)
-        return None if result is None else fitted(result, kind)
+        return None if result is None else fitted(result, sql_type)
 
-    return Operand(each_distinct(operands, apply, polars_type(kind)), kind)
+    return Operand(each_distinct(operands, apply, polars_type(sql_type)), sql_type)
 
 
 def _quotient(left: Decimal, right: Decimal) -> Decimal | None:
@@ -96,8 +96,11 @@ def rounded_double(rounding: str) -> Callable[[float, int], float]:
     return apply
 
 
-def rounded(value: Operand, kind: SqlType, rounding: str) -> Operand:
+def rounded(value: Operand, sql_type: SqlType, rounding: str) -> Operand:
     """Return a DECIMAL rounded to a whole number of that type."""
     return Operand(
-        each_distinct([value.expr], lambda number: fitted(to_scale(number, 0, rounding), kind), polars_type(kind)), kind
+        each_distinct(
+            [value.expr], lambda number: fitted(to_scale(number, 0, rounding), sql_type), polars_type(sql_type)
+        ),
+        sql_type,
     )

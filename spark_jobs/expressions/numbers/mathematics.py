@@ -96,11 +96,11 @@ _ROUNDINGS = {
 def _at_scale(rounding: str) -> Implementation:
     """Make the rounding of a DECIMAL to a scale, the second argument; NULL where the type does not hold the result."""
 
-    def apply(args: list[Operand], kind: SqlType) -> Operand:
+    def apply(args: list[Operand], sql_type: SqlType) -> Operand:
         def rounded(number: Decimal, scale: int) -> Decimal | None:
-            return fitted(to_scale(number, max(min(scale, kind.scale), -_MOST_DIGITS), rounding), kind)
+            return fitted(to_scale(number, max(min(scale, sql_type.scale), -_MOST_DIGITS), rounding), sql_type)
 
-        return Operand(each_distinct([args[0].expr, args[1].expr], rounded, polars_type(kind)), kind)
+        return Operand(each_distinct([args[0].expr, args[1].expr], rounded, polars_type(sql_type)), sql_type)
 
     return apply
 
@@ -109,9 +109,9 @@ _MOST_DIGITS = 400
 """Digits before the point to which nothing but zero, or too much, is rounded."""
 
 
-def _by_value(function: Callable[..., object], kind: SqlType) -> Implementation:
+def _by_value(function: Callable[..., object], sql_type: SqlType) -> Implementation:
     return lambda args, _: Operand(
-        each_distinct([argument.expr for argument in args], function, polars_type(kind)), kind
+        each_distinct([argument.expr for argument in args], function, polars_type(sql_type)), sql_type
     )
 
 

@@ -25,7 +25,7 @@ Search = Callable[..., pl.Series]
 """Takes texts, the pattern and what else is constant; gives a result for each text, which is not NULL."""
 
 
-def _searched(search: Search, read: Callable[[str], Groups], kind: SqlType) -> Implementation:
+def _searched(search: Search, read: Callable[[str], Groups], sql_type: SqlType) -> Implementation:
     """Make a function of a text, a pattern and other arguments, NULL when any of them is."""
 
     def apply(columns: Sequence[pl.Series]) -> pl.Series:
@@ -48,9 +48,9 @@ def _searched(search: Search, read: Callable[[str], Groups], kind: SqlType) -> I
         pattern, *rest = constants
         return search(texts, read(pattern), *rest).cast(dtype)
 
-    dtype = polars_type(kind)
+    dtype = polars_type(sql_type)
     return lambda args, _: Operand(
-        pl.map_batches([argument.expr for argument in args], apply, return_dtype=dtype), kind
+        pl.map_batches([argument.expr for argument in args], apply, return_dtype=dtype), sql_type
     )
 
 

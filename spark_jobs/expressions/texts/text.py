@@ -17,13 +17,13 @@ from spark_jobs.expressions.types import Implementation, Operand, polars_type
 __all__ = ["BYTES", "FUNCTIONS"]
 
 
-def _text(build: Callable[..., pl.Expr], kind: SqlType = STRING) -> Implementation:
+def _text(build: Callable[..., pl.Expr], sql_type: SqlType = STRING) -> Implementation:
     """Make a function of strings (and whole numbers) that is NULL when any argument is."""
 
     def apply(args: list[Operand], _: SqlType) -> Operand:
         exprs = [argument.expr for argument in args]
         known = reduce(pl.Expr.and_, [expr.is_not_null() for expr in exprs])
-        return Operand(pl.when(known).then(build(*exprs)), kind)
+        return Operand(pl.when(known).then(build(*exprs)), sql_type)
 
     return apply
 
@@ -80,10 +80,10 @@ def _padded(*, left: bool) -> Implementation:
     return _by_value(pad)
 
 
-def _by_value(function: Callable[..., object], kind: SqlType = STRING) -> Implementation:
+def _by_value(function: Callable[..., object], sql_type: SqlType = STRING) -> Implementation:
     """Make a function that is computed in Python, NULL when any argument is."""
     return lambda args, _: Operand(
-        each_distinct([argument.expr for argument in args], function, polars_type(kind)), kind
+        each_distinct([argument.expr for argument in args], function, polars_type(sql_type)), sql_type
     )
 
 
@@ -111,11 +111,11 @@ def _split_part(text: str, delimiter: str, part: int) -> str | None:
     return parts[at] if 0 <= at < len(parts) else ""
 
 
-def _locate(args: list[Operand], kind: SqlType) -> Operand:
+def _locate(args: list[Operand], sql_type: SqlType) -> Operand:
     """Return where a part stands in a text from a position on, 0 for a position that is NULL or none."""
     part, text, *starts = (argument.expr for argument in args)
     if not starts:
-        return _by_value(lambda part, text: text.find(part) + 1, INT)(args, kind)
+        return _by_value(lambda part, text: text.find(part) + 1, INT)(args, sql_type)
     found = each_distinct([part, text, *starts], _found, pl.Int32)
     return Operand(pl.when(starts[0].is_null()).then(pl.lit(0, pl.Int32)).otherwise(found), INT)
 

@@ -26,9 +26,9 @@ _LAST_OF_JAVA = "\uffff"
 """The last character that Java holds in one of its own: those behind it are two, neither of them a letter."""
 
 
-def _by_value(function: Callable[..., object], kind: SqlType = STRING) -> Implementation:
+def _by_value(function: Callable[..., object], sql_type: SqlType = STRING) -> Implementation:
     return lambda args, _: Operand(
-        each_distinct([argument.expr for argument in args], function, polars_type(kind)), kind
+        each_distinct([argument.expr for argument in args], function, polars_type(sql_type)), sql_type
     )
 
 
@@ -172,14 +172,14 @@ def _format_string(args: list[Operand], _: SqlType) -> Operand:
     return Operand(_with_nulls([argument.expr for argument in args], form), STRING)
 
 
-def _printed(part: Conversion, value: object, kind: SqlType) -> str:
+def _printed(part: Conversion, value: object, sql_type: SqlType) -> str:
     flags, width = part.flags, part.width
     if value is None:
         shown, flags = "NULL" if part.kind == "X" else "null", flags.replace("0", "")
     elif part.kind == "d":
         shown = _decimal(int(value), flags, width)  # type: ignore[call-overload]  # the compiler has seen to it
     elif part.kind in "xXo":
-        bits = 32 if kind.name == "INT" else 64
+        bits = 32 if sql_type.name == "INT" else 64
         digits = format(int(value) % (1 << bits), part.kind)  # type: ignore[call-overload]
         before = {"x": "0x", "X": "0X", "o": "0"}[part.kind] if "#" in flags else ""
         shown = before + (digits.zfill(width - len(before)) if "0" in flags else digits)

@@ -44,7 +44,7 @@ def _datediff(args: list[Operand], _: SqlType) -> Operand:
     return Operand((end - start).cast(pl.Int32, strict=False), INT)
 
 
-def _by_value(function: Callable[..., object], kind: SqlType) -> Implementation:
+def _by_value(function: Callable[..., object], sql_type: SqlType) -> Implementation:
     """Make a function that is computed in Python, NULL when any argument is, or when it leaves the calendar."""
 
     def guarded(*values: object) -> object:
@@ -54,7 +54,7 @@ def _by_value(function: Callable[..., object], kind: SqlType) -> Implementation:
             return None
 
     return lambda args, _: Operand(
-        each_distinct([argument.expr for argument in args], guarded, polars_type(kind)), kind
+        each_distinct([argument.expr for argument in args], guarded, polars_type(sql_type)), sql_type
     )
 
 

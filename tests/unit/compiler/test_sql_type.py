@@ -46,11 +46,11 @@ _TYPES = st.recursive(
 
 
 @given(_TYPES)
-def test_a_type_is_read_from_its_text(kind: SqlType) -> None:
+def test_a_type_is_read_from_its_text(sql_type: SqlType) -> None:
     """Every type is read from the text that it is written as, and is equal and hashed alike after any journey."""
-    read = SqlType.of(str(kind))
-    assert kind == read and hash(kind) == hash(read)
-    assert kind == pickle.loads(pickle.dumps(kind))
+    read = SqlType.of(str(sql_type))
+    assert sql_type == read and hash(sql_type) == hash(read)
+    assert sql_type == pickle.loads(pickle.dumps(sql_type))
 
 
 @pytest.mark.parametrize(

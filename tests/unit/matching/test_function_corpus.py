@@ -92,8 +92,8 @@ def _lifted(text: str) -> object:
     (conjunct,) = query.plan.conjuncts
     assert isinstance(conjunct, Call), conjunct
     values: list[Value] = [
-        Value(value if isinstance(value, str | int | float | None) else str(value), str(kind))
-        for kind, value in zip(query.row.types, query.row.values, strict=True)
+        Value(value if isinstance(value, str | int | float | None) else str(value), str(sql_type))
+        for sql_type, value in zip(query.row.types, query.row.values, strict=True)
     ]
     return _shown(evaluate_expression(_placed(conjunct.args[0], values), _EVENTS, _ROW).to_pylist()[0])
 

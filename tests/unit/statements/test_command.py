@@ -23,7 +23,7 @@ def render(statement: Statement) -> str:
     """Return a statement with one line for each field that is not None."""
     values = {name: getattr(statement, name) for name in type(statement).__match_args__}
     if isinstance(statement, CreateStream):
-        values["columns"] = tuple((name, str(kind)) for name, kind in statement.columns)
+        values["columns"] = tuple((name, str(sql_type)) for name, sql_type in statement.columns)
     lines = [f"{name}: {value!r}" for name, value in values.items() if value is not None]
     return "\n".join([type(statement).__name__, *lines])
 

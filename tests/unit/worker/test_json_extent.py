@@ -16,20 +16,20 @@ _FIELDS = ", ".join(f"f{number}: INT" for number in range(100))
 _WIDE = stream(f"items ARRAY<STRUCT<{_FIELDS}>>", "name STRING")
 
 
-def _values(kind: SqlType) -> st.SearchStrategy[object]:
-    if kind.name == "ARRAY":
-        assert kind.element is not None
-        return st.none() | st.lists(_values(kind.element), max_size=3)
-    if kind.name == "STRUCT":
-        return st.none() | st.fixed_dictionaries({}, optional={name: _values(field) for name, field in kind.fields})
+def _values(sql_type: SqlType) -> st.SearchStrategy[object]:
+    if sql_type.name == "ARRAY":
+        assert sql_type.element is not None
+        return st.none() | st.lists(_values(sql_type.element), max_size=3)
+    if sql_type.name == "STRUCT":
+        return st.none() | st.fixed_dictionaries({}, optional={name: _values(field) for name, field in sql_type.fields})
     return st.none() | st.integers(0, 9)
 
 
-def _arrow(kind: SqlType) -> pa.DataType:
-    if kind.name == "ARRAY":
-        assert kind.element is not None
-        return pa.list_(_arrow(kind.element))
-    return pa.struct([(name, _arrow(field)) for name, field in kind.fields]) if kind.fields else pa.int32()
+def _arrow(sql_type: SqlType) -> pa.DataType:
+    if sql_type.name == "ARRAY":
+        assert sql_type.element is not None
+        return pa.list_(_arrow(sql_type.element))
+    return pa.struct([(name, _arrow(field)) for name, field in sql_type.fields]) if sql_type.fields else pa.int32()
 
 
 def _places(array: pa.Array) -> int:
@@ -40,11 +40,13 @@ def _places(array: pa.Array) -> int:
     return len(array)
 
 
-@given(st.sampled_from(_TYPES).map(SqlType.of).flatmap(lambda kind: st.tuples(st.just(kind), _values(kind))))
+@given(
+    st.sampled_from(_TYPES).map(SqlType.of).flatmap(lambda sql_type: st.tuples(st.just(sql_type), _values(sql_type)))
+)
 def test_an_extent_is_that_of_arrows_arrays(given_value: tuple[SqlType, object]) -> None:
     """Values are counted as Arrow lays them out, where parts are missing too."""
-    kind, value = given_value
-    assert _places(pa.array([value], _arrow(kind))) == extent(value, kind)
+    sql_type, value = given_value
+    assert _places(pa.array([value], _arrow(sql_type))) == extent(value, sql_type)
 
 
 def test_few_bytes_make_no_large_rows() -> None:

@@ -27,7 +27,7 @@ from tests.unit.matching.event_batches import FIRST_OFFSET, SETTINGS, batch, hea
 
 TYPED = stream("s STRING", "b BOOLEAN", "i INT", "l BIGINT", "d DOUBLE", "n DECIMAL(30,8)", "day DATE", "at TIMESTAMP")
 TYPES = {column.name: str(column.type) for column in TYPED.columns} | {
-    name: str(kind) for name, kind in RECORD_FIELDS.items()
+    name: str(sql_type) for name, sql_type in RECORD_FIELDS.items()
 }
 NULLS = '{"s":null,"b":null,"i":null,"l":null,"d":null,"n":null,"day":null,"at":null}'
 
