@@ -5,22 +5,16 @@ from __future__ import annotations
 import re
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import BaseModel, Field, PlainSerializer, SecretStr, field_validator, model_validator
+from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from grouping.masked_options import Options
 from grouping.secret_files import SecretFiles
 from schemas.topic_names import ClientNames, TopicNames
 
 __all__ = ["EvaluatorSettings", "KafkaSettings", "RedisSettings", "Settings"]
-
-
-_MASK = "**********"
-"""What is shown in place of a secret, as pydantic has it."""
-
-Options = Annotated[dict[str, str], PlainSerializer(lambda options: dict.fromkeys(options, _MASK))]
-"""Further options of a client: some are secrets, so a dump shows none; that they are in no repr is said beside each."""
 
 
 class KafkaSettings(BaseModel):

@@ -60,6 +60,7 @@ def test_a_dump_of_settings_shows_no_secret() -> None:
     assert "hush" not in shown
     assert "spark.hadoop.fs.s3a.secret.key" in shown
     assert {"sasl.password": "hush"} == settings.kafka.extra == pickle.loads(pickle.dumps(settings)).kafka.extra
+    assert settings == Settings.model_validate(settings.model_dump()) == Settings(**dict(settings))
 
 
 def test_no_more_copies_are_asked_for_than_there_are() -> None:
