@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-cluster check docs bench fuzz chaos chaos-planted lock clean
+.PHONY: help setup demo test test-cluster check docs bench fuzz chaos chaos-cluster chaos-planted lock clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile
@@ -52,6 +52,9 @@ fuzz: setup  ## a hundred thousand broken inputs, some minutes
 
 chaos: setup  ## half an hour in which everything breaks, again and again
 	$(BIN)/python -m tests.chaos --minutes 30
+
+chaos-cluster: setup  ## fifty faults of a cluster: brokers, Redis, Spark, gateways and links; an hour
+	$(BIN)/python -m tests.cluster.chaos --faults 50
 
 chaos-planted: setup  ## shows that chaos finds faults: five that are planted
 	$(BIN)/python -m tests.chaos --planted

@@ -52,10 +52,16 @@ def tried(call: Callable[[], _T], stop: threading.Event) -> _T:
         ),
         wait=tenacity.wait_exponential(0.1, max=2),
         sleep=lambda seconds: None if stop.wait(seconds) else None,
-        before_sleep=lambda state: log.warning("waiting for a server", extra={"attempt": state.attempt_number}),
+        before_sleep=_tell_wait,
         reraise=True,
     )
     return retrying(call)
+
+
+def _tell_wait(state: tenacity.RetryCallState) -> None:
+    error = state.outcome.exception() if state.outcome else None
+    reason = error.line if isinstance(error, OperationalError) else str(error)
+    log.warning("waiting for a server", extra={"attempt": state.attempt_number, "reason": reason})
 
 
 def take_lease(lease: Lease, settings: Settings, stop: threading.Event) -> bool:

@@ -44,6 +44,11 @@ class Host:
         """The data folder."""
         return self.stack.data
 
+    @property
+    def redis_url(self) -> str:
+        """The address of the working copy."""
+        return self.stack.redis_url
+
     def pid(self, role: str) -> int | None:
         """Return a role's process as the supervisor tells it, if it runs."""
         found = self.stack.endpoints()["pids"].get(role)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +14,7 @@ import redis
 from tests import strategies
 from tests.chaos.checks import Comparison
 from tests.chaos.companies import Companies
-from tests.chaos.faults import FAULTS, Ground
+from tests.chaos.faults import FAULTS, Fault, Ground
 from tests.chaos.host import Host
 from tests.chaos.loop import Loop
 from tests.chaos.readers import Readers
@@ -33,7 +33,7 @@ _QUIET_STEPS = 10
 """And each of them was asked so often, which takes a busy machine longer; at most `_QUIET_MOST` seconds are waited."""
 _QUIET_MOST = 300.0
 
-_REDIS_LOST = ("wipe-redis", "set-back-redis")
+_REDIS_LOST = ("wipe-redis", "set-back-redis", "kill-primary", "stop-primary", "cut-primary")
 """Faults after which Redis lacks what was dropped and is not evaluated yet."""
 _LOST_AT_ONCE = ("kill", "wipe", "set-back")
 """How the names of faults begin that are over in an instant, so that the time from them on is that of the recovery."""
@@ -67,8 +67,26 @@ class Tally:
 class Chaos:
     """One run on one host."""
 
-    def __init__(self, host: Host, seed: int, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        host: Host,
+        seed: int,
+        tell: Callable[[str], None],
+        faults: Mapping[str, Fault] = FAULTS,
+        pause: float = 0.1,
+    ) -> None:
+        """Begin.
+
+        Args:
+            host: What it is done to.
+            seed: Of queries and events.
+            tell: Is given what happens, line by line.
+            faults: What can happen, by name.
+            pause: Seconds between two publications of events.
+        """
         self.tally = Tally()
+        self._pause = pause
+        self._faults = faults
         self._host = host
         self._rng = random.Random(seed)
         self._tell = tell
@@ -97,7 +115,7 @@ class Chaos:
         """
         self.tally.rounds += 1
         with (
-            Loop("events", self._events.step, 0.1) as events,
+            Loop("events", self._events.step, self._pause) as events,
             Loop("commands", self._commands.step, 0.1) as commands,
             Loop("readers", self._read, 0.02) as readers,
         ):
@@ -143,7 +161,7 @@ class Chaos:
     def _break(self, name: str) -> None:
         self._say(name)
         self._recovery.begin(name)
-        FAULTS[name](Ground(self._host, self._lab, self._source, self._rng, self._say))
+        self._faults[name](Ground(self._host, self._lab, self._source, self._rng, self._say))
 
     def _measure(self, fault: str, loops: Sequence[Loop]) -> None:
         deadline = time.monotonic() + 60
@@ -232,7 +250,7 @@ class Chaos:
 
 
 def _stream_keys(host: Host) -> set[bytes]:
-    with redis.Redis.from_url(host.stack.redis_url) as client:
+    with redis.Redis.from_url(host.redis_url) as client:
         return set(client.scan_iter(match="*:s_*", count=1000))
 
 

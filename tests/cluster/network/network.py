@@ -15,9 +15,6 @@ from tests.cluster.hosts import Host
 
 __all__ = ["network", "require_namespaces"]
 
-_SUBNET = "10.213.77"
-_SWITCH = "cq-switch"
-
 
 def require_namespaces() -> None:
     """Skip the test where no network can be made; fail it where CQ_REQUIRE_NETNS=1 says that one must be."""
@@ -31,24 +28,30 @@ def require_namespaces() -> None:
 
 
 @contextmanager
-def network(names: Sequence[str]) -> Iterator[list[Host]]:
-    """Make hosts that reach each other and this machine, and nobody else; they are gone with the block."""
+def network(names: Sequence[str], number: int = 77) -> Iterator[list[Host]]:
+    """Make hosts that reach each other and this machine, and nobody else; they are gone with the block.
+
+    Args:
+        names: The hosts', ten letters at most.
+        number: The network's, so that one of another number may be there at the same time.
+    """
+    subnet, switch = f"10.213.{number}", f"cq{number}-switch"
     with ExitStack() as closing:
         # Once the switch is gone, what still looks for a host must not look for it outside this machine.
-        _made(closing, f"route add blackhole {_SUBNET}.0/24 metric 9999", f"route del blackhole {_SUBNET}.0/24")
-        _made(closing, f"link add {_SWITCH} type bridge", f"link del {_SWITCH}")
-        _ip(f"address add {_SUBNET}.1/24 dev {_SWITCH}", f"link set {_SWITCH} up")
-        yield [_host(closing, name, f"{_SUBNET}.{number}") for number, name in enumerate(names, 2)]
+        _made(closing, f"route add blackhole {subnet}.0/24 metric 9999", f"route del blackhole {subnet}.0/24")
+        _made(closing, f"link add {switch} type bridge", f"link del {switch}")
+        _ip(f"address add {subnet}.1/24 dev {switch}", f"link set {switch} up")
+        yield [_host(closing, switch, f"cq{number}-{name}", f"{subnet}.{each}") for each, name in enumerate(names, 2)]
 
 
-def _host(closing: ExitStack, name: str, address: str) -> Host:
-    host = Host(address, f"cq-{name}", f"cq-to-{name}")
+def _host(closing: ExitStack, switch: str, name: str, address: str) -> Host:
+    host = Host(address, name, name)
     inside = f"-n {host.namespace}"
     _made(closing, f"netns add {host.namespace}", f"netns del {host.namespace}")
     closing.callback(_kill_all, host)
     _made(closing, f"link add {host.link} type veth peer name eth0 netns {host.namespace}", f"link del {host.link}")
     _ip(
-        f"link set {host.link} master {_SWITCH} up",
+        f"link set {host.link} master {switch} up",
         f"{inside} address add {address}/24 dev eth0",
         f"{inside} link set eth0 up",
         f"{inside} link set lo up",

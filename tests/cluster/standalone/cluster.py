@@ -29,6 +29,10 @@ class Standalone:
 
     master: str
     """Its address, as Spark has it."""
+    folder: Path
+    hosts: Sequence[Host]
+    """The workers'."""
+    closing: ExitStack
     workers: list[psutil.Process] = field(default_factory=list)
 
     def executors(self) -> list[psutil.Process]:
@@ -40,6 +44,13 @@ class Standalone:
             for child in worker.children()
             if "CoarseGrainedExecutorBackend" in _class(child)
         ]
+
+    def start_worker(self, number: int) -> None:
+        """Start a worker, the first time or in place of one that died."""
+        name = f"worker{number}"
+        options = ("--cores", "1", "--memory", "2g", "--work-dir", str(self.folder / name), self.master)
+        worker = _start(self.closing, self.hosts[number], self.folder, name, "worker.Worker", *options)
+        self.workers[number : number + 1] = [worker]
 
 
 def _class(process: psutil.Process) -> str:
@@ -54,11 +65,10 @@ def standalone(folder: Path, hosts: Sequence[Host] = (LOCAL,) * 3) -> Iterator[S
     """Start master and workers, each on a host, and end them with all executors."""
     port = free_port()
     with ExitStack() as closing:
-        cluster = Standalone(f"spark://{hosts[0].address}:{port}")
+        cluster = Standalone(f"spark://{hosts[0].address}:{port}", folder, hosts[1:], closing)
         _start(closing, hosts[0], folder, "master", "master.Master", "--port", str(port))
-        for name, host in zip(("first", "second"), hosts[1:], strict=True):
-            options = ("--cores", "1", "--memory", "2g", "--work-dir", str(folder / name), cluster.master)
-            cluster.workers.append(_start(closing, host, folder, name, "worker.Worker", *options))
+        for number in range(len(cluster.hosts)):
+            cluster.start_worker(number)
         yield cluster
 
 

@@ -1,0 +1,73 @@
+"""A gateway on a host of its own that stands by, and is started again whenever it ends, as a platform does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.cluster.hosts import Host
+
+__all__ = ["KeptGateway", "kept_gateway"]
+
+_LOOK_SECONDS = 0.2
+
+
+class KeptGateway:
+    """The gateway, and a thread that looks after it."""
+
+    def __init__(self, folder: Path, host: Host, told: Mapping[str, str]) -> None:
+        """Start it.
+
+        Args:
+            folder: Its data folder, made here.
+            host: Where it runs.
+            told: Its settings.
+        """
+        self._log = folder / "log"
+        self._command = host.command(sys.executable, "-m", "gateway.cli", "gateway", "--data", str(folder))
+        self._environment = {**os.environ, **told}
+        folder.mkdir()
+        self._process = self._start()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="other gateway", daemon=True)
+        self._thread.start()
+
+    @property
+    def pid(self) -> int:
+        """Its process now."""
+        return self._process.pid
+
+    def log(self) -> str:
+        """Return the end of what it has logged."""
+        return self._log.read_text(errors="replace")[-3000:]
+
+    def end(self) -> None:
+        """End it for good."""
+        self._stop.set()
+        self._thread.join()
+        self._process.kill()
+        self._process.wait()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        with self._log.open("ab") as log:
+            return subprocess.Popen(self._command, env=self._environment, stdout=log, stderr=subprocess.STDOUT)
+
+    def _keep(self) -> None:
+        while not self._stop.wait(_LOOK_SECONDS):
+            if self._process.poll() is not None:
+                self._process = self._start()
+
+
+@contextmanager
+def kept_gateway(folder: Path, host: Host, told: Mapping[str, str]) -> Iterator[KeptGateway]:
+    """Run it for as long as the block lasts."""
+    gateway = KeptGateway(folder, host, told)
+    try:
+        yield gateway
+    finally:
+        gateway.end()
