@@ -69,6 +69,7 @@ from grouping.model.query import (
 from grouping.settings import Settings
 from grouping.statements.command import parse
 from grouping.statements.cq_text import CqText
+from grouping.statements.least_size import check_bytes, check_least_size
 
 __all__ = ["PreparedCommand", "Statements"]
 
@@ -161,17 +162,12 @@ class Statements:
         Raises:
             InputError: What is wrong with it.
         """
-        limit = self._settings.commands.text_bytes
-        if len(text) * 4 > limit and (size := len(text.encode("utf-8", "surrogatepass"))) > limit:
-            raise InputError(
-                "the command is too large",
-                code="command-too-large",
-                detail=f"Its text has {size} bytes, and the limit is {limit}.",
-            )
+        check_bytes(text, self._settings.commands.text_bytes)
         cut = CqText.cut(text)
         if not (cut.is_cut or _CREATE_CQ.match(text)) and not isinstance(statement := parse(text), CreateCq):
             name = statement.name if isinstance(statement, _ABOUT_CQ) else ""
             return PreparedCommand(statement, CqKey.of(subscriber, name), text)
+        check_least_size(text, self._settings.limits.normal_form)
         create, query = self._preparer.create(cut)
         check_groups(query.plan, create.trigger, create.publish.digest)
         create = with_digest_columns(create, query, self._settings.limits.top_rows)

@@ -24,6 +24,7 @@ from grouping.model.errors import InputError
 from grouping.model.expression import Call, Expression, Slot, walk
 from grouping.model.group import CompiledQuery, ConstantRow, GroupPlan
 from grouping.model.ids import GroupId, StreamId
+from grouping.model.refusals import predicate_too_large
 from grouping.settings import Settings
 from grouping.values.like_pattern import like_prefix
 
@@ -169,12 +170,7 @@ class Admission:
     def _check_size(self, nodes: int) -> None:
         limit = self._limits.normal_form
         if nodes > limit:
-            raise InputError(
-                "the predicate is too large",
-                code="quota-exceeded",
-                detail=f"Its normal form has {nodes:,} operators, columns and constants, and the limit is {limit:,}.",
-                hint="Write an OR of equalities as IN, or divide the query into several.",
-            )
+            raise predicate_too_large(f"{nodes:,}", limit)
 
     def _check_residual(self, plan: GroupPlan, micros: float) -> None:
         limit = self._limits.residual_micros

@@ -10,6 +10,7 @@ from typing import Any
 from grouping.access.access_path import AccessPath, choose_index
 from grouping.access.explain_tree import Use, plan_tree, tree_lines
 from grouping.access.stream_statistics import StreamStatistics
+from grouping.binding.budget import Budget
 from grouping.compiler.compiler import stage_texts
 from grouping.compiler.signature import render_part
 from grouping.model.catalog import Catalog, Stream
@@ -70,13 +71,13 @@ def explain(
     return {"plan": plan, "text": "\n".join([_text(plan), *tree_lines(plan["tree"])])}
 
 
-def explain_stages(select: str, catalog: Catalog) -> dict[str, Any]:
+def explain_stages(select: str, catalog: Catalog, budget: Budget | None = None) -> dict[str, Any]:
     """Return EXPLAIN STAGES' answer: the tree after each stage of the compiler, by stage and as one text.
 
     Raises:
         InputError: With the code of docs/commands.md that says what is wrong with the SELECT.
     """
-    trees = dict(stage_texts(select, catalog))
+    trees = dict(stage_texts(select, catalog, budget))
     plan = {"stages": [{"stage": name, "tree": tree} for name, tree in trees.items()]}
     return {"plan": plan, "text": "\n".join(f"{name}\n{indent(tree, '  ')}" for name, tree in trees.items())}
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar
 
 from sqlglot import exp
 
 from grouping.binding.arithmetic import arithmetic, bitwise, negative, positive, typed_literal
 from grouping.binding.arrays import zipped
-from grouping.binding.bound import Bound, Constant, Term, check_size
+from grouping.binding.bound import Bound, Constant, Term
 from grouping.binding.calls.arguments import apply
 from grouping.binding.calls.call import call, function_name, refusal
 from grouping.binding.cast_types import cast_type
@@ -23,7 +23,6 @@ from grouping.binding.scope import Scope
 from grouping.binding.time_units import UNIT_CALLS, field_of, unit_call
 from grouping.functions.nested_functions import LAMBDAS
 from grouping.model.errors import InputError
-from grouping.model.expression import Column
 from grouping.model.refusals import mismatch, too_large, unsupported
 from grouping.model.sql_type import BINARY, BOOLEAN, STRING, SqlType
 from grouping.statements.respelled_tokens import INTERVAL_LITERAL, TYPED_LITERAL
@@ -54,7 +53,6 @@ class Binder(PredicateBinder):
     """Binds the expressions of one SELECT."""
 
     def __init__(self, scope: Scope) -> None:
-        super().__init__()
         self.scope = scope
         self._depth = 0
         self._variables: dict[str, Bound] = {}
@@ -72,9 +70,13 @@ class Binder(PredicateBinder):
         try:
             if self._depth > MAX_DEPTH:
                 raise too_large(f"it is nested deeper than {MAX_DEPTH} levels")
-            return self._bind(node)
+            bound = self._bind(node)
         finally:
             self._depth -= 1
+        self.scope.budget.note(bound)
+        if not self._depth:
+            self.scope.budget.spend(bound)
+        return bound
 
     def finished(self, bound: Bound) -> Bound:
         """Return an expression of the SELECT list as the query has it."""
@@ -101,7 +103,8 @@ class Binder(PredicateBinder):
         column = self._columns.get(key)
         if column is None:
             column = self._columns[key] = self.scope.resolve(*key, quoted=bool(node.this.quoted))
-        self._once_more(column[1])
+        if not self._depth:
+            self.scope.budget.spend(column[1])
         return column
 
     def _column(self, node: exp.Column) -> Bound:
@@ -112,19 +115,18 @@ class Binder(PredicateBinder):
         found = self._variables.get(node.name.casefold())
         if found is None:
             raise refusal(node)
-        return self._once_more(found)
+        return found
 
-    def _once_more(self, bound: Bound) -> Bound:
-        """Return what a name stands for; an expression is repeated wherever its name is."""
-        if not isinstance(bound, Column):
-            self._copied = check_size(bound, 1, self._copied)
-        return bound
+    def star(self, qualifier: str) -> Iterator[tuple[str, Bound]]:
+        """Yield the columns that `*` stands for; raises as `bind` does."""
+        for name, bound in self.scope.star(qualifier):
+            self.scope.budget.spend(bound)
+            yield name, self.finished(bound)
 
     def _fields(self, node: exp.Column) -> tuple[str, Bound] | None:
         """Return the field that a chain of names leads to, None where the last name is a source's column."""
         names = [part.name for part in node.parts]
         if (bound := self._variables.get(names[0].casefold())) is not None:
-            self._once_more(bound)
             for name in names[1:]:
                 bound = field(bound, name)
             return names[-1], bound

@@ -18,7 +18,7 @@ from grouping.model.sql_type import SqlType
 __all__ = ["Bound", "Constant", "Leaf", "Term", "check_size", "nodes", "with_leaves"]
 
 MAX_COPIED_NODES = 20_000
-"""Nodes that BETWEEN and IN may add, which repeat an operand, so that nesting cannot make them explode."""
+"""Nodes that IN may add, which repeats an operand, so that nesting cannot make them explode."""
 
 
 class Constant(msgspec.Struct, frozen=True):

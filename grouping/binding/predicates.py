@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from grouping.binding.bound import Bound, Constant, Term, check_size
+from grouping.binding.bound import Bound, Constant, Term
 from grouping.binding.calls.arguments import apply
 from grouping.binding.operands import boolean, comparable
 from grouping.model.errors import InputError
@@ -33,9 +33,6 @@ _PREDICATES = (*_COMPARISONS, *_PATTERNED, exp.Is, exp.In, exp.Between, exp.Not,
 
 class PredicateBinder(ABC):
     """Binds the predicates of one SELECT."""
-
-    def __init__(self) -> None:
-        self._copied = 0
 
     @abstractmethod
     def bind(self, node: exp.Expr) -> Bound:
@@ -69,7 +66,6 @@ class PredicateBinder(ABC):
         if node.args.get("symmetric"):
             raise unsupported("BETWEEN SYMMETRIC", "Spark has only the plain one.")
         needle, low, high = (self.bind(part) for part in (node.this, node.args["low"], node.args["high"]))
-        self._copied = check_size(needle, 1, self._copied)
         # As Spark has it: each bound meets the operand in a type of their own, whatever the other bound is.
         sides = (Term(op, comparable((needle, bound)), BOOLEAN) for op, bound in ((">=", low), ("<=", high)))
         return Term("and", tuple(sides), BOOLEAN)
@@ -102,7 +98,6 @@ class PredicateBinder(ABC):
             raise unsupported(f"{name.upper()} ANY and {name.upper()} ALL here", "It takes one pattern.")
         listed = patterns.this.unnest()
         each = listed.expressions if isinstance(listed, exp.Tuple) else [listed]
-        self._copied = check_size(texts, len(each), self._copied)
         # NOT LIKE ANY asks for one that is not met, NOT LIKE ALL for none that is.
         terms = tuple(self._matched(name, texts, pattern, negated=negated) for pattern in each)
         if len(terms) == 1:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from grouping.binding.bound import Bound
+from grouping.binding.budget import Budget
 from grouping.model.catalog import RECORD_FIELDS, Stream
 from grouping.model.computation import Computation
 from grouping.model.errors import InputError, near_name
@@ -40,6 +41,8 @@ class Scope(NamedTuple):
     stream: Stream | None
     """The stream that its events come from; None over a table alone, which a join will read."""
     sources: tuple[Source, ...]
+    budget: Budget
+    """Of the query that it is a part of."""
     computation: Computation | None = None
     """The joins of tables with the stream; None for a stream alone."""
     where: tuple[Bound, ...] = ()

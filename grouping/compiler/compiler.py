@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from grouping.binding.budget import Budget
 from grouping.binding.constants import lift, settle
 from grouping.compiler.draft import Draft
 from grouping.compiler.group_names import named_without_constants
@@ -40,7 +41,7 @@ class Stage(NamedTuple):
 
 
 def _planned(draft: Draft) -> Draft:
-    query = plan(draft.text, draft.catalog)
+    query = plan(draft.text, draft.catalog, draft.budget)
     return draft._replace(
         stream=query.stream,
         where=query.where,
@@ -102,13 +103,18 @@ STAGES = (
 """The stages of the compiler, in order."""
 
 
-def compile_draft(select: str, catalog: Catalog) -> Draft:
+def compile_draft(select: str, catalog: Catalog, budget: Budget | None = None) -> Draft:
     """Return the query that a SELECT is, after all stages.
+
+    Args:
+        select: Its text.
+        catalog: What it may name.
+        budget: What it may take besides what its text shows.
 
     Raises:
         InputError: With the code of docs/commands.md that says what is wrong with it.
     """
-    draft = Draft(select, catalog)
+    draft = Draft(select, catalog, budget or Budget())
     try:
         for stage in STAGES:
             draft = stage.run(draft)
@@ -117,7 +123,7 @@ def compile_draft(select: str, catalog: Catalog) -> Draft:
     return draft
 
 
-def stage_texts(select: str, catalog: Catalog) -> Iterator[tuple[str, str]]:
+def stage_texts(select: str, catalog: Catalog, budget: Budget | None = None) -> Iterator[tuple[str, str]]:
     """Yield each stage's name and the tree after it, one stage at a time.
 
     Raises:
@@ -132,7 +138,7 @@ def stage_texts(select: str, catalog: Catalog) -> Iterator[tuple[str, str]]:
         WHERE all of
           price < DOUBLE 100.0
     """
-    draft = Draft(select, catalog)
+    draft = Draft(select, catalog, budget or Budget())
     for stage in STAGES:
         try:
             draft = stage.run(draft)
@@ -162,7 +168,7 @@ def _grouped(draft: Draft) -> Grouping | None:
     return None if draft.groups is None else Grouping(draft.groups.keys, draft.groups.aggregates)
 
 
-def compile_select(select: str, catalog: Catalog) -> CompiledQuery:
+def compile_select(select: str, catalog: Catalog, budget: Budget | None = None) -> CompiledQuery:
     """Compile a SELECT over a stream of the catalog, with the tables that are joined.
 
     Raises:
@@ -176,4 +182,4 @@ def compile_select(select: str, catalog: Catalog) -> CompiledQuery:
         >>> query.plan.signature, query.row.values
         ('SELECT … FROM quotes WHERE symbol = :c0 AND price < :c1', ('INTC', 100.0))
     """
-    return finish(compile_draft(select, catalog))
+    return finish(compile_draft(select, catalog, budget))

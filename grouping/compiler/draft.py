@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from grouping.binding.bound import Bound, Constant
+from grouping.binding.budget import Budget
 from grouping.compiler.plan import BoundGroups, BoundItem
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.computation import Computation
@@ -22,6 +23,7 @@ class Draft(NamedTuple):
 
     text: str
     catalog: Catalog
+    budget: Budget
     stream: Stream = _NOT_PLANNED
     """From here on by `plan`."""
     where: Bound | None = None

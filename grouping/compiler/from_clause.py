@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from grouping.binding.bind import Binder
 from grouping.binding.bound import Bound, Constant, Leaf, Term, nodes, with_leaves
+from grouping.binding.budget import Budget
 from grouping.binding.constants import settle
 from grouping.binding.operands import boolean, comparable
 from grouping.binding.scope import Scope, Source, stream_source
@@ -49,16 +50,16 @@ class Relation(NamedTuple):
     scope: Scope | None = None
     """Of a view or subquery over a stream's events: the scope of its SELECT."""
 
-    def scope_alone(self) -> Scope:
+    def scope_alone(self, budget: Budget) -> Scope:
         """Return what the expressions of a SELECT over a table alone may name."""
-        return Scope(None, (self.source,), where=self.where)
+        return Scope(None, (self.source,), budget, where=self.where)
 
 
 Inline = Callable[[exp.Select | View], InlinedSelect]
 """Plans a view or a subquery."""
 
 
-def read_from(tree: exp.Select, catalog: Catalog, inline: Inline) -> Scope | Relation:
+def read_from(tree: exp.Select, catalog: Catalog, inline: Inline, budget: Budget) -> Scope | Relation:
     """Return what a SELECT is over: a stream's events with what is joined, or a table alone.
 
     Raises:
@@ -79,7 +80,7 @@ def read_from(tree: exp.Select, catalog: Catalog, inline: Inline) -> Scope | Rel
             )
         return first
     if first.scope is None:
-        scope = Scope(first.base, (first.source,), where=first.where)
+        scope = Scope(first.base, (first.source,), budget, where=first.where)
     else:
         scope = first.scope._replace(sources=(first.source,), where=first.where)
     for join in joins:

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from grouping.binding.bind import Binder
 from grouping.binding.bound import Bound, Constant, Leaf, Term, nodes, with_leaves
+from grouping.binding.budget import Budget
 from grouping.binding.operands import boolean
 from grouping.compiler.from_clause import InlinedSelect, Relation, read_from
 from grouping.compiler.group_binder import GroupBinder, bind_keys, has_aggregates
@@ -85,13 +86,13 @@ _DEEPEST = 32
 """So many views and subqueries may stand within one another."""
 
 
-def plan(select: str, catalog: Catalog) -> BoundQuery:
+def plan(select: str, catalog: Catalog, budget: Budget) -> BoundQuery:
     """Return what a SELECT means over the streams, tables and views that there are.
 
     Raises:
         InputError: With the code of docs/commands.md that says what is wrong.
     """
-    planner = _Planner(catalog)
+    planner = _Planner(catalog, budget)
     tree = read_select(select)
     inlined = planner.select(tree, outermost=True)
     if isinstance(inlined.base, Table):
@@ -103,13 +104,13 @@ def plan(select: str, catalog: Catalog) -> BoundQuery:
     return BoundQuery(inlined.base, condition, items, computation, frozenset(planner.reads), planner.groups)
 
 
-def plan_view(select: str, catalog: Catalog) -> frozenset[str]:
+def plan_view(select: str, catalog: Catalog, budget: Budget | None = None) -> frozenset[str]:
     """Return the names of the streams, tables and views that a view's SELECT reads, those of these views included.
 
     Raises:
         InputError: What is wrong with it.
     """
-    planner = _Planner(catalog)
+    planner = _Planner(catalog, budget or Budget())
     inlined = planner.select(read_select(select))
     computation = inlined.scope.computation if inlined.scope else None
     joined = {join.table_id for join in computation.joins} if computation else set()
@@ -120,8 +121,9 @@ def plan_view(select: str, catalog: Catalog) -> frozenset[str]:
 class _Planner:
     """Plans a SELECT with the views and subqueries within it."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, budget: Budget) -> None:
         self._catalog = catalog
+        self._budget = budget
         self._depth = 0
         self.reads: set[str] = set()
         self.groups: BoundGroups | None = None
@@ -137,8 +139,8 @@ class _Planner:
         for name, value in tree.args.items():
             if value and name not in _KEPT:
                 raise unsupported(*_PARTS.get(name, (name.strip("_").upper(), "It is no part of a standing query.")))
-        found = read_from(tree, self._catalog, self._inline)
-        names = found.scope_alone() if isinstance(found, Relation) else found
+        found = read_from(tree, self._catalog, self._inline, self._budget)
+        names = found.scope_alone(self._budget) if isinstance(found, Relation) else found
         base, scope = (found.base, None) if isinstance(found, Relation) else (found.stream, found)
         assert base is not None, "a scope that is no table's is a stream's"
         binder = Binder(names)
@@ -156,9 +158,14 @@ class _Planner:
             raise too_large(f"more than {_DEEPEST} views and subqueries stand within one another")
         try:
             if isinstance(nested, exp.Select):
-                return self.select(nested)
+                inlined = self.select(nested)
+                self._budget.inline(0, len(inlined.columns))
+                return inlined
             self.reads.add(nested.name)
-            return _placeless(self.select(read_select(nested.select)))
+            self._budget.inline(len(nested.select), 0)
+            inlined = self.select(read_select(nested.select))
+            self._budget.inline(0, len(inlined.columns))
+            return _placeless(inlined)
         finally:
             self._depth -= 1
 
@@ -196,21 +203,18 @@ def _groups(tree: exp.Select, binder: Binder) -> tuple[tuple[BoundItem, ...], Bo
 
 
 def _items(expressions: Iterable[exp.Expr], binder: Binder) -> tuple[BoundItem, ...]:
-    items: list[BoundItem] = []
+    items: dict[str, BoundItem] = {}
     for expression in expressions:
-        items += _item(expression, binder)
+        for item in _item(expression, binder):
+            if items.setdefault(item.name.casefold(), item) is not item:
+                raise unsupported(
+                    f'a second column "{item.name}"',
+                    "The names in a SELECT list must differ.",
+                    "Give one of them an alias.",
+                )
     if not items:
         raise InputError("the SELECT list is empty", code="syntax-error", detail="It names no column.", hint="Write *.")
-    seen: set[str] = set()
-    for item in items:
-        if item.name.casefold() in seen:
-            raise unsupported(
-                f'a second column "{item.name}"',
-                "The names in a SELECT list must differ.",
-                "Give one of them an alias.",
-            )
-        seen.add(item.name.casefold())
-    return tuple(items)
+    return tuple(items.values())
 
 
 def _item(expression: exp.Expr, binder: Binder) -> Iterable[BoundItem]:
@@ -223,7 +227,7 @@ def _item(expression: exp.Expr, binder: Binder) -> Iterable[BoundItem]:
         if isinstance(expression, exp.Column):
             binder.check_qualifier(expression)
         qualifier = expression.table if isinstance(expression, exp.Column) else ""
-        return [BoundItem(name, binder.finished(value)) for name, value in binder.scope.star(qualifier)]
+        return (BoundItem(name, value) for name, value in binder.star(qualifier))
     if isinstance(expression, exp.Alias):
         return [BoundItem(expression.alias, binder.finished(binder.bind(expression.this)))]
     column = expression.unnest()

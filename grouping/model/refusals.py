@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from grouping.model.errors import InputError
 
-__all__ = ["mismatch", "too_large", "unsupported"]
+__all__ = ["mismatch", "predicate_too_large", "too_large", "unsupported"]
 
 
 def mismatch(message: str, detail: str, hint: str | None = None) -> InputError:
     """Return the refusal of an operand of the wrong kind."""
     return InputError(message, code="type-mismatch", detail=detail, hint=hint)
+
+
+def predicate_too_large(nodes: str, limit: int) -> InputError:
+    """Return the refusal of a WHERE with so many nodes."""
+    return InputError(
+        "the predicate is too large",
+        code="quota-exceeded",
+        detail=f"Its normal form has {nodes} operators, columns and constants, and the limit is {limit:,}.",
+        hint="Write an OR of equalities as IN, or divide the query into several.",
+    )
 
 
 def too_large(why: str) -> InputError:

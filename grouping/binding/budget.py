@@ -1,0 +1,78 @@
+"""The work that a query may take besides what its text shows: operands that are repeated, sequences, views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from grouping.binding.bound import Bound, Term
+from grouping.model.refusals import too_large
+
+__all__ = ["MOST_NODES", "Budget"]
+
+MOST_NODES = 20_000
+"""Nodes of bound trees, and columns of views, that a SELECT may have besides those that its text shows."""
+_PER_EXPRESSION = 8
+"""Nodes that an expression of the text may become by itself: BETWEEN becomes two comparisons."""
+_MOST_VIEW_TEXT = 1 << 20
+"""Characters of the views and subqueries that stand within one another."""
+
+
+class Budget:
+    """The budget of one query, its views included; for one thread.
+
+    An operator may take an operand several times (``CASE a WHEN 1 … WHEN 2 …``). The trees share it, and whoever walks
+    them does not, so that 30 such operators within one another would be 2^30 nodes: they are counted without a walk.
+    """
+
+    def __init__(self, nodes: int = MOST_NODES, refuse: Callable[[str], Exception] = too_large) -> None:
+        """Begin.
+
+        Args:
+            nodes: How many may be made besides those that the text shows.
+            refuse: Makes the refusal, of what is too much.
+        """
+        self._left = nodes
+        self._text = _MOST_VIEW_TEXT
+        self._refuse = refuse
+        self._sizes: dict[int, tuple[int, Term]] = {}
+        """By the address of each operator that was met: the nodes of its tree, and itself, so that the address stays
+        its own."""
+
+    def note(self, bound: Bound) -> None:
+        """Take note of an expression of the text.
+
+        Raises:
+            InputError: ``unsupported-query``: what it is of is repeated too often.
+        """
+        self._left += _PER_EXPRESSION
+        if isinstance(bound, Term) and self._size(bound) > self._left:
+            raise self._refuse("its operands are repeated too often")
+
+    def spend(self, bound: Bound) -> None:
+        """Count the nodes of a whole expression, but for a plain column.
+
+        Raises:
+            InputError: ``unsupported-query``: all of them are too many.
+        """
+        self._left -= self._size(bound) - 1
+        if self._left < 0:
+            raise self._refuse("its operands are repeated too often")
+
+    def inline(self, text: int, columns: int) -> None:
+        """Count a view or subquery.
+
+        Raises:
+            InputError: ``unsupported-query``: all of them are too large.
+        """
+        self._left -= columns
+        self._text -= text
+        if self._left < 0 or self._text < 0:
+            raise self._refuse("the views and subqueries within it have too many columns")
+
+    def _size(self, bound: Bound) -> int:
+        if not isinstance(bound, Term):
+            return 1
+        known = self._sizes.get(id(bound))
+        if known is None:
+            known = self._sizes[id(bound)] = 1 + sum(map(self._size, bound.args)), bound
+        return known[0]
