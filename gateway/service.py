@@ -44,6 +44,7 @@ from grouping.model.ids import StreamId
 from grouping.settings import Settings
 from grouping.store.connection import StoreLost
 from grouping.store.lease import Lease
+from grouping.store.role_notes import RoleNotes
 from grouping.store.table_store import TableStore
 
 __all__ = ["collect_seldom", "run_gateway"]
@@ -148,6 +149,7 @@ class _Service:
         self._sources = SourceWatch(settings, working, self._topics)
         self._lifetimes = Lifetimes(working, self._statements.registry, self._timers, self._topics)
         self._store = TableStore(settings)
+        self._notes = RoleNotes(settings)
         self._epoch = 0
         self._refreshed_ms = now_ms()
         self._metrics_url = metrics_url
@@ -292,12 +294,14 @@ class _Service:
                 "behind": behind,
                 "seconds_behind": round(seconds, 1),
                 "cqs": self._working.inventory.live_cqs[stream.stream_id],
+                "groups": len(self._working.inventory.groups(stream.stream_id)),
                 "quarantined": quarantines.of_stream(stream.stream_id),
             }
             if count := waiting.get(stream.stream_id):
                 self._streams[stream.name]["digests_waiting"] = count
         self._tables = self._statements.table_states.of(self._statements.catalog.tables(), now_ms())
         self._status.write("ready", **self._told())
+        self._notes.tell("gateway", "ready", self._told())
 
     def _told(self) -> dict[str, object]:
         """Return what is told beside the state."""

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+from datetime import UTC, datetime
 from typing import Any, Literal, TextIO
 
-__all__ = ["log_to"]
+__all__ = ["last_error", "log_to"]
+
+_LONGEST = 500
+"""Characters of the last error that are told."""
 
 ORDINARY = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 """The attributes of every log record; any other came as a field."""
@@ -39,9 +43,32 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
     return {name: value for name, value in vars(record).items() if name not in ORDINARY}
 
 
+class _LastError(logging.Handler):
+    """Keeps the last line of level WARNING or above."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.line: dict[str, str] | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a record as data."""
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        fields = (f"{name}={value!r}" for name, value in _fields(record).items())
+        text = " ".join([record.getMessage(), *fields])
+        self.line = {"at": at, "level": record.levelname, "message": text[:_LONGEST]}
+
+
+_last = _LastError()
+
+
+def last_error() -> dict[str, str] | None:
+    """Return time, level and text of this process's last line of level WARNING or above; None while there is none."""
+    return _last.line
+
+
 def log_to(stream: TextIO, level: int, form: Literal["text", "json"] = "text") -> None:
     """Send all loggers' lines of that level and above there."""
     handler = logging.StreamHandler(stream)
     text = "%(asctime)s %(levelname)s %(name)s %(message)s"
     handler.setFormatter(JsonFormatter() if form == "json" else FieldFormatter(text))
-    logging.basicConfig(level=level, handlers=[handler], force=True)
+    logging.basicConfig(level=level, handlers=[handler, _last], force=True)

@@ -11,10 +11,11 @@ from gateway.cli.client import sql, tail
 from gateway.cli.demo import demo
 from gateway.cli.doctor import doctor
 from gateway.cli.errors import TELLABLE, error_line
-from gateway.cli.local import down, status, up
+from gateway.cli.local import down, up
 from gateway.cli.logs import logs
 from gateway.cli.roles import evaluator, gateway
 from gateway.cli.script import export
+from gateway.cli.status import status
 from gateway.cli.top import top
 from gateway.cli.variables import unknown_variables
 

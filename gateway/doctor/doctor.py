@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 
 from gateway.doctor.catalog import read_catalog
+from gateway.doctor.checkpoint_check import check_checkpoints
 from gateway.doctor.finding import Finding, Repair
 from gateway.doctor.registry_check import check_registry
 from gateway.doctor.repairs import Repairs
@@ -79,6 +80,7 @@ class Doctor:
             catalog = read_catalog(self._settings)
             memberships = catalog.memberships()
             yield from check_roles(self._settings, working.inventory, self._store, time.time_ns() // 1_000_000)
+            yield from check_checkpoints(self._settings, working.inventory)
             yield from check_topics(self._settings, self._topics, catalog, memberships, notices)
             yield from check_registry(self._settings, catalog, working.inventory)
             yield from self._check_tables(memberships, working)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from gateway.doctor.finding import Finding
 from gateway.model.inventory import Inventory
@@ -11,11 +12,14 @@ from grouping.store.connection import eviction_policy
 from grouping.store.keys import Role
 from grouping.store.lease import Lease
 from grouping.store.quarantine import QuarantineStore
+from grouping.store.role_notes import RoleNote, RoleNotes
 from grouping.store.table_store import TableStore
 from grouping.values.times import instant
 
 __all__ = ["check_roles"]
 
+_QUIET_SECONDS = 120.0
+"""A stream that has events to evaluate and commits no micro-batch for so long is stuck, or has too large ones."""
 _ROLES: tuple[Role, ...] = ("gateway", "evaluator")
 
 
@@ -35,6 +39,7 @@ def check_roles(settings: Settings, inventory: Inventory, store: TableStore, now
     if policy not in (None, "noeviction"):
         hint = "Set maxmemory-policy to noeviction, or maxmemory to 0."
         yield Finding("redis-evicts", "", f'Redis drops keys when its memory is full: its policy is "{policy}".', hint)
+    yield from _check_streams(RoleNotes(settings).told("evaluator"))
     known = QuarantineStore(settings).quarantined_in(inventory.streams)
     for stream_id, shares in known.items():
         for share, state in shares.items():
@@ -42,3 +47,19 @@ def check_roles(settings: Settings, inventory: Inventory, store: TableStore, now
                 detail = f"{share} is not evaluated since {instant(state.since_ms)}: {state.reason}."
                 hint = "SHOW GROUPS names its queries; drop the one that does harm."
                 yield Finding("quarantined", f"stream {inventory.streams[stream_id].name}", detail, hint)
+
+
+def _check_streams(note: RoleNote | None) -> Iterator[Finding]:
+    """Yield streams that do not go on, as the evaluator tells it; without an evaluator that is told by its lease."""
+    streams: dict[str, dict[str, Any]] = {} if note is None else note.more["streams"]
+    for name, told in streams.items():
+        quiet = told["quiet_seconds"] or 0.0
+        if told["reason"] is not None:
+            hint = "The evaluator tries again; see StreamNotEvaluated in the runbook."
+            yield Finding("stream-stopped", f"stream {name}", f"It is not evaluated: {told['reason']}.", hint)
+        elif told["behind"] and quiet > _QUIET_SECONDS:
+            detail = f"{told['behind']} events wait, and no micro-batch was committed for {quiet:.0f} s."
+            hint = (
+                "Look for a step that hangs in the evaluator's log, and for its cores; see EventsBehind in the runbook."
+            )
+            yield Finding("stream-stuck", f"stream {name}", detail, hint)

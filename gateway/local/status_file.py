@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.local.run_folder import write_json
+from grouping.log_lines import last_error
 from grouping.metrics_server import RoleState
 
 __all__ = ["StatusFile", "StatusWatch"]
@@ -37,7 +38,7 @@ class StatusFile:
             return
         told_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         try:
-            write_json(self._path, {"pid": os.getpid(), "state": state, "told_at": told_at, **more})
+            write_json(self._path, {**said(state), "told_at": told_at, **more})
         except OSError as error:
             log.warning("status not written", extra={"reason": str(error)})
             with contextlib.suppress(OSError):
@@ -60,6 +61,11 @@ class StatusFile:
         finally:
             done.set()
             teller.join()
+
+
+def said(state: str) -> dict[str, Any]:
+    """Return who tells a state, and what went wrong there last."""
+    return {"pid": os.getpid(), "state": state, "last_error": last_error()}
 
 
 class StatusWatch:

@@ -54,6 +54,10 @@ class RedisKeys:
         """The same text, which stays: who took the lease last; watched by whatever its holder writes."""
         return f"{self.start}:lease:{role}:fence"
 
+    def role_note(self, role: Role) -> str:
+        """`RoleNote` (role_notes.py), which lapses: what a role tells of itself. Each role writes its own."""
+        return f"{self.start}:told:{role}"
+
     @property
     def epoch(self) -> str:
         """`EpochNote` (notes.py): for which run of the server the tables are confirmed. By the gateway, for all."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
+from typing import Any
 
 from prometheus_client import REGISTRY
 from pyspark.sql import SparkSession
@@ -13,6 +15,7 @@ from pyspark.sql import SparkSession
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
 from grouping.store.quarantine import QuarantineStore
+from grouping.store.role_notes import RoleNotes
 from grouping.store.table_store import TableStore
 from spark_jobs.driver.digest_jobs import DigestJobs
 from spark_jobs.driver.executors import Executors
@@ -56,7 +59,7 @@ def serve(
     """
     jvm = jvm_process()
     executors = Executors(partial(executor_count, spark), time.monotonic)
-    broker = Broker(settings)
+    broker, notes = Broker(settings), RoleNotes(settings)
     streams = Streams(
         spark,
         settings,
@@ -92,6 +95,10 @@ def serve(
             written_at = time.monotonic()
             known = streams.status()
             executors.check(awaited=any(each["behind"] for each in known.values()))
-            status.write(state, streams=known, jobs=jobs_started(spark), metrics_url=metrics_url)
+            told: dict[str, Any] = {"streams": known, "metrics_url": metrics_url}
+            status.write(state, jobs=jobs_started(spark), **told)
+            if state == "ready":  # else Redis is away, or being filled
+                with suppress(OperationalError):
+                    notes.tell("evaluator", state, told)
         time.sleep(_LOOK_SECONDS)
     raise OperationalError("the JVM of Spark has ended")

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from grouping.log_lines import last_error
 from grouping.metrics_server import RoleState
 
 __all__ = ["StatusFile"]
@@ -31,7 +32,7 @@ class StatusFile:
         """Replace what the file says."""
         self.told.tell(state)
         told_at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        body = {"pid": os.getpid(), "state": state, "told_at": told_at, **more}
+        body = {"pid": os.getpid(), "state": state, "told_at": told_at, "last_error": last_error(), **more}
         aside = self._path.with_suffix(".new")
         try:
             aside.write_text(json.dumps(body))

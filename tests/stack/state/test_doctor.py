@@ -15,6 +15,7 @@ from grouping.store.connection import connect
 from grouping.store.constant_table import Segment
 from grouping.store.keys import RedisKeys
 from grouping.store.lease import Lease
+from grouping.store.role_notes import RoleNotes
 from tests.ground import Ground
 from tests.stack.counter import Counter
 
@@ -146,12 +147,17 @@ def test_a_break_is_found_and_repaired(patient: _Patient, name: str) -> None:
 
 
 def test_what_cannot_be_repaired_is_told(patient: _Patient) -> None:
-    """Roles that nobody has, tables that nobody confirms and a source without its topic are left to the operator."""
+    """Roles that nobody has, streams that stand and a source without its topic are left to the operator."""
+    fine = {"reason": None, "behind": 5, "quiet_seconds": 1.0}
+    streams = {"a": fine, "b": fine | {"reason": "its topic is gone"}, "c": fine | {"quiet_seconds": 130.0}}
+    streams["d"] = {"reason": None, "behind": 0, "quiet_seconds": 1e6}
+    RoleNotes(patient.settings).tell("evaluator", "ready", {"streams": streams})
     for lease in patient.leases:
         lease.release()
     patient.topics.delete(["events-of-doctor", "limits-of-doctor"])
     findings = list(Doctor(patient.settings, lambda _: None).examine())
-    assert ["evaluator-down", "gateway-down", "source-missing", "source-missing"] == sorted(
-        one.code for one in findings
-    )
+    stopped = [("stream-stopped", "stream b"), ("stream-stuck", "stream c")]
+    down = [("evaluator-down", "evaluator"), ("gateway-down", "gateway")]
+    missing = [("source-missing", "stream s"), ("source-missing", "table limits")]
+    assert [*down, *missing, *stopped] == sorted((one.code, one.subject) for one in findings)
     assert [] == patient.doctor.repair(findings)

@@ -10,7 +10,7 @@ from datetime import datetime
 
 import pytest
 
-from grouping.log_lines import log_to
+from grouping.log_lines import last_error, log_to
 
 
 @pytest.fixture
@@ -50,3 +50,15 @@ def test_each_line_of_json_stands_for_itself(lines: io.StringIO) -> None:
     )
     assert told["stack"].endswith("ValueError: why")
     assert datetime.fromisoformat(told["time"])
+
+
+def test_the_last_warning_is_kept(lines: io.StringIO) -> None:
+    """With its time and fields; what is no trouble does not take its place."""
+    logging.getLogger("x").error("first")
+    logging.getLogger("x").warning("%s failed", "it", extra={"group": "g_1"})
+    logging.getLogger("x").info("all is well")
+    assert lines.getvalue().splitlines()[-1].endswith("all is well")
+    told = last_error()
+    assert told is not None
+    assert ("WARNING", "it failed group='g_1'") == (told["level"], told["message"])
+    assert datetime.fromisoformat(told["at"]).tzinfo is not None

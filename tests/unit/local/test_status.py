@@ -32,7 +32,7 @@ def run(tmp_path: Path) -> Iterator[RunFolder]:
         write_json(run.state, {"state": "ready", "told_at": time.monotonic(), "roles": roles})
         write_json(run.endpoints, {"bootstrap": "127.0.0.1:9092", "metrics_url": None, "pids": {"gateway": 1}})
         streams = {
-            "quotes": {"behind": 3, "seconds_behind": 2.5, "cqs": 2, "quarantined": _QUARANTINED},
+            "quotes": {"behind": 3, "seconds_behind": 2.5, "cqs": 2, "groups": 1, "quarantined": _QUARANTINED},
             "orders": {"behind": 0, "quarantined": {}},
         }
         profiles = {"state": "loading", "rows": 1_200_000, "bytes": 70_000_000, "workers": 2, "lag": 5}
@@ -65,6 +65,18 @@ def test_a_quarantined_group_is_told_and_all_else_is_ready(run: RunFolder) -> No
     assert (0, "ready", _QUARANTINED) == (code, told["state"], told["streams"]["quotes"]["quarantined"])
     lines = _status(run, None)[1].splitlines()
     assert "    g_1 is not evaluated since 2026-11-21T10:00:00Z: it failed" in lines
+
+
+def test_the_last_error_and_totals_are_told(run: RunFolder) -> None:
+    """What a role warned of last, and when; and how much there is of everything."""
+    error = {"at": "2026-11-25T10:00:00.000+00:00", "level": "WARNING", "message": "a server failed error='away'"}
+    write_json(run.status("gateway"), run.read(run.status("gateway")) | {"last_error": error})
+    told = json.loads(_status(run, None, "--json")[1])
+    assert error == told["roles"]["gateway"]["last_error"]
+    assert {"cqs": 2, "groups": 1, "streams": 2, "tables": 2} == told["totals"]
+    lines = _status(run, None)[1].splitlines()
+    assert "    warning at 2026-11-25T10:00:00.000+00:00: a server failed error='away'" in lines
+    assert "  2 CQs in 1 group over 2 streams, 2 tables" in lines
 
 
 def test_tables_are_told(run: RunFolder) -> None:

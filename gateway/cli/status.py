@@ -1,0 +1,157 @@
+"""`cq status`: what runs on a data folder, or at servers that are given, and how far it is."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import time
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Annotated, Any
+
+import psutil
+import typer
+
+from gateway.cli.local import Data
+from gateway.cli.running import Kafka, Redis, settings_of
+from gateway.local.run_folder import RunFolder
+from gateway.local.supervisor import told_state
+from grouping.given_settings import given_settings
+from grouping.model.wording import counted
+
+__all__ = ["status", "version"]
+
+
+def status(
+    data: Data = None,
+    kafka: Kafka = None,
+    redis: Redis = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Tell what runs on the folder, or at these servers; the exit code is 0 only when everything is ready."""
+    if kafka or redis:
+        from gateway.top.roles import told_roles  # the command line starts without it
+
+        answer = _answer(**told_roles(settings_of(data, kafka, redis)))
+    else:
+        run = RunFolder((data or given_settings().data).absolute())
+        answer = _local(run)
+        if not as_json and not run.data.is_dir():
+            print(f'there is no data folder "{run.data}"')
+            raise typer.Exit(1)
+    if as_json:
+        print(json.dumps(answer))
+    else:
+        _show(answer)
+    raise typer.Exit(0 if answer["state"] == "ready" else 1)
+
+
+def version() -> str:
+    """Return the version that is installed."""
+    return importlib.metadata.version("cq-gateway")
+
+
+def _local(run: RunFolder) -> dict[str, Any]:
+    told, holder = run.read(run.state), run.holder()
+    known = {name: run.read(run.status(name)) for name in ("gateway", "evaluator")}
+    if holder is None:
+        roles: dict[str, dict[str, Any]] = told.get("roles", {})
+        gone = {name: {**role, "state": "stopped", "pid": None} for name, role in roles.items()}
+        return _answer("stopped", gone, {}, {}, {})
+    state = told_state(told, holder, time.monotonic())
+    roles = {
+        name: {**role, "uptime_seconds": _uptime(role["pid"]), "last_error": known.get(name, {}).get("last_error")}
+        for name, role in state["roles"].items()
+    }
+    addresses = {name: each for name, each in run.read(run.endpoints).items() if name != "pids" and each}
+    return _answer(state["state"], roles, addresses, known["gateway"], known["evaluator"].get("streams", {}))
+
+
+def _answer(
+    state: str,
+    roles: Mapping[str, Mapping[str, Any]],
+    addresses: Mapping[str, str],
+    gateway: Mapping[str, Any],
+    evaluated: Mapping[str, Mapping[str, Any]],
+) -> dict[str, Any]:
+    """Return all that is told; while a stream is not evaluated, not everything is ready.
+
+    Args:
+        state: Of all roles.
+        roles: The roles by name.
+        addresses: Addresses by name.
+        gateway: What the gateway told of streams and tables.
+        evaluated: What the evaluator told of streams.
+    """
+    streams: dict[str, dict[str, Any]] = gateway.get("streams", {})
+    tables: dict[str, dict[str, Any]] = gateway.get("tables", {})
+    for name, stream in streams.items():
+        reason = evaluated.get(name, {}).get("reason")
+        if reason is not None:
+            stream["reason"] = reason
+            state = "degraded" if state == "ready" else state
+    totals = {name: sum(stream.get(name, 0) for stream in streams.values()) for name in ("cqs", "groups")}
+    return {
+        "state": state,
+        "version": version(),
+        "roles": roles,
+        "addresses": addresses,
+        "totals": {**totals, "streams": len(streams), "tables": len(tables)},
+        "streams": streams,
+        "tables": tables,
+    }
+
+
+def _uptime(pid: int | None) -> int | None:
+    """Return how many seconds a process has run, None where there is none."""
+    try:
+        return None if pid is None else round(time.time() - psutil.Process(pid).create_time())
+    except psutil.NoSuchProcess:
+        return None
+
+
+def _show(answer: Mapping[str, Any]) -> None:
+    totals = answer["totals"]
+    print(f"{answer['state']}  (version {answer['version']})")
+    for name, role in answer["roles"].items():
+        print(f"  {name:<10} {role['state']:<10} {_process(role)}")
+        if error := role.get("last_error"):
+            print(f"    {error['level'].lower()} at {error['at']}: {error['message']}")
+    for name, address in answer["addresses"].items():
+        print(f"  {name} {address}")
+    if totals["streams"]:
+        where = f"{counted(totals['streams'], 'stream')}, {counted(totals['tables'], 'table')}"
+        print(f"  {counted(totals['cqs'], 'CQ')} in {counted(totals['groups'], 'group')} over {where}")
+    for name, stream in answer["streams"].items():
+        waiting = f", {counted(count, 'digest')} waiting for room" if (count := stream.get("digests_waiting")) else ""
+        cqs = "" if "cqs" not in stream else f"{counted(stream['cqs'], 'CQ')}, "
+        since = f" ({seconds} s)" if (seconds := stream.get("seconds_behind")) else ""
+        print(f"  stream {name}: {cqs}{counted(stream['behind'], 'event')} behind{since}{waiting}")
+        if "reason" in stream:
+            print(f"    does not go on: {stream['reason']}")
+        for share, why in stream.get("quarantined", {}).items():
+            print(f"    {share} is not evaluated since {why['since']}: {why['reason']}")
+    for name, table in answer["tables"].items():
+        print(f"  table {name}: {_table_line(table)}")
+
+
+def _process(role: Mapping[str, Any]) -> str:
+    """Return which process a role is, where that is known: of servers that are given it is not."""
+    shown = []
+    if "pid" in role:
+        shown.append(f"pid {role['pid'] or '-'}")
+    if "host" in role:
+        shown.append(f"on {role['host']}")
+    if "restarts" in role:
+        shown.append(f"restarts {role['restarts']}")
+    if role.get("uptime_seconds") is not None:
+        shown.append(f"up {timedelta(seconds=role['uptime_seconds'])}")
+    return "  ".join(shown)
+
+
+def _table_line(table: Mapping[str, Any]) -> str:
+    """Return a table's state, and its size where a worker holds it."""
+    if table["rows"] is None:
+        return str(table["state"])
+    changes = "" if table["lag"] is None else f", {counted(table['lag'], 'change')} to be read"
+    return f"{table['state']}, {counted(table['rows'], 'row')} ({table['bytes'] / 1e6:,.1f} MB in each worker){changes}"

@@ -1,0 +1,51 @@
+"""Spark's checkpoints on this machine: those of no stream, and those that cannot be read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from gateway.doctor.finding import Finding
+from gateway.model.inventory import Inventory
+from grouping.settings import Settings
+
+__all__ = ["check_checkpoints"]
+
+_LOGS = ("offsets", "commits", "sources/0")
+"""Spark's logs in a checkpoint: a file for each micro-batch, of which the last line is JSON."""
+
+
+def check_checkpoints(settings: Settings, inventory: Inventory) -> Iterator[Finding]:
+    """Yield what is wrong; nothing where checkpoints lie behind a URL, or on another machine.
+
+    Raises:
+        OSError: A folder cannot be read.
+    """
+    base = settings.evaluator.checkpoints
+    if "://" in base:
+        return
+    folder = Path(base) / settings.prefix if base else settings.data / "checkpoints"
+    streams = {stream.source_id: stream.name for stream in inventory.streams.values()}
+    for checkpoint in sorted(each for each in folder.glob("*") if each.is_dir()):
+        name = streams.get(checkpoint.name)
+        if name is None:
+            hint = "The evaluator deletes it when it starts. It may be deleted by hand while no evaluator runs."
+            yield Finding("checkpoint-unknown", str(checkpoint), "It is of no stream.", hint)
+        elif broken := [log for log in _LOGS if not _is_whole(checkpoint / log)]:
+            detail = f"The last file of {', '.join(broken)} is empty or torn."
+            hint = "Look for a full disk. The evaluator begins a new checkpoint at its next start, where Redis says."
+            yield Finding("checkpoint-unreadable", f"stream {name}", detail, hint)
+
+
+def _is_whole(log: Path) -> bool:
+    """Tell whether the last file of a log, if there is one, can be read."""
+    batches = [int(each.name) for each in log.glob("*") if each.name.isdigit()]
+    if not batches:
+        return True
+    try:
+        lines = (log / str(max(batches))).read_text("utf-8").splitlines()
+        json.loads(lines[-1])
+    except (ValueError, IndexError):
+        return False
+    return True

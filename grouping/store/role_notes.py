@@ -1,0 +1,72 @@
+"""What gateway and evaluator tell of themselves in Redis, for who looks from another machine."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from typing import Any
+
+import msgspec
+
+from grouping.log_lines import last_error
+from grouping.settings import Settings
+from grouping.store.connection import connect, mapped
+from grouping.store.keys import RedisKeys, Role
+
+__all__ = ["RoleNote", "RoleNotes"]
+
+_LASTS_SECONDS = 10
+"""A role tells it every second; one that has told nothing for so long is silent."""
+
+
+class RoleNote(msgspec.Struct, frozen=True):
+    """The state of a role: the same as in its status file."""
+
+    state: str
+    host: str
+    pid: int
+    since_ms: int
+    """When the process began to tell, epoch milliseconds."""
+    told_ms: int
+    """When it told this, by its own clock."""
+    last_error: dict[str, str] | None = None
+    more: dict[str, Any] = {}
+    """What it knows of its work: `streams` and `tables` by name, the address of its metrics."""
+
+
+class RoleNotes:
+    """Writes the notes of one role, and reads those of both."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Connect."""
+        self._keys = RedisKeys.of(settings)
+        self._redis = connect(settings)
+        self._since_ms = _now_ms()
+
+    def tell(self, role: Role, state: str, more: dict[str, Any]) -> None:
+        """Tell the state of this process.
+
+        Raises:
+            StoreUnavailable: Redis does not answer.
+        """
+        note = RoleNote(state, socket.gethostname(), os.getpid(), self._since_ms, _now_ms(), last_error(), more)
+        with mapped():
+            self._redis.set(self._keys.role_note(role), msgspec.json.encode(note), ex=_LASTS_SECONDS)
+
+    def told(self, role: Role) -> RoleNote | None:
+        """Return what a role told last; None where it told nothing lately, or is of another version.
+
+        Raises:
+            StoreUnavailable: Redis does not answer.
+        """
+        with mapped():
+            body = self._redis.get(self._keys.role_note(role))
+        try:
+            return None if body is None else msgspec.json.decode(body, type=RoleNote)
+        except msgspec.MsgspecError:
+            return None
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
