@@ -69,8 +69,11 @@ def check_least_size(text: str, limit: int) -> None:
 
 
 def _least_nodes(tokens: Sequence[Token]) -> int:
-    """Return the nodes that the comparisons with <, <=, > and >= in WHERE have; those of a FILTER are no part of it."""
-    depth, comparisons = 0, 0
+    """Return the nodes that the comparisons with <, <=, > and >= in WHERE have, or its ANDs join: what is more.
+
+    What a FILTER has is no part of it.
+    """
+    depth, comparisons, joined, denied = 0, 0, 0, False
     within: list[int] = []  # the depths of the WHEREs that are open
     for place, token in enumerate(tokens):
         kind = token.token_type
@@ -87,7 +90,11 @@ def _least_nodes(tokens: Sequence[Token]) -> int:
         elif within and kind in _ORDERING:
             opens_type = kind is TokenType.LT and tokens[place - 1].text.upper() in _ANGLED
             comparisons += -1 if opens_type else 1  # so that the angle that closes the type counts for nothing
-    return _OF_COMPARISON * comparisons
+        elif within and kind is TokenType.AND:
+            joined += 1
+        elif within and kind is TokenType.NOT:
+            denied = True  # it turns AND into OR, and an OR of equalities is a set, which is one constant
+    return max(_OF_COMPARISON * comparisons, 0 if denied else joined + 1)
 
 
 def _columns(tokens: Sequence[Token]) -> int:

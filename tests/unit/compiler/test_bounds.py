@@ -80,10 +80,11 @@ def test_a_star_that_comes_twice_is_refused_at_the_second() -> None:
         " AND ".join(f"n > {number}" for number in range(40)),
         "exists(array(1), x -> " + " OR ".join(["x <= n"] * 40) + ")",
         "symbol = 'a' AND n IN (SELECT n FROM t WHERE " + " AND ".join(["n >= 1"] * 40) + ")",
+        " AND ".join(["n <> 1"] * 120),
     ],
 )
 def test_a_predicate_too_large_in_any_case_is_refused_unread(where: str) -> None:
-    """Comparisons with < and its like are three nodes each, whatever becomes of them."""
+    """Comparisons with < and its like are three nodes each, whatever becomes of them; AND keeps both sides."""
     text = f"CREATE CQ a AS SELECT n FROM quotes WHERE {where}"
     check_least_size(text, 120)
     with pytest.raises(InputError) as refused:
@@ -103,6 +104,9 @@ def test_a_predicate_too_large_in_any_case_is_refused_unread(where: str) -> None
         "CREATE CQ a AS SELECT count(*) FILTER (WHERE n < 1 AND n > 2) AS c FROM quotes GROUP BY n < 1 HAVING n < 5",
         "CREATE CQ a AS SELECT n FROM quotes WHERE size(CAST(v AS ARRAY<ARRAY<INT>>)) = 1",
         "CREATE CQ a AS SELECT n FROM quotes WHERE symbol = '" + "<" * 100 + "'",
+        "CREATE CQ a AS SELECT n FROM quotes WHERE NOT ("
+        + " AND ".join(f"n <> {number}" for number in range(99))
+        + ")",
         "CREATE CQ a AS SELECT n FROM quotes WHERE symbol = 'never closed",
     ],
 )
