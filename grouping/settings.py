@@ -289,7 +289,8 @@ class Settings(BaseSettings):
     prefix: str = Field("cq.", description="what the gateway's topics and Redis keys begin with")
     data: Path = Field(Path("cq-data"), description="folder for checkpoints and, with `cq up`, the embedded servers")
     standby: bool = Field(
-        default=False, description="whether a gateway waits while another one runs on the prefix, to take over from it"
+        default=False,
+        description="whether a gateway, or an evaluator, waits while another one runs on the prefix, to take over",
     )
     kafka: KafkaSettings = KafkaSettings()
     redis: RedisSettings = RedisSettings()

@@ -21,9 +21,14 @@ from gateway.local.program import Program
 from gateway.local.run_folder import RunFolder
 from grouping.settings import Settings
 
-__all__ = ["Ground", "open_ground"]
+__all__ = ["Ground", "goal_seconds", "open_ground"]
 
 _READY_SECONDS = 60.0
+
+
+def goal_seconds(goal: float) -> float:
+    """Return how long something may take whose goal is that of a machine that does nothing else."""
+    return goal * max(os.getloadavg()[0] / (os.cpu_count() or 1), 1.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Every key of Redis: this module alone makes the names, and says for each key its content, its writer and its readers.
+"""Every key of Redis: this module and `evaluator_keys.py` make the names, and say of each its content and who uses it.
 
 *Gateway* and *evaluator* are the two programs; workers are the evaluator's. Forms that both know are in `notes.py` and
 `constant_table.py`, the gateway's own in `gateway/state` and `gateway/timers`. All but the leases and what the
@@ -12,6 +12,7 @@ from typing import Literal
 
 from grouping.model.ids import DestinationId, StreamId, Subscriber
 from grouping.settings import Settings
+from grouping.store.evaluator_keys import EvaluatorKeys
 
 __all__ = ["FieldHash", "RedisKeys", "Role"]
 
@@ -23,16 +24,13 @@ FieldHash = Literal["cursors", "ends", "leaving", "pauses", "quotas", "secrets",
 
 
 @dataclass(frozen=True, slots=True)
-class RedisKeys:
-    """The keys of one gateway.
+class RedisKeys(EvaluatorKeys):
+    """The keys of one gateway, with those that its evaluator writes.
 
     Example:
         >>> RedisKeys("cq").version, RedisKeys("cq").cqs("alice")
         ('cq:version', 'cq:cqs:alice')
     """
-
-    start: str
-    """The beginning of all keys, without the colon."""
 
     @classmethod
     def of(cls, settings: Settings) -> RedisKeys:
@@ -172,57 +170,6 @@ class RedisKeys:
         """Hash of workers to `ReplicaNote` (notes.py) of a table's rows; it lapses. By workers; the gateway reads."""
         return f"{self.start}:replicas:{source_id}"
 
-    # -- what the evaluator tells --------------------------------------------------------------------------------------
-
-    def pins(self, stream_id: StreamId) -> str:
-        """Hash of micro-batches under way to `Pin` as text. By workers; the gateway reads."""
-        return f"{self.start}:pins:{stream_id}"
-
-    def committed(self, stream_id: StreamId) -> str:
-        """`CommittedNote` (notes.py): how far events are evaluated. By the evaluator; the gateway reads."""
-        return f"{self.start}:committed:{stream_id}"
-
-    def statistics(self, stream_id: StreamId) -> str:
-        """Hash of source partitions to `PartitionStatistics`. By workers; the gateway reads."""
-        return f"{self.start}:statistics:{stream_id}"
-
-    def matches(self, stream_id: StreamId) -> str:
-        """List of `MatchTally`, one for each task. By workers; the gateway takes them."""
-        return f"{self.start}:matches:{stream_id}"
-
-    def counted(self, stream_id: StreamId) -> str:
-        """Hash of source partitions to the micro-batch that `matches` has last. By workers."""
-        return f"{self.start}:counted:{stream_id}"
-
-    def output(self, stream_id: StreamId) -> str:
-        """Hash of the fields of `Output` (notes.py). By workers; the gateway reads."""
-        return f"{self.start}:output:{stream_id}"
-
-    def quarantine(self, stream_id: StreamId) -> str:
-        """Hash of shares to `Quarantine` (quarantine.py). By workers and the evaluator; the gateway reads."""
-        return f"{self.start}:quarantine:{stream_id}"
-
-    def trial(self, stream_id: StreamId) -> str:
-        """`Trial` (quarantine.py) of the batch that comes next. The evaluator's own."""
-        return f"{self.start}:trial:{stream_id}"
-
-    def in_hand(self, stream_id: StreamId) -> str:
-        """Hash of tasks to the shares that they have in hand, as JSON. By workers, for the evaluator."""
-        return f"{self.start}:in-hand:{stream_id}"
-
-    @property
-    def dead_letters(self) -> str:
-        """Hash of codes to how many dead letters there were. By workers; the gateway reads."""
-        return f"{self.start}:dead-letters"
-
-    @property
-    def digest_job(self) -> str:
-        """`Job` (grouping/digests/jobs.py): digests that a Spark job makes. Gateway and evaluator write in turns.
-
-        A rebuild of the working copy leaves it alone, by its name: it may be taken.
-        """
-        return f"{self.start}:evaluator:digest-job"
-
     # -- CQs and destinations, the gateway's own -----------------------------------------------------------------------
 
     def cqs(self, subscriber: Subscriber) -> str:
@@ -329,6 +276,7 @@ class RedisKeys:
             self.pins,
             self.table_pins,
             self.committed,
+            self.checkpoint,
             self.statistics,
             self.quarantine,
             self.trial,

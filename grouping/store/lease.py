@@ -18,8 +18,8 @@ from grouping.store.keys import RedisKeys, Role
 
 __all__ = ["LIFETIME_MS", "Lease", "LeaseLost"]
 
-LIFETIME_MS: Mapping[Role, int] = {"gateway": 3_000, "evaluator": 15_000}
-"""How long a lease lasts that is not renewed. A standby gateway waits for no more; an evaluator ends a JVM."""
+LIFETIME_MS: Mapping[Role, int] = {"gateway": 3_000, "evaluator": 8_000}
+"""How long a lease lasts that is not renewed: a standby waits for no more. An evaluator ends a JVM meanwhile."""
 
 # KEYS: lease, fence. ARGV: token, lifetime in ms.
 _ACQUIRE = """
@@ -58,7 +58,8 @@ class Lease:
     def __init__(self, settings: Settings, role: Role) -> None:
         self._redis = connect(settings)
         keys = RedisKeys.of(settings)
-        self._key = keys.lease(role)
+        self.key = keys.lease(role)
+        """Of the lease, in Redis."""
         self._fence = keys.fence(role)
         self.lifetime_ms = LIFETIME_MS[role]
         self.token = f"{_machine()}/{os.getpid()}/{secrets.token_hex(4)}"
@@ -71,23 +72,28 @@ class Lease:
                 return True
             holder = self.holder()
             if holder is not None and _is_dead(holder):
-                self._redis.eval(_RELEASE, 1, self._key, holder)
+                self._redis.eval(_RELEASE, 1, self.key, holder)
                 return self._take()
             return False
 
     def _take(self) -> bool:
-        return bool(self._redis.eval(_ACQUIRE, 2, self._key, self._fence, self.token, self.lifetime_ms))
+        return bool(self._redis.eval(_ACQUIRE, 2, self.key, self._fence, self.token, self.lifetime_ms))
 
     def holder(self) -> str | None:
         """Return the holder of the lease, as ``machine/pid/nonce``."""
         with mapped():
-            holder = self._redis.get(self._key)
+            holder = self._redis.get(self.key)
         return holder.decode() if holder else None
+
+    def remaining_ms(self) -> int:
+        """Return for how long the lease lasts if nobody renews it; 0 where nobody has it."""
+        with mapped():
+            return max(int(self._redis.pttl(self.key)), 0)
 
     def release(self) -> None:
         """Give it back."""
         with mapped():
-            self._redis.eval(_RELEASE, 1, self._key, self.token)
+            self._redis.eval(_RELEASE, 1, self.key, self.token)
 
     def transaction(self, client: Any) -> Any:
         """Return a pipeline whose commands a client carries out together, unless somebody else took the lease.

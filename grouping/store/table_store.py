@@ -254,6 +254,17 @@ class TableStore:
             body = self._redis.get(self._keys.committed(stream_id))
         return CommittedNote.unpack(body).offsets
 
+    def checkpoint(self, stream_id: StreamId) -> str | None:
+        """Return which checkpoint a stream was evaluated by last, None where that is not known."""
+        with mapped():
+            name = self._redis.get(self._keys.checkpoint(stream_id))
+        return None if name is None else name.decode()
+
+    def note_checkpoint(self, stream_id: StreamId, name: str) -> None:
+        """Note which checkpoint a stream is evaluated by from now on."""
+        with mapped():
+            self._redis.set(self._keys.checkpoint(stream_id), name)
+
     def count_matches(
         self, stream_id: StreamId, tally: MatchTally | None, partition: int, batch: str, output: Output = _NO_OUTPUT
     ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -12,7 +13,8 @@ from spark_jobs.driver.files import Files
 __all__ = ["Checkpoint", "Position"]
 
 _ANEW = "anew.json"
-"""A file beside Spark's own folders, deleted with them."""
+_NAME = "name"
+"""Files beside Spark's own folders, deleted with them."""
 
 
 class Position(NamedTuple):
@@ -63,6 +65,16 @@ class Checkpoint:
         noted = self.files.text(f"{self.location}/{_ANEW}")
         ends: dict[str, int] = json.loads(noted) if noted else {}
         return ends
+
+    def name(self) -> str | None:
+        """Return the name that `give_name` gave; none for a checkpoint of an earlier version."""
+        return self.files.text(f"{self.location}/{_NAME}")
+
+    def give_name(self) -> str:
+        """Give the checkpoint a name that no other one has, wherever it lies, and return it."""
+        name = secrets.token_hex(8)
+        self.files.write(f"{self.location}/{_NAME}", name)
+        return name
 
     def remove(self) -> None:
         """Delete it, the stream being gone."""

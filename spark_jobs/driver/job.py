@@ -8,10 +8,12 @@ import signal
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
+
+from pyspark.sql import SparkSession
 
 from grouping.given_settings import given_settings
 from grouping.log_lines import log_to
@@ -33,8 +35,6 @@ STATUS_VARIABLE = "CQ_STATUS_FILE"
 _ending = threading.Event()
 """Whether the process ends in order: what fails then, as the JVM goes, is none of its concern."""
 
-_REDIS_SECONDS = 30.0
-
 
 def main() -> NoReturn:
     """Run until a signal, or until the lease or the JVM is lost."""
@@ -49,14 +49,10 @@ def main() -> NoReturn:
     code = 1
     leadership = Leadership(settings, time.monotonic, partial(_end, "lease lost"))
     try:
-        leadership.take(_REDIS_SECONDS)
-    except OperationalError as error:
-        _refuse(error.line)
-    try:
         with held(settings.data, settings.prefix):
             _run(
                 settings,
-                leadership.token,
+                leadership,
                 StatusFile(Path(os.environ.get(STATUS_VARIABLE) or settings.data / "run" / "evaluator.json")),
             )
     except SystemExit:
@@ -74,20 +70,38 @@ def main() -> NoReturn:
     os._exit(code)
 
 
-def _run(settings: Settings, token: str, status: StatusFile) -> None:
-    status.write("starting")
+def _run(settings: Settings, leadership: Leadership, status: StatusFile) -> None:
     metrics = MetricsServer(settings.metrics.address, settings.metrics.evaluator_port, status.told)
+    status.write("standby" if settings.standby else "starting", metrics_url=metrics.url)
     end_predecessor(settings.data)
     with ThreadPoolExecutor(1) as starter:
-        opening = starter.submit(open_session, settings)
+        opening: Future[tuple[SparkSession, bool]] | None = None
+        # On a cluster an evaluator that only stands by would take executors from the one that works.
+        if not settings.standby or settings.evaluator.master.startswith("local"):
+            opening = starter.submit(_opened, settings, leadership)
         # What evaluates takes a second to import: Java starts meanwhile.
         from spark_jobs.driver.serving import serve
 
-        spark = opening.result()
+        leadership.take(standby=settings.standby, waiting=status.still)
+        status.write("starting", metrics_url=metrics.url)
+        opening = opening or starter.submit(_opened, settings, leadership)
+        spark, warm = opening.result()
+    serve(spark, settings, leadership.token, status, metrics.url, partial(_end, "digests not written"), warm=warm)
+
+
+def _opened(settings: Settings, leadership: Leadership) -> tuple[SparkSession, bool]:
+    """Start Spark; where another evaluator leads, run some batches too. Return whether they were run."""
+    spark = open_session(settings)
     jvm = jvm_process()
     if jvm is not None:
         note_jvm(settings.data, jvm.pid)
-    serve(spark, settings, token, status, metrics.url, partial(_end, "digests not written"))
+    standing_by = settings.standby and not leadership.taken.is_set()
+    if standing_by:
+        from spark_jobs.driver.warm_up import warm_up
+        from spark_jobs.kafka.broker import Broker
+
+        warm_up(spark, settings, Broker(settings))
+    return spark, standing_by
 
 
 def _ended(*_: object) -> NoReturn:

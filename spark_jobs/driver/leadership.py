@@ -1,10 +1,11 @@
-"""One evaluator per prefix: takes the lease, and ends the process when it is lost."""
+"""One evaluator per prefix: takes the lease, waits for it, and ends the process when it is lost."""
 
 from __future__ import annotations
 
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
@@ -15,6 +16,10 @@ __all__ = ["Leadership"]
 log = logging.getLogger(__name__)
 
 _RENEW_SECONDS = 2.0
+_LOOK_SECONDS = 0.2
+"""From one look at a lease that somebody else has to the next."""
+_REDIS_SECONDS = 30.0
+"""How long Redis may take to answer until an evaluator that does not stand by gives up."""
 _MARGIN_SECONDS = 3.0
 """How long before the lease lapses the process must be on its way out."""
 
@@ -37,38 +42,61 @@ class Leadership:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._renew, name="lease", daemon=True)
         self._renewed_at = 0.0
+        self.taken = threading.Event()
+        """Whether this process leads."""
 
     @property
     def token(self) -> str:
         """Who leads, as the lease has it."""
         return self._lease.token
 
-    def take(self, wait_seconds: float) -> None:
-        """Take the lease.
+    def take(self, *, standby: bool, waiting: Callable[[], None] = lambda: None) -> None:
+        """Take the lease; while somebody else has it, wait for as long as that may be a dead process.
+
+        A lease that nobody renews is that of an evaluator that died where its process cannot be looked for: in another
+        container, on another host.
 
         Args:
-            wait_seconds: How long Redis may take to answer.
+            standby: Whether to wait for a living evaluator too.
+            waiting: Called now and then meanwhile.
 
         Raises:
-            OperationalError: Another evaluator has it, or Redis does not answer.
+            OperationalError: Another evaluator lives, or Redis does not answer, and this one is no standby.
         """
-        until = self._clock() + wait_seconds
+        answered_at = self._clock()
+        before: _Sight | None = None
         while True:
             try:
-                if not self._lease.acquire():
-                    raise _LeaseTaken(f'another evaluator runs on this prefix: "{self._lease.holder()}"')
-                break
-            except _LeaseTaken:
+                if self._lease.acquire():
+                    break
+                sight = _Sight(self._lease.holder(), self._lease.remaining_ms())
+                if before is None:
+                    log.info("waiting for the lease", extra={"active": sight.holder})
+                elif sight.lives_since(before) and not standby:
+                    raise _AnotherLives(
+                        "another evaluator runs on this prefix",
+                        detail=f"It is {sight.holder} (machine/process/nonce).",
+                        hint="Stop it first, give this one another prefix, or let it stand by: CQ_STANDBY=true.",
+                    )
+                before = sight
+                answered_at = self._clock()
+            except _AnotherLives:
                 raise
             except OperationalError:
-                if self._clock() >= until:
+                if not standby and self._clock() >= answered_at + _REDIS_SECONDS:
                     raise
-                self._stop.wait(0.2)
+            waiting()
+            self._stop.wait(_LOOK_SECONDS)
+        if before is not None:
+            log.warning("taking over, the evaluator before is gone")
         self._renewed_at = self._clock()
+        self.taken.set()
         self._thread.start()
 
     def release(self) -> None:
         """Give the lease back; only when the JVM is dead."""
+        if not self.taken.is_set():
+            return
         self._stop.set()
         self._thread.join()
         try:
@@ -91,5 +119,17 @@ class Leadership:
                 return
 
 
-class _LeaseTaken(OperationalError):
-    """Somebody else has the lease."""
+@dataclass(frozen=True, slots=True)
+class _Sight:
+    """A lease that somebody else has, at one moment."""
+
+    holder: str | None
+    left_ms: int
+
+    def lives_since(self, before: _Sight) -> bool:
+        """Tell whether the lease was renewed, or taken anew, since an earlier moment."""
+        return self.holder is not None and (self.holder != before.holder or self.left_ms > before.left_ms)
+
+
+class _AnotherLives(OperationalError):
+    """Another evaluator renews the lease."""

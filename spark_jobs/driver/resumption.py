@@ -13,8 +13,9 @@ __all__ = ["resume"]
 def resume(stream: Stream, checkpoint: Checkpoint, store: TableStore, broker: Broker) -> Position:
     """Return the place where a query begins, and forget the pins that no batch of it goes by.
 
-    A checkpoint that is lost, or cannot be read, is made anew. All events before the place are evaluated; events after
-    it that were evaluated too are evaluated again, with the same ids.
+    A checkpoint that is lost, or cannot be read, is made anew; so is one that another evaluator has left behind since,
+    with a checkpoint of its own: by Redis each stream has one, by name. All events before the place are evaluated;
+    events after it that were evaluated too are evaluated again, with the same ids.
 
     Args:
         stream: The query's stream.
@@ -22,7 +23,8 @@ def resume(stream: Stream, checkpoint: Checkpoint, store: TableStore, broker: Br
         store: Redis, with the offsets that are committed and the pins.
         broker: Kafka, with the ends of the source.
     """
-    if checkpoint.is_whole():
+    if checkpoint.is_whole() and store.checkpoint(stream.stream_id) in (None, checkpoint.name()):
+        store.note_checkpoint(stream.stream_id, checkpoint.name() or checkpoint.give_name())
         position = checkpoint.last_commit(stream.topic)
         store.unpin(stream.stream_id, 0 if position is None else position.batch + 1)
         if position is not None:
@@ -32,6 +34,7 @@ def resume(stream: Stream, checkpoint: Checkpoint, store: TableStore, broker: Br
         store.unpin(stream.stream_id, None)
         ends = broker.ends(stream.topic)
         checkpoint.note_anew(stream.positions({str(partition): end for partition, end in ends.items()}))
+        store.note_checkpoint(stream.stream_id, checkpoint.give_name())
     begin = stream.evaluated(store.committed_positions(stream.stream_id))
     offsets = {partition: place - stream.base for partition, place in begin.items() if place >= stream.base}
     return Position(-1, offsets)

@@ -43,6 +43,8 @@ def serve(
     status: StatusFile,
     metrics_url: str,
     digests_failed: Callable[[], None],
+    *,
+    warm: bool,
 ) -> None:
     """Evaluate every stream until the JVM ends.
 
@@ -53,6 +55,7 @@ def serve(
         status: Where it tells its state.
         metrics_url: Where its metrics are.
         digests_failed: Called where digests can be written no more.
+        warm: Whether batches were run already (`warm_up`).
 
     Raises:
         OperationalError: The JVM has ended, or the cluster gives it no executors any more.
@@ -75,7 +78,8 @@ def serve(
             status.still()
     except OperationalError as error:
         log.info("no streams yet", extra={"reason": error.line})
-    if not any(each["behind"] for each in streams.status().values()):  # else a batch of a stream is its own warm-up
+    # A batch of a stream is its own warm-up.
+    if not (warm or any(each["behind"] for each in streams.status().values())):
         warm_up(spark, settings, broker)
     known = streams.status()
     REGISTRY.register(StreamMetrics(lambda: known))

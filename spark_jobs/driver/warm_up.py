@@ -7,6 +7,7 @@ Kafka clients connect. A topic of the evaluator's own is read and written as a s
 from __future__ import annotations
 
 import logging
+import secrets
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -31,7 +32,6 @@ __all__ = ["warm_up"]
 
 log = logging.getLogger(__name__)
 
-_NAME = "warm-up"
 _EVENT, _RESULT = b"event", b"result"
 _BATCHES = 3
 _PATIENCE_SECONDS = 20.0
@@ -41,15 +41,17 @@ _LOOK_SECONDS = 0.02
 def warm_up(spark: SparkSession, settings: Settings, broker: Broker) -> None:
     """Run some batches over the evaluator's own topic. It takes a few seconds, and does no harm where it fails."""
     topic = settings.topics.warm_up
-    location = checkpoint_location(_NAME, settings)
+    # Another evaluator may do the same, with its checkpoints in the same place.
+    name = f"warm-up-{secrets.token_hex(4)}"
+    location = checkpoint_location(name, settings)
     files = files_of(location, spark)
     try:
         files.remove(location)
         broker.ensure_topic(topic)
         start = {str(partition): end for partition, end in broker.ends(topic).items()}
-        stream = Stream(StreamId(_NAME), _NAME, (StreamColumn("a", "STRING"),), topic, "json", start, "")
+        stream = Stream(StreamId(name), name, (StreamColumn("a", "STRING"),), topic, "json", start, "")
         events = read_stream(spark, stream, [0], settings)
-        query = write_stream(events, partial(_answer, topic), _NAME, settings)
+        query = write_stream(events, partial(_answer, topic), name, settings)
     except Exception as error:  # pyspark's and py4j's have no common base
         log.warning("not warmed up", extra={"reason": str(error).splitlines()[0]})
         return

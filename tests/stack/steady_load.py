@@ -58,6 +58,19 @@ class SteadyLoad:
         commands = self._commands
         wait_until(lambda: time.sleep(0.05) or self._commands >= commands + 5, "further commands", 120)
 
+    def seconds_to_match(self, client: Client) -> float:
+        """Return after how long numbers are matched that are published from now on.
+
+        Args:
+            client: Another one than that of the load, for this thread alone.
+        """
+        began, first = time.monotonic(), self._published
+        with client.subscribe("even") as results:
+            for result in results:
+                if result.row["n"] >= first:
+                    return time.monotonic() - began
+        raise AssertionError("the CQ ended")
+
     def check(self) -> None:
         """End, and see that each match came once, at once and in digests, and each command was carried out once."""
         self._stop.set()

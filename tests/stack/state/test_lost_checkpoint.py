@@ -69,3 +69,16 @@ def test_a_query_begins_where_it_was(settings: Settings) -> None:
     _write_offsets(settings, 0, 550)
     connect(settings).hset(pins, mapping={"0": "1:4"})
     assert (Position(-1, {"0": 500, "1": 7}), {b"0"}) == _resumed(settings)
+
+
+def test_a_checkpoint_that_was_left_behind_is_not_gone_on_from(settings: Settings, tmp_path: Path) -> None:
+    """Another evaluator went on with a checkpoint of its own: the first one's is made anew when it is back."""
+    other = settings.model_copy(update={"data": tmp_path / "other"})
+    for _ in range(2):
+        _resumed(settings)
+        _write_offsets(settings, 3, 100)
+        _write(settings, "commits/3", "v1\n{}")
+        assert Position(3, {"0": 100, "1": 7}) == _resumed(settings)[0]
+        TableStore(settings).committed("s_1", 9, {"0": 900, "1": 70})
+        assert Position(-1, {"0": 900, "1": 70}) == _resumed(other)[0]
+        assert Position(-1, {"0": 900, "1": 70}) == _resumed(settings)[0]

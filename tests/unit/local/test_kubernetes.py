@@ -110,14 +110,17 @@ def test_a_pod_is_bounded_and_watched(name: str, pod: dict[str, Any]) -> None:
 
 
 def test_a_standby_counts_as_ready() -> None:
-    """It is not `/readyz`: a rollout that asked for that would wait for ever, as one of two gateways always waits.
+    """It is not `/readyz`: a rollout that asked for that would wait for ever, as one of two always waits.
 
-    One that asked for less than a standby would stop the active gateway while the other one still starts.
+    One that asked for less than a standby would stop the active one while the other one still starts.
     """
     assert _settings()["CQ_STANDBY"] == "true"
-    [gateway] = [pod for name, pod in _pods() if name == "cq-gateway"]
-    [container] = gateway["spec"]["containers"]
-    assert "/readyz?standby" == container["readinessProbe"]["httpGet"]["path"]
+    probes = [
+        pod["spec"]["containers"][0]["readinessProbe"]
+        for name, pod in _pods()
+        if name in ("cq-gateway", "cq-evaluator")
+    ]
+    assert ["/readyz?standby"] * 2 == [probe["httpGet"]["path"] for probe in probes]
 
 
 def test_spark_is_guarded() -> None:

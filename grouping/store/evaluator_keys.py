@@ -1,0 +1,78 @@
+"""The keys of Redis by which the evaluator and its workers tell what they do; all others are in `keys.py`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from grouping.model.ids import StreamId
+
+__all__ = ["EvaluatorKeys"]
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatorKeys:
+    """The keys that the evaluator of one prefix writes.
+
+    Example:
+        >>> EvaluatorKeys("cq").committed("s_1")
+        'cq:committed:s_1'
+    """
+
+    start: str
+    """The beginning of all keys, without the colon."""
+
+    def pins(self, stream_id: StreamId) -> str:
+        """Hash of micro-batches under way to `Pin` as text. By workers; the gateway reads."""
+        return f"{self.start}:pins:{stream_id}"
+
+    def committed(self, stream_id: StreamId) -> str:
+        """`CommittedNote` (notes.py): how far events are evaluated. By the evaluator; the gateway reads."""
+        return f"{self.start}:committed:{stream_id}"
+
+    def checkpoint(self, stream_id: StreamId) -> str:
+        """Text: which checkpoint the stream was evaluated by last (spark_jobs/driver/resumption.py). By the evaluator.
+
+        A rebuild of the working copy leaves it alone, by its name.
+        """
+        return f"{self.start}:evaluator:checkpoint:{stream_id}"
+
+    def statistics(self, stream_id: StreamId) -> str:
+        """Hash of source partitions to `PartitionStatistics`. By workers; the gateway reads."""
+        return f"{self.start}:statistics:{stream_id}"
+
+    def matches(self, stream_id: StreamId) -> str:
+        """List of `MatchTally`, one for each task. By workers; the gateway takes them."""
+        return f"{self.start}:matches:{stream_id}"
+
+    def counted(self, stream_id: StreamId) -> str:
+        """Hash of source partitions to the micro-batch that `matches` has last. By workers."""
+        return f"{self.start}:counted:{stream_id}"
+
+    def output(self, stream_id: StreamId) -> str:
+        """Hash of the fields of `Output` (notes.py). By workers; the gateway reads."""
+        return f"{self.start}:output:{stream_id}"
+
+    def quarantine(self, stream_id: StreamId) -> str:
+        """Hash of shares to `Quarantine` (quarantine.py). By workers and the evaluator; the gateway reads."""
+        return f"{self.start}:quarantine:{stream_id}"
+
+    def trial(self, stream_id: StreamId) -> str:
+        """`Trial` (quarantine.py) of the batch that comes next. The evaluator's own."""
+        return f"{self.start}:trial:{stream_id}"
+
+    def in_hand(self, stream_id: StreamId) -> str:
+        """Hash of tasks to the shares that they have in hand, as JSON. By workers, for the evaluator."""
+        return f"{self.start}:in-hand:{stream_id}"
+
+    @property
+    def dead_letters(self) -> str:
+        """Hash of codes to how many dead letters there were. By workers; the gateway reads."""
+        return f"{self.start}:dead-letters"
+
+    @property
+    def digest_job(self) -> str:
+        """`Job` (grouping/digests/jobs.py): digests that a Spark job makes. Gateway and evaluator write in turns.
+
+        A rebuild of the working copy leaves it alone, by its name: it may be taken.
+        """
+        return f"{self.start}:evaluator:digest-job"

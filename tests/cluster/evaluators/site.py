@@ -1,0 +1,152 @@
+"""A gateway and several evaluators beside one another, each evaluator as in a container of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from gateway.local.java import find_java
+from tests.ground import Ground, open_ground
+from tests.kafka_client import wait_until
+
+__all__ = ["Role", "Site", "site"]
+
+_APART = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child") if os.geteuid() == 0 else ()
+"""A room of process numbers of its own, as a container has it: nobody sees there whether a process elsewhere lives.
+
+Only root may make one; without it a successor knows at once that a process is dead.
+"""
+_OWN = {
+    "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1",
+    "CQ_METRICS_PORT": "0",
+    "CQ_METRICS_EVALUATOR_PORT": "0",
+    "CQ_EVALUATOR_DRIVER_MEMORY": "512m",
+}
+
+
+class Role:
+    """A role as a process, with what it tells of itself."""
+
+    def __init__(self, command: tuple[str, ...], folder: Path, environment: dict[str, str]) -> None:
+        """Start it."""
+        folder.mkdir(exist_ok=True)
+        self._status = folder / "status.json"
+        self._status.unlink(missing_ok=True)
+        self._log = folder / "log"
+        told = {"CQ_DATA": str(folder), "CQ_STATUS_FILE": str(self._status)}
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*command], env={**os.environ, **environment, **told}, stdout=log, stderr=subprocess.STDOUT
+            )
+
+    def told(self) -> dict[str, Any]:
+        """Return what it tells of itself, {} before it has told anything."""
+        try:
+            told: dict[str, Any] = json.loads(self._status.read_text())
+        except FileNotFoundError:
+            return {}
+        return told
+
+    def wait_for(self, state: str) -> None:
+        """Wait until it tells that state."""
+
+        def reached() -> bool:
+            assert self.process.poll() is None, self.said()
+            time.sleep(0.02)
+            return bool(self.told().get("state") == state)
+
+        wait_until(reached, f"a role that is {state}", 120)
+
+    def probe(self, path: str) -> int:
+        """Return how it answers a probe over HTTP."""
+        return self.ask(path)[0]
+
+    def ask(self, path: str) -> tuple[int, str]:
+        """Return the status and the body of an answer over HTTP."""
+        url = self.told()["metrics_url"].replace("/metrics", path)
+        try:
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                return int(answer.status), answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, ""
+
+    def said(self) -> str:
+        """Return the end of its log."""
+        return self._log.read_text(errors="replace")[-5000:]
+
+    def driver(self) -> psutil.Process:
+        """Return the process of Python, below which all others of the role run."""
+        process = psutil.Process(self.process.pid)
+        return process.children()[0] if _APART and process.name() == "unshare" else process
+
+    def kill(self) -> None:
+        """Kill it with all that it has started."""
+        if self.process.poll() is None:
+            family = [self.driver(), *self.driver().children(recursive=True)]
+            for one in family:
+                one.kill()
+            psutil.wait_procs(family, timeout=30)
+        self.process.wait(30)
+
+
+class Site:
+    """The servers, and the roles that were started."""
+
+    def __init__(self, ground: Ground, folder: Path) -> None:
+        """Start the gateway."""
+        self.ground = ground
+        self._folder = folder
+        self._roles: list[Role] = []
+        settings = ground.settings
+        self._environment = {
+            **_OWN,
+            "CQ_PREFIX": settings.prefix,
+            "CQ_KAFKA_BOOTSTRAP": settings.kafka.bootstrap,
+            "CQ_REDIS_URL": settings.redis.url.get_secret_value(),
+            "CQ_EVALUATOR_JARS": settings.evaluator.jars,
+            "JAVA_HOME": str(find_java().home),
+            "PYSPARK_PYTHON": sys.executable,
+        }
+        self.gateway = self._started("gateway", (sys.executable, "-m", "gateway.cli", "gateway"), {})
+
+    @property
+    def bootstrap(self) -> str:
+        """Kafka's address."""
+        return self.ground.settings.kafka.bootstrap
+
+    def evaluator(self, host: str, **environment: str) -> Role:
+        """Start an evaluator on a host: with its own data folder, which a later one on that host has again."""
+        return self._started(host, (*_APART, sys.executable, "-m", "spark_jobs.driver.job"), environment)
+
+    def _started(self, host: str, command: tuple[str, ...], environment: dict[str, str]) -> Role:
+        self._roles.append(Role(command, self._folder / host, {**self._environment, **environment}))
+        return self._roles[-1]
+
+    def end(self) -> None:
+        """End all that still runs."""
+        for role in self._roles:
+            role.kill()
+
+
+@contextmanager
+def site(folder: Path) -> Iterator[Site]:
+    """Run Kafka, Valkey and a gateway."""
+    with open_ground() as ground:
+        running = Site(ground, folder)
+        try:
+            running.gateway.wait_for("ready")
+            yield running
+        finally:
+            running.end()

@@ -1,0 +1,48 @@
+"""An evaluator takes over from one that died where nobody can look for its process: it waits until the lease lapses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from gateway.sdk import connect
+from tests.cluster.evaluators.site import Site, site
+from tests.ground import goal_seconds
+from tests.stack.steady_load import SteadyLoad
+
+_STANDBY = {"CQ_STANDBY": "true"}
+_GOAL_SECONDS = 15.0
+"""From the death of an evaluator until a standby matches what is published from then on."""
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Servers with a gateway."""
+    with site(tmp_path_factory.mktemp("site")) as running:
+        yield running
+
+
+def test_a_successor_waits_for_the_lease(running: Site) -> None:
+    """A standby takes over, and one without CQ_STANDBY waits for a dead one, not for a living one; nothing is lost.
+
+    The first host's evaluator comes back last: what its checkpoint says is long past by then.
+    """
+    active = running.evaluator("first")
+    active.wait_for("ready")
+    standby = running.evaluator("second", **_STANDBY)
+    standby.wait_for("standby")
+    assert (200, 503) == (standby.probe("/healthz"), standby.probe("/readyz"))
+    with connect(running.bootstrap, "alice") as client, connect(running.bootstrap, "alice") as other:
+        load = SteadyLoad(client, running.bootstrap)
+        load.seconds_to_match(other)
+        active.kill()
+        silent = load.seconds_to_match(other)
+        standby.wait_for("ready")
+        assert silent < goal_seconds(_GOAL_SECONDS)
+        refused = running.evaluator("third")
+        assert 1 == refused.process.wait(60), "the one that lives goes on"
+        assert "another evaluator runs on this prefix" in refused.said().splitlines()[-1]
+        standby.kill()
+        running.evaluator("first").wait_for("ready")
+        load.check()
