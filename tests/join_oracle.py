@@ -51,6 +51,18 @@ QUERIES = [
     "SELECT q.n AS n, o.owner AS o FROM quotes q LEFT JOIN owners o ON o.symbol = q.symbol AND o.n > 0",
     "SELECT q.n AS n, o.owner AS o FROM quotes q LEFT JOIN owners o ON o.symbol = q.symbol AND o.n = q.n + 1"
     " AND o.owner <> 'p' WHERE o.owner IS NULL OR q.n = 1",
+    "SELECT q.n AS n, o.owner AS o, p.staff AS s FROM quotes q LEFT JOIN owners o ON o.symbol = q.symbol"
+    " AND (o.n > 0 OR q.n = 2) JOIN profiles p ON p.symbol = coalesce(o.owner, 'x')",
+    "SELECT q.n AS n, o.owner AS o, m.owner AS m FROM quotes q LEFT JOIN owners o ON o.symbol = q.symbol"
+    " AND o.n IN (0, 1) LEFT JOIN owners m ON m.owner = o.owner AND m.n < 2 AND m.symbol <> 'b'"
+    " WHERE m.n IS NULL OR o.n < m.n",
+    "SELECT q.n AS n, o.owner AS o, p.staff AS s FROM quotes q LEFT JOIN owners o ON o.symbol = q.symbol AND o.n <> 1"
+    " JOIN profiles p ON p.symbol = q.symbol AND (p.staff = o.n OR o.n IS NULL)",
+    "SELECT q.n AS n, m.n AS m FROM quotes q LEFT JOIN owners o ON o.symbol = q.symbol"
+    " AND o.owner = concat(q.symbol, 'p') JOIN owners m ON m.symbol = q.symbol AND m.owner >= 'p'"
+    " WHERE o.owner IS NULL",
+    "SELECT q.n AS n FROM quotes q LEFT JOIN owners o ON o.symbol = q.symbol"
+    " AND o.owner = substring('pqr', CAST(q.n AS INT), 1) AND q.price > 0.5 WHERE o.n IS NULL OR o.n = 1",
     "SELECT q.n AS n, p.staff AS s FROM (SELECT * FROM quotes WHERE price IS NOT NULL) q"
     " LEFT JOIN (SELECT symbol AS k, staff FROM profiles WHERE industry IS NOT NULL) p ON p.k = q.symbol",
 ]

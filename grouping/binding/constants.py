@@ -11,7 +11,7 @@ from grouping.binding.bound import Bound, Constant, Term
 from grouping.binding.intervals import is_interval
 from grouping.functions.functions import common_type, result_type
 from grouping.model.errors import InputError
-from grouping.model.expression import Call, Column, Expression, Scalar, Slot, Value, computed_text, source_of
+from grouping.model.expression import LEFT_ON, Call, Column, Expression, Scalar, Slot, Value, computed_text, source_of
 from grouping.model.group import ConstantRow, ConstantValue
 from grouping.model.sql_type import BIGINT, DATE, DOUBLE, NUMERIC, STRING, TIMESTAMP, UNKNOWN, SqlType
 from grouping.model.sql_type import set_of as set_type
@@ -41,6 +41,7 @@ _TYPED = (
     )
     | {"array numbered", "array or none", "arrays paired", "concat arrays", "maps merged", "reverse array"}
     | {f"{name} to scale" for name in ("round", "bround", "floor", "ceil")}
+    | {LEFT_ON}
 )
 """What has its type whatever the constants within."""
 _COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
 from sqlglot import exp
 
 from grouping.binding.bind import Binder
@@ -22,9 +23,9 @@ from grouping.compiler.signature import order
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.computation import Computation, Join, JoinKey, computation_id
 from grouping.model.errors import InputError
-from grouping.model.expression import Column, joined_name, source_of
+from grouping.model.expression import LEFT_ON, Column, Value, joined_name, source_of
 from grouping.model.refusals import unsupported
-from grouping.model.sql_type import BINARY, BOOLEAN, DOUBLE, FLOAT, SqlType
+from grouping.model.sql_type import BINARY, BOOLEAN, DOUBLE, FLOAT, STRING, SqlType
 from grouping.model.table import Table
 from grouping.model.view import View
 
@@ -155,30 +156,40 @@ def _joined(scope: Scope, node: exp.Join, catalog: Catalog, inline: Inline) -> S
     conditions, merged = _conditions(scope, right, node)
     keys, rest = _cut(conditions, prefix, table, outer)
     if not keys:
-        raise unsupported(
-            "a join without an equality",
-            f'ON must say which column of "{right.source.name}" equals what stands left of it.',
-        )
+        raise _without_keys(conditions, prefix, right.source.name)
     single = {key.column for key in keys} >= set(table.key)
     free = tuple(part for part in rest if not _has_constants(part))
     bound = tuple(part for part in rest if _has_constants(part))
+    join = Join(table.table_id, prefix, tuple(keys), outer, single=single)
     source = right.source._replace(merged=merged)
+    if not single:
+        equal, _ = _keys(conditions, prefix)
+        join = replace(join, unique={*table.key} <= {*equal}, undecided=bool(outer and bound))
     if outer and single and bound:
         source = _conditional(source, (*free, *bound))
         free = bound = ()
-    elif outer:
-        free, bound = rest, ()  # whether an event meets a row at all depends on the constants
-    elif single:
+    elif outer and bound:
+        # Whether an event meets a row at all depends on the constants.
+        bound = (Term(LEFT_ON, (Value(prefix, str(STRING)), _all_of(bound)), BOOLEAN),)
+    elif single and not outer:
         free, bound = (), rest
-    joins = (*(scope.computation.joins if scope.computation else ()), _join(table, prefix, keys, outer, free, single))
+    join = replace(join, rest=tuple(map(settle, order(free)[0])))
+    joins = (*(scope.computation.joins if scope.computation else ()), join)
     assert scope.stream is not None, "a stream stands first"
     computation = Computation(computation_id(scope.stream.stream_id, joins), joins)
     return scope._replace(sources=(*scope.sources, source), computation=computation, where=(*scope.where, *bound))
 
 
-def _join(table: Table, prefix: str, keys: list[JoinKey], outer: bool, rest: tuple[Bound, ...], single: bool) -> Join:
-    ordered = tuple(map(settle, order(rest)[0]))
-    return Join(table.table_id, prefix, tuple(keys), outer, ordered, single)
+def _without_keys(conditions: Iterable[Bound], prefix: str, name: str) -> InputError:
+    for equality in filter(None, (_equality(condition, prefix) for condition in conditions)):
+        return unsupported(
+            f"a join of {equality.left.type} with {equality.column.type}",
+            "Keys are looked up by one type.",
+            "CAST the stream's side.",
+        )
+    return unsupported(
+        "a join without an equality", f'ON must say which column of "{name}" equals what stands left of it.'
+    )
 
 
 def _check_kind(node: exp.Join) -> bool:
@@ -238,52 +249,67 @@ def _cut(
     """Cut the conjuncts of ON into equalities by which rows are looked up, in one order, and the others.
 
     Where there are equalities without constants, those with constants need not look rows up: their constants are
-    lifted, so that they make no join of their own. Not so of a LEFT JOIN where an event may meet several rows.
+    lifted, so that they make no join of their own. Nor need others beside the whole key, unless a LEFT JOIN would be
+    another one without them.
     """
     plain = [condition for condition in conditions if not _has_constants(condition)]
     keys, rest = _keys(plain, prefix)
-    if {*table.key} <= {*keys} or (keys and not outer):
+    if not outer and {*table.key} < {*keys}:
+        rest += (keys.pop(column)[1] for column in {*keys} - {*table.key})
+    if keys:
         rest += (condition for condition in conditions if _has_constants(condition))
     else:
         keys, rest = _keys(conditions, prefix)
-    return [keys[column] for column in sorted(keys)], tuple(rest)
+    return [keys[column][0] for column in sorted(keys)], tuple(rest)
 
 
-def _keys(conditions: Iterable[Bound], prefix: str) -> tuple[dict[str, JoinKey], list[Bound]]:
-    """Return the first equality of each column, and the other conjuncts."""
-    keys: dict[str, JoinKey] = {}
+def _keys(conditions: Iterable[Bound], prefix: str) -> tuple[dict[str, tuple[JoinKey, Bound]], list[Bound]]:
+    """Return the first equality of each column that a row can be looked up by, and the other conjuncts."""
+    keys: dict[str, tuple[JoinKey, Bound]] = {}
     rest: list[Bound] = []
     for condition in conditions:
-        key = _key(condition, prefix)
-        if key is None or key.column in keys:
+        equality = _equality(condition, prefix)
+        if equality is None or equality.name in keys or not _comparable(equality.left.type, equality.column.type):
             rest.append(condition)
         else:
-            keys[key.column] = key
+            keys[equality.name] = equality.key, condition
     return keys, rest
 
 
-def _key(condition: Bound, prefix: str) -> JoinKey | None:
-    """Return an equality of a column of the table with what stands left of it, None for any other conjunct."""
+class _Equality(NamedTuple):
+    """An equality of a column of the table with what stands left of it."""
+
+    left: Bound
+    column: Column
+
+    @property
+    def name(self) -> str:
+        return source_of(self.column.name)[1]
+
+    @property
+    def key(self) -> JoinKey:
+        return JoinKey(settle(self.left), self.name, self.column.type_text)
+
+
+def _equality(condition: Bound, prefix: str) -> _Equality | None:
+    """Return such an equality, None for any other conjunct."""
     match condition:
         case Term("=", (Term("hex", (one,)), Term("hex", (other,)))) if one.type == other.type == BINARY:
-            return _key(Term("=", (one, other), BOOLEAN), prefix)  # as BINARY values are compared
+            return _equality(Term("=", (one, other), BOOLEAN), prefix)  # as BINARY values are compared
         case Term("=", (one, other)):
             for mine, theirs in ((one, other), (other, one)):
                 if not isinstance(mine, Column) or source_of(mine.name)[0] != prefix or _names(theirs, prefix):
                     continue
                 if not any(isinstance(node, Column) for node in nodes(theirs)):
                     continue
-                _check_types(theirs.type, mine.type)
-                return JoinKey(settle(theirs), source_of(mine.name)[1], mine.type_text)
+                return _Equality(theirs, mine)
     return None
 
 
-def _check_types(left: SqlType, column: SqlType) -> None:
+def _comparable(left: SqlType, column: SqlType) -> bool:
+    """Tell whether values of one type are looked up among those of another."""
     exact = [sql_type for sql_type in (left, column) if sql_type.is_number and sql_type not in (DOUBLE, FLOAT)]
-    if left != column and len(exact) != 2:
-        raise unsupported(
-            f"a join of {left} with {column}", "Keys are looked up by one type.", "CAST the stream's side."
-        )
+    return left == column or len(exact) == 2
 
 
 def _names(bound: Bound, prefix: str) -> bool:
@@ -294,13 +320,16 @@ def _has_constants(bound: Bound) -> bool:
     return any(isinstance(node, Constant) for node in nodes(bound))
 
 
+def _all_of(conditions: tuple[Bound, ...]) -> Bound:
+    return conditions[0] if len(conditions) == 1 else Term("and", conditions, BOOLEAN)
+
+
 def _conditional(source: Source, conditions: tuple[Bound, ...]) -> Source:
     """Return a source whose columns are NULL where ON asks for more than the row has (LEFT JOIN by a whole key).
 
     The conditions are in canonical order, so that their order in ON tells no two SELECT lists apart.
     """
-    ordered, _ = order(conditions)
-    condition = ordered[0] if len(ordered) == 1 else Term("and", ordered, BOOLEAN)
+    condition = _all_of(order(conditions)[0])
     columns = {
         name: (shown, Term("case", (condition, value), value.type)) for name, (shown, value) in source.columns.items()
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -13,6 +13,7 @@ from grouping.binding.bound import Bound, Constant, Term
 from grouping.model.computation import Computation, Join, JoinKey
 from grouping.model.errors import InternalError
 from grouping.model.expression import (
+    LEFT_ON,
     Call,
     Column,
     Expression,
@@ -167,6 +168,8 @@ def shape(op: str, args: list[str], inner: list[str], kind: str) -> str:
         return f"array<{element}>({', '.join(args)})"  # the constants decide it
     if op == "variant_get" and kind != str(VARIANT):
         return f"variant_get({args[0]}, {args[1]}, '{kind}')"
+    if op == LEFT_ON:
+        return f"{args[1]} in ON of {args[0][1:-1]}"
     if op == AGGREGATE:
         text = args[0][1:-1].replace("''", "'")
         return _PLACEHOLDER.sub(lambda found: args[1 + int(found[1])], text)
@@ -186,8 +189,14 @@ def render(stream: str, conjuncts: Iterable[Expression], computation: Computatio
         >>> render("quotes", [Call("<", (price, Slot(0)), "BOOLEAN")])
         'SELECT … FROM quotes WHERE price < :c0'
     """
-    parts = list(conjuncts)
-    head = f"SELECT … FROM {render_name(stream)}{render_joins(computation)}"
+    parts, on = [], {}
+    for conjunct in conjuncts:
+        match conjunct:
+            case Call(op, (Value(prefix), condition)) if op == LEFT_ON:
+                on[str(prefix)] = condition
+            case _:
+                parts.append(conjunct)
+    head = f"SELECT … FROM {render_name(stream)}{render_joins(computation, on)}"
     if not parts:
         return head
     return f"{head} WHERE {render_part(parts[0] if len(parts) == 1 else Call('and', tuple(parts), 'BOOLEAN'))}"
@@ -230,11 +239,19 @@ def _render_column(name: str) -> str:
     return f"{render_name(prefix)}.{render_name(column)}" if prefix else render_name(column)
 
 
-def render_joins(computation: Computation | None) -> str:
-    """Return what joins tables with the stream, as SQL; prefixes stand for aliases."""
+def render_joins(computation: Computation | None, on: Mapping[str, Expression] | None = None) -> str:
+    """Return what joins tables with the stream, as SQL; prefixes stand for aliases.
+
+    Args:
+        computation: The joins.
+        on: By prefix, the conditions of ON that a group decides.
+    """
     text = ""
     for join in computation.joins if computation else ():
         text += f" {'LEFT ' * join.outer}JOIN {render_name(join.prefix)} ON {join_condition(join)}"
+        if on and (condition := on.get(join.prefix)) is not None:
+            shown = render_part(condition)
+            text += f" AND ({shown})" if isinstance(condition, Call) and condition.op == "or" else f" AND {shown}"
     return text
 
 

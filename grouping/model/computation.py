@@ -41,6 +41,12 @@ class Join(msgspec.Struct, frozen=True):
     """The further conditions of ON, over the columns of both sides, without constants of queries."""
     single: bool = True
     """Whether the keys are the whole primary key: a row meets one row at most."""
+    unique: bool = False
+    """Whether they are so together with equalities that have constants, which groups decide: a row meets several, and
+    one of them at most by the constants of any query."""
+    undecided: bool = False
+    """LEFT JOIN whose ON has constants, which groups decide (`grouping.model.expression.LEFT_ON`): every row is joined
+    with NULLs too, behind its rows in the table."""
 
 
 class Computation(msgspec.Struct, frozen=True):
@@ -60,4 +66,11 @@ _encode = msgspec.json.Encoder().encode
 
 def computation_id(stream_id: StreamId, joins: tuple[Join, ...]) -> str:
     """Return the id of a computation: a function of what is computed, tables made anew included."""
-    return "j_" + hashlib.blake2b(_encode([stream_id, joins]), digest_size=12).hexdigest()
+    content = [stream_id, [_content(join) for join in joins]]
+    return "j_" + hashlib.blake2b(_encode(content), digest_size=12).hexdigest()
+
+
+def _content(join: Join) -> dict[str, object]:
+    """Return what an id is made from: a join without the later fields has the id that it had before there were any."""
+    fields = msgspec.structs.asdict(join)
+    return {name: value for name, value in fields.items() if value or name not in ("unique", "undecided")}

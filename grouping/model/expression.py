@@ -17,6 +17,7 @@ __all__ = [
     "Call",
     "Column",
     "Expression",
+    "LEFT_ON",
     "Slot",
     "Value",
     "computed_name",
@@ -41,6 +42,11 @@ _KEY = "\x1d"
 
 _VARIABLE = "\x1c"
 """Before the number of an element variable."""
+
+LEFT_ON = "left on"
+"""The operator of ON's conditions with constants of a LEFT JOIN by which an event may meet several rows. Its arguments
+are the table's prefix and the condition. On a row with one of the table it is the condition; on the one of NULLs it is
+TRUE where the condition is so for no row that the same event meets."""
 
 Scalar = str | int | float | bool | None
 

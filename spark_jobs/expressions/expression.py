@@ -17,7 +17,7 @@ import polars as pl
 
 from grouping.functions.nested_functions import OF_ELEMENTS
 from grouping.model.errors import InternalError
-from grouping.model.expression import Call, Column, Expression, Slot, Value
+from grouping.model.expression import LEFT_ON, Call, Column, Expression, Slot, Value
 from grouping.model.sql_type import BOOLEAN, DATE, NUMERIC, STRING, TIMESTAMP, UNKNOWN, SqlType
 from spark_jobs.expressions.functions import FUNCTIONS, either
 from spark_jobs.expressions.nested.parts import NESTED, OF_OPERANDS
@@ -54,7 +54,10 @@ class Member(NamedTuple):
 
 
 class ElementCall(NamedTuple):
-    """A function of an array and a lambda, whose body is evaluated for each element (`spark_jobs.match.elements`)."""
+    """A function of an array and a lambda, whose body is evaluated for each element (`spark_jobs.match.elements`).
+
+    Or a condition of LEFT JOIN, which is evaluated for each of several rows (`grouping.model.expression.LEFT_ON`).
+    """
 
     call: Call
     number: int
@@ -145,7 +148,7 @@ class _Compiler:
                 return Operand(pl.col(f":c{index}").cast(polars_type(sql_type)), sql_type)
             case Value(value):
                 return Operand(_literal(value, expression.type), expression.type)
-            case Call(op) if op in OF_ELEMENTS:
+            case Call(op) if op in OF_ELEMENTS or op == LEFT_ON:
                 self.lambdas.append(ElementCall(expression, len(self.lambdas)))
                 return Operand(pl.col(self.lambdas[-1].name), expression.type)
             case Call(op, args):

@@ -110,25 +110,28 @@ def _met(rows: JoinedEvents, one: Join, view: TableView, value_bytes: int, most:
     columns = tuple(key.column for key in one.keys)
     probe, row = _found(view, columns, [_key_values(rows, key, value_bytes) for key in one.keys], most)
     if one.rest and probe.size:
-        pairs = rows.meeting(probe, one.prefix, view, row, numbered=not one.single)
+        pairs = rows.meeting(probe, one, view, row)
         true = holds(one.rest, EventColumns(pairs, value_bytes), np.arange(pairs.count))
         probe, row = probe[true], row[true]
     if one.outer:
-        probe, row = _with_alone(rows.count, probe, row)
+        probe, row = _with_alone(rows.count, probe, row, everyone=one.undecided)
         _check(probe.size, most)
-    return rows.meeting(probe, one.prefix, view, row, numbered=not one.single)
+    return rows.meeting(probe, one, view, row)
 
 
-def _with_alone(count: int, probe: Ints, row: Ints) -> tuple[Ints, Ints]:
-    """Add those of the rows that meet none, beside -1, in their places."""
+def _with_alone(count: int, probe: Ints, row: Ints, *, everyone: bool) -> tuple[Ints, Ints]:
+    """Add those of the rows that meet none, or everyone, beside -1, in their places, behind what they meet."""
     alone = np.ones(count, np.bool_)
-    alone[probe] = False
+    if not everyone:
+        alone[probe] = False
     lonely = np.flatnonzero(alone)
     if not lonely.size:
         return probe, row
-    probe, row = np.concatenate((probe, lonely)), np.concatenate((row, np.full(lonely.size, -1)))
-    order = np.argsort(probe, kind="stable")
-    return probe[order], row[order]
+    place = np.arange(probe.size) + (np.cumsum(alone) - alone)[probe]
+    between = np.searchsorted(probe, lonely, side="right") + np.arange(lonely.size)
+    probes, rows = np.empty(probe.size + lonely.size, np.int64), np.full(probe.size + lonely.size, -1)
+    probes[place], probes[between], rows[place] = probe, lonely, row
+    return probes, rows
 
 
 def _found(view: TableView, columns: tuple[str, ...], keys: list[pa.Array], most: int | None) -> tuple[Ints, Ints]:

@@ -14,10 +14,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.model.catalog import Stream
+from grouping.model.computation import Join
 from grouping.model.expression import source_of
 from grouping.model.sql_type import SqlType
 from spark_jobs.batch.events import Events
+from spark_jobs.batch.partners import Partners
 from spark_jobs.index import Ints
+from spark_jobs.joins.numbers import NO_NUMBERS, Numbers
+from spark_jobs.joins.undecided_rows import UndecidedRows
 from spark_jobs.replica.key_tuples import plain
 from spark_jobs.replica.table_view import TableView
 
@@ -28,7 +32,14 @@ class JoinedEvents:
     """Rows made of one event and one row, or none, of each table; ordered by event, then by the tables' keys."""
 
     def __init__(
-        self, events: Events, event: Ints, rows: Mapping[str, tuple[TableView, Ints]], *, numbered: bool = False
+        self,
+        events: Events,
+        event: Ints,
+        rows: Mapping[str, tuple[TableView, Ints]],
+        *,
+        several: bool = False,
+        numbers: Numbers = NO_NUMBERS,
+        undecided: Mapping[str, UndecidedRows] | None = None,
     ) -> None:
         """Keep which rows meet.
 
@@ -36,15 +47,19 @@ class JoinedEvents:
             events: The decoded events.
             event: Of each joined row, ascending.
             rows: By prefix of the table's columns: the table, and for each joined row the table's row, -1 for none.
-            numbered: Whether an event may have several rows, which are then told apart by a number.
+            several: Whether an event may have several rows.
+            numbers: How they are told apart.
+            undecided: By prefix, the LEFT JOINs of which constants decide.
         """
         self.stream: Stream = events.stream
         self.count = int(event.size)
         self.event = event
         self._events = events
         self._rows = dict(rows)
-        self._numbered = numbered
-        self._same = self.count == events.count and not numbered
+        self._several = several
+        self._numbers = numbers
+        self._undecided = dict(undecided or {})
+        self._same = self.count == events.count and not several
         self._arrays: dict[str, pa.Array] = {}
         self._encoded: dict[str, pa.Array] = {}
 
@@ -53,29 +68,41 @@ class JoinedEvents:
         """Return the events before anything is joined with them."""
         return cls(events, np.arange(events.count), {})
 
-    def meeting(self, probe: Ints, prefix: str, view: TableView, row: Ints, *, numbered: bool) -> JoinedEvents:
+    def meeting(self, probe: Ints, one: Join, view: TableView, row: Ints) -> JoinedEvents:
         """Return the rows that these make with those of one more table.
 
         Args:
             probe: Which of these, ascending; one that is not named is left out.
-            prefix: Of the table's columns.
+            one: The join.
             view: The table.
             row: The table's row beside each, -1 for none.
-            numbered: Whether one of these may be named several times.
         """
         rows = {name: (table, taken[probe]) for name, (table, taken) in self._rows.items()}
-        rows[prefix] = (view, row)
-        return JoinedEvents(self._events, self.event[probe], rows, numbered=self._numbered or numbered)
+        rows[one.prefix] = (view, row)
+        undecided = {name: before.taken(self, probe) for name, before in self._undecided.items()}
+        if one.undecided:
+            undecided[one.prefix] = UndecidedRows.of(probe, row)
+        event = self.event[probe]
+        return JoinedEvents(
+            self._events,
+            event,
+            rows,
+            several=self._several or not one.single,
+            numbers=self._numbers.after(one, event, probe, row),
+            undecided=undecided,
+        )
+
+    def partners(self, prefix: str, rows: NDArray[np.integer]) -> Partners:
+        """Return which rows decide of some, by constants, whether they are among those of a LEFT JOIN."""
+        return self._undecided[prefix].partners(rows)
 
     @cached_property
     def number(self) -> Ints | None:
-        """The number of each row among those of its event, from 0; None where an event has one at most."""
-        if not self._numbered:
-            return None
-        first = np.ones(self.count, np.bool_)
-        first[1:] = self.event[1:] != self.event[:-1]
-        begins = np.flatnonzero(first)
-        return np.arange(self.count) - np.repeat(begins, np.diff(np.append(begins, self.count)))
+        """The number of each row among those of its event, from 0; None where an event has one at most.
+
+        Rows of which no query's constants let more than one be may have the same.
+        """
+        return self._numbers.of(self.event)
 
     @cached_property
     def source(self) -> pa.RecordBatch:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from grouping.model.expression import key_expression
 from spark_jobs.batch.event_column import VALUE_BYTES, EventSource, as_plain
+from spark_jobs.batch.partners import Partners, partners
 from spark_jobs.match.residual import evaluate_expression
 
 __all__ = ["KeySource"]
@@ -41,6 +42,10 @@ class KeySource:
     def time_ms(self) -> NDArray[np.int64]:
         """The source records' times."""
         return self._source.time_ms
+
+    def partners(self, prefix: str, rows: NDArray[np.integer]) -> Partners:
+        """Return which rows decide of each whether it is one of a LEFT JOIN."""
+        return partners(self._source, prefix, rows)
 
     def column(self, name: str) -> pa.Array:
         """Return the values of a column, or of the expression that a key column stands for."""

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from grouping.functions.text_size import Size, TextSizes, constant_size
 from grouping.model.errors import InternalError
-from grouping.model.expression import Call, Column, Expression, Slot, Value, walk
+from grouping.model.expression import LEFT_ON, Call, Column, Expression, Slot, Value, walk
 from grouping.model.sql_type import STRING, VARIANT, SqlType
 from spark_jobs.batch.event_column import VALUE_BYTES, EventColumns, EventSource, as_plain, longest_text
+from spark_jobs.batch.partners import partners
 from spark_jobs.expressions.expression import KeyPair, Member, compile_expression
 from spark_jobs.index import Ints
 from spark_jobs.index.key_codes import KeyCodes
@@ -251,6 +252,8 @@ class _Frame:
 
         Lambdas within lambdas multiply the elements of one event; slices keep them from being in memory together.
         """
+        if call.op == LEFT_ON:
+            return self._left_on(call)
         arrays = self.evaluate(call.args[0])
         if call.op == "reduce":
             return self._reduced(call, arrays)
@@ -272,6 +275,24 @@ class _Frame:
             inner = _Frame(events, np.arange(steps.count), self._types, self._constants, rows)
             steps.advance(inner.evaluate(body))
         return steps.result()
+
+    def _left_on(self, call: Call) -> pl.Series:
+        """Tell which pairs a LEFT JOIN has by their constants, some partners at a time."""
+        prefix, condition = call.args
+        assert isinstance(prefix, Value), "what names the table"
+        found = partners(self._events.source, str(prefix.value), self._positions)
+        events = self._events if found.rows is None else EventColumns(found.rows, self._events.value_bytes)
+        met = np.zeros(self._positions.size, np.bool_)
+        for first, last in _slices(np.cumsum(found.size), ELEMENTS):
+            of = np.repeat(np.arange(first, last), found.size[first:last])
+            if not of.size:
+                continue
+            begins = np.cumsum(found.size[first:last]) - found.size[first:last]
+            places = found.first[of] + np.arange(of.size) - begins[of - first]
+            rows = None if self._rows is None else self._rows[of]
+            true = _Frame(events, places, self._types, self._constants, rows).evaluate(condition).fill_null(False)
+            met[of[true.to_numpy()]] = True
+        return pl.Series(met != found.alone)
 
     def of_slice(self, call: Call, arrays: pl.Series) -> pl.Series:
         """Return the value of a function of an array and a lambda: its body is evaluated for all elements together."""

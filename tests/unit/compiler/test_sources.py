@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from grouping.compiler.compiler import compile_select
 from grouping.model.catalog import Catalog, Stream, StreamColumn
+from grouping.model.computation import Join, JoinKey, computation_id
 from grouping.model.errors import InputError
+from grouping.model.expression import Column
+from grouping.model.ids import StreamId
 from grouping.model.table import Table
 from grouping.model.view import View
 
@@ -121,15 +125,63 @@ def test_a_constant_in_an_equality_beside_the_whole_key(kind: str) -> None:
 
 
 def test_a_constant_in_an_equality_beside_a_part_of_the_key() -> None:
-    """Rows are looked up by the part, so it is lifted; of a LEFT JOIN it says whether a row is met, and stays."""
+    """Rows are looked up by the part, so it is lifted; of a LEFT JOIN it stands in ON."""
     select = "SELECT q.symbol FROM quotes q {} owners o ON o.symbol = q.symbol AND o.owner = concat(q.symbol, '{}')"
-    one, other = (compile_select(select.format("JOIN", text), _CATALOG).plan for text in ("-x", "-y"))
-    assert (one.group_id, one.computation) == (other.group_id, other.computation)
-    outer = [compile_select(select.format("LEFT JOIN", text), _CATALOG).plan for text in ("-x", "-y")]
-    assert len({plan.group_id for plan in outer}) == 2
-    assert {plan.signature for plan in outer} == {
-        "SELECT … FROM quotes LEFT JOIN owners ON concat(symbol, ?) = owners.owner AND symbol = owners.symbol"
-    }
+    for kind, signature in (
+        ("JOIN", "JOIN owners ON symbol = owners.symbol WHERE concat(symbol, :c0) = owners.owner"),
+        ("LEFT JOIN", "LEFT JOIN owners ON symbol = owners.symbol AND concat(symbol, :c0) = owners.owner"),
+    ):
+        one, other = (compile_select(select.format(kind, text), _CATALOG).plan for text in ("-x", "-y"))
+        assert one == other
+        assert one.signature == f"SELECT … FROM quotes {signature}"
+
+
+_MANY = "SELECT q.symbol FROM quotes q LEFT JOIN {} WHERE price < {}"
+
+
+def test_left_joins_of_several_rows_with_constants_in_on() -> None:
+    """Queries that differ in the constants alone are one group, in any spelling; another condition is another one."""
+    spelt = [
+        ("owners o ON o.symbol = q.symbol AND o.shares > 5 AND o.owner <> 'a'", 3),
+        ("owners x ON NOT (x.shares <= 6) AND 'b' <> x.owner AND q.symbol = x.symbol", 4),
+        ("(SELECT * FROM owners WHERE shares > 7) o ON o.symbol = q.symbol AND o.owner <> 'c'", 5),
+    ]
+    plans = [compile_select(_MANY.format(*each), _CATALOG) for each in spelt]
+    assert len({query.plan.group_id for query in plans}) == 1
+    assert [query.row.values for query in plans] == [(3.0, 5, "a"), (4.0, 6, "b"), (5.0, 7, "c")]
+    assert plans[0].plan.signature == (
+        "SELECT … FROM quotes LEFT JOIN owners ON symbol = owners.symbol"
+        " AND owners.shares > :c1 AND owners.owner <> :c2 WHERE price < :c0"
+    )
+    others = ["o.shares >= 5", "o.shares > 5", "(o.shares > 5 OR o.owner = 'a')", "q.volume > 5"]
+    groups = {_group(_MANY.format(f"owners o ON o.symbol = q.symbol AND {on}", 3)) for on in others}
+    assert len({*groups, plans[0].plan.group_id}) == 5
+
+
+def test_a_table_twice_with_constants_in_on() -> None:
+    """Which of two LEFT JOINs a condition is of is part of the signature, not a question of its constant."""
+    joined = "owners o ON o.symbol = q.symbol AND volume > {} LEFT JOIN owners m ON m.symbol = q.symbol AND volume > {}"
+    one, other = (compile_select(_MANY.format(joined.format(*pair), 1), _CATALOG) for pair in ((5, 7), (7, 5)))
+    assert one.plan == other.plan
+    assert (one.row.values, other.row.values) == ((1.0, 5, 7), (1.0, 7, 5))
+
+
+def test_ids_of_joins_that_groups_decide_nothing_of() -> None:
+    """A join as it was before groups decided anything of it has the id that it had then."""
+    keys = (JoinKey(Column("symbol", "STRING"), "symbol", "STRING"),)
+    plain = Join("t_2", "owners", keys, outer=True, single=False)
+    assert computation_id(StreamId("s_1"), (plain,)) == "j_9ad1f18137fec45bd00ec8d4"
+    assert len({computation_id(StreamId("s_1"), (replace(plain, **more),)) for more in _MORE}) == len(_MORE)
+
+
+_MORE: list[dict[str, bool]] = [{}, {"unique": True}, {"undecided": True}, {"unique": True, "undecided": True}]
+
+
+def test_an_equality_beside_the_whole_key() -> None:
+    """It looks no row up: in ON of an inner join it is what it is in WHERE. One of other types compares, too."""
+    on = "SELECT q.symbol FROM quotes q JOIN profiles p ON p.symbol = q.symbol {} p.industry = q.symbol"
+    assert _group(on.format("AND")) == _group(on.format("WHERE"))
+    assert _group(on.format("AND price = p.staff AND")) == _group(on.format("WHERE price = p.staff AND"))
 
 
 def test_the_order_of_on_tells_no_select_lists_apart() -> None:

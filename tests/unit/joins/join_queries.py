@@ -13,11 +13,13 @@ from grouping.compiler.compiler import compile_select
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.column import StreamColumn
 from grouping.model.computation import Computation
+from grouping.model.group import CompiledQuery
 from grouping.model.table import Table
 from grouping.settings import Settings
 from spark_jobs.batch.event_column import EventColumns
 from spark_jobs.batch.events import Events
 from spark_jobs.decode.decode import decode
+from spark_jobs.index import Ints
 from spark_jobs.joins.join import join
 from spark_jobs.joins.joined_events import JoinedEvents
 from spark_jobs.match.residual import evaluate_expression, holds
@@ -37,6 +39,7 @@ __all__ = [
     "PROFILE_ROWS",
     "QUOTES",
     "batch_of",
+    "found_in",
     "rows_of",
     "view_of",
 ]
@@ -88,10 +91,15 @@ def rows_of(
     """Return the rows of a query's computation, and its results: event and values, in their order."""
     query = compile_select(select, catalog)
     rows = join(*batch_of(select, events, catalog), views)
+    found = found_in(rows, query)
+    values = [evaluate_expression(item.expression, rows, found).to_pylist() for item in query.select.items]
+    return rows, list(zip(rows.event[found].tolist(), *values, strict=True))
+
+
+def found_in(rows: JoinedEvents, query: CompiledQuery) -> Ints:
+    """Return which rows of its computation a query wants."""
     constants = [pa.array([value]) for value in query.row.values]
     constants = [one.dictionary_encode() if pa.types.is_string(one.type) else one for one in constants]
     places = np.arange(rows.count)
     zeros = np.zeros(rows.count, np.int64)
-    found = np.flatnonzero(holds(query.plan.conjuncts, EventColumns(rows), places, query.row.types, constants, zeros))
-    values = [evaluate_expression(item.expression, rows, found).to_pylist() for item in query.select.items]
-    return rows, list(zip(rows.event[found].tolist(), *values, strict=True))
+    return np.flatnonzero(holds(query.plan.conjuncts, EventColumns(rows), places, query.row.types, constants, zeros))

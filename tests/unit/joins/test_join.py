@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from grouping.compiler.compiler import compile_select
 from grouping.model.catalog import Catalog
 from grouping.model.column import StreamColumn
 from grouping.model.table import Table
@@ -14,6 +15,7 @@ from spark_jobs.batch.headers import event_ids
 from spark_jobs.joins.join import join, join_slices
 from tests.join_oracle import QUERIES, Row, alone
 from tests.unit.joins.join_queries import (
+    CATALOG,
     EVENTS,
     OWNER_ROWS,
     OWNERS,
@@ -21,6 +23,7 @@ from tests.unit.joins.join_queries import (
     PROFILES,
     QUOTES,
     batch_of,
+    found_in,
     rows_of,
     view_of,
 )
@@ -34,9 +37,12 @@ def test_as_each_query_alone(select: str, events: list[Row], profiles: Row, owne
     named = [{"symbol": symbol, **row} for symbol, row in profiles.items()]
     owned = [{"owner": owner, "symbol": symbol, **row} for (owner, symbol), row in owners.items()]
     views = {"t_1": view_of(PROFILES, named), "t_2": view_of(OWNERS, owned)}
-    _, found = rows_of(select, events, views)
+    rows, found = rows_of(select, events, views)
     assert sorted(found, key=repr) == sorted(alone(select, events, named, owned), key=repr)
     assert [event for event, *_ in found] == sorted(event for event, *_ in found)
+    places = found_in(rows, compile_select(select, CATALOG))
+    ids = event_ids("quotes", rows, places.astype(np.int32)).to_pylist()
+    assert len(set(ids)) == len(ids), "a result has an id of its own"
 
 
 def test_rows_of_one_event_are_numbered_in_the_order_of_their_keys() -> None:
@@ -51,6 +57,46 @@ def test_rows_of_one_event_are_numbered_in_the_order_of_their_keys() -> None:
     rows, _ = rows_of("SELECT q.n FROM quotes q LEFT JOIN profiles p ON q.symbol = p.symbol", events, views)
     ids = event_ids("quotes", rows, np.arange(rows.count, dtype=np.int32)).to_pylist()
     assert ids == ["quotes/3/100", "quotes/3/101"]
+
+
+_WHOLE_KEY = (
+    "SELECT o.owner FROM quotes q {} owners o"
+    " ON o.symbol = q.symbol AND o.owner = substring('pqr', {} + CAST(q.n AS INT), 1)"
+)
+
+
+@pytest.mark.parametrize(
+    ("select", "ids"),
+    [
+        # The equality with a constant makes the key whole: the event's own id.
+        (_WHOLE_KEY.format("JOIN", 1), ["quotes/3/100"]),
+        (_WHOLE_KEY.format("LEFT JOIN", 1), ["quotes/3/100", "quotes/3/101"]),
+        (_WHOLE_KEY.format("LEFT JOIN", 9), ["quotes/3/100", "quotes/3/101"]),
+        (_WHOLE_KEY.format("JOIN", 1) + " JOIN owners m ON m.symbol = o.symbol WHERE m.n > 0", [
+            "quotes/3/100/0", "quotes/3/100/1",
+        ]),
+        # In WHERE it is no equality of ON.
+        (_WHOLE_KEY.format("JOIN", 1).replace("AND", "WHERE"), ["quotes/3/100/1"]),
+        # Numbers count the rows before ON's constants are compared; the row of NULLs is the only one, so it is 0.
+        ("SELECT o.owner FROM quotes q LEFT JOIN owners o ON o.symbol = q.symbol AND o.n > 0", [
+            "quotes/3/100/0", "quotes/3/100/1", "quotes/3/101/0",
+        ]),
+        ("SELECT o.owner FROM quotes q LEFT JOIN owners o ON o.symbol = q.symbol AND o.n > 1", [
+            "quotes/3/100/1", "quotes/3/101/0",
+        ]),
+        ("SELECT o.owner FROM quotes q LEFT JOIN owners o ON o.symbol = q.symbol AND o.n > 5", [
+            "quotes/3/100/0", "quotes/3/101/0",
+        ]),
+    ],
+)  # fmt: skip
+def test_numbers_beside_constants_of_on(select: str, ids: list[str]) -> None:
+    """An event's own id stands alone where ON's equalities, those with constants too, name the whole key."""
+    events = [{"symbol": symbol, "price": 1.0, "n": 1} for symbol in "ax"]
+    owners = [{"owner": owner, "symbol": "a", "n": n} for owner, n in (("q", 2), ("p", 1))]
+    views = {"t_1": view_of(PROFILES, []), "t_2": view_of(OWNERS, owners)}
+    rows, _ = rows_of(select, events, views)
+    found = found_in(rows, compile_select(select, CATALOG)).astype(np.int32)
+    assert event_ids("quotes", rows, found).to_pylist() == ids
 
 
 def test_keys_of_other_number_types() -> None:
