@@ -164,6 +164,7 @@ class _Service:
         try:
             with self._status.repeated("starting"):
                 self._recover()
+            self._commands.trials.begin(self._commits.in_hand())
             self._serve()
         except OperationalError:
             raise

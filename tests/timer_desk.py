@@ -119,6 +119,7 @@ class Desk:
     def recover(self) -> None:
         """Do what the gateway does when it starts, or meets another Redis."""
         self.epoch = self.recovery.run(self.now_ms)
+        self._commands.trials.begin(self.commits.in_hand())
         self._begin()
 
     def _begin(self) -> None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from gateway.commands.audit_trail import AuditTrail
 from gateway.commands.command_queue import CommandQueue
 from gateway.commands.command_traces import Answered, CommandTraces, UnitTimes
+from gateway.commands.command_trials import CommandTrials, deadly
 from gateway.commands.repeats import Repeats
 from gateway.commands.replies import Replies
 from gateway.commands.requests import Request, RequestReader
@@ -65,6 +65,8 @@ class Commands:
         self._clock = clock
         self.queue = CommandQueue()
         """Commands that wait; those that are carried out need not have waited here."""
+        self.trials = CommandTrials(commits.take_in_hand)
+        """Of commands at which the last gateway may have ended."""
         limits = settings.limits
         self._requests = RequestReader(
             settings, lambda name: working.inventory.limit(name, "commands_per_second", limits)
@@ -89,6 +91,9 @@ class Commands:
         records = self.queue.take(most)
         if not records:
             return 0
+        fitting = self.trials.fitting(records)
+        self.queue.put_back(records[fitting:])
+        records = records[:fitting]
         left = self._unit(records, seconds, patient=not math.isfinite(seconds))
         self.queue.put_back(left)
         return len(records) - len(left)
@@ -100,14 +105,19 @@ class Commands:
             OperationalError: A server failed; nothing is answered that is not done.
         """
         while records:
-            records = self._unit(records)
+            fitting = self.trials.fitting(records)
+            records = [*self._unit(records[:fitting]), *records[fitting:]]
 
     def _unit(self, records: Sequence[Record], seconds: float = math.inf, *, patient: bool = True) -> list[Record]:
         """Carry out records as one unit of work, commit it, and return those that are left, in their order."""
         began_ns = time.time_ns()
         self._requests.refresh(self._clock())
         requests = [self._requests.read(record) for record in records]
-        poisoned: set[int] = set()
+        poisoned: dict[int, InputError] = {}
+        """Refusals by number of the requests that the gateway must not carry out."""
+        for number in self.trials.take(records, [request.remember for request in requests]):
+            requests[number] = self._requests.checked(requests[number])
+            poisoned[number] = requests[number].refusal or deadly()
         while True:
             now_ms = self._clock()
             self._positions.begin(patient=patient)
@@ -118,7 +128,7 @@ class Commands:
                 break
             except _Poison as poison:
                 log.exception("a command met a fault of the gateway")
-                poisoned.add(poison.number)
+                poisoned[poison.number] = _FAULT
             except _UnitTooLarge:
                 requests = requests[: len(requests) // 2]
             self._working.open()  # what the unit has changed in memory is read from Redis again
@@ -136,12 +146,14 @@ class Commands:
         self._positions.finish()
         return [records[number] for number in sorted(batch.left)]
 
-    def _run_all(self, requests: Sequence[Request], poisoned: AbstractSet[int], batch: _Batch, until: float) -> None:
+    def _run_all(
+        self, requests: Sequence[Request], poisoned: Mapping[int, InputError], batch: _Batch, until: float
+    ) -> None:
         """Carry out requests, the first one whatever the time is.
 
         Args:
             requests: What is asked for.
-            poisoned: Numbers of those that met a fault of ours: they are answered so.
+            poisoned: Refusals by number of those that must not be carried out.
             batch: Takes what comes of them.
             until: When to take in no more, by the monotonic clock.
 
@@ -155,7 +167,11 @@ class Commands:
         for number, read in enumerate(requests):
             if number and time.monotonic() > until:
                 break
-            request, prepared = self._prepared(number, read, batch.now_ms) if number not in poisoned else (read, _FAULT)
+            prepared: PreparedCommand | InputError
+            if number in poisoned:
+                request, prepared = read, poisoned[number]
+            else:
+                request, prepared = self._prepared(number, read, batch.now_ms)
             if isinstance(prepared, PreparedCommand) and prepared.changes_sources:
                 self._run(run, repeats, batch)
                 self._run([_Compilation(number, request, prepared)], repeats, batch)

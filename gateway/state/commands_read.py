@@ -1,12 +1,15 @@
-"""How far `cq.commands` was carried out: by partition up to an offset, and further commands that had their turn."""
+"""How far `cq.commands` was carried out: by partition up to an offset, and further commands that had their turn.
+
+And which commands are in hand, for the next gateway to learn of which one its predecessor may have died.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
-__all__ = ["CommandsRead"]
+__all__ = ["CommandsInHand", "CommandsRead"]
 
 
 class CommandsRead(msgspec.Struct, frozen=True):
@@ -75,6 +78,54 @@ class CommandsRead(msgspec.Struct, frozen=True):
         }
         ahead = {partition: note[1:] for partition, note in noted.items() if note[1:]}
         return cls({partition: note[0] for partition, note in noted.items()}, ahead)
+
+
+class CommandsInHand(msgspec.Struct, frozen=True):
+    """The commands of the unit of work that is under way, or was the last one.
+
+    Example:
+        >>> CommandsInHand.of([(0, 17), (1, 5), (0, 21)], deaths=1)
+        CommandsInHand(spans={0: (17, 21), 1: (5, 5)}, count=3, deaths=1, refused=())
+    """
+
+    spans: dict[int, tuple[int, int]] = {}
+    """By partition, the first and the last offset of them; commands between these may be others."""
+    count: int = 0
+    deaths: int = 0
+    """How many gateways in succession have ended amid a unit with one of them."""
+    refused: tuple[bytes, ...] = ()
+    """The keys of ids (`CommandIds.key`) of the last commands that were refused for such deaths: copies may come."""
+
+    @classmethod
+    def of(cls, places: Iterable[tuple[int, int]], deaths: int, refused: tuple[bytes, ...] = ()) -> CommandsInHand:
+        """Return the note of commands at these partitions and offsets."""
+        spans: dict[int, tuple[int, int]] = {}
+        count = 0
+        for partition, offset in places:
+            first, last = spans.get(partition, (offset, offset))
+            spans[partition] = min(first, offset), max(last, offset)
+            count += 1
+        return cls(spans, count, deaths, refused)
+
+    def __contains__(self, place: tuple[int, int]) -> bool:
+        """Tell whether the command of a partition and offset may be one of them."""
+        partition, offset = place
+        first, last = self.spans.get(partition, (0, -1))
+        return first <= offset <= last
+
+    def pack(self) -> bytes:
+        """Return the value of `RedisKeys.commands_in_hand`."""
+        return msgspec.json.encode(self)
+
+    @classmethod
+    def unpack(cls, body: bytes | None) -> CommandsInHand:
+        """Read the value of `pack`; None is the note of no command.
+
+        Example:
+            >>> CommandsInHand.unpack(CommandsInHand.of([(0, 17)], 0).pack())
+            CommandsInHand(spans={0: (17, 17)}, count=1, deaths=0, refused=())
+        """
+        return cls() if body is None else msgspec.json.decode(body, type=cls)
 
 
 _decode = msgspec.json.Decoder(dict[int, int | list[int]]).decode

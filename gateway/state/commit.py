@@ -18,7 +18,7 @@ from gateway.kafka import CommandConsumer, OutgoingRecord, TransactionalWriter
 from gateway.model.unit_outcome import note_visibility
 from gateway.state.catalog_records import definition_record, timed_record
 from gateway.state.command_ids import CommandIds
-from gateway.state.commands_read import CommandsRead
+from gateway.state.commands_read import CommandsInHand, CommandsRead
 from gateway.state.commit_mark import CommitMark
 from gateway.state.end_notices import EndNotices
 from gateway.state.journal import Journal, Position
@@ -153,6 +153,20 @@ class Commits:
             now_ms: The present.
         """
         return self._thread.submit(self.remembered.find, keys, now_ms)
+
+    def in_hand(self) -> CommandsInHand:
+        """Return the commands of the last unit that a gateway has begun; it may have ended amid them."""
+        with mapped():
+            return CommandsInHand.unpack(self._connection.redis.get(self._connection.keys.commands_in_hand))
+
+    def take_in_hand(self, commands: CommandsInHand) -> None:
+        """Note the commands of a unit that begins.
+
+        Raises:
+            OperationalError: Redis does not answer, or is another gateway's by now.
+        """
+        with self._connection.writing() as pipeline:
+            pipeline.set(self._connection.keys.commands_in_hand, commands.pack())
 
     def write_records(self, records: Iterable[OutgoingRecord], watched: Collection[int] = ()) -> dict[int, int]:
         """Write records that change nothing in Redis, in one transaction; return the offsets of those numbers.

@@ -88,6 +88,11 @@ class RedisKeys(EvaluatorKeys):
         """`commands_read` (gateway/state/journal.py): how far `cq.commands` was carried out. The gateway's own."""
         return f"{self.start}:commands-read"
 
+    @property
+    def commands_in_hand(self) -> str:
+        """`CommandsInHand` (gateway/state/commands_read.py): those that may end the gateway. The gateway's own."""
+        return f"{self.start}:commands-in-hand"
+
     def replies_read(self, partition: int) -> str:
         """Number: how far replies of a partition of `cq.replies` are among `ids`. The gateway's own."""
         return f"{self.start}:replies-read:{partition}"
@@ -290,8 +295,8 @@ class RedisKeys(EvaluatorKeys):
 
     @property
     def kept_by_wipe(self) -> tuple[bytes, ...]:
-        """The beginnings of keys that stay when Redis is filled anew: leases, and the evaluator's own notes."""
+        """The beginnings of keys that stay when Redis is filled anew: leases, and notes of what is under way."""
         return tuple(
             f"{self.start}:{name}".encode()
-            for name in ("lease", "pins", "table-pins", "table-letters", "committed", "evaluator")
+            for name in ("lease", "commands-in-hand", "pins", "table-pins", "table-letters", "committed", "evaluator")
         )

@@ -237,6 +237,38 @@ def _failing(*_: object) -> dict[str, object]:
     raise RuntimeError("a fault")
 
 
+def test_a_command_at_which_the_gateway_ends(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is refused after three ends, and so is its copy, also with Redis filled anew; others are carried out, once."""
+    office = _Office(ground)
+    office.create("a", 1)
+    prepare, ends = Statements.prepare, 0
+
+    def ending(statements: Statements, subscriber: str, text: str, now_ms: int) -> object:
+        if "deadly" in text:
+            raise _GatewayEnds
+        return prepare(statements, subscriber, text, now_ms)
+
+    monkeypatch.setattr(Statements, "prepare", ending)
+    for command_id, name in (("d0", "a"), ("d1", "deadly"), ("d2", "a"), ("d1", "deadly")):
+        fields = {"command_id": command_id, "subscriber": "bench", "text": f"DESCRIBE CQ {name}"}
+        office.producer.produce(office.settings.topics.commands, json.dumps(fields), b"bench")
+    office.producer.flush()
+    while len(office.replies()) < 5:
+        try:
+            office.desk.carry_out(office.desk.consumer.read(100, 10.0))
+        except _GatewayEnds:
+            ends += 1
+            office.desk.recovery.doubt()
+            office.recover()
+    assert 3 == ends
+    codes = [(reply.command_id, reply.code) for reply in office.replies()[1:]]
+    assert [("d0", "ok"), ("d1", "unsupported-query"), ("d2", "ok"), ("d1", "unsupported-query")] == codes
+
+
+class _GatewayEnds(BaseException):
+    """The gateway is killed."""
+
+
 def test_what_cannot_be_read(ground: Ground) -> None:
     """What a fault of ours may have left in Redis is filled anew; what a later version wrote is refused, and kept."""
     office = _Office(ground)

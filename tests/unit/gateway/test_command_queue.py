@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from gateway.commands import command_queue
 from gateway.commands.command_queue import UNIT_SECONDS, CommandQueue, UnitSize
+from gateway.commands.command_trials import CommandTrials
 from gateway.kafka import Record
-from gateway.state.commands_read import CommandsRead
+from gateway.state.commands_read import CommandsInHand, CommandsRead
 
 
 def _record(partition: int, offset: int, subscriber: str) -> Record:
@@ -75,6 +76,33 @@ def test_what_is_ahead_is_bounded() -> None:
     queue.add([_record(0, 0, "first"), _record(0, ahead.stop, "passing")], 0)
     queue.take(1)
     assert [] == queue.take(1), "the first one is under way"
+
+
+def test_the_command_at_which_gateways_end_is_found() -> None:
+    """Among 5,000 in hand it is alone at the third death; commands that were carried out since are suspects no more.
+
+    Copies of the guilty one are known, and need no further deaths.
+    """
+    noted = [CommandsInHand()]
+    waiting = [_record(offset % 4, offset // 4, "a") for offset in range(6_000)]
+    guilty, died, refused = waiting[4_990], [], False
+    while not refused:  # a gateway begins
+        trials = CommandTrials(noted.append)
+        trials.begin(noted[-1])
+        while not refused:
+            unit = waiting[: min(5_000, trials.fitting(waiting[:5_000]))]
+            refused = bool(trials.take(unit, [b"%d" % record.offset for record in unit]))
+            if guilty in unit and not refused:
+                died.append(len(unit))
+                break
+            del waiting[: len(unit)]
+    assert ([5_000, 156, 1], [guilty]) == (died, unit)
+    assert 1_009 == trials.fitting(waiting)
+    assert set() == trials.take(waiting, [b""] * len(waiting))
+    assert 0 == noted[-1].deaths
+    later = CommandTrials(noted.append)
+    later.begin(noted[-1])
+    assert {1} == later.take([_record(0, 7_000, "b"), _record(0, 7_001, "a")], [None, b"%d" % guilty.offset])
 
 
 _SUBSCRIBERS = st.sampled_from("abc")

@@ -1,0 +1,95 @@
+"""Trials of commands: a command at which the gateway ends again and again is refused instead of being tried for ever.
+
+A command that takes all memory, or never comes to an end, kills the gateway (the kernel does, or the supervisor), and
+its successor reads the same command again. So the commands of each unit of work are noted before it begins. A gateway
+whose predecessor ended amid a unit takes fewer of its commands at a time with each death, until one is alone. As the
+batches of the evaluator (spark_jobs/driver/trials.py), but for the shares: here the guilty one is found by its place.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from gateway.kafka import Record
+from gateway.state.commands_read import CommandsInHand
+from grouping.model.errors import InputError
+
+__all__ = ["TRIES", "CommandTrials", "deadly"]
+
+log = logging.getLogger(__name__)
+
+TRIES = 3
+"""Ends of the gateway at a command, in succession, after which the command is refused if it was alone at the last."""
+_SHARE = 32
+"""A unit with suspects is so much smaller after one death, and this squared after two: a gateway that was killed for
+other reasons loses little, and among 5,000 commands the guilty one is alone at the third death."""
+
+
+_MOST_REFUSED = 100
+"""Commands whose copies are known: a client that hears nothing sends its command again and again meanwhile."""
+
+
+class CommandTrials:
+    """Narrows down at which command gateways ended; for one thread."""
+
+    def __init__(self, note: Callable[[CommandsInHand], None]) -> None:
+        """Suspect no command.
+
+        Args:
+            note: Writes down which commands are in hand.
+        """
+        self._note = note
+        self._suspects = CommandsInHand()
+        self._refused: tuple[bytes, ...] = ()
+
+    def begin(self, last: CommandsInHand) -> None:
+        """Suspect the commands that the last gateway had in hand: those that were done do not come again."""
+        self._suspects = msgspec.structs.replace(last, deaths=last.deaths + 1)
+        self._refused = last.refused
+
+    def fitting(self, records: Sequence[Record]) -> int:
+        """Return how many of these records, whose turn it is, one unit may take."""
+        if not self._has_suspect(records):
+            return len(records)
+        return max(int(self._suspects.count / _SHARE**self._suspects.deaths), 1)
+
+    def take(self, records: Sequence[Record], ids: Sequence[bytes | None]) -> set[int]:
+        """Note the records of a unit that begins, and return the numbers of those that must not be tried again.
+
+        Args:
+            records: What is to be carried out.
+            ids: The keys of their commands' ids; None of a record that is no command.
+
+        Raises:
+            OperationalError: Redis does not answer, or is another gateway's by now.
+        """
+        deaths = self._suspects.deaths if self._has_suspect(records) else 0
+        refused: set[int] = set()
+        if deaths >= TRIES and self._suspects.count == 1:
+            place = f"{records[0].partition}/{records[0].offset}"
+            log.error("a command is refused, the gateway ended at it", extra={"command": place, "deaths": deaths})
+            refused.add(0)
+            if (first := ids[0]) is not None:
+                self._refused = (*self._refused, first)[-_MOST_REFUSED:]
+        self._note(CommandsInHand.of(map(_place, records), deaths, self._refused))
+        return refused | {number for number, key in enumerate(ids) if self._refused and key in self._refused}
+
+    def _has_suspect(self, records: Sequence[Record]) -> bool:
+        return bool(self._suspects.spans) and any(_place(record) in self._suspects for record in records)
+
+
+def deadly() -> InputError:
+    """Return the refusal of a command at which gateways ended."""
+    return InputError(
+        "the gateway ended each time that it carried out the command",
+        code="unsupported-query",
+        detail=f"That was {TRIES} times in succession; it took too much time or memory. Nothing was changed.",
+        hint="Divide the statement into several, or report it.",
+    )
+
+
+def _place(record: Record) -> tuple[int, int]:
+    return record.partition, record.offset
