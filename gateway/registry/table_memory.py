@@ -5,6 +5,7 @@ A worker tells how much it holds; what was admitted since is reckoned by the siz
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from gateway.model.records import Destination
@@ -14,14 +15,20 @@ from gateway.state.working_copy import WorkingCopy
 from grouping.access.stream_statistics import StreamStatistics
 from grouping.model.errors import InputError
 from grouping.model.ids import StreamId
+from grouping.model.wording import counted
 from grouping.settings import Settings
+from grouping.store.notes import ExecutorsNote
 
-__all__ = ["TableMemory"]
+__all__ = ["TableMemory", "bearable"]
 
 _ROW_BYTES = 100
 """Of a row of which no worker told: 52 to 98 were measured (benchmark ``footprint``)."""
 _CHARACTER_BYTES = 3
 """Memory for each character of a row's constants: the row, its index and, for a moment, the part that replaces it."""
+_WORKER_BYTES = 300e6
+"""Of a Python worker beside the tables: its code, and the events that it has in hand (docs/sizing.md)."""
+_AT_LOAD = 2
+"""For some seconds a table that is loaded lies in memory twice."""
 
 
 @dataclass(slots=True)
@@ -38,11 +45,13 @@ class TableMemory:
 
     def __init__(self, settings: Settings, working: WorkingCopy, replicas: Replicas) -> None:
         """Begin with what the rows that there are may take."""
-        self.limit = settings.limits.table_megabytes * 1e6
-        """Bytes beyond which nothing is admitted."""
+        self._setting = settings.limits.table_megabytes * 1e6
+        self.limit = self._setting
+        """Bytes that tables may take in a worker: by the setting, and by what an executor has for a worker."""
         self._working = working
         self._replicas = replicas
         self._streams: dict[str, _Stream] = {}
+        self._executors = ExecutorsNote()
         self._joined = 0
         """Bytes of the tables that queries join."""
         self._figure = 0.0
@@ -55,6 +64,8 @@ class TableMemory:
             stream.base, stream.told = known.table_bytes, known.version
         self._streams = {name: self._of(name) for name in (*self._working.inventory.streams, stream_id)}
         self._joined = self._replicas.nbytes(now_ms)
+        self._executors = self._working.evaluator.executors()
+        self.limit = min(self._setting, bearable(self._executors.worker_bytes))
         self._figure = self._joined + sum(each.base + each.admitted.since(each.told) for each in self._streams.values())
 
     @property
@@ -71,13 +82,14 @@ class TableMemory:
         working, own = self._working, _CHARACTER_BYTES * len(destination.constants)
         figure = self._figure + own
         if figure > self.limit:
+            reason, mended = self._reason()
             joined = f", {self._joined / 1e6:,.1f} MB of it tables that queries join" if self._joined else ""
             raise InputError(
                 "the constant tables are too large",
                 code="quota-exceeded",
                 detail=f"They would take {figure / 1e6:,.1f} MB in each worker{joined}, "
-                f"and the limit is {self.limit / 1e6:,.1f} MB.",
-                hint="Drop CQs that are not needed any more, or ask for a higher limit.",
+                f"and the limit is {self.limit / 1e6:,.1f} MB{reason}.",
+                hint=f"Drop CQs that are not needed any more, or ask for {mended}.",
             )
         self._figure = figure
         version = (working.inventory.epoch, working.inventory.versions.get(destination.stream_id, 0) + 1)
@@ -88,8 +100,26 @@ class TableMemory:
         if (stream := self._streams.get(destination.stream_id)) is not None:
             stream.admitted.remove()
 
+    def _reason(self) -> tuple[str, str]:
+        """Say where the limit comes from, and what raises it."""
+        borne = self._executors.worker_bytes
+        if borne is None or self.limit == self._setting:
+            return "", "a higher limit"
+        workers = f"{borne / 1e6:,.1f} MB for each of {counted(self._executors.cores, 'worker')}"
+        return f", as executors have {workers}", "executors with more memory"
+
     def _of(self, stream_id: StreamId) -> _Stream:
         stream = self._streams.get(stream_id)
         if stream is None:
             stream = self._streams[stream_id] = _Stream(_ROW_BYTES * self._working.inventory.live_cqs[stream_id])
         return stream
+
+
+def bearable(worker_bytes: int | None) -> float:
+    """Return how many bytes of tables a worker bears that has so much memory, or an unknown amount of it.
+
+    Example:
+        >>> bearable(1_300_000_000), bearable(50_000_000), bearable(None)
+        (500000000.0, 0.0, inf)
+    """
+    return math.inf if worker_bytes is None else max(worker_bytes - _WORKER_BYTES, 0.0) / _AT_LOAD

@@ -8,7 +8,7 @@ from gateway.state.connection import Connection
 from grouping.model.catalog import Stream
 from grouping.model.ids import StreamId
 from grouping.store.connection import mapped
-from grouping.store.notes import CommittedNote, Output, Pin, TableVersion
+from grouping.store.notes import CommittedNote, ExecutorsNote, Output, Pin, TableVersion
 
 __all__ = ["EvaluatorNotes"]
 
@@ -57,6 +57,11 @@ class EvaluatorNotes:
             for stream_id in stream_ids:
                 pipeline.hgetall(self._connection.keys.output(stream_id))
             return dict(zip(stream_ids, map(Output.unpack, pipeline.execute()), strict=True))
+
+    def executors(self) -> ExecutorsNote:
+        """Return what the evaluator's tasks run on."""
+        with mapped():
+            return ExecutorsNote.unpack(self._connection.redis.get(self._connection.keys.executors))
 
     def statistics(self, stream_id: StreamId) -> list[bytes]:
         """Return the workers' statistics of a stream's partitions, as they wrote them."""

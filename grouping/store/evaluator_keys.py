@@ -76,3 +76,11 @@ class EvaluatorKeys:
         A rebuild of the working copy leaves it alone, by its name: it may be taken.
         """
         return f"{self.start}:evaluator:digest-job"
+
+    @property
+    def executors(self) -> str:
+        """`ExecutorsNote` (notes.py): what the evaluator's tasks run on. By the evaluator; the gateway reads.
+
+        A rebuild of the working copy leaves it alone, by its name.
+        """
+        return f"{self.start}:evaluator:executors"

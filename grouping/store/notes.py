@@ -12,7 +12,7 @@ import msgspec
 
 from grouping.model.ids import GroupId
 
-__all__ = ["CommittedNote", "EpochNote", "Output", "Pin", "ReplicaNote", "TablePins", "TableVersion"]
+__all__ = ["CommittedNote", "EpochNote", "ExecutorsNote", "Output", "Pin", "ReplicaNote", "TablePins", "TableVersion"]
 
 TablePins = dict[str, dict[int, int]]
 """By `Table.source_id` and partition of its topic, the offset behind the last change that a micro-batch sees."""
@@ -143,7 +143,29 @@ class CommittedNote(msgspec.Struct, frozen=True):
         return _encode(self)
 
 
+class ExecutorsNote(msgspec.Struct, frozen=True):
+    """What the evaluator's tasks run on; the value of `RedisKeys.executors`."""
+
+    cores: int = 0
+    """Of all executors together: so many tasks run at once, each in a Python worker of its own."""
+    worker_bytes: int | None = None
+    """Memory that an executor has for each worker, None where nothing was said of it."""
+
+    @classmethod
+    def unpack(cls, body: bytes | None) -> ExecutorsNote:
+        """Read a note; where there is none, or one of another form, nothing is known."""
+        try:
+            return _decode_executors(body or b"{}")
+        except msgspec.MsgspecError:
+            return cls()
+
+    def pack(self) -> bytes:
+        """Return the note as Redis has it."""
+        return _encode(self)
+
+
 _encode = msgspec.json.encode
+_decode_executors = msgspec.json.Decoder(ExecutorsNote).decode
 _decode_replica = msgspec.json.Decoder(ReplicaNote).decode
 _decode_epoch = msgspec.json.Decoder(EpochNote).decode
 _decode_committed = msgspec.json.Decoder(CommittedNote).decode

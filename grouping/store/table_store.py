@@ -23,7 +23,7 @@ from grouping.store.connection import StoreUnavailable, connect, mapped
 from grouping.store.constant_table import Segment, net
 from grouping.store.keys import RedisKeys
 from grouping.store.match_tally import MatchTally
-from grouping.store.notes import CommittedNote, EpochNote, Output, Pin, ReplicaNote, TablePins
+from grouping.store.notes import CommittedNote, EpochNote, ExecutorsNote, Output, Pin, ReplicaNote, TablePins
 from grouping.store.segment_log import SegmentLog, Span, chain
 
 __all__ = ["VERSIONS_MARK", "TableStore"]
@@ -200,6 +200,11 @@ class TableStore:
         with mapped():
             pipeline = self._redis.pipeline(transaction=False)
             pipeline.hset(key, worker, note.pack()).expire(key, _REPLICAS_SECONDS).execute()
+
+    def tell_executors(self, note: ExecutorsNote) -> None:
+        """Put what the evaluator's tasks run on where the gateway finds it."""
+        with mapped():
+            self._redis.set(self._keys.executors, note.pack())
 
     def streams(self) -> list[Stream]:
         """Return the live streams.

@@ -18,8 +18,9 @@ from pyspark.sql import SparkSession
 
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
-from spark_jobs.driver.session import jvm_process, open_session
-from spark_jobs.driver.spark_options import JAVA_OPTIONS, archive_path
+from spark_jobs.application.jvm import started_jvm
+from spark_jobs.application.session import open_session
+from spark_jobs.application.spark_options import JAVA_OPTIONS, archive_path
 
 __all__ = ["main", "make_archive"]
 
@@ -43,7 +44,7 @@ def make_archive(settings: Settings) -> Path | None:
         made = Path(folder) / path.name
         options = f"{JAVA_OPTIONS} -XX:ArchiveClassesAtExit={made} -Xlog:cds=off -Xlog:cds+dynamic=off"
         spark = open_session(settings, {"spark.driver.extraJavaOptions": options})
-        process = jvm_process()
+        process = started_jvm()
         _run_a_stream(spark, Path(folder))
         spark.stop()
         if process is not None and process.stdin is not None:

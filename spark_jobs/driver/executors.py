@@ -32,8 +32,8 @@ class Executors:
         self._had_any = False
         self._none_since: float | None = None
 
-    def check(self, *, awaited: bool) -> None:
-        """See how many there are now.
+    def check(self, *, awaited: bool) -> int:
+        """Return how many there are now.
 
         Args:
             awaited: Whether events wait to be evaluated: where none do, a cluster may take its executors back.
@@ -41,11 +41,12 @@ class Executors:
         Raises:
             OperationalError: There were some, and for `GONE_SECONDS` there have been none.
         """
-        some, now = self._count() > 0, self._clock()
+        count, now = self._count(), self._clock()
+        some = count > 0
         self._had_any |= some
         if some or not awaited or not self._had_any:
             self._none_since = None
-            return
+            return count
         if self._none_since is None:
             self._none_since = now
         if now - self._none_since >= GONE_SECONDS:
@@ -54,3 +55,4 @@ class Executors:
                 detail=f"For {GONE_SECONDS:g} seconds there has been none, and events wait.",
                 hint="A new evaluator asks for executors anew; look at Spark's master whether it has room.",
             )
+        return count

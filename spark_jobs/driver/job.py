@@ -20,9 +20,10 @@ from grouping.log_lines import log_to
 from grouping.metrics_server import MetricsServer
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
+from spark_jobs.application.jvm import end_jvm, jvm_process
+from spark_jobs.application.session import open_session
 from spark_jobs.driver.leadership import Leadership
 from spark_jobs.driver.predecessor import end_predecessor, held, note_jvm
-from spark_jobs.driver.session import jvm_process, kill_jvm, open_session
 from spark_jobs.driver.status_file import StatusFile
 
 __all__ = ["STATUS_VARIABLE", "main"]
@@ -65,7 +66,7 @@ def main() -> NoReturn:
         signal.signal(number, signal.SIG_IGN)
     _ending.set()
     _silence()
-    kill_jvm()
+    end_jvm()
     leadership.release()
     os._exit(code)
 

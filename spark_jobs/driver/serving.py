@@ -17,10 +17,12 @@ from grouping.settings import Settings
 from grouping.store.quarantine import QuarantineStore
 from grouping.store.role_notes import RoleNotes
 from grouping.store.table_store import TableStore
+from spark_jobs.application.executor_resources import executors_note
+from spark_jobs.application.jvm import is_alive, jvm_process
+from spark_jobs.application.session import core_count, executor_count, jobs_started
 from spark_jobs.driver.digest_jobs import DigestJobs
 from spark_jobs.driver.executors import Executors
 from spark_jobs.driver.metrics import StreamMetrics
-from spark_jobs.driver.session import executor_count, jobs_started, jvm_process
 from spark_jobs.driver.status_file import StatusFile
 from spark_jobs.driver.streams import Streams
 from spark_jobs.driver.trials import Trials
@@ -62,11 +64,12 @@ def serve(
     """
     jvm = jvm_process()
     executors = Executors(partial(executor_count, spark), time.monotonic)
-    broker, notes = Broker(settings), RoleNotes(settings)
+    broker, notes, store = Broker(settings), RoleNotes(settings), TableStore(settings)
+    options = dict(spark.sparkContext.getConf().getAll())
     streams = Streams(
         spark,
         settings,
-        TableStore(settings),
+        store,
         broker,
         lambda stream, cautious, anew: Evaluation.of(stream, settings, cautious=cautious, anew=anew),
         Trials(QuarantineStore(settings), lambda: time.time_ns() // 1_000_000),
@@ -85,7 +88,7 @@ def serve(
     REGISTRY.register(StreamMetrics(lambda: known))
     log.info("evaluator ready")
     state, written_at = "starting", 0.0
-    while jvm is None or jvm.poll() is None:
+    while jvm is None or is_alive(jvm):
         before = state
         try:
             for _ in streams.reconcile():
@@ -98,11 +101,12 @@ def serve(
         if state != before or time.monotonic() - written_at >= _STATUS_SECONDS:
             written_at = time.monotonic()
             known = streams.status()
-            executors.check(awaited=any(each["behind"] for each in known.values()))
+            count = executors.check(awaited=any(each["behind"] for each in known.values()))
             told: dict[str, Any] = {"streams": known, "metrics_url": metrics_url}
             status.write(state, jobs=jobs_started(spark), **told)
             if state == "ready":  # else Redis is away, or being filled
                 with suppress(OperationalError):
                     notes.tell("evaluator", state, told)
+                    store.tell_executors(executors_note(options, core_count(spark), count))
         time.sleep(_LOOK_SECONDS)
     raise OperationalError("the JVM of Spark has ended")

@@ -1,7 +1,8 @@
 """The daemon that forks Spark's Python workers, with four changes; Spark starts it as ``spark.python.daemon.module``.
 
-- pyspark's worker re-reads the directory of every archive on its path (two ``.zip``, one ``.jar``) at each task, 120 ms
-  of CPU: the daemon takes the archives off the path, as pyspark is importable without them.
+- pyspark's worker re-reads the directory of every archive on its path at each task, 120 ms of CPU for those of Spark
+  (``pyspark.zip``, ``py4j-….zip``, a ``.jar``): the daemon takes these off the path, as pyspark is importable without
+  them. Our own code stays, which `spark-submit --py-files` brings as a ``.zip``.
 - The daemon imports the modules that every worker needs once, before it forks.
 - pyspark's worker collects garbage after each task, and looks through all modules for it, 50 ms of CPU and of the next
   task's start: collections pass over the modules loaded before the fork, and over those a worker loads (`garbage`).
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import sys
 import threading
@@ -25,19 +27,24 @@ from grouping.log_lines import log_to
 from grouping.settings import Settings
 from spark_jobs.worker.garbage import settle
 
-__all__ = ["DRIVER_VARIABLE", "main"]
+__all__ = ["DRIVER_VARIABLE", "drop_archives", "main"]
 
 DRIVER_VARIABLE = "CQ_DRIVER_PID"
 """Environment variable with the process id of the driver, where it runs on the same machine."""
 
 _LOOK_EVERY_SECONDS = 0.5
 
+_SPARKS_OWN = re.compile(r"(^|/)(pyspark|py4j-[^/]*)\.zip$|\.jar$")
+"""Archives that Spark puts on the path."""
 
-def _drop_archives() -> None:
-    sys.path[:] = [entry for entry in sys.path if not entry.endswith((".zip", ".jar"))]
+
+def drop_archives() -> None:
+    """Take Spark's own archives off the path."""
+    sys.path[:] = [entry for entry in sys.path if not _SPARKS_OWN.search(entry)]
     cache = sys.path_importer_cache
-    for entry in [entry for entry, finder in cache.items() if isinstance(finder, zipimport.zipimporter)]:
-        del cache[entry]
+    for entry, finder in list(cache.items()):
+        if isinstance(finder, zipimport.zipimporter) and _SPARKS_OWN.search(entry):
+            del cache[entry]
 
 
 def _end_with_parent() -> None:
@@ -69,7 +76,7 @@ def _end_with_driver() -> None:
 
 def main() -> None:
     """Run the daemon until Spark closes its standard input."""
-    _drop_archives()
+    drop_archives()
     import pyspark.daemon
 
     import spark_jobs.kafka.sink  # noqa: F401  # both are imported here for the workers' sake

@@ -12,12 +12,13 @@ import pytest
 from gateway.local.jars import SPARK, ensure_jars
 from gateway.local.java import find_java
 from grouping.settings import Settings
-from spark_jobs.driver.properties_file import properties_file
+from spark_jobs.application.properties_file import properties_file
 
 _PROGRAM = """
 import sys, psutil
 from grouping.given_settings import given_settings
-from spark_jobs.driver.session import kill_jvm, open_session
+from spark_jobs.application.jvm import end_jvm
+from spark_jobs.application.session import open_session
 spark = open_session(given_settings(), {"spark.sql.catalogImplementation": "in-memory"})
 told = spark.sparkContext.getConf()
 for name in ("spark.authenticate", "spark.authenticate.secret", "spark.network.crypto.enabled", "spark.hadoop.own.key"):
@@ -25,7 +26,7 @@ for name in ("spark.authenticate", "spark.authenticate.secret", "spark.network.c
 print(spark.range(3).count())
 arguments = " ".join(" ".join(each.cmdline()) for each in psutil.Process().children(recursive=True))
 print("--properties-file" in arguments, "hush" in arguments)
-kill_jvm()
+end_jvm()
 """
 
 

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from grouping.settings import Settings
-from spark_jobs.driver.session import kill_jvm, open_session
+from spark_jobs.application.jvm import end_jvm
+from spark_jobs.application.session import open_session
 from tests.benchmarks.rates.pipeline import Run, Start, run
 from tests.benchmarks.report import Report
 
@@ -25,7 +26,7 @@ def bench_session(settings: Settings) -> Iterator[SparkSession]:
     try:
         yield spark
     finally:
-        kill_jvm()
+        end_jvm()
 
 
 def in_turns(

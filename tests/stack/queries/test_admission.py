@@ -23,7 +23,7 @@ from grouping.model.sql_type import STRING
 from grouping.model.table import Table
 from grouping.settings import LimitSettings, RedisSettings, Settings
 from grouping.statements.cq_text import CqText
-from grouping.store.notes import ReplicaNote
+from grouping.store.notes import ExecutorsNote, ReplicaNote
 from grouping.store.table_store import TableStore
 from tests.stack.server import Stack
 
@@ -204,6 +204,25 @@ def test_tables_that_outgrow_a_worker_are_refused(settings: Settings, working: W
     _tell(settings, working, table_bytes=9_900_000)
     with pytest.raises(InputError, match="constant tables"):
         admission.check(*_asked(_EQUAL, megabyte), 30_000)
+
+
+def test_executors_with_less_memory_bear_smaller_tables(settings: Settings, working: WorkingCopy) -> None:
+    """The evaluator tells what an executor has for a Python worker; it needs some besides, and loads a table twice."""
+    limits = LimitSettings(table_megabytes=10)
+    admission = Admission(settings.model_copy(update={"limits": limits}), working)
+    megabyte = "x" * 333_000
+    TableStore(settings).tell_executors(ExecutorsNote(8, 303_000_000))
+    admission.check(*_asked(_EQUAL, megabyte), 10_000)
+    with pytest.raises(InputError, match="constant tables") as caught:
+        admission.check(*_asked(_EQUAL, megabyte), 10_000)
+    assert "1.5 MB, as executors have 303.0 MB for each of 8 workers" in (caught.value.detail or "")
+    assert (caught.value.hint or "").endswith("ask for executors with more memory.")
+    TableStore(settings).tell_executors(ExecutorsNote(8, 4_000_000_000))
+    for _ in range(8):
+        admission.check(*_asked(_EQUAL, megabyte), 20_000)
+    with pytest.raises(InputError, match="constant tables") as caught:
+        admission.check(*_asked(_EQUAL, 2 * megabyte), 20_000)
+    assert (caught.value.detail or "").endswith("the limit is 10.0 MB.")
 
 
 def test_joined_tables_count_with_constant_tables(settings: Settings, working: WorkingCopy) -> None:

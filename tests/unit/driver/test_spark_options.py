@@ -8,7 +8,7 @@ import pytest
 
 from grouping.model.errors import OperationalError
 from grouping.settings import EvaluatorSettings, Settings
-from spark_jobs.driver.spark_options import spark_options
+from spark_jobs.application.spark_options import spark_options
 
 _HOST, _BIND = "spark.driver.host", "spark.driver.bindAddress"
 

@@ -13,7 +13,7 @@ import yaml
 
 from grouping.settings import Settings
 from grouping.settings_table import variables
-from spark_jobs.driver.spark_options import spark_options
+from spark_jobs.application.spark_options import spark_options
 from tests.pages import ROOT
 
 _FOLDER = ROOT / "docker" / "kubernetes"

@@ -1,23 +1,21 @@
-"""The Spark application: its session, and how it ends."""
+"""The Spark application: its session."""
 
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
-from typing import Any
 
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from grouping.model.errors import OperationalError
 from grouping.settings import Settings
-from spark_jobs.driver.properties_file import properties_file
-from spark_jobs.driver.spark_options import hidden_options, spark_options
+from spark_jobs.application.jvm import SUBMITTED
+from spark_jobs.application.properties_file import properties_file
+from spark_jobs.application.spark_options import hidden_options, spark_options
+from spark_jobs.application.submission import options_left
 
-__all__ = ["executor_count", "jobs_started", "jvm_process", "kill_jvm", "open_session"]
-
-_STOP_SECONDS = 5.0
+__all__ = ["core_count", "executor_count", "jobs_started", "open_session"]
 
 
 def open_session(settings: Settings, extra: dict[str, str] | None = None) -> SparkSession:
@@ -28,11 +26,16 @@ def open_session(settings: Settings, extra: dict[str, str] | None = None) -> Spa
         extra: Further Spark options, which win.
 
     Raises:
-        OperationalError: The jars are not there, an option is the evaluator's own, or Java or Spark did not start.
+        OperationalError: The jars are not there, an option is the evaluator's own or not that of `spark-submit`, or
+            Java or Spark did not start.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    hidden = hidden_options(settings)
-    options = {name: value for name, value in spark_options(settings).items() if name not in hidden} | (extra or {})
+    own, hidden = spark_options(settings), hidden_options(settings)
+    if SUBMITTED in os.environ:
+        SparkContext._ensure_initialized()  # noqa: SLF001  # pyspark has no other way to what spark-submit was given
+        options, hidden = options_left(own | (extra or {}), dict(SparkConf().getAll())), {}
+    else:
+        options = {name: value for name, value in own.items() if name not in hidden} | (extra or {})
     if host := options.get("spark.driver.host"):
         os.environ["SPARK_LOCAL_IP"] = host
     builder = SparkSession.builder
@@ -55,28 +58,11 @@ def jobs_started(spark: SparkSession) -> int:
     return int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())  # noqa: SLF001  # the tracker forgets old ones
 
 
+def core_count(spark: SparkSession) -> int:
+    """Return how many tasks run at once: a standalone cluster tells by the executors that there are."""
+    return spark.sparkContext.defaultParallelism
+
+
 def executor_count(spark: SparkSession) -> int:
     """Return how many executors there are; with a local master the driver does their work, and there are none."""
     return int(spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()) - 1  # noqa: SLF001  # pyspark has no way
-
-
-def jvm_process() -> subprocess.Popen[bytes] | None:
-    """Return the JVM that this process started, None when there is none."""
-    gateway: Any = SparkContext._gateway  # noqa: SLF001  # pyspark has no public way to its process
-    return getattr(gateway, "proc", None)
-
-
-def kill_jvm() -> None:
-    """End the JVM and its workers for certain: asked first, killed when it takes its time.
-
-    Queries are not stopped one by one: what a batch had not committed is replayed from the checkpoint in any case.
-    """
-    process = jvm_process()
-    if process is None or process.poll() is not None:
-        return
-    process.terminate()
-    try:
-        process.wait(_STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()

@@ -1,0 +1,56 @@
+"""What the evaluator's tasks run on: how many cores, and an executor's memory for each Python worker."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from grouping.store.notes import ExecutorsNote
+
+__all__ = ["executors_note", "worker_bytes"]
+
+_SIZE = re.compile(r"(\d+)([kmgt]?)b?")
+_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "": 1 << 20}
+"""Spark's; these options are in MiB where they have no unit."""
+_LIMITING = ("yarn", "k8s:")
+"""Beginnings of masters that end an executor which takes more than it was given."""
+
+
+def executors_note(options: Mapping[str, str], cores: int, executors: int) -> ExecutorsNote:
+    """Return what there is now.
+
+    Args:
+        options: Of Spark.
+        cores: Those of all executors, or of the driver, where a local master has none.
+        executors: How many executors there are.
+
+    Example:
+        >>> executors_note({"spark.executor.pyspark.memory": "2g"}, 8, 4)
+        ExecutorsNote(cores=8, worker_bytes=1073741824)
+    """
+    given = int(options.get("spark.executor.cores", "0"))
+    return ExecutorsNote(cores, worker_bytes(options, given or -(-cores // max(executors, 1))))
+
+
+def worker_bytes(options: Mapping[str, str], cores: int) -> int | None:
+    """Return the memory of a Python worker, None where no option says how much there is.
+
+    It is `spark.executor.pyspark.memory`; without it, on clusters that hold executors to what they were given, what
+    `spark.executor.memoryOverhead` leaves. Spark's own default for that is no statement about our workers.
+
+    Args:
+        options: Of Spark.
+        cores: Of an executor, which has a worker for each.
+
+    Example:
+        >>> worker_bytes({"spark.executor.pyspark.memory": "4g"}, 4) == 1 << 30
+        True
+        >>> worker_bytes({"spark.master": "yarn", "spark.executor.memoryOverhead": "2048"}, 2) == 1 << 30
+        True
+        >>> worker_bytes({"spark.master": "spark://m:7077", "spark.executor.memoryOverhead": "2g"}, 2)
+    """
+    given = options.get("spark.executor.pyspark.memory")
+    if given is None and options.get("spark.master", "").startswith(_LIMITING):
+        given = options.get("spark.executor.memoryOverhead")
+    found = _SIZE.fullmatch((given or "").lower())
+    return None if found is None else int(found[1]) * _UNITS[found[2]] // cores

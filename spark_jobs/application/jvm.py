@@ -1,0 +1,69 @@
+"""The JVM that this evaluator drives: one that it started, or the one that started it (`spark-submit`)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import Any
+
+import psutil
+from pyspark import SparkContext
+
+__all__ = ["SUBMITTED", "end_jvm", "is_alive", "jvm_process", "started_jvm"]
+
+SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""Environment variable that `spark-submit` sets for the Python program that it starts."""
+
+_STOP_SECONDS = 5.0
+
+
+def _submitter() -> psutil.Process | None:
+    """Return the JVM that started this process; looked up once, for an orphan has another parent."""
+    parent = psutil.Process(os.getppid())
+    return parent if SUBMITTED in os.environ and parent.name() == "java" else None
+
+
+_SUBMITTER = _submitter()
+
+
+def started_jvm() -> subprocess.Popen[bytes] | None:
+    """Return the JVM that this process started, None when there is none."""
+    gateway: Any = SparkContext._gateway  # noqa: SLF001  # pyspark has no public way to its process
+    return getattr(gateway, "proc", None)
+
+
+def jvm_process() -> psutil.Process | None:
+    """Return the JVM, None when there is none yet. Under `spark-submit` it is this process's parent."""
+    if _SUBMITTER is not None:
+        return _SUBMITTER
+    started = started_jvm()
+    try:
+        return None if started is None else psutil.Process(started.pid)
+    except psutil.NoSuchProcess:
+        return None
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Tell whether a process runs: one that has ended stays a zombie until its parent asks."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def end_jvm() -> None:
+    """End the JVM and its workers for certain: asked first, killed when it takes its time.
+
+    Queries are not stopped one by one: what a batch had not committed is replayed from the checkpoint in any case.
+    """
+    process = jvm_process()
+    if process is None or not is_alive(process):
+        return
+    try:
+        process.terminate()
+        process.wait(_STOP_SECONDS)
+    except psutil.TimeoutExpired:
+        process.kill()
+        process.wait()
+    except psutil.NoSuchProcess:
+        return

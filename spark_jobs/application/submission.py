@@ -1,0 +1,42 @@
+"""An evaluator that `spark-submit` starts: its JVM runs already, with the options that it was given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from grouping.model.errors import OperationalError
+
+__all__ = ["options_left"]
+
+_AT_START = {"spark.driver.extraJavaOptions", "spark.driver.memory", "spark.jars"}
+"""Options that a JVM takes when it starts."""
+_AGREED = {"spark.master": "CQ_EVALUATOR_MASTER", "spark.driver.memory": "CQ_EVALUATOR_DRIVER_MEMORY"}
+"""Options that a setting has as well; both must say the same."""
+_DEFAULTS = {"spark.driver.memory": "1g"}
+
+
+def options_left(ours: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    """Return which of the session's options can still be set, where they agree with those that are in force.
+
+    Args:
+        ours: The evaluator's.
+        given: Those with which `spark-submit` has started the JVM.
+
+    Raises:
+        OperationalError: Options contradict each other, or `spark-submit` was not given what the evaluator needs.
+    """
+    for name, setting in _AGREED.items():
+        theirs = given.get(name, _DEFAULTS.get(name, ""))
+        if theirs != ours[name]:
+            raise OperationalError(
+                f'spark-submit has "{name}" as "{theirs}", the evaluator as "{ours[name]}"',
+                detail=f"The evaluator's is of the setting {setting}.",
+                hint=f"Give both the same: spark-submit --conf {name}=… and {setting}.",
+            )
+    if "spark-sql-kafka" not in given.get("spark.jars", ""):
+        raise OperationalError(
+            "spark-submit was given no connector for Kafka",
+            detail="A JVM that runs already loads no further jars.",
+            hint="spark-submit --jars with all jars of CQ_EVALUATOR_JARS, commas between them.",
+        )
+    return {name: value for name, value in ours.items() if name not in _AT_START}

@@ -1,0 +1,26 @@
+"""The daemon that forks Spark's Python workers: which archives stay on its path."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.worker.daemon import drop_archives
+
+
+def test_archives_of_spark_leave_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Our own, which `spark-submit --py-files` brings, stays, and what lies in it can be imported."""
+    code = tmp_path / "cq-gateway.zip"
+    with zipfile.ZipFile(code, "w") as archive:
+        archive.writestr("brought_by_py_files.py", "name = 'ours'")
+    own = [f"/opt/spark/python/lib/{name}" for name in ("pyspark.zip", "py4j-0.10.9.9-src.zip")]
+    monkeypatch.setattr(sys, "path", [*sys.path, *own, "/opt/spark/jars/spark-core_2.13.jar", str(code)])
+    before = sys.path[:]
+    drop_archives()
+    assert [*before[:-4], str(code)] == sys.path
+    import brought_by_py_files
+
+    assert "ours" == brought_by_py_files.name
