@@ -12,10 +12,12 @@ from grouping.binding.bound import Bound, Constant, Term
 from grouping.binding.constants import lift, settle
 from grouping.binding.operands import boolean
 from grouping.binding.scope import Scope
+from grouping.compiler.aggregate_call import AggregateCall, aggregate_call, aggregate_name
+from grouping.compiler.commuted import commuted
 from grouping.compiler.group_text import LiftedKey, aggregate_text, all_of, in_parentheses, lifted_key, marked
 from grouping.compiler.normalize import normalize, normalize_value
 from grouping.compiler.signature import AGGREGATE, order, render_part
-from grouping.functions.aggregates import AGGREGATE_ALIASES, AGGREGATES, aggregate_type
+from grouping.functions.aggregates import AGGREGATES, aggregate_type
 from grouping.model.errors import InputError
 from grouping.model.expression import Column, Expression, Value, computed_name, computed_text
 from grouping.model.grouping import Aggregate, GroupKey
@@ -24,19 +26,10 @@ from grouping.model.sql_type import BOOLEAN, DOUBLE, STRING
 from grouping.model.wording import are, counted
 from grouping.statements.select_text import FUNCTION_MARK
 
-__all__ = ["BoundKey", "GroupBinder", "aggregate_name", "bind_keys", "has_aggregates"]
+__all__ = ["BoundKey", "GroupBinder", "bind_keys", "has_aggregates"]
 
 _SETS = frozenset(FUNCTION_MARK + name for name in ("rollup", "cube"))
 _PLACE = "no aggregate stands within another, nor in WHERE, ON or GROUP BY"
-
-
-def aggregate_name(node: exp.Expr) -> str | None:
-    """Return the one name of the aggregate that a node calls, None for any other node."""
-    if not isinstance(node, exp.Anonymous):
-        return None
-    written = str(node.this).removeprefix(FUNCTION_MARK).lower()
-    name = AGGREGATE_ALIASES.get(written, written)
-    return name if name in AGGREGATES else None
 
 
 def has_aggregates(tree: exp.Select) -> bool:
@@ -89,7 +82,7 @@ def _key(node: exp.Expr, items: Sequence[exp.Expr], binder: Binder) -> BoundKey:
     if isinstance(bound, Constant):
         raise unsupported("a constant in GROUP BY", "It makes no groups.", "Leave it out.")
     if not bound.type.is_ordered:
-        raise mismatch(f"GROUP BY of {bound.type}", "Its values are not told apart.", "Group by a part of it.")
+        raise unsupported(f"GROUP BY of {bound.type}", "Its values are not told apart.", "Group by a part of it.")
     ((canonical,), _) = order((bound,))
     expression = settle(canonical)
     name = expression.name if isinstance(expression, Column) else computed_name(in_parentheses(expression))
@@ -112,7 +105,7 @@ def _meant(node: exp.Expr, items: Sequence[exp.Expr], binder: Binder) -> exp.Exp
         ]
         if named and not any(source.find(node.name.casefold()) for source in binder.scope.sources):
             meant = named[0].this
-    if aggregate_name(meant.this if isinstance(meant, exp.Filter) else meant) is not None:
+    if aggregate_call(meant) is not None:
         raise unsupported("an aggregate in GROUP BY", f"{_PLACE[0].upper()}{_PLACE[1:]}.")
     return meant
 
@@ -123,16 +116,24 @@ class GroupBinder(Binder):
     def __init__(self, scope: Scope, keys: Sequence[GroupKey]) -> None:
         super().__init__(scope)
         self._plain = Binder(scope)
-        self._keys = {key.expression: key for key in keys}
+        self._keys = {commuted(key.expression): key for key in keys}
         self._aliases: Mapping[str, Bound] = {}
+        self._shadowed: frozenset[str] = frozenset()
+        """The aliases that are names of columns too."""
         self.aggregates: dict[str, Aggregate] = {}
         """By the names of their columns, in the order in which they were met."""
         self._lifted: dict[str, Term] = {}
         """By name, those that hold constants: as they stand in HAVING."""
 
     def having(self, node: exp.Expr, aliases: Mapping[str, Bound]) -> Bound:
-        """Return the condition of HAVING, which may name items of the SELECT list by their aliases."""
+        """Return the condition of HAVING, which may name items of the SELECT list by their aliases.
+
+        As in Spark a name that a column has too is the column within aggregates and keys, else the alias.
+        """
         self._aliases = aliases
+        self._shadowed = frozenset(
+            name for name in aliases if any(source.find(name) is not None for source in self.scope.sources)
+        )
         return self._with_constants(self.finished(boolean(self.bind(node), "HAVING")))
 
     def _with_constants(self, bound: Bound) -> Bound:
@@ -147,44 +148,47 @@ class GroupBinder(Binder):
         return {lifted_key(term): self.aggregates[name] for name, term in self._lifted.items()}
 
     def _bind(self, node: exp.Expr) -> Bound:
-        if isinstance(node, exp.Filter):
-            if aggregate_name(node.this) is None:
-                raise unsupported("FILTER", "It belongs to an aggregate.")
-            return self._aggregate(node.this, node.expression.this)
-        if isinstance(node, exp.IgnoreNulls) and aggregate_name(node.this) in ("first", "last"):
-            return self._aggregate(node.this, None, ignore_nulls=True)
-        if aggregate_name(node) is not None:
-            return self._aggregate(node, None)
+        if (called := aggregate_call(node)) is not None:
+            return self._aggregate(called)
+        if self._shadowed and (key := self._key_of(node)) is not None:
+            return key.column
         if isinstance(node, exp.Column) and not node.table and node.name.casefold() in self._aliases:
-            if not any(source.find(node.name.casefold()) for source in self.scope.sources):
-                return self._aliases[node.name.casefold()]
+            return self._aliases[node.name.casefold()]
         return super()._bind(node)
 
-    def _aggregate(self, node: exp.Expr, condition: exp.Expr | None, *, ignore_nulls: bool = False) -> Column:
-        name, arguments = aggregate_name(node), list(node.expressions)
-        assert name is not None, "the caller has looked"
-        distinct = len(arguments) == 1 and isinstance(arguments[0], exp.Distinct)
-        if distinct:
-            arguments = list(arguments[0].expressions)
-            if name != "count":
-                raise unsupported(f"{name}(DISTINCT …)", "DISTINCT is kept in count alone.")
-        if name in ("first", "last") and len(arguments) == 2 and isinstance(arguments[1], exp.Boolean):
-            ignore_nulls = bool(arguments.pop().this)
-        if name == "count" and len(arguments) == 1 and isinstance(arguments[0], exp.Star) and not distinct:
-            arguments = []
-        for argument in (*arguments, *([condition] if condition is not None else [])):
+    def _key_of(self, node: exp.Expr) -> GroupKey | None:
+        """Return the key that an expression of HAVING is, of those that hold names of columns and aliases."""
+        names = {below.name.casefold() for below in node.find_all(exp.Column) if not below.table}
+        if names.isdisjoint(self._shadowed):
+            return None
+        try:
+            return self._key(self._plain.bind(node))
+        except InputError:  # an aggregate within it, or a type that the alias alone has
+            return None
+
+    def _key(self, bound: Bound) -> GroupKey | None:
+        canonical = _canonical(bound) if self._keys else None
+        return self._keys.get(commuted(canonical)) if canonical is not None else None
+
+    def _aggregate(self, called: AggregateCall) -> Column:
+        for argument in (*called.arguments, *([called.condition] if called.condition is not None else [])):
             if any(aggregate_name(below) is not None for below in argument.walk()):
                 raise unsupported("an aggregate within an aggregate", f"{_PLACE[0].upper()}{_PLACE[1:]}.")
-        bound = _arguments(name, [self._plain.bind(argument) for argument in arguments], whole=not node.expressions)
-        wanted = () if condition is None else normalize(boolean(self._plain.bind(condition), "FILTER"))
-        if ignore_nulls:
-            wanted = (*wanted, Term("not", (Term("is_null", (bound[0],), BOOLEAN),), BOOLEAN))
-        return self._noted(name, bound, wanted, distinct=distinct)
+        condition = None if called.condition is None else boolean(self._plain.bind(called.condition), "FILTER")
+        wanted = normalize(condition)
+        args = [self._plain.bind(argument) for argument in called.arguments]
+        whole = called.whole
+        if called.name == "count" and args and not called.distinct:
+            wanted = (*wanted, *(_there(each) for each in args if not each.type.is_ordered))
+            # A constant is there in each row: count(1) is count(*).
+            args = [each for each in args if each.type.is_ordered and not _is_there(each)]
+            whole = not args
+        bound = _arguments(called.name, args, whole=whole)
+        if called.ignore_nulls:
+            wanted = (*wanted, _there(bound[0]))
+        return self._noted(called.name, bound, wanted, distinct=called.distinct)
 
     def _noted(self, name: str, args: Sequence[Bound], wanted: Sequence[Bound], *, distinct: bool) -> Column:
-        for argument in args:
-            if not argument.type.is_ordered:
-                raise mismatch(f'an argument of "{name}" is {argument.type}', "Values with parts are not aggregated.")
         sql_type = aggregate_type(name, tuple(argument.type for argument in args))
         canonical = [order((normalize_value(argument),))[0][0] for argument in args]
         conjuncts = order(wanted)[0]
@@ -208,8 +212,7 @@ class GroupBinder(Binder):
         """
         if isinstance(bound, Constant | Value) or (isinstance(bound, Column) and bound.name in self.aggregates):
             return bound
-        canonical = _canonical(bound) if self._keys else None
-        if canonical is not None and (key := self._keys.get(canonical)) is not None:
+        if (key := self._key(bound)) is not None:
             return key.column
         if isinstance(bound, Term):
             return Term(bound.op, tuple(map(self.finished, bound.args)), bound.type)
@@ -231,11 +234,19 @@ def _canonical(bound: Bound) -> Expression | None:
         return None
 
 
+def _there(bound: Bound) -> Bound:
+    return Term("not", (Term("is_null", (bound,), BOOLEAN),), BOOLEAN)
+
+
+def _is_there(bound: Bound) -> bool:
+    return isinstance(bound, Constant) and bound.value is not None
+
+
 def _arguments(name: str, args: Sequence[Bound], *, whole: bool) -> Sequence[Bound]:
     """Return arguments that suit an aggregate; those of ``count(*)`` are none."""
     function = AGGREGATES[name]
     wanted = len(function.params)
-    if name == "count" and not args and not whole:
+    if whole:
         return args
     if len(args) < wanted or (len(args) > wanted and not function.variadic):
         takes = "one argument or more" if function.variadic else counted(wanted, "argument")
@@ -257,6 +268,10 @@ def _fit(argument: Bound, param: str, name: str) -> Bound:
     }
     if isinstance(argument, Constant) and argument.value is None and param in ("NUMBER", "BOOLEAN"):
         return Constant(None, DOUBLE if param == "NUMBER" else BOOLEAN)
+    if not fits[param] and (param == "ANY" or (param == "ORDERED" and sql_type.name in ("STRUCT", "ARRAY"))):
+        raise unsupported(
+            f'an argument of "{name}" of type {sql_type}', "Values with parts are not aggregated.", "Take a part of it."
+        )
     if not fits[param]:
         raise mismatch(
             f'an argument of "{name}" is {sql_type}', f"It must be {_SHOWN.get(param, _SHOWN['ORDERED'])}.", "CAST it."

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway.testing import Record, Stream, digests
+from gateway.testing import InputError, Record, Stream, digests
 
 _AT = datetime(2026, 1, 1, tzinfo=UTC)
 _STREAM = Stream("t (k STRING, v INT)")
@@ -69,3 +69,42 @@ def _shown(query: str) -> list[tuple[float, float, int, list[tuple[Any, ...]]]]:
 def test_digests_of_groups(query: str, expected: list[Any]) -> None:
     """Each digest begins at the tick before, counts what is its own, and has the groups that HAVING leaves."""
     assert _shown(query) == expected
+
+
+_PARTS = Stream("t (k STRING, at STRUCT<a: INT>, many ARRAY<INT>, named MAP<STRING, INT>, v VARIANT)")
+_OF_PARTS = [{"k": "a", "at": {}, "many": [], "named": {"x": 1}, "v": None}, {"many": [1], "v": {"x": 1}}, {}]
+
+
+def test_values_with_parts_are_counted() -> None:
+    """They are there or NULL, also beside other arguments."""
+    counts = "count(at) AS a, count(many) AS b, count(named, k) AS c, count(v) FILTER (WHERE k IS NULL) AS d"
+    assert digests(f"SELECT {counts} FROM t EVERY '1 minute'", _PARTS, _OF_PARTS)[0]["rows"] == [
+        {"a": 1, "b": 2, "c": 1, "d": 1}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "code"),
+    [
+        ("count(DISTINCT at)", "unsupported-query"),
+        ("first(many)", "unsupported-query"),
+        ("max(at)", "unsupported-query"),
+        ("min_by(v, k)", "unsupported-query"),
+        ("max(named)", "type-mismatch"),
+        ("max(v)", "type-mismatch"),
+        ("sum(many)", "type-mismatch"),
+    ],
+)
+def test_other_aggregates_of_values_with_parts(aggregate: str, code: str) -> None:
+    """They are refused: as no part of a standing query where Spark has them, else by their type."""
+    with pytest.raises(InputError) as refused:
+        digests(f"SELECT {aggregate} AS x FROM t EVERY '1 minute'", _PARTS, _OF_PARTS)
+    assert refused.value.code == code
+
+
+@pytest.mark.parametrize("key", ["at", "many", "v"])
+def test_keys_with_parts(key: str) -> None:
+    """GROUP BY takes parts of such values."""
+    with pytest.raises(InputError) as refused:
+        digests(f"SELECT count(*) AS n FROM t GROUP BY {key} EVERY '1 minute'", _PARTS, _OF_PARTS)
+    assert refused.value.code == "unsupported-query"

@@ -1,0 +1,75 @@
+"""Calls of aggregates as SQL writes them, with FILTER and IGNORE NULLS in the places in which Spark has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sqlglot import exp
+
+from grouping.functions.aggregates import AGGREGATE_ALIASES, AGGREGATES
+from grouping.model.refusals import unsupported
+from grouping.statements.select_text import FUNCTION_MARK
+
+__all__ = ["AggregateCall", "aggregate_call", "aggregate_name"]
+
+_OF_NULLS = (exp.IgnoreNulls, exp.RespectNulls)
+_BY_ARRIVAL = ("first", "last")
+
+
+class AggregateCall(NamedTuple):
+    """One call of an aggregate, its arguments not bound yet."""
+
+    name: str
+    """Its one name, whichever alias is written."""
+    arguments: Sequence[exp.Expr]
+    """Those of count(*) are none."""
+    condition: exp.Expr | None
+    """That of FILTER."""
+    whole: bool
+    """Whether it is count(*)."""
+    distinct: bool
+    ignore_nulls: bool
+
+
+def aggregate_name(node: exp.Expr) -> str | None:
+    """Return the one name of the aggregate that a node calls, None for any other node."""
+    if not isinstance(node, exp.Anonymous):
+        return None
+    written = str(node.this).removeprefix(FUNCTION_MARK).lower()
+    name = AGGREGATE_ALIASES.get(written, written)
+    return name if name in AGGREGATES else None
+
+
+def aggregate_call(node: exp.Expr) -> AggregateCall | None:
+    """Return the call of an aggregate that a node is, None for any other node.
+
+    Raises:
+        InputError: ``unsupported-query`` for FILTER, DISTINCT and IGNORE NULLS where they have no meaning.
+    """
+    nulls = node if isinstance(node, _OF_NULLS) else None
+    called = nulls.this if nulls is not None else node
+    condition = None
+    if isinstance(called, exp.Filter):
+        called, condition = called.this, called.expression.this
+    name = aggregate_name(called)
+    if name is None:
+        if condition is not None:
+            raise unsupported("FILTER", "It belongs to an aggregate.")
+        return None
+    arguments = list(called.expressions)
+    if arguments and isinstance(arguments[0], _OF_NULLS):
+        nulls, arguments[0] = arguments[0], arguments[0].this
+    if nulls is not None and name not in _BY_ARRIVAL:
+        words = "IGNORE NULLS" if isinstance(nulls, exp.IgnoreNulls) else "RESPECT NULLS"
+        raise unsupported(f"{words} of {name}", "It belongs to first and last.")
+    ignore_nulls = isinstance(nulls, exp.IgnoreNulls)
+    if name in _BY_ARRIVAL and len(arguments) == 2 and isinstance(arguments[1], exp.Boolean):
+        ignore_nulls |= bool(arguments.pop().this)
+    distinct = len(arguments) == 1 and isinstance(arguments[0], exp.Distinct)
+    if distinct:
+        arguments = list(arguments[0].expressions)
+        if name != "count":
+            raise unsupported(f"{name}(DISTINCT …)", "DISTINCT is kept in count alone.")
+    whole = name == "count" and not distinct and len(arguments) == 1 and isinstance(arguments[0], exp.Star)
+    return AggregateCall(name, () if whole else arguments, condition, whole, distinct, ignore_nulls)
