@@ -78,16 +78,19 @@ def _placed(expression: Expression, values: list[Value]) -> Expression:
     return expression
 
 
-def _selected(text: str) -> tuple[str, object]:
-    """Return an expression's type and value with its constants in place."""
+def _selected(text: str) -> Expression:
+    """Return an expression with its constants in place."""
     made = compile_select(f"SELECT {text} AS v FROM q", _CATALOG).select.items[0].expression
     assert made is not None
-    value = evaluate_expression(made, _EVENTS, _ROW).to_pylist()[0]
-    return str(compile_expression(made, ()).type), _shown(value)
+    return made
 
 
-def _lifted(text: str) -> object:
-    """Return its value with the constants in a group's row."""
+def _value(made: Expression) -> object:
+    return _shown(evaluate_expression(made, _EVENTS, _ROW).to_pylist()[0])
+
+
+def _lifted(text: str) -> Expression:
+    """Return the expression with the constants that a group's row has of it."""
     query = compile_select(f"SELECT i FROM q WHERE ({text}) IS NULL", _CATALOG)
     (conjunct,) = query.plan.conjuncts
     assert isinstance(conjunct, Call), conjunct
@@ -95,7 +98,7 @@ def _lifted(text: str) -> object:
         Value(value if isinstance(value, str | int | float | None) else str(value), str(sql_type))
         for sql_type, value in zip(query.row.types, query.row.values, strict=True)
     ]
-    return _shown(evaluate_expression(_placed(conjunct.args[0], values), _EVENTS, _ROW).to_pylist()[0])
+    return _placed(conjunct.args[0], values)
 
 
 def _truth(text: str) -> bool | None:
@@ -110,14 +113,20 @@ def _truth(text: str) -> bool | None:
 
 def _difference(text: str, kind: str | None, expected: Any) -> str | None:
     try:
-        our_kind, found = _selected(text)
+        selected = _selected(text)
+        our_kind, found = str(compile_expression(selected, ()).type), _value(selected)
     except InputError:
         return None  # which functions are refused is for test_functions and the documentation to say
     if kind is None:
         return f"{text} is accepted, and Spark refuses it"
     if (our_kind, found) != (kind, expected):
         return f"{text} is {found!r} of {our_kind}, Spark's {expected!r} of {kind}"
-    lifted = _truth(text) if kind == "BOOLEAN" else _lifted(text)
+    if kind == "BOOLEAN":
+        lifted: object = _truth(text)
+    else:
+        placed = _lifted(text)
+        # Most are the same expression again: repr tells 0.0 and -0.0, 1 and True apart, which == does not.
+        lifted = found if repr(placed) == repr(selected) else _value(placed)
     return None if lifted == expected else f"{text} lifted is {lifted!r}, Spark's {expected!r}"
 
 
