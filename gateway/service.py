@@ -25,9 +25,9 @@ from gateway.local.status_file import StatusFile
 from gateway.metrics import BEHIND, COMMIT_SECONDS, SECONDS_BEHIND, forget_streams
 from gateway.registry.stream_gauges import StreamGauges
 from gateway.start import keep_lease, refuse_eviction, take_lease, tried
-from gateway.state.audit import Audit
 from gateway.state.commit import Commits
-from gateway.state.recovery import Recovery
+from gateway.state.recovery.audit import Audit
+from gateway.state.recovery.recovery import Recovery
 from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.work import Work
 from gateway.state.working_copy import WorkingCopy
@@ -37,11 +37,11 @@ from gateway.topics.own_topics import ensure_own_topics
 from gateway.topics.positions import Positions
 from gateway.topics.result_topics import ResultTopics
 from gateway.topics.source_watch import SourceWatch
-from grouping.metrics_server import MetricsServer
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.model.ids import StreamId
-from grouping.settings import Settings
+from grouping.process.metrics_server import MetricsServer
+from grouping.settings.settings import Settings
 from grouping.store.connection import StoreLost
 from grouping.store.lease import Lease
 from grouping.store.role_notes import RoleNotes

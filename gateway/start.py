@@ -14,7 +14,7 @@ import tenacity
 from gateway.kafka import ProducerFenced
 from gateway.state.commit_mark import CatalogUnreadable
 from grouping.model.errors import OperationalError
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.connection import eviction_policy
 from grouping.store.lease import Lease
 

@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from gateway.local.launch import Launch
 from gateway.local.program import Program
 from gateway.local.run_folder import RunFolder
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 __all__ = ["Ground", "goal_seconds", "open_ground"]
 

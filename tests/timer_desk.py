@@ -25,7 +25,7 @@ from gateway.model.records import PENDING_PARTITIONS, Cq, Destination, TriggerSp
 from gateway.model.unit import CqKey
 from gateway.state.catalog_records import cq_record, definition_record, stream_record
 from gateway.state.commit import Commits
-from gateway.state.recovery import Recovery
+from gateway.state.recovery.recovery import Recovery
 from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.work import Change, Work
 from gateway.state.working_copy import WorkingCopy
@@ -41,7 +41,7 @@ from grouping.model.errors import OperationalError
 from grouping.model.group import ConstantValue, DestinationIds, canonical_constants
 from grouping.model.ids import StreamId
 from grouping.model.query import ChangeBased, DigestClause
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.statements.cq_text import CqText
 from grouping.store.connection import connect
 from schemas.partition import partition_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 __all__ = ["OPERATOR", "in_role", "readable_topics"]
 

@@ -12,7 +12,7 @@ import msgspec
 from gateway.access.keys import KeyFile
 from gateway.sdk.signing import TOKEN_HEADER
 from grouping.model.errors import InputError, OperationalError
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 __all__ = ["TokenCheck"]
 

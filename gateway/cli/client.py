@@ -18,10 +18,10 @@ from rich.table import Table
 
 from gateway.sdk import Client, CommandRejection, Digest, GatewayError, Match, Reply, SigningKey, connect
 from gateway.sdk.statements import text_literal
-from grouping.given_settings import given_settings
-from grouping.kafka_options import client_options
 from grouping.model.errors import PLACE, InputError, OperationalError
 from grouping.model.wording import counted
+from grouping.settings.given_settings import given_settings
+from grouping.settings.kafka_options import client_options
 from grouping.statements.script import statements_of
 
 __all__ = ["bootstrap_of", "client_of", "show_result", "sql", "tail"]

@@ -33,9 +33,9 @@ from gateway.cli.demo_market import (
 )
 from gateway.cli.demo_view import Tally, latency_text, line_view, live_view, print_sharing
 from gateway.sdk import Client, Conflict, ContinuousQuery, Digest, GatewayError, Match, Reply, Subscription, connect
-from grouping.given_settings import given_settings
-from grouping.kafka_options import client_options
 from grouping.model.errors import OperationalError
+from grouping.settings.given_settings import given_settings
+from grouping.settings.kafka_options import client_options
 
 __all__ = ["demo"]
 

@@ -19,9 +19,9 @@ from gateway.local.launch import Launch
 from gateway.local.run_folder import RunFolder
 from gateway.local.sessions import supervised
 from gateway.local.supervisor import Supervisor
-from grouping.given_settings import given_settings
-from grouping.log_lines import log_to
-from grouping.settings import Settings
+from grouping.process.log_lines import log_to
+from grouping.settings.given_settings import given_settings
+from grouping.settings.settings import Settings
 
 __all__ = ["Data", "down", "up"]
 

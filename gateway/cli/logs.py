@@ -9,8 +9,8 @@ import typer
 
 from gateway.cli.local import Data
 from gateway.local.run_folder import RunFolder
-from grouping.given_settings import given_settings
 from grouping.model.errors import OperationalError
+from grouping.settings.given_settings import given_settings
 
 __all__ = ["logs"]
 

@@ -12,9 +12,9 @@ import typer
 
 from gateway.local.jars import SPARK, ensure_jars, show_progress
 from gateway.local.java import find_java
-from grouping.given_settings import given_settings
-from grouping.log_lines import log_to
-from grouping.settings import Settings
+from grouping.process.log_lines import log_to
+from grouping.settings.given_settings import given_settings
+from grouping.settings.settings import Settings
 
 __all__ = ["evaluator", "gateway"]
 

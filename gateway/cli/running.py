@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from gateway.local.run_folder import RunFolder
-from grouping.given_settings import given_settings
-from grouping.settings import Settings
+from grouping.settings.given_settings import given_settings
+from grouping.settings.settings import Settings
 
 __all__ = ["Data", "Kafka", "Redis", "settings_of"]
 

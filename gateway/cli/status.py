@@ -16,8 +16,8 @@ from gateway.cli.local import Data
 from gateway.cli.running import Kafka, Redis, settings_of
 from gateway.local.run_folder import RunFolder
 from gateway.local.supervisor import told_state
-from grouping.given_settings import given_settings
 from grouping.model.wording import counted
+from grouping.settings.given_settings import given_settings
 
 __all__ = ["status", "version"]
 

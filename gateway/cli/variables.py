@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from grouping.model.errors import near_name
-from grouping.settings_table import variables
+from grouping.settings.settings_table import variables
 
 __all__ = ["unknown_variables"]
 

@@ -9,7 +9,7 @@ from gateway.commands.requests import Request
 from gateway.kafka import OutgoingRecord
 from grouping.model.operator_statements import OperatorStatement
 from grouping.model.query import Statement
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from schemas.codec import Reply
 
 __all__ = ["AuditTrail"]

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.commands.requests import Request
-from grouping.settings import Settings
-from grouping.traces import TRACEPARENT, Parent, Span, trace_id
+from grouping.process.traces import TRACEPARENT, Parent, Span, trace_id
+from grouping.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from grouping.trace_exporter import Traces
+    from grouping.process.trace_exporter import Traces
 
 __all__ = ["Answered", "CommandTraces", "UnitTimes"]
 
@@ -46,7 +46,9 @@ class CommandTraces:
         """Return the traces that the settings ask for."""
         if not settings.traces.endpoint:
             return None
-        from grouping.trace_exporter import Traces  # its packages need not be there, and take a fifth of a second
+        from grouping.process.trace_exporter import (
+            Traces,  # its packages need not be there, and take a fifth of a second
+        )
 
         return cls(Traces.to_collector(settings, "gateway"))
 

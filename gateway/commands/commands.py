@@ -29,7 +29,7 @@ from gateway.state.work import Work
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.positions import Positions
 from grouping.model.errors import InputError, OperationalError
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 __all__ = ["UNIT_BYTES", "Commands"]
 

@@ -22,7 +22,7 @@ from gateway.state.working_copy import WorkingCopy
 from grouping.model.errors import InputError
 from grouping.model.ids import CqName, GroupId, StreamId, Subscriber
 from grouping.model.operator_statements import DropCqs, OperatorStatement, PauseGroup, SetQuota, ShowCqsOf, ShowQuota
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.statements.tokens import clipped
 
 __all__ = ["OperatorStatements"]

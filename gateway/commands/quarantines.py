@@ -7,7 +7,7 @@ from gateway.model.dependencies import DependencyKind
 from gateway.model.records import instant
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.ids import GroupId, SelectId, StreamId
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.quarantine import Quarantine, QuarantineStore, group_of, parts_of, share_of
 
 __all__ = ["Quarantines"]

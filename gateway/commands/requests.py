@@ -13,7 +13,7 @@ from gateway.kafka import LARGEST_RECORD, OutgoingRecord, Record
 from gateway.sdk.signing import TOKEN_HEADER
 from gateway.state.command_ids import CommandIds
 from grouping.model.errors import InputError
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from schemas.codec import Command, Encoding, MalformedCommand, decode_command
 
 if TYPE_CHECKING:

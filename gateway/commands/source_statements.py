@@ -24,7 +24,7 @@ from grouping.model.query import (
     DropTable,
     DropView,
 )
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 __all__ = ["SourceChange", "SourceDescription", "SourceStatements"]
 

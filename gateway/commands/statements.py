@@ -66,7 +66,7 @@ from grouping.model.query import (
     Show,
     Statement,
 )
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.statements.command import parse
 from grouping.statements.cq_text import CqText
 from grouping.statements.least_size import check_bytes, check_least_size

@@ -16,7 +16,7 @@ from grouping.model.catalog import Stream
 from grouping.model.ids import DestinationId
 from grouping.model.table import Table
 from grouping.model.view import View
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.record_keys import CatalogKey
 
 __all__ = ["CatalogState", "read_catalog"]

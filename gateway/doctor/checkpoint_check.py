@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gateway.doctor.finding import Finding
 from gateway.model.inventory import Inventory
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 __all__ = ["check_checkpoints"]
 

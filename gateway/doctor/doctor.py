@@ -20,7 +20,7 @@ from gateway.model.membership import Membership
 from gateway.state.end_notices import EndNotices
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.ids import DestinationId
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.connection import StoreUnavailable
 from grouping.store.table_store import TableStore
 

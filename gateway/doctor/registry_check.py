@@ -11,7 +11,7 @@ from gateway.model.inventory import Inventory
 from gateway.model.records import CatalogCq
 from gateway.model.unit import CqKey
 from gateway.state.stored_cqs import stored_cqs
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 __all__ = ["check_registry"]
 

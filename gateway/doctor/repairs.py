@@ -11,7 +11,7 @@ from gateway.state.working_copy import WorkingCopy
 from gateway.topics.own_topics import ensure_own_topics
 from gateway.topics.result_topics import result_config
 from grouping.model.errors import OperationalError
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.table_store import TableStore
 
 __all__ = ["Repairs"]

@@ -7,7 +7,7 @@ from typing import Any
 
 from gateway.doctor.finding import Finding
 from gateway.model.inventory import Inventory
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.connection import eviction_policy
 from grouping.store.keys import Role
 from grouping.store.lease import Lease

@@ -12,7 +12,7 @@ from gateway.state.end_notices import EndNotices
 from gateway.topics.own_topics import misformed
 from gateway.topics.positions import topic_of
 from grouping.model.ids import DestinationId
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 __all__ = ["check_topics"]
 

@@ -25,7 +25,7 @@ from gateway.timers.watermark import covers
 from gateway.topics.positions import dedicated_topic, topic_of
 from gateway.topics.result_topics import ResultTopics
 from grouping.model.ids import StreamId
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 __all__ = ["Ends", "end_record", "leave_records"]
 

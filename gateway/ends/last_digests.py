@@ -12,7 +12,7 @@ from gateway.state.working_copy import WorkingCopy
 from gateway.timers.deliver import DueDigest, digest_records
 from gateway.timers.pending_index import store_key
 from gateway.timers.timers import Timers
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.record_keys import TickKey
 
 __all__ = ["LastDigests"]

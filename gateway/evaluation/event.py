@@ -18,7 +18,7 @@ from gateway.evaluation.table_rows import table_of
 from gateway.evaluation.task import TaskOutput, evaluated
 from grouping.compiler.stage_text import value_text
 from grouping.model.expression import Column, Expression, source_of, variable_text, walk
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from spark_jobs.batch.faults import FAULTS
 from spark_jobs.batch.headers import unpacked_headers
 from spark_jobs.batch.row_source import RowSource

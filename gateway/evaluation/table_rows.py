@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from grouping.model.table import Table
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from spark_jobs.batch.headers import unpacked_headers
 from spark_jobs.replica.replica import Replica
 from spark_jobs.replica.table_view import TableView

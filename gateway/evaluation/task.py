@@ -12,7 +12,7 @@ from gateway.evaluation.one_entry import VERSION, snapshot_of
 from gateway.evaluation.records import PlacedRecord, source_batch
 from gateway.evaluation.standing_query import StandingQuery
 from grouping.model.catalog import Stream
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from spark_jobs.batch.event_column import VALUE_BYTES
 from spark_jobs.batch.events import Events
 from spark_jobs.batch.headers import unpacked_headers

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from gateway.kafka.driver import ANSWER_SECONDS, KafkaUnavailable, client_config, mapped
 from gateway.kafka.record import Record, record_of
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 __all__ = ["CommandConsumer"]
 

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import tenacity
 from confluent_kafka import KafkaError, KafkaException
 
-from grouping.kafka_options import client_options
 from grouping.model.errors import OperationalError
-from grouping.settings import Settings
+from grouping.settings.kafka_options import client_options
+from grouping.settings.settings import Settings
 
 __all__ = [
     "ANSWER_SECONDS",

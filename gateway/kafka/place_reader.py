@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from gateway.kafka.driver import END_OF_PARTITION, mapped, reader_config
 from gateway.kafka.record import Record, record_of
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 __all__ = ["Place", "PlaceReader"]
 

@@ -32,8 +32,8 @@ from gateway.kafka.driver import (
     retriable,
 )
 from grouping.model.errors import OperationalError
-from grouping.renewed import RenewedClient
-from grouping.settings import Settings
+from grouping.process.renewed import RenewedClient
+from grouping.settings.settings import Settings
 
 __all__ = ["TopicForm", "TopicRefusal", "Topics", "durability"]
 

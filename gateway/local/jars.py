@@ -20,9 +20,9 @@ from importlib import resources
 from pathlib import Path
 
 from gateway.local.ivy import retrieve
-from grouping.given_settings import given_settings
 from grouping.model.errors import OperationalError
-from grouping.settings import JarSettings
+from grouping.settings.given_settings import given_settings
+from grouping.settings.settings import JarSettings
 
 __all__ = ["KAFKA", "SPARK", "Jar", "cache_folder", "ensure_jars", "read_lock", "show_progress"]
 

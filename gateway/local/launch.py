@@ -18,7 +18,7 @@ from gateway.local.run_folder import RunFolder, write_json
 from gateway.local.status_file import StatusWatch
 from gateway.local.valkey import valkey_program
 from grouping.model.errors import OperationalError
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 __all__ = ["Launch", "Ports", "masked", "role_environment", "role_program"]
 

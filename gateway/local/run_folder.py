@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from grouping.data_folder import claim
 from grouping.model.errors import OperationalError
+from grouping.process.data_folder import claim
 
 __all__ = ["RunFolder", "write_json"]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from gateway.local.run_folder import write_json
-from grouping.log_lines import last_error
-from grouping.metrics_server import RoleState
+from grouping.process.log_lines import last_error
+from grouping.process.metrics_server import RoleState
 
 __all__ = ["StatusFile", "StatusWatch"]
 

@@ -20,7 +20,7 @@ from gateway.local.sessions import MARK, supervised
 from gateway.local.signals import Signals
 from gateway.local.watchdog import Watchdog
 from grouping.model.errors import OperationalError
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 __all__ = ["Supervisor", "told_state"]
 

@@ -18,7 +18,7 @@ from grouping.model.catalog import Stream
 from grouping.model.ids import DestinationId, GroupId, StreamId, Subscriber
 from grouping.model.table import Table
 from grouping.model.view import View
-from grouping.settings import LimitSettings
+from grouping.settings.settings import LimitSettings
 
 __all__ = ["Inventory"]
 

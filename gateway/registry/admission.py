@@ -25,7 +25,7 @@ from grouping.model.expression import Call, Expression, Slot, walk
 from grouping.model.group import CompiledQuery, ConstantRow, GroupPlan
 from grouping.model.ids import GroupId, StreamId
 from grouping.model.refusals import predicate_too_large
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.values.like_pattern import like_prefix
 
 __all__ = ["Admission"]

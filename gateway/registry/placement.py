@@ -19,7 +19,7 @@ from grouping.model.group import CompiledQuery, DestinationIds, canonical_consta
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId, Subscriber
 from grouping.model.query import CreateCq, DigestClause, PackedDigest
 from grouping.model.wording import are
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 __all__ = ["DestinationFamily", "DestinationRequest", "Placement"]
 

@@ -31,7 +31,7 @@ from grouping.model.group import CompiledQuery, GroupPlan, SelectList
 from grouping.model.ids import DestinationId, StreamId
 from grouping.model.query import AlterCq, CreateCq
 from grouping.model.wording import are, counted
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.statements.cq_text import CqText
 
 __all__ = ["Registry"]

@@ -8,7 +8,7 @@ from gateway.kafka import TopicForm, TopicRefusal, Topics
 from gateway.topics.source_policy import check_source
 from grouping.model.errors import InputError, near_name
 from grouping.model.query import CreateStream, CreateTable
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from schemas.avro_columns import AvroMismatch, check_avro_columns
 
 __all__ = ["check_declaration", "source_form"]

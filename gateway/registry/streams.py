@@ -20,7 +20,7 @@ from grouping.model.catalog import Catalog, Stream
 from grouping.model.ids import StreamId
 from grouping.model.query import CreateStream, DropStream
 from grouping.model.wording import counted
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 __all__ = ["create_stream", "describe_stream", "drop_stream"]
 

@@ -16,7 +16,7 @@ from grouping.access.stream_statistics import StreamStatistics
 from grouping.model.errors import InputError
 from grouping.model.ids import StreamId
 from grouping.model.wording import counted
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.notes import ExecutorsNote
 
 __all__ = ["TableMemory", "bearable"]

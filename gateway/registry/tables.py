@@ -19,7 +19,7 @@ from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Catalog
 from grouping.model.query import CreateTable, DropTable
 from grouping.model.table import Table
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 __all__ = ["create_table", "describe_table", "drop_table", "exactness"]
 

@@ -9,7 +9,7 @@ from grouping.compiler.plan import plan_view
 from grouping.model.catalog import Catalog
 from grouping.model.query import CreateView, DropView
 from grouping.model.view import View
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 __all__ = ["create_view", "describe_view", "drop_view"]
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 
 from gateway.state.working_copy import WorkingCopy
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.connection import connect, mapped
 
 __all__ = ["NOT_REMEMBERED", "CommandIds", "remembered_id"]

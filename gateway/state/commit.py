@@ -26,7 +26,7 @@ from gateway.state.match_counts import MatchCounts
 from gateway.state.work import CatalogChange, Work
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.errors import OperationalError
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.connection import StoreLost, mapped
 from grouping.store.record_keys import CatalogKey
 

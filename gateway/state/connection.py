@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.connection import connect, mapped
 from grouping.store.keys import RedisKeys
 from grouping.store.lease import Lease

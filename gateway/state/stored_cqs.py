@@ -8,7 +8,7 @@ from gateway.model.stored_form import StoredCq, decode_cq
 from gateway.model.unit import CqKey
 from gateway.state.connection import Connection
 from grouping.model.ids import CqName, Subscriber
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.connection import mapped
 
 __all__ = ["cq_counts", "order_refill", "stored_cqs"]

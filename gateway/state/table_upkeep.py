@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from gateway.model.dependencies import Dependency
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.ids import StreamId
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.connection import StoreLost, connect, mapped
 from grouping.store.constant_table import net
 from grouping.store.segment_log import SegmentLog, SegmentLost, Span, chain, segment_fields

@@ -31,7 +31,7 @@ from grouping.model.group import GroupPlan, SelectList
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId, Subscriber
 from grouping.model.table import Table
 from grouping.model.view import View
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.statements.cq_text import WHOLE
 from grouping.store.connection import StoreLost, mapped
 from grouping.store.lease import Lease

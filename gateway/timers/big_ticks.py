@@ -28,7 +28,7 @@ from grouping.digests.jobs import DigestJobs, Job
 from grouping.digests.orders import Answer, DigestOutcome, Order, carry_out, ordered_parts
 from grouping.digests.pending_log import PendingLog
 from grouping.model.ids import StreamId
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.lease import LIFETIME_MS
 
 __all__ = ["BigTicks"]

@@ -15,7 +15,7 @@ from gateway.kafka import LogReader, OutgoingRecord
 from gateway.state.commit import Commits
 from gateway.timers.pending_index import PendingIndex
 from grouping.digests.match_places import MatchPlaces
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.record_keys import place_key, place_of
 
 __all__ = ["TAIL_BYTES", "Checkpoints"]

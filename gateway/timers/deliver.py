@@ -26,7 +26,7 @@ from grouping.digests.orders import DigestOutcome
 from grouping.digests.rows import Rows
 from grouping.model.group import SelectList
 from grouping.model.ids import StreamId
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.record_keys import TickKey
 
 __all__ = ["Delivery", "DueDigest", "digest_records", "source_of"]

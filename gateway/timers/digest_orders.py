@@ -23,7 +23,7 @@ from grouping.digests.cursor import Cursor
 from grouping.digests.digest import column_type
 from grouping.digests.orders import Answer, DigestOrder, Order, places_after
 from grouping.model.ids import DestinationId, StreamId
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 __all__ = ["OrderDesk"]
 

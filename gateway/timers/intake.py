@@ -24,7 +24,7 @@ from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.pending_matches import PendingMatches
 from grouping.model.ids import DestinationId, StreamId
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 __all__ = ["Intake"]
 

@@ -11,7 +11,7 @@ from gateway.state.commit import Commits
 from grouping.digests.orders import ANSWERS, ORDERS, Order
 from grouping.model.errors import InternalError
 from grouping.model.ids import StreamId
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.record_keys import ORDER, order_of
 
 __all__ = ["OrderLog"]

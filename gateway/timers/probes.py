@@ -19,7 +19,7 @@ from gateway.timers.schedule import MissedTicks, Run
 from gateway.timers.watermark import Watermark
 from grouping.model.catalog import Stream
 from grouping.model.ids import StreamId
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.notes import CommittedNote
 
 __all__ = ["Probes"]

@@ -13,7 +13,7 @@ from gateway.timers.intake import Intake
 from gateway.timers.pending_index import store_key
 from grouping.digests.cursor import Cursor
 from grouping.model.ids import DestinationId, StreamId
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 __all__ = ["Retention"]
 

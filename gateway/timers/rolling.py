@@ -25,7 +25,7 @@ from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_matches import PendingMatches
 from grouping.digests.rolling import StoreReaders
 from grouping.model.ids import SelectId, StreamId
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 __all__ = ["LEAST_BYTES", "REST", "Rolling"]
 

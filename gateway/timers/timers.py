@@ -32,7 +32,7 @@ from gateway.timers.rolling import Rolling
 from grouping.digests.cursor import Cursor
 from grouping.digests.group_code import GroupCode
 from grouping.model.ids import DestinationId, StreamId
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.record_keys import TickKey
 
 __all__ = ["Timers"]

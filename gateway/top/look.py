@@ -12,7 +12,7 @@ from gateway.state.stored_cqs import cq_counts
 from gateway.state.working_copy import WorkingCopy
 from grouping.access.stream_statistics import GroupLoad, PartitionStatistics, StreamStatistics
 from grouping.model.ids import GroupId, StreamId, Subscriber
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 __all__ = ["GroupLook", "Look", "Looker", "StreamLook"]
 

@@ -7,7 +7,7 @@ from typing import Any
 from gateway.kafka import Topics
 from gateway.local.launch import masked
 from grouping.model.errors import OperationalError
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.keys import Role
 from grouping.store.lease import Lease
 from grouping.store.role_notes import RoleNote, RoleNotes

@@ -16,7 +16,7 @@ from gateway.model.records import PENDING_PARTITIONS
 from gateway.topics.result_topics import result_config
 from grouping.model.errors import OperationalError
 from grouping.model.wording import counted
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 __all__ = ["TopicForm", "ensure_own_topics", "misformed", "own_topics"]
 

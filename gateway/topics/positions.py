@@ -9,7 +9,7 @@ from gateway.model.records import Destination
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.result_topics import ResultTopics
 from grouping.model.ids import DestinationId, StreamId
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 __all__ = ["Positions", "dedicated_topic", "topic_of"]
 

@@ -17,7 +17,7 @@ from gateway.kafka import TopicRefusal, Topics
 from gateway.model.held import NotYet
 from grouping.model.errors import InputError
 from grouping.model.wording import counted
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 __all__ = ["ResultTopics", "result_config"]
 

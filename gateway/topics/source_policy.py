@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from gateway.access.roles import readable_topics
 from gateway.kafka import Topics
 from grouping.model.errors import InputError
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from schemas.topic_names import TopicNames, gateway_prefixes
 
 __all__ = ["check_source"]

@@ -17,7 +17,7 @@ from gateway.state.catalog_records import stream_record, table_record
 from gateway.state.work import Change
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Stream
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 __all__ = ["SourceWatch", "seen"]
 

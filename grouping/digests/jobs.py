@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.connection import connect, mapped
 from grouping.store.keys import RedisKeys
 

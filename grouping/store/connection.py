@@ -12,7 +12,7 @@ from redis.connection import parse_url
 from redis.sentinel import Sentinel
 
 from grouping.model.errors import OperationalError
-from grouping.settings import RedisSettings, Settings
+from grouping.settings.settings import RedisSettings, Settings
 
 __all__ = ["StoreLost", "StoreUnavailable", "connect", "eviction_policy", "mapped"]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from grouping.model.ids import DestinationId, StreamId, Subscriber
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.evaluator_keys import EvaluatorKeys
 
 __all__ = ["FieldHash", "RedisKeys", "Role"]

@@ -12,7 +12,7 @@ from typing import Any
 import redis
 
 from grouping.model.errors import OperationalError
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.connection import connect, mapped
 from grouping.store.keys import RedisKeys, Role
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 import msgspec
 
 from grouping.model.ids import GroupId, SelectId, StreamId
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.connection import connect, mapped
 from grouping.store.keys import RedisKeys
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from grouping.log_lines import last_error
-from grouping.settings import Settings
+from grouping.process.log_lines import last_error
+from grouping.settings.settings import Settings
 from grouping.store.connection import connect, mapped
 from grouping.store.keys import RedisKeys, Role
 

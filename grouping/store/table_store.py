@@ -18,7 +18,7 @@ from grouping.model.catalog import Stream
 from grouping.model.group import GroupPlan, SelectList
 from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.model.table import Table
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.connection import StoreUnavailable, connect, mapped
 from grouping.store.constant_table import Segment, net
 from grouping.store.keys import RedisKeys

@@ -9,7 +9,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from grouping.model.errors import OperationalError
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from spark_jobs.application.jvm import SUBMITTED
 from spark_jobs.application.properties_file import properties_file
 from spark_jobs.application.spark_options import hidden_options, spark_options

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from grouping.kafka_options import token_url
 from grouping.model.errors import OperationalError
-from grouping.settings import Settings
+from grouping.settings.kafka_options import token_url
+from grouping.settings.settings import Settings
 from spark_jobs.worker.daemon import DRIVER_VARIABLE
 
 __all__ = ["JAVA_OPTIONS", "archive_path", "hidden_options", "shared_classes", "spark_options"]

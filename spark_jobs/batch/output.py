@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from grouping.model.catalog import Stream
 from grouping.model.table import Table
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from spark_jobs.batch.headers import packed_headers
 
 __all__ = ["MAX_RECORD_BYTES", "OUTPUT", "dead_letter_code", "dead_letters", "record_bytes"]

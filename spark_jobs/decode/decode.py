@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from grouping.model.catalog import Stream, StreamColumn
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from spark_jobs.batch.events import Events
 from spark_jobs.batch.output import dead_letters
 from spark_jobs.decode.avro_events import AvroReader

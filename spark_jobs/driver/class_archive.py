@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from grouping.model.errors import OperationalError
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from spark_jobs.application.jvm import started_jvm
 from spark_jobs.application.session import open_session
 from spark_jobs.application.spark_options import JAVA_OPTIONS, archive_path

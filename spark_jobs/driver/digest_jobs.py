@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 from grouping.digests.jobs import DigestJobs as Requests
 from grouping.digests.jobs import Job
 from grouping.digests.orders import ORDERS
-from grouping.kafka_options import java_options
 from grouping.model.errors import OperationalError
-from grouping.settings import Settings
+from grouping.settings.kafka_options import java_options
+from grouping.settings.settings import Settings
 from spark_jobs.kafka.sink import write_all
 from spark_jobs.worker.digest_task import DigestTask
 

@@ -15,11 +15,11 @@ from typing import NoReturn
 
 from pyspark.sql import SparkSession
 
-from grouping.given_settings import given_settings
-from grouping.log_lines import log_to
-from grouping.metrics_server import MetricsServer
 from grouping.model.errors import OperationalError
-from grouping.settings import Settings
+from grouping.process.log_lines import log_to
+from grouping.process.metrics_server import MetricsServer
+from grouping.settings.given_settings import given_settings
+from grouping.settings.settings import Settings
 from spark_jobs.application.jvm import end_jvm, jvm_process
 from spark_jobs.application.session import open_session
 from spark_jobs.driver.leadership import Leadership

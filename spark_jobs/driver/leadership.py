@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from grouping.model.errors import OperationalError
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.lease import Lease
 
 __all__ = ["Leadership"]

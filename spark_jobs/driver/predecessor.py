@@ -11,8 +11,8 @@ from pathlib import Path
 
 import psutil
 
-from grouping.data_folder import claim
 from grouping.model.errors import OperationalError
+from grouping.process.data_folder import claim
 
 __all__ = ["end_predecessor", "held", "note_jvm"]
 

@@ -13,7 +13,7 @@ from prometheus_client import REGISTRY
 from pyspark.sql import SparkSession
 
 from grouping.model.errors import OperationalError
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.quarantine import QuarantineStore
 from grouping.store.role_notes import RoleNotes
 from grouping.store.table_store import TableStore

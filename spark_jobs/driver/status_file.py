@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from grouping.log_lines import last_error
-from grouping.metrics_server import RoleState
+from grouping.process.log_lines import last_error
+from grouping.process.metrics_server import RoleState
 
 __all__ = ["StatusFile"]
 

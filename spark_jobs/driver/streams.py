@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.table_store import TableStore
 from spark_jobs.driver.checkpoint import Checkpoint
 from spark_jobs.driver.files import files_of

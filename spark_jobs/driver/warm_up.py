@@ -20,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from grouping.model.catalog import Stream, StreamColumn
 from grouping.model.errors import OperationalError
 from grouping.model.ids import StreamId
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from spark_jobs.batch.headers import NO_HEADERS
 from spark_jobs.batch.output import OUTPUT
 from spark_jobs.driver.files import files_of

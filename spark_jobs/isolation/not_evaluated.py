@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from grouping.model.catalog import Stream
 from grouping.model.computation import Computation
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.quarantine import parts_of
 from spark_jobs.batch.output import dead_letters
 from spark_jobs.batch.row_source import RowSource

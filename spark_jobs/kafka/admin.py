@@ -5,9 +5,9 @@ from __future__ import annotations
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from grouping.kafka_options import client_options
-from grouping.renewed import RenewedClient
-from grouping.settings import Settings
+from grouping.process.renewed import RenewedClient
+from grouping.settings.kafka_options import client_options
+from grouping.settings.settings import Settings
 
 __all__ = ["ANSWER_SECONDS", "QUESTION_SECONDS", "Admin", "is_late", "open_admin"]
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
 from confluent_kafka.admin import AdminClient, NewTopic, TopicDescription
 
-from grouping.kafka_options import client_options
 from grouping.model.errors import OperationalError
-from grouping.settings import Settings
+from grouping.settings.kafka_options import client_options
+from grouping.settings.settings import Settings
 from spark_jobs.kafka.admin import ANSWER_SECONDS, QUESTION_SECONDS, open_admin
 from spark_jobs.kafka.topic_offsets import Offsets, TopicOffsets
 

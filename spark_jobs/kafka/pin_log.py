@@ -14,10 +14,10 @@ import msgspec
 import pyarrow as pa
 from confluent_kafka import KafkaException, Message, Producer
 
-from grouping.kafka_options import client_options
 from grouping.model.errors import OperationalError
 from grouping.model.table import Table
-from grouping.settings import Settings
+from grouping.settings.kafka_options import client_options
+from grouping.settings.settings import Settings
 from grouping.store.notes import TablePins
 from spark_jobs.kafka.table_log import TableAway, TableLog
 

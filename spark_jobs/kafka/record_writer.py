@@ -21,9 +21,9 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from aiokafka.helpers import create_ssl_context
 
-from grouping.kafka_options import client_options
 from grouping.model.errors import OperationalError
-from grouping.settings import Settings
+from grouping.settings.kafka_options import client_options
+from grouping.settings.settings import Settings
 from schemas.partition import partition_of
 from spark_jobs.kafka.client_credentials import ClientCredentials
 from spark_jobs.kafka.record_batches import RecordBatch, record_batches

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from spark_jobs.kafka.record_writer import record_writer
 
 __all__ = ["Produce", "checkpoint_location", "write_all", "write_stream"]

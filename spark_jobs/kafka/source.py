@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from pyspark.sql import DataFrame, SparkSession
 
-from grouping.kafka_options import java_options
 from grouping.model.catalog import Stream
-from grouping.settings import Settings
+from grouping.settings.kafka_options import java_options
+from grouping.settings.settings import Settings
 
 __all__ = ["read_stream"]
 

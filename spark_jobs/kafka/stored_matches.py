@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from grouping.kafka_options import client_options
 from grouping.model.errors import OperationalError
-from grouping.settings import Settings
+from grouping.settings.kafka_options import client_options
+from grouping.settings.settings import Settings
 
 __all__ = ["StoredMatches"]
 

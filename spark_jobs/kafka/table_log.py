@@ -9,9 +9,9 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from numpy.typing import NDArray
 
-from grouping.kafka_options import client_options
 from grouping.model.errors import OperationalError
-from grouping.settings import Settings
+from grouping.settings.kafka_options import client_options
+from grouping.settings.settings import Settings
 from spark_jobs.kafka.admin import open_admin
 from spark_jobs.kafka.topic_offsets import Offsets, TopicOffsets
 

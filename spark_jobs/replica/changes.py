@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from grouping.model.catalog import StreamColumn
 from grouping.model.sql_type import STRING
 from grouping.model.table import Table
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from spark_jobs.batch.events import arrow_type
 from spark_jobs.batch.output import dead_letters
 from spark_jobs.decode.decode import Reader, record_reader

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.model.table import Table
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from spark_jobs.index import Ints
 from spark_jobs.replica.changes import Changes, decode_changes
 from spark_jobs.replica.key_tuples import KeyTuples

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from grouping.digests.pending_matches import ID_BYTES, pack_pending
 from grouping.model.catalog import Stream
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.constant_table import MODES
 from grouping.store.notes import TableVersion
 from spark_jobs.batch.headers import NO_HEADERS

@@ -18,7 +18,7 @@ from grouping.model.expression import Column
 from grouping.model.group import SelectItem, SelectList
 from grouping.model.ids import SelectId
 from grouping.model.wording import counted
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.constant_table import MODES
 from spark_jobs.batch.headers import event_ids, event_times, hex_keys, match_headers
 from spark_jobs.batch.matches import Matches

@@ -23,8 +23,8 @@ import zipimport
 
 import psutil
 
-from grouping.log_lines import log_to
-from grouping.settings import Settings
+from grouping.process.log_lines import log_to
+from grouping.settings.settings import Settings
 from spark_jobs.worker.garbage import settle
 
 __all__ = ["DRIVER_VARIABLE", "drop_archives", "main"]

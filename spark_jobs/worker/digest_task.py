@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from grouping.digests.orders import ANSWERS, Answer, DigestOutcome, Order, carry_out, ordered_parts
 from grouping.digests.pending_log import PendingLog
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.record_keys import answer_key
 from spark_jobs.batch.headers import packed_headers
 from spark_jobs.batch.output import OUTPUT

@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 from grouping.model.catalog import Stream
 from grouping.model.ids import GroupId
-from grouping.settings import Settings
-from grouping.traces import Span, trace_id
+from grouping.process.traces import Span, trace_id
+from grouping.settings.settings import Settings
 from spark_jobs.batch.headers import event_ids
 from spark_jobs.batch.matches import Matches
 from spark_jobs.batch.row_source import RowSource
 from spark_jobs.index import Ints
 
 if TYPE_CHECKING:
-    from grouping.trace_exporter import Traces
+    from grouping.process.trace_exporter import Traces
 
 __all__ = ["EventTraces", "Trail", "sampled"]
 
@@ -77,7 +77,9 @@ class EventTraces:
         """Return the traces that the settings ask for."""
         if not settings.traces.endpoint:
             return None
-        from grouping.trace_exporter import Traces  # its packages need not be there, and take a fifth of a second
+        from grouping.process.trace_exporter import (
+            Traces,  # its packages need not be there, and take a fifth of a second
+        )
 
         return cls(Traces.to_collector(settings, "evaluator"), stream, batch, version)
 

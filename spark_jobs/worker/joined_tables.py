@@ -12,7 +12,7 @@ import pyarrow as pa
 from grouping.model.computation import Computation
 from grouping.model.ids import StreamId
 from grouping.model.table import Table
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.notes import TablePins
 from grouping.store.table_store import TableStore
 from spark_jobs.kafka.pin_log import MicroBatch, PinLog

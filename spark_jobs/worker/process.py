@@ -12,7 +12,7 @@ import pyarrow as pa
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.model.ids import StreamId
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.match_tally import MatchTally
 from grouping.store.notes import Output, TableVersion
 from grouping.store.table_store import TableStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from grouping.model.catalog import Stream
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.quarantine import QuarantineStore
 from spark_jobs.batch.events import Events
 from spark_jobs.isolation.caution import Harm

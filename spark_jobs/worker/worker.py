@@ -16,7 +16,7 @@ from pyspark import TaskContext
 
 from grouping.model.catalog import Stream
 from grouping.model.errors import InternalError
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.match_tally import MatchTally
 from grouping.store.notes import Output
 from spark_jobs.batch.matches import Matches

@@ -17,11 +17,11 @@ from gateway.sdk.errors import BadCursor
 from gateway.sdk.records.cursor import decode_cursor, encode_cursor, place_of
 from gateway.sdk.results import ContinuousQuery, Destination
 from grouping.compiler.prepared import Preparer
-from grouping.given_settings import given_settings
 from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.errors import CODES, InputError, OperationalError
 from grouping.model.query import CreateCq
-from grouping.settings import Settings
+from grouping.settings.given_settings import given_settings
+from grouping.settings.settings import Settings
 from grouping.statements.command import parse
 from grouping.statements.cq_text import CqText
 from schemas.avro_columns import AvroMismatch, check_avro_columns

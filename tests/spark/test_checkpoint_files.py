@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from grouping.model.errors import OperationalError
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from spark_jobs.driver.checkpoint import Checkpoint, Position
 from spark_jobs.driver.files import Files, HadoopFiles, LocalFiles, files_of
 from spark_jobs.kafka.sink import checkpoint_location

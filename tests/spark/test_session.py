@@ -11,12 +11,12 @@ import pytest
 
 from gateway.local.jars import SPARK, ensure_jars
 from gateway.local.java import find_java
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from spark_jobs.application.properties_file import properties_file
 
 _PROGRAM = """
 import sys, psutil
-from grouping.given_settings import given_settings
+from grouping.settings.given_settings import given_settings
 from spark_jobs.application.jvm import end_jvm
 from spark_jobs.application.session import open_session
 spark = open_session(given_settings(), {"spark.sql.catalogImplementation": "in-memory"})

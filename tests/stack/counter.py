@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from confluent_kafka import Producer
 
 from gateway.kafka import LARGEST_RECORD, CommandConsumer, LogReader
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from schemas.codec import Reply, decode_reply
 from tests.stack.digests.desk import NOW
 from tests.timer_desk import Desk

@@ -15,9 +15,9 @@ from gateway import metrics
 from gateway.cli.main import app
 from grouping.functions.function_table import function_table
 from grouping.model.errors import CODES
-from grouping.secret_files import secrets
-from grouping.settings import Settings
-from grouping.settings_table import settings_table, variables
+from grouping.settings.secret_files import secrets
+from grouping.settings.settings import Settings
+from grouping.settings.settings_table import settings_table, variables
 from grouping.statements.clauses import CLAUSE_READERS
 from grouping.statements.command import STATEMENTS, parse
 from grouping.statements.declaration import PLAIN_TYPES

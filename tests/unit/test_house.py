@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import Counter
 
-from tests.pages import ROOT
+import pytest
+
+from tests.pages import DOCS, ROOT
 
 _FOLDERS = ("gateway", "grouping", "schemas", "spark_jobs", "tests")
 _FILES = sorted(path for folder in _FOLDERS for path in (ROOT / folder).rglob("*.py"))
@@ -34,3 +37,28 @@ def test_no_test_sets_a_private_name() -> None:
         f"{path.relative_to(ROOT)}: {found}" for path in _FILES for found in _PATCHED.findall(path.read_text("utf-8"))
     ]
     assert not setting, setting
+
+
+def _layers(folder: str) -> dict[str, int]:
+    """Return the rooms and loose files of a folder, each with its layer, the uppermost first."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    (layers,) = (
+        contract["layers"]
+        for contract in project["tool"]["importlinter"]["contracts"]
+        if contract.get("containers") == [folder]
+    )
+    return {name: number for number, layer in enumerate(layers) for name in layer.split(" | ")}
+
+
+@pytest.mark.parametrize("folder", ["gateway", "grouping", "spark_jobs"])
+def test_rooms_are_listed_in_the_order_of_their_imports(folder: str) -> None:
+    """The README of a folder, and the architecture page, have all its rooms in the order that import-linter holds."""
+    layers = _layers(folder)
+    readme = re.findall(r"^\| `(\w+)(?:/|\.py)` \|", (ROOT / folder / "README.md").read_text("utf-8"), re.MULTILINE)
+    assert sorted(layers) == sorted(readme)
+    assert sorted(readme, key=layers.__getitem__) == readme
+    page = (DOCS / "architecture.md").read_text("utf-8")
+    (row,) = re.findall(rf"^\| `{folder}/` \| (.*?) \|", page, re.MULTILINE)
+    rooms = re.findall(r"`(\w+)`", row)
+    assert sorted(name for name in layers if (ROOT / folder / name).is_dir()) == sorted(rooms)
+    assert sorted(rooms, key=layers.__getitem__) == rooms

@@ -11,7 +11,8 @@ _PLANT_ALL = """
 import importlib, sys
 for name in sys.argv[1:]:
     importlib.import_module(f"tests.chaos.planted.{name}").plant()
-import gateway.state.catalog_replay, gateway.state.commit, gateway.state.recovery, gateway.state.timer_state
+import gateway.state.commit, gateway.state.timer_state
+import gateway.state.recovery.catalog_replay, gateway.state.recovery.recovery
 import spark_jobs.worker.worker
 """
 

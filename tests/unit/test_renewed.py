@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from grouping.renewed import RenewedClient
+from grouping.process.renewed import RenewedClient
 
 
 def _client() -> RenewedClient[int]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from spark_jobs.decode.decode import decode
 from spark_jobs.match.evaluate import matches
 from spark_jobs.match.residual import evaluate_expression

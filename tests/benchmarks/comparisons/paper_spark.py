@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession, functions
 from pyspark.sql.streaming.query import StreamingQuery
 
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from spark_jobs.kafka.sink import write_stream
 from spark_jobs.kafka.source import read_stream
 from spark_jobs.worker.worker import Evaluation

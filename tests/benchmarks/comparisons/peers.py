@@ -16,7 +16,7 @@ import msgspec
 from mokaccino import Document, Percolator, Query
 
 from grouping.model.catalog import Stream, StreamColumn
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from spark_jobs.batch.events import Events
 from spark_jobs.decode.decode import decode
 from spark_jobs.match.evaluate import matches

@@ -15,7 +15,7 @@ from grouping.compiler.prepared import Preparer
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.group import GroupPlan, SelectList
 from grouping.model.table import Table
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.statements.cq_text import CqText
 from grouping.store.constant_table import Block, Entry, Segment, cut
 from grouping.store.keys import RedisKeys

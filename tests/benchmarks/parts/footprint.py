@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.notes import TableVersion
 from grouping.store.table_store import TableStore
 from spark_jobs.tables.constant_cache import ConstantTables

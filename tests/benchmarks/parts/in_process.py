@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.notes import TableVersion
 from spark_jobs.batch.events import Events
 from spark_jobs.batch.row_source import RowSource

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from spark_jobs.application.jvm import end_jvm
 from spark_jobs.application.session import open_session
 from tests.benchmarks.rates.pipeline import Run, Start, run

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from grouping.model.catalog import Stream
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from spark_jobs.batch.events import Events
 from spark_jobs.batch.headers import event_ids, event_times, match_headers
 from spark_jobs.kafka.sink import checkpoint_location

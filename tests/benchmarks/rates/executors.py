@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from spark_jobs.worker.worker import Evaluation
 from tests.benchmarks.material import quotes
 from tests.benchmarks.material.tables import Contents, Tables

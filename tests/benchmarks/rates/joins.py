@@ -22,7 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from gateway.testing import Table as KitTable
 from grouping.model.catalog import Stream, StreamColumn
 from grouping.model.table import Table
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from spark_jobs.kafka.sink import checkpoint_location
 from spark_jobs.worker.worker import Evaluation
 from tests.benchmarks.material import quotes

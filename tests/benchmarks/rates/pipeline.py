@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from grouping.model.catalog import Stream
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from spark_jobs.kafka.sink import checkpoint_location, write_stream
 from spark_jobs.kafka.source import read_stream
 

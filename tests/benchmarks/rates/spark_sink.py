@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from grouping.kafka_options import java_options
-from grouping.settings import Settings
+from grouping.settings.kafka_options import java_options
+from grouping.settings.settings import Settings
 from spark_jobs.kafka.sink import checkpoint_location
 
 __all__ = ["HEADERS", "ROWS", "header_lists", "write_by_spark"]

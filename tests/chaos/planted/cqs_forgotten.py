@@ -14,7 +14,7 @@ __all__ = ["plant"]
 
 def plant() -> None:
     """Plant it."""
-    when_imported("gateway.state.catalog_replay", _change)
+    when_imported("gateway.state.recovery.catalog_replay", _change)
 
 
 def _change(replay: ModuleType) -> None:

@@ -13,7 +13,7 @@ __all__ = ["plant"]
 
 def plant() -> None:
     """Plant it, and have the gateway be between the two for longer, so that a kill meets it there."""
-    when_imported("gateway.state.recovery", _drop)
+    when_imported("gateway.state.recovery.recovery", _drop)
     when_imported("gateway.state.commit", _dawdle)
 
 

@@ -13,7 +13,7 @@ __all__ = ["plant"]
 def plant() -> None:
     """Plant it."""
     when_imported("gateway.state.commit", _keep_pending)
-    when_imported("gateway.state.recovery", _write_again)
+    when_imported("gateway.state.recovery.recovery", _write_again)
 
 
 def _keep_pending(commit: ModuleType) -> None:

@@ -16,7 +16,7 @@ from gateway.local.jars import KAFKA, ensure_jars, show_progress
 from gateway.local.java import find_java
 from gateway.local.kafka import LOGGING, PROPERTIES, STARTED
 from gateway.local.program import free_port
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from tests.cluster.hosts import LOCAL, Host
 
 __all__ = ["COUNT", "Brokers", "three_brokers"]

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 from gateway.local.run_folder import RunFolder
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.lease import Lease
 from tests.chaos.host import HANG_SECONDS, Host
 from tests.cluster.brokers.brokers import COUNT, Brokers, three_brokers

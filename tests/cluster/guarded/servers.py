@@ -24,7 +24,7 @@ from gateway.local.java import find_java
 from gateway.local.kafka import LOGGING, PROPERTIES
 from gateway.local.program import free_port
 from gateway.local.valkey import valkey_program
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from tests.cluster.guarded.certificates import make_certificates
 from tests.cluster.guarded.tls_front import tls_front
 from tests.cluster.guarded.token_server import token_server

@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from gateway.local.sessions import supervised
 from gateway.sdk import Client, SigningKey, connect
-from grouping.kafka_options import client_options
-from grouping.settings import Settings
+from grouping.settings.kafka_options import client_options
+from grouping.settings.settings import Settings
 from spark_jobs.batch.headers import packed_headers
 from spark_jobs.batch.output import OUTPUT
 from spark_jobs.kafka.record_writer import RecordWriter

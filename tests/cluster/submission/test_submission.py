@@ -17,7 +17,7 @@ import pyspark
 import pytest
 
 from gateway.sdk import connect
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from tests.cluster.standalone.cluster import Standalone, standalone
 from tests.cluster.submission.code import ROOMS, bare_python, packed_environment
 from tests.ground import Ground, open_ground

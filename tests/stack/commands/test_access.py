@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from gateway.sdk import SigningKey
 from grouping.model.group import owner_prefix
-from grouping.settings import AuthSettings, Settings
+from grouping.settings.settings import AuthSettings, Settings
 from tests.ground import Ground
 from tests.stack.counter import Counter
 

@@ -6,7 +6,7 @@ import json
 
 from gateway.kafka import LogReader, Topics
 from gateway.model.records import instant
-from grouping.settings import AuthSettings
+from grouping.settings.settings import AuthSettings
 from grouping.store.connection import connect
 from grouping.store.keys import RedisKeys
 from grouping.store.table_store import TableStore

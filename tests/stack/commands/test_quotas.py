@@ -7,7 +7,7 @@ import json
 import pytest
 
 from gateway.kafka import LARGEST_RECORD, LogReader
-from grouping.settings import LimitSettings
+from grouping.settings.settings import LimitSettings
 from tests.codec import encode_single_object, wire_schema
 from tests.ground import Ground
 from tests.stack.counter import Counter

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from gateway.model.records import Destination, TriggerSpec
-from gateway.state.audit import Audit
+from gateway.state.recovery.audit import Audit
 from gateway.topics.positions import dedicated_topic
 from grouping.store.table_store import TableStore
 from tests.ground import Ground

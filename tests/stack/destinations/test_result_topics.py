@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from confluent_kafka.admin import AdminClient
 
-from grouping.settings import ResultSettings, Settings
+from grouping.settings.settings import ResultSettings, Settings
 from tests.ground import Ground
 from tests.kafka_client import wait_until
 from tests.stack.counter import Counter

@@ -16,7 +16,7 @@ from gateway.timers import digest_orders
 from grouping.digests.jobs import DigestJobs, Job
 from grouping.digests.orders import ORDERS
 from grouping.model.errors import OperationalError
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.lease import LIFETIME_MS, Lease
 from spark_jobs.kafka.record_writer import RecordWriter
 from spark_jobs.worker import digest_task

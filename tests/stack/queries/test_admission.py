@@ -21,7 +21,7 @@ from grouping.model.expression import Call, Column, Expression, Slot
 from grouping.model.group import CompiledQuery, ConstantRow, GroupPlan, SelectItem, SelectList, canonical_constants
 from grouping.model.sql_type import STRING
 from grouping.model.table import Table
-from grouping.settings import LimitSettings, RedisSettings, Settings
+from grouping.settings.settings import LimitSettings, RedisSettings, Settings
 from grouping.statements.cq_text import CqText
 from grouping.store.notes import ExecutorsNote, ReplicaNote
 from grouping.store.table_store import TableStore

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from gateway.state.match_counts import MatchCounts
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Stream
-from grouping.settings import RedisSettings, Settings
+from grouping.settings.settings import RedisSettings, Settings
 from grouping.store.match_tally import MatchTally
 from grouping.store.table_store import TableStore
 from tests.stack.server import Stack

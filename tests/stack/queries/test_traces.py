@@ -8,7 +8,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 
 from gateway.sdk import CommandRejection, connect
-from grouping.traces import trace_id
+from grouping.process.traces import trace_id
 from spark_jobs.worker.event_traces import sampled
 from tests.kafka_client import wait_until
 from tests.stack.collector import Collector, ToldSpan

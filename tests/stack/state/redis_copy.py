@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.connection import connect
 from grouping.store.keys import RedisKeys
 

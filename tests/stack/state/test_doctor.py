@@ -10,7 +10,7 @@ import pytest
 from gateway.doctor.doctor import Doctor
 from gateway.kafka import Topics
 from gateway.topics.own_topics import ensure_own_topics
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.connection import connect
 from grouping.store.constant_table import Segment
 from grouping.store.keys import RedisKeys

@@ -10,7 +10,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_f
 
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.connection import connect
 from grouping.store.keys import RedisKeys
 from grouping.store.table_store import TableStore

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gateway.model.records import Cq, Destination
 from gateway.model.unit import CqKey
-from gateway.state.audit import Audit
+from gateway.state.recovery.audit import Audit
 from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Stream

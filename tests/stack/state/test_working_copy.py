@@ -20,7 +20,7 @@ from grouping.digests.cursor import Window
 from grouping.model.catalog import Stream
 from grouping.model.expression import Column
 from grouping.model.group import GroupPlan, SelectItem, SelectList
-from grouping.settings import RedisSettings, Settings
+from grouping.settings.settings import RedisSettings, Settings
 from grouping.statements.cq_text import CqText
 from grouping.store.table_store import TableStore
 from tests.stack.server import Stack

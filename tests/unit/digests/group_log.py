@@ -24,7 +24,7 @@ from grouping.digests.pending_log import PendingLog
 from grouping.digests.pending_matches import PendingMatches
 from grouping.digests.rolling import StoreReaders
 from grouping.model.group import canonical_constants
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.notes import TableVersion
 from spark_jobs.decode.decode import decode
 from spark_jobs.groups.counting import GroupCounting

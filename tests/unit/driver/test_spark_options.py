@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from grouping.model.errors import OperationalError
-from grouping.settings import EvaluatorSettings, Settings
+from grouping.settings.settings import EvaluatorSettings, Settings
 from spark_jobs.application.spark_options import spark_options
 
 _HOST, _BIND = "spark.driver.host", "spark.driver.bindAddress"

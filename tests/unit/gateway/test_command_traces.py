@@ -11,8 +11,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from gateway.commands.command_traces import Answered, CommandTraces, UnitTimes
 from gateway.commands.requests import Request
 from gateway.kafka import Record
-from grouping.trace_exporter import Traces
-from grouping.traces import trace_id
+from grouping.process.trace_exporter import Traces
+from grouping.process.traces import trace_id
 
 _SECOND = 1_000_000_000
 _BEGAN = 1_700_000_000 * _SECOND

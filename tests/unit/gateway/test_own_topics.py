@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gateway.topics.own_topics import own_topics
-from grouping.settings import AuthSettings, Settings
+from grouping.settings.settings import AuthSettings, Settings
 
 
 def test_topics_of_a_gateway_without_operators_and_tokens() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.keys import RedisKeys
 
 _ROOT = Path(__file__).parents[3]

@@ -18,7 +18,7 @@ from gateway.commands.requests import Request, RequestReader
 from gateway.kafka import Record
 from gateway.sdk import SigningKey, SigningUnavailable
 from grouping.model.errors import OperationalError
-from grouping.settings import AuthSettings, CommandSettings, Settings
+from grouping.settings.settings import AuthSettings, CommandSettings, Settings
 
 AT = 1_790_000_000
 AUDIENCE = "cq.commands"

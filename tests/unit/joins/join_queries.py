@@ -15,7 +15,7 @@ from grouping.model.column import StreamColumn
 from grouping.model.computation import Computation
 from grouping.model.group import CompiledQuery
 from grouping.model.table import Table
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from spark_jobs.batch.event_column import EventColumns
 from spark_jobs.batch.events import Events
 from spark_jobs.decode.decode import decode

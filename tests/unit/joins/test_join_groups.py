@@ -20,7 +20,7 @@ from grouping.digests.gather import DigestQuestion
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
 from grouping.model.group import CompiledQuery, canonical_constants
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from spark_jobs.decode.decode import decode
 from spark_jobs.groups.counting import GroupCounting
 from spark_jobs.joins.join import join

@@ -12,7 +12,7 @@ import yaml
 from gateway.local.kafka import HEAP, PROPERTIES
 from gateway.local.launch import role_environment
 from gateway.local.valkey import CONFIGURATION
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 ROOT = Path(__file__).parents[3]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gateway.local.run_folder import RunFolder
-from grouping.data_folder import FORMAT
 from grouping.model.errors import OperationalError
+from grouping.process.data_folder import FORMAT
 from spark_jobs.driver.predecessor import held
 
 

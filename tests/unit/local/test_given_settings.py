@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from grouping.given_settings import given_settings
 from grouping.model.errors import OperationalError
+from grouping.settings.given_settings import given_settings
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from gateway.local import jars
 from gateway.local.jars import KAFKA, SPARK, Jar, ensure_jars, read_lock
 from gateway.local.java import find_java
 from grouping.model.errors import OperationalError
-from grouping.settings import JarSettings
+from grouping.settings.settings import JarSettings
 
 BODY = b"as good as a jar"
 

@@ -10,9 +10,9 @@ import pytest
 from pydantic import SecretStr
 from redis import SSLConnection
 
-from grouping.kafka_options import client_options, java_options, token_url
 from grouping.model.errors import OperationalError
-from grouping.settings import KafkaSettings, RedisSettings, Settings
+from grouping.settings.kafka_options import client_options, java_options, token_url
+from grouping.settings.settings import KafkaSettings, RedisSettings, Settings
 from grouping.store.connection import connect
 from spark_jobs.kafka.client_credentials import ClientCredentials
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from grouping.settings import Settings
-from grouping.settings_table import variables
+from grouping.settings.settings import Settings
+from grouping.settings.settings_table import variables
 from spark_jobs.application.spark_options import spark_options
 from tests.pages import ROOT
 

@@ -10,7 +10,7 @@ from datetime import datetime
 
 import pytest
 
-from grouping.log_lines import last_error, log_to
+from grouping.process.log_lines import last_error, log_to
 
 
 @pytest.fixture

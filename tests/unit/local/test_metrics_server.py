@@ -11,8 +11,8 @@ from urllib.request import urlopen
 import pytest
 from prometheus_client import CollectorRegistry, Counter
 
-from grouping.metrics_server import SILENT_SECONDS, MetricsServer, RoleState
 from grouping.model.errors import OperationalError
+from grouping.process.metrics_server import SILENT_SECONDS, MetricsServer, RoleState
 
 _now = [100.0]
 

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 
 @pytest.mark.parametrize(

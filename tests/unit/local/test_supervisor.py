@@ -23,7 +23,7 @@ from gateway.local.sessions import supervised
 from gateway.local.status_file import StatusFile, StatusWatch
 from gateway.local.supervisor import Supervisor, told_state
 from grouping.model.errors import OperationalError
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 FAMILY = """
 import subprocess, sys, time
@@ -256,7 +256,7 @@ import sys
 from pathlib import Path
 from gateway.local.run_folder import RunFolder
 from gateway.local.supervisor import Supervisor
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from tests.unit.local.test_supervisor import _program
 run = RunFolder(Path({str(run.data)!r}))
 stages = [[_program(run, "evaluator")]]

@@ -10,7 +10,7 @@ from aiokafka.record.util import decode_varint
 
 from gateway.evaluation.records import PlacedRecord, source_batch
 from grouping.model.catalog import Stream, StreamColumn
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 SETTINGS = Settings(prefix="cq.")
 FIRST_OFFSET = 100

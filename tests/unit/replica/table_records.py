@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from grouping.model.catalog import StreamColumn
 from grouping.model.table import Table
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 __all__ = ["SETTINGS", "MemoryLog", "Record", "batch_of", "table"]
 

@@ -11,7 +11,7 @@ from gateway.sdk import GatewayError
 from gateway.sdk.tables import TableForm
 from grouping.model.catalog import StreamColumn
 from grouping.model.table import Table
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from spark_jobs.replica.changes import decode_changes
 
 _COLUMNS = {"symbol": "STRING", "number": "INT", "day": "DATE"}

@@ -10,7 +10,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.client import AIOKafkaClient
 from aiokafka.producer.message_accumulator import BatchBuilder
 
-from grouping.settings import KafkaSettings, Settings
+from grouping.settings.settings import KafkaSettings, Settings
 from spark_jobs.kafka.record_writer import FinishedBatch, producer_options
 
 

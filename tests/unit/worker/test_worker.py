@@ -13,7 +13,7 @@ from grouping.model.errors import OperationalError
 from grouping.model.expression import Call, Column, Slot
 from grouping.model.group import GroupPlan
 from grouping.model.ids import GroupId
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.match_tally import MatchTally
 from grouping.store.notes import Output, Pin, TableVersion
 from spark_jobs.worker import worker

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_settings import SettingsError
 
 from grouping.model.errors import OperationalError
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 
 __all__ = ["given_settings"]
 

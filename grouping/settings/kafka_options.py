@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from grouping.settings import KafkaSettings
+from grouping.settings.settings import KafkaSettings
 
 __all__ = ["client_options", "java_options", "token_url"]
 

@@ -19,14 +19,14 @@ import msgspec
 from gateway.kafka import CommandConsumer, LogReader, OutgoingRecord, Record, Topics
 from gateway.metrics import REBUILDS
 from gateway.model.members import SECRET_BYTES
-from gateway.state.catalog_replay import CatalogReplay, last_mark
 from gateway.state.command_ids import CommandIds, remembered_id
 from gateway.state.commands_read import CommandsRead
 from gateway.state.commit import Commits
 from gateway.state.commit_mark import CatalogUnreadable, CommitMark, check_format
 from gateway.state.journal import FORMAT, Journal, Position
+from gateway.state.recovery.catalog_replay import CatalogReplay, last_mark
 from gateway.state.working_copy import WorkingCopy
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.store.connection import mapped
 from grouping.store.notes import EpochNote
 from grouping.store.record_keys import CatalogKey

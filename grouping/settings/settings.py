@@ -10,8 +10,8 @@ from typing import Literal, Self
 from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from grouping.masked_options import Options
-from grouping.secret_files import SecretFiles
+from grouping.settings.masked_options import Options
+from grouping.settings.secret_files import SecretFiles
 from schemas.topic_names import ClientNames, TopicNames
 
 __all__ = ["EvaluatorSettings", "KafkaSettings", "RedisSettings", "Settings"]

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel, SecretStr
 
-from grouping.secret_files import SUFFIX, secrets
-from grouping.settings import Settings
+from grouping.settings.secret_files import SUFFIX, secrets
+from grouping.settings.settings import Settings
 
 __all__ = ["settings_table", "variables"]
 

@@ -15,8 +15,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
-from grouping.settings import Settings
-from grouping.traces import Parent, Span
+from grouping.process.traces import Parent, Span
+from grouping.settings.settings import Settings
 
 __all__ = ["Traces"]
 
