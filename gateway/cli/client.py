@@ -16,6 +16,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from gateway.cli.subscriber_change import by_subscriber
 from gateway.sdk import Client, CommandRejection, Digest, GatewayError, Match, Reply, SigningKey, connect
 from gateway.sdk.statements import text_literal
 from grouping.model.errors import PLACE, InputError, OperationalError
@@ -44,14 +45,14 @@ def sql(
     as_json: AsJson = False,
 ) -> None:
     """Carry out statements and print the replies, all of them; the exit code is 1 when one is rejected."""
-    texts = _statements(statement, file)
     rejected = False
-    with client_of(data, kafka, subscriber) as client:
-        for begin in range(0, len(texts), _AT_ONCE):
-            some = texts[begin : begin + _AT_ONCE]
-            for text, outcome in zip(some, client.create_many(some, check=False), strict=True):
-                rejected |= isinstance(outcome, CommandRejection)
-                _print_outcome(text, outcome, as_json=as_json)
+    for who, texts in by_subscriber(_statements(statement, file), subscriber):
+        with client_of(data, kafka, who) as client:
+            for begin in range(0, len(texts), _AT_ONCE):
+                some = texts[begin : begin + _AT_ONCE]
+                for text, outcome in zip(some, client.create_many(some, check=False), strict=True):
+                    rejected |= isinstance(outcome, CommandRejection)
+                    _print_outcome(text, outcome, as_json=as_json)
     if rejected:
         raise typer.Exit(1)
 

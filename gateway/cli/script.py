@@ -2,27 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any
 
 import typer
 
 from gateway.cli.client import Data, KafkaAt, Subscriber, client_of
+from gateway.cli.running import settings_of
 from gateway.sdk import Client, CommandRejection
 from gateway.sdk.statements import create_stream, create_table, create_view, quoted
 
-__all__ = ["export", "exported"]
+__all__ = ["cq_statements", "create_statement", "export", "exported"]
 
 _AT_ONCE = 1_000
 """CQs that are described together."""
 
 
-def export(data: Data = None, kafka: KafkaAt = None, subscriber: Subscriber = None) -> None:
+def export(
+    data: Data = None,
+    kafka: KafkaAt = None,
+    subscriber: Subscriber = None,
+    everything: Annotated[bool, typer.Option("--all", help="CQs of all subscribers, read from cq.catalog.")] = False,
+) -> None:
     """Print statements that make all streams, tables and views, and the subscriber's CQs, for `cq sql --file`."""
+    if everything:
+        if subscriber is not None:
+            raise typer.BadParameter("give either --subscriber or --all")
+        from gateway.cli.whole_script import whole_script  # the command line starts without them
+        from gateway.doctor.catalog import read_catalog
+
+        _print(whole_script(read_catalog(settings_of(data, kafka, None))))
+        return
     with client_of(data, kafka, subscriber) as client:
-        for statement in exported(client):
-            in_comment = "--" in statement.rsplit("\n", 1)[-1]
-            typer.echo(statement + ("\n;" if in_comment else ";"))
+        _print(exported(client))
+
+
+def _print(statements: Iterable[str]) -> None:
+    for statement in statements:
+        in_comment = "--" in statement.rsplit("\n", 1)[-1]
+        typer.echo(statement + ("\n;" if in_comment else ";"))
 
 
 def exported(client: Client) -> Iterator[str]:
@@ -31,13 +49,8 @@ def exported(client: Client) -> Iterator[str]:
     Args:
         client: Whose CQs are exported.
     """
-    for stream in client.listing("STREAMS"):
-        options = {**_topic(stream), "partitions": len(stream["start_offsets"])}
-        yield create_stream(stream["stream"], _columns(stream), options)
-    for table in client.listing("TABLES"):
-        yield create_table(table["table"], _columns(table), table["primary_key"], _topic(table))
-    for view in sorted(client.listing("VIEWS"), key=lambda view: str(view["created_at"])):
-        yield create_view(view["view"], view["select"])
+    views = sorted(client.listing("VIEWS"), key=lambda view: str(view["created_at"]))
+    yield from map(create_statement, (*client.listing("STREAMS"), *client.listing("TABLES"), *views))
     names = [str(item["cq"]) for item in client.listing("CQS")]
     for begin in range(0, len(names), _AT_ONCE):
         yield from _queries(client, names[begin : begin + _AT_ONCE])
@@ -49,15 +62,30 @@ def _queries(client: Client, names: Sequence[str]) -> Iterator[str]:
         if isinstance(outcome, CommandRejection):
             continue  # it was dropped, or has expired, since it was listed
         described = outcome.result or {}
-        yield str(described["text"]).strip().removesuffix(";")
-        if described["status"] == "paused":
-            yield f"PAUSE CQ {quoted(name)}"
+        yield from cq_statements(name, str(described["text"]), paused=described["status"] == "paused")
 
 
-def _columns(source: dict[str, Any]) -> dict[str, str]:
+def create_statement(source: Mapping[str, Any]) -> str:
+    """Return the statement that makes a stream, a table or a view, as SHOW lists it."""
+    if "stream" in source:
+        options = {**_topic(source), "partitions": len(source["start_offsets"])}
+        return create_stream(source["stream"], _columns(source), options)
+    if "table" in source:
+        return create_table(source["table"], _columns(source), source["primary_key"], _topic(source))
+    return create_view(source["view"], source["select"])
+
+
+def cq_statements(name: str, text: str, *, paused: bool) -> Iterator[str]:
+    """Yield the statements that make a CQ."""
+    yield text.strip().removesuffix(";")
+    if paused:
+        yield f"PAUSE CQ {quoted(name)}"
+
+
+def _columns(source: Mapping[str, Any]) -> dict[str, str]:
     return {column["name"]: column["type"] for column in source["columns"]}
 
 
-def _topic(source: dict[str, Any]) -> dict[str, str | int]:
+def _topic(source: Mapping[str, Any]) -> dict[str, str | int]:
     """Return the options that say how a topic is read."""
     return {name: source[name] for name in ("topic", "format", "framing", "schema") if source.get(name) is not None}

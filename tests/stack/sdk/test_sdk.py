@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from gateway.sdk.transport import Inbox
 from tests.kafka_client import RawClient
 from tests.stack.server import Stack
 
+Ran = subprocess.CompletedProcess[str]
 COLUMNS = {"symbol": "STRING", "price": "DOUBLE"}
 
 
@@ -174,21 +175,24 @@ def test_what_is_exported_makes_all_of_it_again(stack: Stack, client: Client, st
     client.drop_table(table)
     client.drop_stream(stream)
 
-    def cq(*arguments: str) -> subprocess.CompletedProcess[str]:
-        shared = ["--data", str(stack.data), "--subscriber", client.subscriber]
-        command = [sys.executable, "-m", "gateway.cli", *arguments, *shared]
+    def cq(*arguments: str, subscriber: Sequence[str] = ("--subscriber", client.subscriber)) -> Ran:
+        command = [sys.executable, "-m", "gateway.cli", *arguments, "--data", str(stack.data), *subscriber]
         return subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
 
     carried_out = cq("sql", "--file", str(file), "--json")
     assert (0, 6) == (carried_out.returncode, len(carried_out.stdout.splitlines())), carried_out.stderr
+    everybodys = cq("export", "--all", subscriber=[]).stdout
+    assert all(text in everybodys for text in (*own, f'SET SUBSCRIBER "{client.subscriber}"'))
     printed = cq("export").stdout
     assert all(text in printed for text in own)
     assert ["active", "paused"] == [
         client.execute(f'DESCRIBE CQ "{name}"').result["status"] for name in ("a;b", "later")
     ]
-    again = cq("sql", "--json", f"SHOW CQS; DROP STREAM {stream}; SHOW CQS")
+    again = cq("sql", "--json", f"SHOW CQS; DROP STREAM {stream}; SET SUBSCRIBER other; DROP CQ later; SHOW CQS")
     assert 1 == again.returncode
-    assert ["ok", "stream-in-use", "ok"] == [json.loads(line)["code"] for line in again.stdout.splitlines()]
+    assert ["ok", "stream-in-use", "unknown-cq", "ok"] == [
+        json.loads(line)["code"] for line in again.stdout.splitlines()
+    ]
     for name in ("a;b", "later"):
         client.drop(name)
     client.drop_view(view)
