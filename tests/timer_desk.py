@@ -177,6 +177,13 @@ class Desk:
         self._commands.carry_out(messages)
         self.commits.finish()
 
+    def take_turns(self, messages: Sequence[Message]) -> int:
+        """Have commands wait for their turns, and carry out one unit that waits for nothing; return how many it had."""
+        self._commands.queue.add(messages, self.now_ms / 1000)
+        count = self._commands.take_turns(_UNIT, 60.0)
+        self.commits.finish()
+        return count
+
     def pause(self, name: str, paused: bool) -> None:
         """Pause or resume a CQ."""
         key = CqKey("bench", name)

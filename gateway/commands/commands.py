@@ -67,6 +67,8 @@ class Commands:
         """Commands that wait; those that are carried out need not have waited here."""
         self.trials = CommandTrials(commits.take_in_hand)
         """Of commands at which the last gateway may have ended."""
+        self._held_since: dict[bytes | None, tuple[str, int]] = {}
+        """By subscriber whose command is held: its position, and when it was tried first."""
         limits = settings.limits
         self._requests = RequestReader(
             settings, lambda name: working.inventory.limit(name, "commands_per_second", limits)
@@ -186,7 +188,9 @@ class Commands:
         try:
             request = self._requests.checked(read)
             refusal = self._requests.refusal(request, now_ms)
-            return request, refusal or self._statements.prepare(request.subscriber, request.text, now_ms)
+            position, asked_ms = self._held_since.get(request.record.key, ("", 0))
+            asked_ms = asked_ms if position == request.position else now_ms
+            return request, refusal or self._statements.prepare(request.subscriber, request.text, asked_ms)
         except InputError as error:
             return request, error
         except Exception as error:
@@ -204,8 +208,11 @@ class Commands:
                 if key not in batch.held:
                     self._one(request, prepared, repeats, batch)
                     batch.left.discard(number)
+                    self._held_since.pop(key, None)
             except NotYet as later:
                 batch.held[key] = later.is_ready
+                assert isinstance(prepared, PreparedCommand), "what is refused is not held"
+                self._held_since[key] = request.position, prepared.asked_ms
             except OperationalError:
                 raise
             except Exception as error:

@@ -94,6 +94,8 @@ class PreparedCommand(msgspec.Struct, frozen=True):
     """Of a statement with a SELECT that was not compiled yet: errors name places in the text."""
     create: Create | None = None
     """The further fields of a CREATE CQ."""
+    asked_ms: int = 0
+    """When it was tried first, epoch milliseconds: EVERY counts from here, however long the command was held."""
 
     @property
     def changes_sources(self) -> bool:
@@ -141,7 +143,8 @@ class Statements:
         self.registry = Registry(settings, working, positions)
         self.table_states = TableStates(topics, self.registry.admission.replicas)
         """How the tables are."""
-        self._sources = SourceStatements(settings, working, topics, self.registry, self.table_states)
+        self._positions = positions
+        self._sources = SourceStatements(settings, working, positions.held_topics, self.registry)
         self._operators = OperatorStatements(settings, working, self.registry, counts)
         self.quarantines = Quarantines(settings, working)
         self._evaluations = Evaluations()
@@ -151,13 +154,14 @@ class Statements:
         """Take the streams from the working copy anew."""
         self.counts.open()
         self.registry.reload()
+        self._positions.held_topics.forget()
         self._known_queries: dict[tuple[str, str], SharedQuery] = {}
         inventory = self._working.inventory
         self.catalog = Catalog(inventory.streams.values(), inventory.tables.values(), inventory.views.values())
         self._preparer = Preparer(self.catalog)
 
-    def prepare(self, subscriber: str, text: str, now_ms: int) -> PreparedCommand:
-        """Parse and compile a subscriber's text.
+    def prepare(self, subscriber: str, text: str, asked_ms: int) -> PreparedCommand:
+        """Parse and compile a subscriber's text, which was tried first at that instant (epoch milliseconds).
 
         Raises:
             InputError: What is wrong with it.
@@ -166,7 +170,7 @@ class Statements:
         cut = CqText.cut(text)
         if not (cut.is_cut or _CREATE_CQ.match(text)) and not isinstance(statement := parse(text), CreateCq):
             name = statement.name if isinstance(statement, _ABOUT_CQ) else ""
-            return PreparedCommand(statement, CqKey.of(subscriber, name), text)
+            return PreparedCommand(statement, CqKey.of(subscriber, name), text, asked_ms=asked_ms)
         check_least_size(text, self._settings.limits.normal_form)
         create, query = self._preparer.create(cut)
         check_groups(query.plan, create.trigger, create.publish.digest)
@@ -174,8 +178,8 @@ class Statements:
         if create.publish.mode == "virtual":
             check_virtual(query)
         key = CqKey.of(subscriber, create.name)
-        request = self.registry.placing.request(create, query, key.subscriber, now_ms)
-        return PreparedCommand(create, key, create=Create(cut, query, request))
+        request = self.registry.placing.request(create, query, key.subscriber, asked_ms)
+        return PreparedCommand(create, key, create=Create(cut, query, request), asked_ms=asked_ms)
 
     def load(self, run: Iterable[PreparedCommand]) -> None:
         """Look up what commands need that were compiled against the same streams, all at once."""
@@ -223,12 +227,15 @@ class Statements:
             case ResumeCq(name):
                 change = registry.pause(key, name, False, now_ms)
             case AlterCq():
-                change = registry.alter(key, statement, now_ms)
+                change = registry.alter(key, statement, prepared.asked_ms, now_ms)
             case CreateStream() | DropStream() | CreateTable() | DropTable() | CreateView() | DropView():
                 return self._change_source(statement, Origin(key.subscriber, position, now_ms))
             case ShowCqsOf() | DropCqs() | SetQuota() | ShowQuota() | PauseGroup():
                 shown, changed = self._operators.carry_out(statement, key.subscriber, now_ms, self._next_tick(now_ms))
                 return Answer(shown, now_ms, changed)
+            case DescribeStream() | DescribeTable() | DescribeView():
+                asked = Origin(key.subscriber, position, now_ms)
+                return Answer(self._sources.describe(statement, self.catalog, asked), now_ms)
             case ExplainEvent(name):
                 explained = self._explain_event(statement, registry.find(key, name), key.subscriber, position, now_ms)
                 return Answer(explained, now_ms)
@@ -250,8 +257,6 @@ class Statements:
         """Return the result of a statement that changes nothing."""
         statement, key, registry = prepared.statement, prepared.key, self.registry
         match statement:
-            case DescribeStream() | DescribeTable() | DescribeView():
-                return self._sources.describe(statement, self.catalog, now_ms)
             case DescribeFunction(name):
                 return describe_function(name)
             case DescribeCq(name):
@@ -297,11 +302,10 @@ class Statements:
         if shared is None:
             if len(self._known_queries) >= _KNOWN_QUERIES:
                 self._known_queries.clear()
-            working = self._working
             shared = SharedQuery(
-                working.inventory.streams[stream_id],
-                working.plan(stream_id, group_id),
-                working.select(stream_id, select_id),
+                self._working.inventory.streams[stream_id],
+                self._working.plan(stream_id, group_id),
+                self._working.select(stream_id, select_id),
             )
             self._known_queries[group_id, select_id] = shared
         return shared

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gateway.kafka import Topics
 from gateway.registry.replicas import ReplicaFigures, Replicas
+from gateway.topics.held_topics import TopicQuestions
 from grouping.model.table import Table
 
 __all__ = ["TableStates"]
@@ -14,7 +14,7 @@ __all__ = ["TableStates"]
 class TableStates:
     """Compares replicas in the workers with the topics of their tables."""
 
-    def __init__(self, topics: Topics, replicas: Replicas) -> None:
+    def __init__(self, topics: TopicQuestions, replicas: Replicas) -> None:
         self._topics = topics
         self._replicas = replicas
 

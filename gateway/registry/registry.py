@@ -241,8 +241,14 @@ class Registry:
         changed = msgspec.structs.replace(cq, paused=paused, pauses=pauses)
         return self._put(key, changed, destination, now_ms)
 
-    def alter(self, key: CqKey, statement: AlterCq, now_ms: int) -> Change:
+    def alter(self, key: CqKey, statement: AlterCq, asked_ms: int, now_ms: int) -> Change:
         """Change a CQ's trigger or times.
+
+        Args:
+            key: Whose it is; loaded.
+            statement: The parsed command.
+            asked_ms: When the command was tried first: EVERY counts from here.
+            now_ms: The time of acceptance.
 
         Raises:
             InputError: unknown-cq, bad-time, already-expired, bad-interval, unsupported-query.
@@ -259,7 +265,7 @@ class Registry:
         if statement.trigger is not None or (statement.start is not None and trigger.every_ms):
             wanted = statement.trigger or trigger.trigger
             check_groups(self._working.plan(old.stream_id, old.group_id), wanted, None)
-            trigger = TriggerSpec.of(wanted, now_ms if start_ms is None else start_ms)
+            trigger = TriggerSpec.of(wanted, asked_ms if start_ms is None else start_ms)
         check_ticks(trigger, start_ms, now_ms)
         destination, offset = old, cq.offset
         if trigger != old.trigger:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gateway.kafka import TopicForm, TopicRefusal, Topics
+from gateway.kafka import TopicForm, TopicRefusal
+from gateway.topics.held_topics import TopicQuestions
 from gateway.topics.source_policy import check_source
 from grouping.model.errors import InputError, near_name
 from grouping.model.query import CreateStream, CreateTable
@@ -15,7 +16,7 @@ __all__ = ["check_declaration", "source_form"]
 
 
 def check_declaration(
-    settings: Settings, topics: Topics, statement: CreateStream | CreateTable, subscriber: str
+    settings: Settings, topics: TopicQuestions, statement: CreateStream | CreateTable, subscriber: str
 ) -> None:
     """Check that a subscriber may read a topic, and that its schema has the columns.
 
@@ -31,7 +32,7 @@ def check_declaration(
 
 
 def source_form(
-    topics: Topics, statement: CreateStream | CreateTable, found: TopicForm | None, config: Mapping[str, str]
+    topics: TopicQuestions, statement: CreateStream | CreateTable, found: TopicForm | None, config: Mapping[str, str]
 ) -> TopicForm:
     """Return the form of the topic that a statement names, which is made where its partitions are given.
 
@@ -45,14 +46,7 @@ def source_form(
         InputError: stream-mismatch.
     """
     if found is not None:
-        if statement.partitions not in (None, found.partitions):
-            raise InputError(
-                f'topic "{statement.topic}" has another number of partitions',
-                code="stream-mismatch",
-                detail=f"It has {found.partitions}, and the statement says {statement.partitions}.",
-                hint=f"Say partitions = {found.partitions}, or leave it out.",
-            )
-        return found
+        return _checked(statement, found)
     if statement.partitions is None:
         raise InputError(
             f'topic "{statement.topic}" does not exist',
@@ -67,4 +61,15 @@ def source_form(
         raise InputError(
             error.message, code="stream-mismatch", detail=error.detail, hint="Choose another topic."
         ) from error
-    return topics.forms([statement.topic])[statement.topic]
+    return _checked(statement, topics.forms([statement.topic])[statement.topic])
+
+
+def _checked(statement: CreateStream | CreateTable, found: TopicForm) -> TopicForm:
+    if statement.partitions not in (None, found.partitions):
+        raise InputError(
+            f'topic "{statement.topic}" has another number of partitions',
+            code="stream-mismatch",
+            detail=f"It has {found.partitions}, and the statement says {statement.partitions}.",
+            hint=f"Say partitions = {found.partitions}, or leave it out.",
+        )
+    return found

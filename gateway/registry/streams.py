@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gateway.kafka import Topics
 from gateway.model.records import instant
 from gateway.registry.source_topics import check_declaration, source_form
 from gateway.registry.sources import (
@@ -16,6 +15,7 @@ from gateway.registry.sources import (
     too_many,
 )
 from gateway.state.working_copy import WorkingCopy
+from gateway.topics.held_topics import TopicQuestions
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.ids import StreamId
 from grouping.model.query import CreateStream, DropStream
@@ -29,7 +29,7 @@ def create_stream(
     settings: Settings,
     working: WorkingCopy,
     catalog: Catalog,
-    topics: Topics,
+    topics: TopicQuestions,
     statement: CreateStream,
     origin: Origin,
 ) -> Stream:
@@ -39,12 +39,13 @@ def create_stream(
         settings: The settings.
         working: The unit of work that it becomes part of.
         catalog: The live streams; the new one is added.
-        topics: Kafka's topics.
+        topics: Kafka's topics; it may hold the command.
         statement: The parsed command.
         origin: The command.
 
     Raises:
         InputError: stream-exists, stream-mismatch, not-allowed, quota-exceeded.
+        NotYet: Kafka has not answered.
     """
     check_name(catalog, statement.name)
     check_declaration(settings, topics, statement, origin.owner)

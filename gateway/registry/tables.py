@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gateway.kafka import Topics
 from gateway.model.records import instant
 from gateway.registry.computations import Computations
 from gateway.registry.source_topics import check_declaration, source_form
@@ -16,6 +15,7 @@ from gateway.registry.sources import (
     reading_views,
 )
 from gateway.state.working_copy import WorkingCopy
+from gateway.topics.held_topics import TopicQuestions
 from grouping.model.catalog import Catalog
 from grouping.model.query import CreateTable, DropTable
 from grouping.model.table import Table
@@ -32,22 +32,23 @@ def create_table(
     settings: Settings,
     working: WorkingCopy,
     catalog: Catalog,
-    topics: Topics,
+    topics: TopicQuestions,
     statement: CreateTable,
     origin: Origin,
-) -> Table:
-    """Declare a table, which is read from its topic's beginning.
+) -> tuple[Table, str | None]:
+    """Declare a table, which is read from its topic's beginning; return it, and why its rows may go by themselves.
 
     Args:
         settings: The settings.
         working: The unit of work that it becomes part of.
         catalog: The live streams, tables and views; the new one is added.
-        topics: Kafka's topics.
+        topics: Kafka's topics; it may hold the command.
         statement: The parsed command.
         origin: The command.
 
     Raises:
         InputError: stream-exists, stream-mismatch, not-allowed, quota-exceeded.
+        NotYet: Kafka has not answered.
     """
     check_name(catalog, statement.name)
     check_declaration(settings, topics, statement, origin.owner)
@@ -67,12 +68,13 @@ def create_table(
         topic_id=form.topic_id,
         owner=origin.owner,
     )
+    warning = exactness(settings, topics, table)
     working.unit.sources.put_table(table)
     catalog.add(table)
-    return table
+    return table, warning
 
 
-def exactness(settings: Settings, topics: Topics, table: Table) -> str | None:
+def exactness(settings: Settings, topics: TopicQuestions, table: Table) -> str | None:
     """Return why rows of a table may be missing when a batch is evaluated again, None where none can be.
 
     A batch that is replayed after a crash is joined with the rows that it had. Compaction takes away rows that were

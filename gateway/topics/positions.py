@@ -7,11 +7,14 @@ from collections.abc import Iterable
 from gateway.kafka import Topics
 from gateway.model.records import Destination
 from gateway.state.working_copy import WorkingCopy
+from gateway.topics.held_topics import HeldTopics
 from gateway.topics.result_topics import ResultTopics
 from grouping.model.ids import DestinationId, StreamId
 from grouping.settings.settings import Settings
 
 __all__ = ["Positions", "dedicated_topic", "topic_of"]
+
+_MOST_WIDE = 10_000
 
 
 def dedicated_topic(settings: Settings, destination_id: DestinationId) -> str:
@@ -49,6 +52,9 @@ class Positions:
         self.result_topics = result_topics
         self._working = working
         self.shared_partitions = shared_partitions
+        self.held_topics = HeldTopics(topics)
+        self._wide: dict[str, int] = {}
+        """Partitions that topics of groups have at least: those that had to be looked at."""
         self._made: set[str] = set()
         """Topics that were made for what this unit asks for, or one that was given up."""
         self.begin()
@@ -59,7 +65,7 @@ class Positions:
         Args:
             patient: Whether it waits for the topics that it makes, or holds the commands that need them.
         """
-        self._patient = patient
+        self._patient = self.held_topics.patient = patient
         self.result_topics.begin(patient=patient)
         self._ends: dict[tuple[str, int], int] = {}
         self._source_ends: dict[str, tuple[int, ...]] = {}
@@ -98,9 +104,7 @@ class Positions:
             topic = topic_of(self._settings, destination)
             virtual = destination.mode == "virtual"
             partitions = self._width(destination.stream_id) if virtual else 1
-            # The time of acceptance is part of a periodic destination's name: one that is held has another each time.
-            periodic = bool(destination.trigger.every_ms)
-            if self.result_topics.require(topic, partitions, patient=periodic):
+            if self.result_topics.require(topic, partitions):
                 self._made.add(topic)
             elif virtual and self._lingers(destination):
                 self._widen(topic, partitions)
@@ -110,9 +114,15 @@ class Positions:
         return destination.group_id not in self._working.inventory.virtual_groups(destination.stream_id)
 
     def _widen(self, topic: str, partitions: int) -> None:
-        form = self._topics.forms([topic]).get(topic)
-        if form is not None and form.partitions < partitions:
-            self._topics.grow(topic, partitions)
+        if self._wide.get(topic, 0) >= partitions:
+            return
+        with self.held_topics.of(topic, "its partitions") as topics:
+            form = topics.forms([topic]).get(topic)
+            if form is not None and form.partitions < partitions:
+                topics.grow(topic, partitions)
+        if len(self._wide) >= _MOST_WIDE:
+            self._wide.clear()
+        self._wide[topic] = partitions
 
     def _width(self, stream_id: StreamId) -> int:
         return len(self._working.inventory.streams[stream_id].start_offsets)

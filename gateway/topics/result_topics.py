@@ -146,13 +146,12 @@ class ResultTopics:
             self._take_answer(answer)
         return {topic for topic, made in self.answers(wanted).items() if made}
 
-    def require(self, topic: str, partitions: int, *, patient: bool = False) -> bool:
+    def require(self, topic: str, partitions: int) -> bool:
         """See to it that a topic is there, and return whether it is new.
 
         Args:
             topic: Which.
             partitions: How many it is to have.
-            patient: Whether to wait for it in a unit that is not patient, too.
 
         Raises:
             InputError: quota-exceeded, not-allowed or unavailable; there are too many, or Kafka refuses it.
@@ -164,7 +163,7 @@ class ResultTopics:
         if self._like(topic) is self._virtual:
             self._check_groups()
         if topic not in self._refused and len(self._refused) < _REFUSALS:
-            if not (self._patient or patient):
+            if not self._patient:
                 if topic not in self._asked:
                     self._wanted[topic] = partitions
                 raise NotYet(partial(self._is_answered, topic))

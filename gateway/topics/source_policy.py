@@ -9,7 +9,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 from gateway.access.roles import readable_topics
-from gateway.kafka import Topics
+from gateway.topics.held_topics import TopicQuestions
 from grouping.model.errors import InputError
 from grouping.settings.settings import Settings
 from schemas.topic_names import TopicNames, gateway_prefixes
@@ -17,7 +17,7 @@ from schemas.topic_names import TopicNames, gateway_prefixes
 __all__ = ["check_source"]
 
 
-def check_source(settings: Settings, topics: Topics, topic: str, subscriber: str) -> None:
+def check_source(settings: Settings, topics: TopicQuestions, topic: str, subscriber: str) -> None:
     """Check that a subscriber's stream or table may read a topic.
 
     Raises:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from confluent_kafka import Producer
 
-from gateway.kafka import LARGEST_RECORD, CommandConsumer, LogReader
+from gateway.kafka import LARGEST_RECORD, CommandConsumer, LogReader, Record
 from grouping.settings.settings import Settings
 from schemas.codec import Reply, decode_reply
 from tests.stack.digests.desk import NOW
@@ -61,6 +61,30 @@ class Counter:
             took += time.monotonic() - began
             left -= len(messages)
         return took
+
+    def in_turns(self, *commands: tuple[str, str]) -> tuple[int, list[Reply]]:
+        """Have statements (subscriber, text) carried out in units that wait for nothing, 100 ms apart.
+
+        Returns:
+            How many the first unit carried out, and the reply to each.
+        """
+        names = [f"t{self._count + number}" for number in range(len(commands))]
+        self._count += len(commands)
+        for name, (subscriber, text) in zip(names, commands, strict=True):
+            fields = {"command_id": name, "subscriber": subscriber, "text": text}
+            self._producer.produce(self._topic, json.dumps(fields), subscriber.encode())
+        self._producer.flush()
+        messages: list[Record] = []
+        while len(messages) < len(commands):
+            messages += self._consumer.read(_BATCH, 10)
+        first = done = self.desk.take_turns(messages)
+        deadline = time.monotonic() + 30
+        while done < len(commands):
+            assert time.monotonic() < deadline, f"{done} of {len(commands)} commands were carried out"
+            self.desk.now_ms += 100
+            done += self.desk.take_turns(())
+        replies = self.replies()
+        return first, [replies[name][0] for name in names]
 
     def replies(self) -> dict[str, list[Reply]]:
         """Return all replies so far by command id."""

@@ -139,3 +139,24 @@ def test_a_topic_that_lingers_gets_the_partitions_of_its_source(ground: Ground) 
     working.unit.sources.replace_stream(msgspec.structs.replace(stream, start_offsets={**stream.start_offsets, "2": 0}))
     [again] = counter.answers(create)
     assert [2, 3] == [len(reply.result["destination"]["offset"]) for reply in (first, again)]
+
+
+def test_commands_that_wait_for_kafka_hold_up_nobody(ground: Ground) -> None:
+    """Whatever has a topic made, or asks about one, is held with its subscriber's later commands; others go on."""
+    counter = Counter(_limited(ground))
+    with_topic = f"WITH (topic = 'x{ground.settings.prefix}{{}}', format = 'json', partitions = 2)"
+    own = _create(1, "EVERY '10 seconds' DO PUBLISH DEDICATED"), "ALTER CQ c1 SET EVERY '20 seconds'"
+    made = (f"CREATE STREAM s (k BIGINT) {with_topic.format('s')}", "CREATE CQ c2 AS SELECT k FROM s")
+    told = (f"CREATE TABLE u (k BIGINT PRIMARY KEY) {with_topic.format('u')}", "DESCRIBE TABLE u", "DROP TABLE u")
+    commands = [(name, text) for name, texts in (("alice", own), ("bob", made), ("carol", told)) for text in texts]
+    first, replies = counter.in_turns(*commands, ("dave", "SHOW CQS"))
+    assert 1 == first, "others are held"
+    assert ["ok"] * 8 == [reply.code for reply in replies]
+    assert ["dedicated", "dedicated"] == [reply.result["destination"]["mode"] for reply in replies[:2]]
+    create = _create(3, "DO PUBLISH VIRTUAL")
+    counter.answers(create, "DROP CQ c3")
+    stream = counter.desk.working.inventory.streams["s_bench"]
+    grown = msgspec.structs.replace(stream, start_offsets={**stream.start_offsets, "2": 0})
+    counter.desk.working.unit.sources.replace_stream(grown)
+    first, [wider, _] = counter.in_turns(("alice", create), ("dave", "SHOW CQS"))
+    assert (1, 3) == (first, len(wider.result["destination"]["offset"]))

@@ -1,0 +1,139 @@
+"""Kafka's topics as commands ask of them: a thread asks, and the command is held until Kafka has answered.
+
+A command whose outcome depends on Kafka (CREATE STREAM, CREATE TABLE, DESCRIBE TABLE) would hold up everybody else for
+some tens of milliseconds. It is tried from its beginning after each answer, and finds the answers that it had before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
+
+from gateway.kafka import TopicForm, Topics
+from gateway.model.held import NotYet
+
+__all__ = ["HeldTopics", "TopicQuestions"]
+
+_Answer = TypeVar("_Answer")
+_Places = Sequence[tuple[str, int]]
+_Offsets = dict[tuple[str, int], int]
+
+
+class TopicQuestions(Protocol):
+    """The part of `Topics` that commands about sources need; an answer may be `NotYet`."""
+
+    def names(self) -> set[str]:
+        """Return the names of all topics."""
+
+    def forms(self, topics: Iterable[str]) -> dict[str, TopicForm]:
+        """Return the forms of those topics that exist."""
+
+    def configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
+        """Return the configurations of those topics that exist."""
+
+    def create(self, wanted: Mapping[str, int], config: Mapping[str, str] | None = None) -> set[str]:
+        """Create topics with so many partitions each, and return which were not there; raises TopicRefusal."""
+
+    def grow(self, topic: str, partitions: int) -> None:
+        """Give a topic so many partitions; it has fewer."""
+
+    def beginnings(self, places: _Places) -> _Offsets:
+        """Return the first offset still there of each (topic, partition)."""
+
+    def ends(self, places: _Places) -> _Offsets:
+        """Return the end offset of each (topic, partition)."""
+
+    def known_ends(self, places: _Places) -> _Offsets:
+        """Return the ends of committed records of those partitions that exist."""
+
+
+class HeldTopics:
+    """Asks Kafka for commands, one question after the other."""
+
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="held-topics")
+        self.patient = True
+        """Whether the unit of work under way waits for answers. Another one holds the commands."""
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget all answers: a command that is held asks anew."""
+        self._asked: dict[str, _Asked] = {}
+
+    @contextmanager
+    def of(self, asker: str, place: str) -> Iterator[TopicQuestions]:
+        """Give the topics that one command asks about; once it is carried out, or refused, its answers are forgotten.
+
+        Args:
+            asker: Whose command it is; he has one at a time.
+            place: What tells the command from his others, whenever it is tried.
+        """
+        asked = self._asked.get(asker)
+        if asked is None or asked.place != place:
+            if self.patient:
+                yield self._topics
+                return
+            asked = self._asked[asker] = _Asked(self._topics, self._thread, place)
+        asked.begin()
+        try:
+            yield asked
+        except NotYet:
+            raise
+        except BaseException:
+            del self._asked[asker]
+            raise
+        del self._asked[asker]
+
+
+class _Asked:
+    """The questions of one command, in their order."""
+
+    def __init__(self, topics: Topics, thread: ThreadPoolExecutor, place: str) -> None:
+        self._topics = topics
+        self._thread = thread
+        self.place = place
+        self._asked: list[tuple[tuple[Any, ...], Future[Any]]] = []
+        self._number = 0
+
+    def begin(self) -> None:
+        """Try the command: its first question comes next."""
+        self._number = 0
+
+    def _ask(self, method: Callable[..., _Answer], *arguments: object) -> _Answer:
+        question, number = (method, *arguments), self._number
+        self._number += 1
+        if number < len(self._asked) and self._asked[number][0] != question:
+            del self._asked[number:]  # what there was to ask for has changed meanwhile
+        if number == len(self._asked):
+            self._asked.append((question, self._thread.submit(method, *arguments)))
+        answer: Future[_Answer] = self._asked[number][1]
+        if not answer.done():
+            raise NotYet(answer.done)
+        return answer.result()
+
+    def names(self) -> set[str]:
+        return self._ask(self._topics.names)
+
+    def forms(self, topics: Iterable[str]) -> dict[str, TopicForm]:
+        return self._ask(self._topics.forms, list(topics))
+
+    def configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
+        return self._ask(self._topics.configs, list(topics))
+
+    def create(self, wanted: Mapping[str, int], config: Mapping[str, str] | None = None) -> set[str]:
+        return self._ask(self._topics.create, wanted, config)
+
+    def grow(self, topic: str, partitions: int) -> None:
+        self._ask(self._topics.grow, topic, partitions)
+
+    def beginnings(self, places: _Places) -> _Offsets:
+        return self._ask(self._topics.beginnings, places)
+
+    def ends(self, places: _Places) -> _Offsets:
+        return self._ask(self._topics.ends, places)
+
+    def known_ends(self, places: _Places) -> _Offsets:
+        return self._ask(self._topics.known_ends, places)
