@@ -22,7 +22,10 @@ _SECOND = (
     "tests/stack/state/",
     CRASHES,
 )
-"""Of the tests on the shared servers those that go together; the others do. Both halves take about as long."""
+"""Of the tests on the shared servers those that go together; the others do. Both halves take about as long.
+
+Much of that is waiting, for ticks and for roles that start anew: a third process has the tests without shared servers.
+"""
 _ORDER = ("second stack", "first stack", "own servers", "spark")
 """Groups by how long they take, the longest first; pure tests fill up the time that is left."""
 

@@ -44,7 +44,7 @@ def _entries(draw: st.DrawFn) -> list[Entry]:
     return list(entries.values())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(st.tuples(st.lists(st.integers(0, 15), max_size=5), _entries(), st.booleans()), max_size=8))
 def test_any_sequence_of_changes_equals_loading_at_once(changes: list) -> None:
     """After rows are added, removed and replaced, skipped versions included, matches are those of a fresh worker."""

@@ -40,7 +40,7 @@ def _tables(store: Store) -> ConstantTables:
     return ConstantTables("s")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(_entry(), min_size=1, max_size=20), st.data())
 def test_together_as_by_themselves(drawn: list, data: st.DataObject) -> None:
     """Keys, sets, bounds, filters, windows, rows that leave and are gone: the shared index changes nothing."""

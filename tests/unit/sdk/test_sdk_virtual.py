@@ -87,7 +87,7 @@ def _json(value: object) -> object:
     return str(value) if isinstance(value, date | Decimal) else value
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.sampled_from(sorted(KINDS)), st.sampled_from("= <> < <= > >= in".split()), st.data())
 def test_filters_equal_what_the_evaluator_finds(kind: tuple[str, str], op: str, data: st.DataObject) -> None:
     """The filter of every type and comparison finds in what was stored exactly what the predicate means."""
@@ -136,7 +136,7 @@ def _compiled(where: str) -> CompiledQuery:
     return compile_select(f"SELECT symbol FROM quotes WHERE {where}", Catalog([stream]))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.sampled_from(_LOGIC), st.lists(_EVENT, min_size=1, max_size=8))
 @example(_LOGIC[3], [{"symbol": "B", "price": 0.0, "volume": 5, "flag": True, "d": None}])
 def test_a_choice_and_equality_with_null_are_those_of_the_evaluator(where: str, events: list[dict[str, Any]]) -> None:

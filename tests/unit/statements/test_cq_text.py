@@ -23,7 +23,7 @@ def _like_texts(draw: st.DrawFn) -> tuple[str, str]:
     return head.format(draw(_names)) + "".join(words), head.format(draw(_names)) + "".join(others)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=400)
 @given(_like_texts())
 @example(("CREATE CQ a AS SELECT 5e+'x'", "CREATE CQ a AS SELECT 5e+7"))
 @example(("CREATE CQ a AS SELECT 5e+5.", "CREATE CQ a AS SELECT 5e+5"))
