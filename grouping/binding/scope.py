@@ -25,10 +25,12 @@ class Source(NamedTuple):
     """By name in lower case: the name as it is shown, and what it stands for. `*` is all of them in their order."""
     fields: Mapping[str, tuple[str, Bound]]
     """The record's own fields, which `*` leaves out."""
-    kind: str = "Stream"
-    """Its kind in messages: Stream, Table, View or Subquery."""
+    kind: str = "stream"
+    """Its kind in messages: stream, table, view or subquery."""
     merged: frozenset[str] = frozenset()
     """Columns that USING has made one with those of a source before it."""
+    own_name: str = ""
+    """The name of the stream, table or view, which an alias hides; "" of a subquery."""
 
     def find(self, name: str) -> tuple[str, Bound] | None:
         """Return a column's name as it is shown and what it stands for, None where there is none of that name."""
@@ -98,15 +100,16 @@ class Scope(NamedTuple):
         if not sources:
             names = [source.name for source in self.sources]
             over = " and ".join(f'"{name}"' for name in names)
-            detail = f"The query is over {over} only."
+            hidden = [source for source in self.sources if source.own_name.casefold() == qualifier.casefold()]
             return InputError(
                 f'column "{shown}" does not exist',
                 code="unknown-column",
-                detail=detail,
-                hint=near_name(qualifier, names),
+                detail=f"The query is over {over} only.",
+                hint=f"Write {hidden[0].name}.{name}: the alias takes the place of the name."
+                if hidden
+                else near_name(qualifier, names),
             )
         columns = [[column for column, _ in source.columns.values()] for source in sources]
-        near = [column for some in columns for column in some]
         listed = "; ".join(
             f'{source.kind} "{source.name}" has the columns {", ".join(some)}'
             for source, some in zip(sources, columns, strict=True)
@@ -114,10 +117,20 @@ class Scope(NamedTuple):
         return InputError(
             f'column "{shown}" does not exist',
             code="unknown-column",
-            detail=f"{listed}.",
-            hint=near_name(name, [*near, *RECORD_FIELDS])
+            detail=f"{listed[0].upper()}{listed[1:]}.",
+            hint=self._meant(name, sources)
             or (f"Double quotes are for names; a string is written '{clipped(name)}'." if quoted else None),
         )
+
+    def _meant(self, name: str, sources: Sequence[Source]) -> str | None:
+        """Return a hint that names the column which somebody may have meant, of these sources or of others."""
+        for other in self.sources:
+            if other not in sources and (column := other.find(name.casefold())) is not None:
+                return f"Write {other.name}.{column[0]}."
+        inner = [source for source in sources if source.kind in ("view", "subquery")]
+        if inner and name.casefold() in RECORD_FIELDS:
+            return f"A {inner[0].kind} has the columns that its SELECT lists: list {name.casefold()} there."
+        return near_name(name, [shown for source in sources for shown, _ in _all_columns(source)])
 
 
 def stream_source(stream: Stream, alias: str | None) -> Source:
@@ -128,4 +141,9 @@ def stream_source(stream: Stream, alias: str | None) -> Source:
     fields = {
         name: (name, Column(name, str(sql_type))) for name, sql_type in RECORD_FIELDS.items() if name not in columns
     }
-    return Source(alias or stream.name, columns, fields)
+    return Source(alias or stream.name, columns, fields, own_name=stream.name)
+
+
+def _all_columns(source: Source) -> Iterator[tuple[str, Bound]]:
+    yield from source.columns.values()
+    yield from source.fields.values()

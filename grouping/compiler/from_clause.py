@@ -95,7 +95,7 @@ def _relation(node: exp.Expr, catalog: Catalog, inline: Inline) -> Relation:
         select = node.this
         if not isinstance(select, exp.Select):
             raise unsupported("a subquery of that kind", "FROM takes a SELECT in parentheses.")
-        return _inlined(inline(select), _alias(node) or "the subquery", "Subquery")
+        return _inlined(inline(select), _alias(node) or "the subquery", "subquery")
     if not isinstance(node, exp.Table) or not all(isinstance(part, exp.Identifier) for part in node.parts):
         raise unsupported("a table function", "FROM names streams, tables and views.")
     for name, value in node.args.items():
@@ -104,7 +104,7 @@ def _relation(node: exp.Expr, catalog: Catalog, inline: Inline) -> Relation:
     alias = _alias(node)
     base = catalog.source(".".join(part.name for part in node.parts))
     if isinstance(base, View):
-        return _inlined(inline(base), alias or base.name, "View")
+        return _inlined(inline(base), alias or base.name, "view", base.name)
     if isinstance(base, Table):
         return Relation(base, _table_source(base, alias))
     return Relation(base, stream_source(base, alias))
@@ -117,9 +117,9 @@ def _alias(node: exp.Expr) -> str | None:
     return alias.name if alias is not None else None
 
 
-def _inlined(select: InlinedSelect, name: str, kind: str) -> Relation:
+def _inlined(select: InlinedSelect, name: str, kind: str, own_name: str = "") -> Relation:
     columns = {shown.casefold(): (shown, value) for shown, value in select.columns}
-    return Relation(select.base, Source(name, columns, {}, kind), select.where, select.scope)
+    return Relation(select.base, Source(name, columns, {}, kind, own_name=own_name), select.where, select.scope)
 
 
 def _table_source(table: Table, alias: str | None) -> Source:
@@ -127,7 +127,7 @@ def _table_source(table: Table, alias: str | None) -> Source:
         column.name.casefold(): (column.name, Column(joined_name(table.name, column.name), column.type_text))
         for column in table.columns
     }
-    return Source(alias or table.name, columns, {}, "Table")
+    return Source(alias or table.name, columns, {}, "table", own_name=table.name)
 
 
 # -- joins -------------------------------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def _joined(scope: Scope, node: exp.Join, catalog: Catalog, inline: Inline) -> S
     if not isinstance(right.base, Table):
         raise unsupported(
             "a join of two streams",
-            f'"{right.source.name}" is a stream, and joins in time are not kept running.',
+            f'"{right.source.name}" is {_told(right)}, and joins in time are not kept running.',
             "A stream is joined with tables.",
         )
     table, prefix = right.base, _free_prefix(scope, right.base.name)
@@ -178,6 +178,11 @@ def _joined(scope: Scope, node: exp.Join, catalog: Catalog, inline: Inline) -> S
     assert scope.stream is not None, "a stream stands first"
     computation = Computation(computation_id(scope.stream.stream_id, joins), joins)
     return scope._replace(sources=(*scope.sources, source), computation=computation, where=(*scope.where, *bound))
+
+
+def _told(right: Relation) -> str:
+    kind = right.source.kind
+    return "a stream" if kind == "stream" else f'a {kind} over stream "{right.base.name}"'
 
 
 def _without_keys(conditions: Iterable[Bound], prefix: str, name: str) -> InputError:

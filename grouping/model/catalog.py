@@ -111,9 +111,7 @@ class Catalog:
         """
         found = self.find_source(name)
         if found is None:
-            raise self._unknown(
-                "stream", name, (*self._streams.values(), *self._tables.values(), *self._views.values())
-            )
+            raise self._unknown("stream", name, streams=self._streams, tables=self._tables, views=self._views)
         return found
 
     def stream(self, name: str) -> Stream:
@@ -124,30 +122,33 @@ class Catalog:
         """
         found = self._streams.get(name.casefold())
         if found is None:
-            raise self._unknown("stream", name, self._streams.values())
+            raise self._unknown("stream", name, streams=self._streams)
         return found
 
     def table(self, name: str) -> Table:
         """Return the live table of that name; raises as `stream` does."""
         found = self._tables.get(name.casefold())
         if found is None:
-            raise self._unknown("table", name, self._tables.values())
+            raise self._unknown("table", name, tables=self._tables)
         return found
 
     def view(self, name: str) -> View:
         """Return the live view of that name; raises as `stream` does."""
         found = self._views.get(name.casefold())
         if found is None:
-            raise self._unknown("view", name, self._views.values())
+            raise self._unknown("view", name, views=self._views)
         return found
 
     @staticmethod
-    def _unknown(kind: str, name: str, sources: Iterable[Stream | Table | View]) -> InputError:
-        names = sorted(source.name for source in sources)
+    def _unknown(kind: str, name: str, **known: Mapping[str, Stream | Table | View]) -> InputError:
+        by_kind = [(noun[:-1], sorted(source.name for source in sources.values())) for noun, sources in known.items()]
+        there = [(noun, some) for noun, some in by_kind if some]
+        names = [each for _, some in there for each in some]
+        shown = ", ".join(listed(some, noun) for noun, some in there)
         return InputError(
             f'{kind} "{name}" does not exist',
             code="unknown-stream",
-            detail=f"There {are(len(names))} {listed(names, kind)}." if names else f"There are no {kind}s yet.",
+            detail=f"There {are(len(there[0][1]))} {shown}." if there else f"There are no {kind}s yet.",
             hint=near_name(name, names) or f"CREATE {kind.upper()} declares one.",
         )
 

@@ -11,6 +11,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from grouping.model.errors import InputError
 from grouping.model.query import CronBased, DigestClause, Publish, TimerBased
+from grouping.statements.refused_forms import check_words
 from grouping.statements.tokens import Tokens
 from grouping.values.times import (
     format_instant,
@@ -89,6 +90,7 @@ def read_settings(tokens: Tokens) -> Clauses:
 def _read_clause(tokens: Tokens, clauses: Clauses, allowed: tuple[str, ...], shown: str) -> None:
     word = tokens.word()
     if word not in allowed:
+        check_words(tuple(tokens.word(ahead) for ahead in range(3)))
         raise tokens.unexpected(shown, hint=_HINTS.get(word))
     field, read = CLAUSE_READERS[word]
     if getattr(clauses, field) is not None:

@@ -96,12 +96,7 @@ def read_columns(tokens: Tokens, *, keyed: bool = False) -> tuple[Columns, tuple
             tokens.expect_symbol(TokenType.R_PAREN, ")")
             return tuple(columns.values()), key
         if tokens.word() == "WATERMARK" and tokens.word(1) == "FOR":
-            raise InputError(
-                "WATERMARK is not supported",
-                code="unsupported-query",
-                detail="The time of an event is that of its record.",
-                hint="Leave it out; a query has that time as _time.",
-            )
+            raise _without_watermark("WATERMARK")
         name = tokens.name("the name of a column")
         folded = name.casefold()
         if folded in columns or folded in RECORD_FIELDS:
@@ -246,9 +241,20 @@ def read_options(tokens: Tokens, known: Sequence[str], choices: Choices) -> Opti
             return options
 
 
+def _without_watermark(what: str) -> InputError:
+    return InputError(
+        f"{what} is not supported",
+        code="unsupported-query",
+        detail="The time of an event is that of its record.",
+        hint="Leave it out; a query has that time as _time.",
+    )
+
+
 def _unknown_option(tokens: Tokens, known: Sequence[str]) -> InputError:
     if not tokens.word():
         return tokens.unexpected("the name of an option")
+    if tokens.word() == "IDLE" and "start" in known:  # of a stream
+        return _without_watermark('option "idle"')
     return InputError(
         f'option "{clipped(tokens.source())}" does not exist',
         code="syntax-error",

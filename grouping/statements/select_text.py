@@ -17,8 +17,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 from grouping.model.errors import InputError
 from grouping.model.refusals import too_large, unsupported
 from grouping.model.wording import are, counted
+from grouping.statements.refused_forms import check_forms
 from grouping.statements.respelled_tokens import UNARY_PLUS, after_operand, renamed, respelled
-from grouping.statements.streaming_forms import check_forms
 from grouping.statements.tokens import PlainSql, clipped
 
 __all__ = ["FUNCTION_MARK", "MAX_DEPTH", "read_select"]

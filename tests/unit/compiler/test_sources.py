@@ -211,7 +211,7 @@ def test_the_order_of_on_tells_no_select_lists_apart() -> None:
         (
             "SELECT q.symbol FROM quotes q, profiles p WHERE q.symbol = p.symbol",
             "unsupported-query",
-            "without an equality",
+            "a join by comma",
         ),
         (
             "SELECT q.symbol FROM quotes q JOIN profiles p ON q.price > p.staff",
@@ -223,6 +223,11 @@ def test_the_order_of_on_tells_no_select_lists_apart() -> None:
             "SELECT q.symbol FROM quotes q JOIN eu.trades-1 t USING (symbol)",
             "unsupported-query",
             "a join of two streams",
+        ),
+        (
+            "SELECT s FROM (SELECT symbol AS s FROM quotes q JOIN profiles p USING (symbol), owners o WHERE price < 3)",
+            "unsupported-query",
+            "a join by comma",
         ),
         ("SELECT symbol FROM quotes q JOIN profiles p ON q.symbol = p.symbol", "unknown-column", "in several sources"),
         ("SELECT p.price FROM quotes q JOIN profiles p USING (symbol)", "unknown-column", '"p.price" does not exist'),
@@ -244,3 +249,59 @@ def test_refused(select: str, code: str, told: str) -> None:
         compile_select(select, _CATALOG)
     assert refused.value.code == code
     assert told in refused.value.message
+
+
+_JOINED = "FROM quotes q JOIN profiles p ON p.symbol = q.symbol"
+
+
+@pytest.mark.parametrize(
+    ("select", "hint"),
+    [
+        (f"SELECT quotes.symbol {_JOINED}", "Write q.symbol: the alias takes the place of the name."),
+        (f"SELECT PROFILES.symbol {_JOINED}", "Write p.symbol: the alias takes the place of the name."),
+        (f"SELECT profile.symbol {_JOINED.replace(' p ', ' ').replace('p.', 'profiles.')}", 'Did you mean "profiles"?'),
+        ("SELECT hot.s FROM hot h", "Write h.s: the alias takes the place of the name."),
+        (f"SELECT p._time AS t {_JOINED}", "Write q._time."),
+        (f"SELECT p.PRICE AS t {_JOINED}", "Write q.price."),
+        (f"SELECT q.industry AS t {_JOINED}", "Write p.industry."),
+        (f"SELECT p._tim AS t {_JOINED}", None),
+        (f"SELECT _tim AS t {_JOINED}", 'Did you mean "_time"?'),
+        (f"SELECT p.indstry AS t {_JOINED}", 'Did you mean "industry"?'),
+        ("SELECT _time FROM hot", "A view has the columns that its SELECT lists: list _time there."),
+        (
+            "SELECT _KEY FROM (SELECT symbol FROM quotes) x",
+            "A subquery has the columns that its SELECT lists: list _key there.",
+        ),
+    ],
+)
+def test_hints(select: str, hint: str | None) -> None:
+    """A hint names what there is for the source that is named, or where the column is."""
+    with pytest.raises(InputError) as refused:
+        compile_select(select, _CATALOG)
+    assert refused.value.code == "unknown-column"
+    assert refused.value.hint == hint
+
+
+@pytest.mark.parametrize(
+    ("select", "detail"),
+    [
+        (
+            "SELECT x FROM nothing",
+            "There are the streams eu.trades-1, quotes, the tables owners, profiles,"
+            " the views hot, hotter, listed, software.",
+        ),
+        (
+            "SELECT q.symbol FROM quotes q JOIN hot h ON h.s = q.symbol",
+            '"h" is a view over stream "quotes", and joins in time are not kept running.',
+        ),
+        (
+            "SELECT q.symbol FROM quotes q JOIN (SELECT symbol AS s FROM eu.trades-1) h ON h.s = q.symbol",
+            '"h" is a subquery over stream "eu.trades-1", and joins in time are not kept running.',
+        ),
+    ],
+)
+def test_each_kind_of_source_goes_by_its_name(select: str, detail: str) -> None:
+    """Streams, tables and views are not taken for each other."""
+    with pytest.raises(InputError) as refused:
+        compile_select(select, _CATALOG)
+    assert refused.value.detail == detail
