@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Iterator
+import shutil
+import subprocess
+import textwrap
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +18,17 @@ import yaml
 from grouping.settings.settings import Settings
 from grouping.settings.settings_table import variables
 from spark_jobs.application.spark_options import spark_options
-from tests.pages import ROOT
+from tests.pages import ROOT, page
 
-_FOLDER = ROOT / "docker" / "kubernetes"
+_FOLDER, _CLUSTER = (ROOT / "docker" / name for name in ("kubernetes", "kubernetes-cluster"))
+_KUBECTL = shutil.which("kubectl")
 _PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
 _USER = 10001
 
 
-def _objects(name: str = "**/*.yaml") -> list[dict[str, Any]]:
+def _objects(name: str = "*.yaml", folders: Sequence[Path] = (_FOLDER, _CLUSTER)) -> list[dict[str, Any]]:
     """Return the objects of some files, patches of other objects left out."""
-    files = [path for path in sorted(_FOLDER.glob(name)) if path.name != "kustomization.yaml"]
+    files = [path for folder in folders for path in sorted(folder.glob(name)) if path.name != "kustomization.yaml"]
     loaded = [each for path in files for each in yaml.safe_load_all(path.read_text("utf-8"))]
     return [each for each in loaded if each["kind"] != "StatefulSet" or "selector" in each["spec"]]
 
@@ -42,7 +47,7 @@ def _settings() -> dict[str, str]:
 
 def _patch() -> dict[str, Any]:
     """Return the evaluator's container as the folder `cluster` changes it."""
-    loaded = yaml.safe_load((_FOLDER / "cluster" / "evaluator.yaml").read_text("utf-8"))
+    loaded = yaml.safe_load((_CLUSTER / "evaluator.yaml").read_text("utf-8"))
     [container] = loaded["spec"]["template"]["spec"]["containers"]
     return dict(container)
 
@@ -51,12 +56,66 @@ def _environment(container: dict[str, Any]) -> dict[str, str]:
     return {each["name"]: each["value"] for each in container.get("env", ())}
 
 
+def _name(each: dict[str, Any]) -> tuple[str, str]:
+    return each["kind"], each["metadata"]["name"]
+
+
 def test_each_file_is_part_of_the_whole() -> None:
     """Every file is a resource or a patch of its folder's kustomization, and every one of these is there."""
-    for folder in (_FOLDER, _FOLDER / "cluster"):
+    for folder in (_FOLDER, _CLUSTER):
         whole = yaml.safe_load((folder / "kustomization.yaml").read_text("utf-8"))
-        named = {*whole["resources"], *(patch["path"] for patch in whole.get("patches", ()))} - {".."}
+        named = {*whole["resources"], *(patch["path"] for patch in whole.get("patches", ()))} - {"../kubernetes"}
         assert named == {path.name for path in folder.glob("*.yaml")} - {"kustomization.yaml"}
+
+
+@pytest.mark.skipif(_KUBECTL is None, reason="kubectl is not installed")
+@pytest.mark.parametrize("folder", ["kubernetes", "kubernetes-cluster", "of the page"])
+def test_kubectl_reads_the_whole(tmp_path: Path, folder: str) -> None:
+    """Folders, and the overlay that the page begins with, are put together as the files say, without a cluster."""
+    place = ROOT / "docker" / folder
+    if folder == "of the page":
+        [text] = re.findall(r"```yaml\n( *# kustomization.yaml\n.*?)```", page("deployment.md"), re.S)
+        own = textwrap.dedent(text).replace("../cq-gateway/docker/kubernetes", os.path.relpath(_FOLDER, tmp_path))
+        (tmp_path / "kustomization.yaml").write_text(own)
+        place = tmp_path
+    made = list(yaml.safe_load_all(_kubectl("kustomize", str(place))))
+    expected = _objects(folders=(_FOLDER, _CLUSTER) if folder == "kubernetes-cluster" else (_FOLDER,))
+    assert set(map(_name, expected)) == set(map(_name, made))
+    [evaluator] = [each for each in made if _name(each) == ("StatefulSet", "cq-evaluator")]
+    [container] = evaluator["spec"]["template"]["spec"]["containers"]
+    assert ("spark://" in _environment(container)["CQ_EVALUATOR_MASTER"]) == (folder == "kubernetes-cluster")
+    assert container["image"].startswith("YOUR-REGISTRY/" if folder == "of the page" else "cq-gateway")
+
+
+@pytest.mark.skipif(_KUBECTL is None, reason="kubectl is not installed")
+@pytest.mark.parametrize("name", [name for name, _ in _pods()])
+def test_kubectl_knows_each_field_of_a_pod(name: str) -> None:
+    """Read into Kubernetes' own types, and written again, nothing is missing: a field of another name would be."""
+    [own] = [each for each in _objects() if each["metadata"]["name"] == name and "template" in each.get("spec", {})]
+    made = json.loads(_kubectl("set", "env", "--local", "-f", "-", "X=1", "-o", "json", given=json.dumps(own)))
+    _assert_within(own, made, name)
+
+
+def _kubectl(*arguments: str, given: str = "") -> str:
+    """Return what kubectl prints; it is asked for nothing that takes a cluster."""
+    assert _KUBECTL is not None
+    ran = subprocess.run([_KUBECTL, *arguments], input=given, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def _assert_within(part: Any, whole: Any, where: str) -> None:
+    """See that a value is in another one: objects may have more fields there, and lists more items behind."""
+    if isinstance(part, dict):
+        for name, value in part.items():
+            assert name in whole, f"{where}.{name}"
+            _assert_within(value, whole[name], f"{where}.{name}")
+    elif isinstance(part, list):
+        assert len(part) <= len(whole), where
+        for number, value in enumerate(part):
+            _assert_within(value, whole[number], f"{where}[{number}]")
+    else:
+        assert part == whole, where
 
 
 def test_the_settings_are_known() -> None:
@@ -145,7 +204,7 @@ def test_metrics_are_served_where_they_are_asked_for() -> None:
         [pod] = [pod for each, pod in _pods() if each == name]
         [port] = [port for port in pod["spec"]["containers"][0]["ports"] if port["name"] == "metrics"]
         assert settings[role] == str(port["containerPort"]) == pod["metadata"]["annotations"]["prometheus.io/port"]
-        policies = [each for each in _objects("network.yaml") if each["kind"] == "NetworkPolicy"]
+        policies = [each for each in _objects("network.yaml", [_FOLDER]) if each["kind"] == "NetworkPolicy"]
         assert [port["containerPort"]] == [rule["port"] for rule in policies[0]["spec"]["ingress"][0]["ports"]]
 
 
@@ -165,7 +224,7 @@ def test_the_servers_are_let_out_to() -> None:
     settings = _settings()
     wanted = {int(settings["CQ_KAFKA_BOOTSTRAP"].rpartition(":")[2])}
     wanted.add(int(re.findall(r":(\d+)", settings["CQ_REDIS_URL"])[0]))
-    [policy] = [each for each in _objects("network.yaml") if each["kind"] == "NetworkPolicy"]
+    [policy] = [each for each in _objects("network.yaml", [_FOLDER]) if each["kind"] == "NetworkPolicy"]
     out = {port["port"] for rule in policy["spec"]["egress"] for port in rule["ports"]}
     assert wanted | {53} == out
 
@@ -187,7 +246,7 @@ def test_the_cluster_is_reached(tmp_path: Path) -> None:
     (tmp_path / "spark-sql-kafka-0-10.jar").touch()
     evaluator = {"master": given["CQ_EVALUATOR_MASTER"], "jars": str(tmp_path), "spark": options}
     assert options.items() <= spark_options(Settings.model_validate({"evaluator": evaluator})).items()
-    [policy] = [each for each in _objects("cluster/network.yaml") if each["kind"] == "NetworkPolicy"]
+    [policy] = [each for each in _objects("network.yaml", [_CLUSTER]) if each["kind"] == "NetworkPolicy"]
     for rules in (policy["spec"]["ingress"], policy["spec"]["egress"]):
         [rule] = rules
         [span] = rule["ports"]
