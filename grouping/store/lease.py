@@ -9,14 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import redis
-
-from grouping.model.errors import OperationalError
 from grouping.settings.settings import Settings
 from grouping.store.connection import connect, mapped
+from grouping.store.fence import Fence
 from grouping.store.keys import RedisKeys, Role
 
-__all__ = ["LIFETIME_MS", "Lease", "LeaseLost"]
+__all__ = ["LIFETIME_MS", "Lease"]
 
 LIFETIME_MS: Mapping[Role, int] = {"gateway": 3_000, "evaluator": 8_000}
 """How long a lease lasts that is not renewed: a standby waits for no more. An evaluator ends a JVM meanwhile."""
@@ -32,16 +30,6 @@ return 1
 
 # KEYS: lease. ARGV: token.
 _RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
-
-# KEYS: fence. ARGV: token. Touches a fence that is somebody else's: a transaction that watches it is not carried out.
-_GUARD = """
-local holder = redis.call('GET', KEYS[1])
-if holder ~= ARGV[1] then redis.call('SET', KEYS[1], holder or '') end
-"""
-
-
-class LeaseLost(OperationalError):
-    """Somebody else has taken the lease since, or Redis has lost it; nothing was written."""
 
 
 class Lease:
@@ -95,57 +83,17 @@ class Lease:
         with mapped():
             self._redis.eval(_RELEASE, 1, self.key, self.token)
 
+    @property
+    def fence(self) -> Fence:
+        """The fence beside the lease, as this holder has it."""
+        return Fence(self._fence, self.token)
+
     def transaction(self, client: Any) -> Any:
         """Return a pipeline whose commands a client carries out together, unless somebody else took the lease.
 
         Its `execute` takes one round trip, and raises `LeaseLost`.
         """
-        return _FencedPipeline(client, self._fence, self.token)
-
-
-class _FencedPipeline(redis.client.Pipeline):
-    """A transaction under a fence: sent together with a look at the fence, and not run when the fence has changed."""
-
-    def __init__(self, client: Any, fence: str, token: str) -> None:
-        super().__init__(client.connection_pool, client.response_callbacks, True, None)
-        self._fence = fence
-        self._token = token
-
-    def execute(self, raise_on_error: bool = True) -> list[Any]:
-        """Carry out the commands, and return their answers.
-
-        Raises:
-            LeaseLost: Nothing was carried out.
-        """
-        commands = list(self.command_stack)
-        guard = (("WATCH", self._fence), ("EVAL", _GUARD, 1, self._fence, self._token), ("MULTI",))
-        connection: Any = self.connection_pool.get_connection()
-        try:
-            connection.send_packed_command(
-                connection.pack_commands([*guard, *(args for args, _ in commands), ("EXEC",)])
-            )
-            answers = [_answer(connection) for _ in range(len(guard) + len(commands) + 1)]
-        finally:
-            self.connection_pool.release(connection)
-            self.reset()
-        executed = answers.pop()
-        if executed is None:
-            raise LeaseLost("another gateway has taken over", detail="Redis was not written to.")
-        for answer in (*answers, *(executed if isinstance(executed, list) else [executed])):
-            if raise_on_error and isinstance(answer, Exception):
-                raise answer
-        callbacks = self.response_callbacks
-        return [
-            callbacks[args[0]](answer, **options) if args[0] in callbacks else answer
-            for (args, options), answer in zip(commands, executed, strict=True)
-        ]
-
-
-def _answer(connection: Any) -> Any:
-    try:
-        return connection.read_response()
-    except redis.ResponseError as error:
-        return error
+        return self.fence.transaction(client)
 
 
 def _machine() -> str:

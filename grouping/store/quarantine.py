@@ -8,12 +8,14 @@ is at fault is then found anew.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 import msgspec
 
 from grouping.model.ids import GroupId, SelectId, StreamId
 from grouping.settings.settings import Settings
 from grouping.store.connection import connect, mapped
+from grouping.store.fence import Fence, transaction
 from grouping.store.keys import RedisKeys
 
 __all__ = ["KILLED", "TRIES", "Quarantine", "QuarantineStore", "Trial", "convicted", "group_of", "parts_of", "share_of"]
@@ -134,8 +136,16 @@ def convicted(trial: Trial, in_hand: Collection[str], known: Mapping[str, Quaran
 class QuarantineStore:
     """Quarantines and trials in Redis. One instance per process and thread."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, fence: Fence | None = None) -> None:
+        """Connect when first used.
+
+        Args:
+            settings: Where Redis is.
+            fence: That of the evaluator's lease, under which it writes: whatever writes may raise `LeaseLost`. None for
+                the gateway.
+        """
         self._keys = RedisKeys.of(settings)
+        self._fence = fence
         self._redis = connect(settings)
 
     def quarantined(self, stream_id: StreamId) -> dict[str, Quarantine]:
@@ -158,7 +168,10 @@ class QuarantineStore:
         """Note what is known of some shares now."""
         bodies = {share: msgspec.json.encode(state) for share, state in shares.items()}
         with mapped():
-            self._redis.hset(self._keys.quarantine(stream_id), mapping=bodies)
+            self._transaction().hset(self._keys.quarantine(stream_id), mapping=bodies).execute()
+
+    def _transaction(self) -> Any:
+        return transaction(self._redis, self._fence)
 
     def forget(self, stream_id: StreamId, shares: Iterable[str]) -> None:
         """Drop what is known of some shares."""
@@ -174,7 +187,7 @@ class QuarantineStore:
     def set_trial(self, stream_id: StreamId, trial: Trial) -> None:
         """Note what is known of the batch that comes next; what was in hand is told by that."""
         with mapped():
-            pipeline = self._redis.pipeline(transaction=True)
+            pipeline = self._transaction()
             pipeline.set(self._keys.trial(stream_id), msgspec.json.encode(trial))
             pipeline.delete(self._keys.in_hand(stream_id))
             pipeline.execute()
@@ -182,7 +195,7 @@ class QuarantineStore:
     def end_trial(self, stream_id: StreamId) -> None:
         """Note that the batch is committed."""
         with mapped():
-            self._redis.delete(self._keys.trial(stream_id), self._keys.in_hand(stream_id))
+            self._transaction().delete(self._keys.trial(stream_id), self._keys.in_hand(stream_id)).execute()
 
     def batch_under_way(self, stream_id: StreamId) -> bool:
         """Tell whether a batch was begun and not committed."""
@@ -192,7 +205,8 @@ class QuarantineStore:
     def hold(self, stream_id: StreamId, task: int, shares: Iterable[str]) -> None:
         """Note the shares that a task of the batch has in hand now."""
         with mapped():
-            self._redis.hset(self._keys.in_hand(stream_id), str(task), msgspec.json.encode(list(shares)))
+            encoded = msgspec.json.encode(list(shares))
+            self._transaction().hset(self._keys.in_hand(stream_id), str(task), encoded).execute()
 
     def in_hand(self, stream_id: StreamId) -> dict[int, list[str]]:
         """Return by task the shares that it had in hand last."""
@@ -203,7 +217,7 @@ class QuarantineStore:
     def count_dead_letters(self, counts: Mapping[str, int]) -> None:
         """Add dead letters by code."""
         with mapped():
-            pipeline = self._redis.pipeline(transaction=False)
+            pipeline = self._transaction()
             for code, count in counts.items():
                 pipeline.hincrby(self._keys.dead_letters, code, count)
             pipeline.execute()

@@ -9,7 +9,7 @@ confirms an *epoch* of the tables for the run of the server that it filled; an e
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -21,6 +21,7 @@ from grouping.model.table import Table
 from grouping.settings.settings import Settings
 from grouping.store.connection import StoreUnavailable, connect, mapped
 from grouping.store.constant_table import Segment, net
+from grouping.store.fence import Fence, LeaseLost, transaction
 from grouping.store.keys import RedisKeys
 from grouping.store.match_tally import MatchTally
 from grouping.store.notes import CommittedNote, EpochNote, ExecutorsNote, Output, Pin, ReplicaNote, TablePins
@@ -28,8 +29,9 @@ from grouping.store.segment_log import SegmentLog, Span, chain
 
 __all__ = ["VERSIONS_MARK", "TableStore"]
 
-# KEYS: epoch, version, pins, streams, pauses. ARGV: stream, batch, run id of the server. Nil: the tables are not
-# confirmed, or what says which version they are of is lost. A stream that was dropped has tables without rows.
+# KEYS: epoch, version, pins, streams, pauses, and the fence where there is one. ARGV: stream, batch, run id of the
+# server, the fence's holder. Nil: the tables are not confirmed, or what says which version they are of is lost; empty:
+# somebody else has the fence. A stream that was dropped has tables without rows.
 _PIN = """
 local epoch = redis.call('GET', KEYS[1])
 if not epoch then return nil end
@@ -41,6 +43,7 @@ local version = redis.call('HGET', KEYS[2], ARGV[1])
 local live = redis.call('HEXISTS', KEYS[4], ARGV[1]) == 1
 if redis.call('HEXISTS', KEYS[2], '') == 0 or live ~= (version ~= false) then return nil end
 if not live then return epoch.epoch .. ':0' end
+if KEYS[6] and redis.call('GET', KEYS[6]) ~= ARGV[4] then return '' end
 pinned = epoch.epoch .. ':' .. version
 local paused = {}
 for _, each in ipairs(redis.call('HKEYS', KEYS[5])) do
@@ -82,11 +85,18 @@ VERSIONS_MARK = b""
 class TableStore:
     """The evaluator's side of the store. One per process and thread."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, fence: Fence | None = None) -> None:
+        """Connect when first used.
+
+        Args:
+            settings: Where Redis is.
+            fence: That of the evaluator's lease, under which it writes: whatever writes may raise `LeaseLost`. None for
+                who only reads.
+        """
         self._keys = RedisKeys.of(settings)
+        self._fence = fence
         self._redis = connect(settings)
         self._pin = self._redis.register_script(_PIN)
-        self._count = self._redis.register_script(_COUNT)
         self._most_waiting: dict[str, int] = {}
         """By stream: so many values with counts of matches may wait for the gateway before they are summed up."""
 
@@ -95,12 +105,19 @@ class TableStore:
 
         Raises:
             StoreUnavailable: No tables are confirmed for this run of the server, or they are not whole; ask again.
+            LeaseLost: Another evaluator has taken over.
         """
         with mapped():
             run_id = self._redis.info("server")["run_id"]
             keys = self._keys
             asked = [keys.epoch, keys.version, keys.pins(stream_id), keys.streams, keys.pauses]
-            pinned = self._pin(keys=asked, args=[stream_id, batch, run_id])
+            args: list[str | int] = [stream_id, batch, run_id]
+            if self._fence is not None:
+                asked.append(self._fence.key)
+                args.append(self._fence.token)
+            pinned = self._pin(keys=asked, args=args)
+        if pinned == b"":
+            raise LeaseLost("another evaluator has taken over", detail="Nothing was pinned.")
         if pinned is None:
             raise StoreUnavailable("the constant tables are not confirmed", hint="The gateway confirms them on start.")
         return Pin.unpack(pinned)
@@ -169,7 +186,11 @@ class TableStore:
     def keep_table_pins(self, stream_id: StreamId, batch: int, pins: TablePins) -> None:
         """Keep the offsets that a micro-batch sees until it is committed; Kafka has them already."""
         with mapped():
-            self._redis.hset(self._keys.table_pins(stream_id), str(batch), _encode_pins(pins))
+            pipeline = self._transaction()
+            pipeline.hset(self._keys.table_pins(stream_id), str(batch), _encode_pins(pins)).execute()
+
+    def _transaction(self) -> Any:
+        return transaction(self._redis, self._fence)
 
     def letters_of(self, table_id: str) -> dict[int, int]:
         """Return by partition up to which offset dead letters of a table's records are written."""
@@ -180,9 +201,8 @@ class TableStore:
     def letters_written(self, table_id: str, offsets: Mapping[int, int]) -> None:
         """Note up to where they are."""
         with mapped():
-            self._redis.hset(
-                self._keys.table_letters(table_id), mapping={str(each): at for each, at in offsets.items()}
-            )
+            reached = {str(each): at for each, at in offsets.items()}
+            self._transaction().hset(self._keys.table_letters(table_id), mapping=reached).execute()
 
     def writes_letters(self, table_id: str, worker: str) -> bool:
         """Tell whether a worker is the one that writes a table's dead letters; it becomes so where there is none."""
@@ -204,7 +224,7 @@ class TableStore:
     def tell_executors(self, note: ExecutorsNote) -> None:
         """Put what the evaluator's tasks run on where the gateway finds it."""
         with mapped():
-            self._redis.set(self._keys.executors, note.pack())
+            self._transaction().set(self._keys.executors, note.pack()).execute()
 
     def streams(self) -> list[Stream]:
         """Return the live streams.
@@ -233,7 +253,7 @@ class TableStore:
             pinned = self._redis.hgetall(pins)
             done = [field for field in pinned if int(field) <= batch]
             seen = pinned[max(done, key=int)].decode() if done else msgspec.UNSET
-            pipeline = self._redis.pipeline(transaction=True)
+            pipeline = self._transaction()
             pipeline.set(self._keys.committed(stream_id), CommittedNote(batch, offsets, seen).pack())
             if done:
                 pipeline.hdel(pins, *done).hdel(self._keys.table_pins(stream_id), *done)
@@ -250,8 +270,7 @@ class TableStore:
         with mapped():
             stale = [field for field in self._redis.hkeys(pins) if under_way is None or int(field) != under_way]
             if stale:
-                self._redis.hdel(pins, *stale)
-                self._redis.hdel(self._keys.table_pins(stream_id), *stale)
+                self._transaction().hdel(pins, *stale).hdel(self._keys.table_pins(stream_id), *stale).execute()
 
     def committed_positions(self, stream_id: StreamId) -> dict[str, int]:
         """Return up to which position a stream was told to be evaluated, by source partition; none if it never was."""
@@ -268,7 +287,7 @@ class TableStore:
     def note_checkpoint(self, stream_id: StreamId, name: str) -> None:
         """Note which checkpoint a stream is evaluated by from now on."""
         with mapped():
-            self._redis.set(self._keys.checkpoint(stream_id), name)
+            self._transaction().set(self._keys.checkpoint(stream_id), name).execute()
 
     def count_matches(
         self, stream_id: StreamId, tally: MatchTally | None, partition: int, batch: str, output: Output = _NO_OUTPUT
@@ -286,7 +305,8 @@ class TableStore:
         with mapped():
             keys = [key, self._keys.counted(stream_id), self._keys.output(stream_id)]
             values = () if tally is None else tally.encode()
-            waiting = int(self._count(keys=keys, args=[partition, batch, *output, *values]))
+            counting = self._transaction().eval(_COUNT, len(keys), *keys, partition, batch, *output, *values)
+            waiting = int(counting.execute()[0])
             if waiting > self._most_waiting.get(stream_id, _FEW_WAITING):
                 # Should the process end in between, they are not counted: the figures inform.
                 total = list(MatchTally.total(map(MatchTally.decode, self._redis.lpop(key, waiting))).encode())
@@ -296,4 +316,5 @@ class TableStore:
     def tell_statistics(self, stream_id: StreamId, partition: int, statistics: PartitionStatistics) -> None:
         """Write the latest statistics of a source partition, for the gateway."""
         with mapped():
-            self._redis.hset(self._keys.statistics(stream_id), str(partition), msgspec.msgpack.encode(statistics))
+            encoded = msgspec.msgpack.encode(statistics)
+            self._transaction().hset(self._keys.statistics(stream_id), str(partition), encoded).execute()

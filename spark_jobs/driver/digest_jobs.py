@@ -16,6 +16,7 @@ from grouping.digests.orders import ORDERS
 from grouping.model.errors import OperationalError
 from grouping.settings.kafka_options import java_options
 from grouping.settings.settings import Settings
+from grouping.store.fence import Fence
 from spark_jobs.kafka.sink import write_all
 from spark_jobs.worker.digest_task import DigestTask
 
@@ -32,19 +33,19 @@ _OFFSETS_A_TASK = 4
 class DigestJobs:
     """Looks for requests in a thread of its own, and carries out one after the other."""
 
-    def __init__(self, spark: SparkSession, settings: Settings, token: str, failed: Callable[[], None]) -> None:
+    def __init__(self, spark: SparkSession, settings: Settings, fence: Fence, failed: Callable[[], None]) -> None:
         """Prepare to look.
 
         Args:
             spark: The session.
             settings: Of the evaluator.
-            token: Whom requests must name: this evaluator.
+            fence: That of the evaluator's lease: whom requests must name, and who alone may write.
             failed: Called, in the thread, when a job failed; it must end the JVM and the process, since tasks of the
                 job may go on writing for a while.
         """
         self._spark = spark
         self._settings = settings
-        self._token = token
+        self._fence = fence
         self._failed = failed
         self._requests = Requests(settings)
 
@@ -62,7 +63,7 @@ class DigestJobs:
                 time.sleep(_LOOK_SECONDS)
                 continue
             try:
-                write_digests(self._spark, self._settings, job)
+                write_digests(self._spark, self._settings, job, self._fence)
             except Exception:  # pyspark's and py4j's have no common base
                 log.exception("a digest job failed")
                 self._failed()
@@ -71,7 +72,7 @@ class DigestJobs:
 
     def _taken(self) -> Job | None:
         job, _ = self._requests.look()
-        if job is None or job.evaluator != self._token or job.state == "done":
+        if job is None or job.evaluator != self._fence.token or job.state == "done":
             return None
         # One that is taken already was lost in the telling: it is carried out again, and writes the same.
         return self._requests.change(job, "taken")
@@ -86,7 +87,7 @@ class DigestJobs:
                 time.sleep(_LOOK_SECONDS)
 
 
-def write_digests(spark: SparkSession, settings: Settings, job: Job) -> None:
+def write_digests(spark: SparkSession, settings: Settings, job: Job, fence: Fence) -> None:
     """Write the digests of a range of orders, and the answers, by one Spark job."""
     begun = time.monotonic()
     # A pool of its own: streams keep their share of the cores.
@@ -102,5 +103,5 @@ def write_digests(spark: SparkSession, settings: Settings, job: Job) -> None:
         "failOnDataLoss": "false",
     }
     orders = spark.read.format("kafka").options(**source).load().select("offset", "value")
-    write_all(orders, DigestTask.of(settings), settings)
+    write_all(orders, DigestTask.of(settings), settings, fence)
     log.info("digests written", extra={"orders": job.end - job.first, "seconds": round(time.monotonic() - begun, 2)})

@@ -36,7 +36,8 @@ class Leadership:
             lost: Called, in the thread, when the lease is somebody else's or could not be renewed in time; it must end
                 the JVM and the process.
         """
-        self._lease = Lease(settings, "evaluator")
+        self.lease = Lease(settings, "evaluator")
+        """The evaluator's."""
         self._clock = clock
         self._lost = lost
         self._stop = threading.Event()
@@ -44,11 +45,6 @@ class Leadership:
         self._renewed_at = 0.0
         self.taken = threading.Event()
         """Whether this process leads."""
-
-    @property
-    def token(self) -> str:
-        """Who leads, as the lease has it."""
-        return self._lease.token
 
     def take(self, *, standby: bool, waiting: Callable[[], None] = lambda: None) -> None:
         """Take the lease; while somebody else has it, wait for as long as that may be a dead process.
@@ -67,9 +63,9 @@ class Leadership:
         before: _Sight | None = None
         while True:
             try:
-                if self._lease.acquire():
+                if self.lease.acquire():
                     break
-                sight = _Sight(self._lease.holder(), self._lease.remaining_ms())
+                sight = _Sight(self.lease.holder(), self.lease.remaining_ms())
                 if before is None:
                     log.info("waiting for the lease", extra={"active": sight.holder})
                 elif sight.lives_since(before) and not standby:
@@ -100,16 +96,16 @@ class Leadership:
         self._stop.set()
         self._thread.join()
         try:
-            self._lease.release()
+            self.lease.release()
         except OperationalError as error:
             log.warning("lease not given back, it will lapse", extra={"reason": error.detail})
 
     def _renew(self) -> None:
-        patience = self._lease.lifetime_ms / 1000 - _MARGIN_SECONDS
+        patience = self.lease.lifetime_ms / 1000 - _MARGIN_SECONDS
         while not self._stop.wait(_RENEW_SECONDS):
             try:
                 # Taken again, not only renewed: a Redis that lost its data lost the lease too.
-                kept = self._lease.acquire()
+                kept = self.lease.acquire()
                 if kept:
                     self._renewed_at = self._clock()
             except OperationalError:

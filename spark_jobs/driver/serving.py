@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from grouping.model.errors import OperationalError
 from grouping.settings.settings import Settings
+from grouping.store.fence import Fence
 from grouping.store.quarantine import QuarantineStore
 from grouping.store.role_notes import RoleNotes
 from grouping.store.table_store import TableStore
@@ -41,7 +42,7 @@ _STATUS_SECONDS = 1.0
 def serve(
     spark: SparkSession,
     settings: Settings,
-    token: str,
+    fence: Fence,
     status: StatusFile,
     metrics_url: str,
     digests_failed: Callable[[], None],
@@ -53,7 +54,7 @@ def serve(
     Args:
         spark: The session.
         settings: Of the evaluator.
-        token: That of the evaluator's lease, with which it writes.
+        fence: That of the evaluator's lease, under which it writes.
         status: Where it tells its state.
         metrics_url: Where its metrics are.
         digests_failed: Called where digests can be written no more.
@@ -64,18 +65,19 @@ def serve(
     """
     jvm = jvm_process()
     executors = Executors(partial(executor_count, spark), time.monotonic)
-    broker, notes, store = Broker(settings), RoleNotes(settings), TableStore(settings)
+    broker, notes, store = Broker(settings), RoleNotes(settings), TableStore(settings, fence)
     options = dict(spark.sparkContext.getConf().getAll())
     streams = Streams(
         spark,
         settings,
+        fence,
         store,
         broker,
-        lambda stream, cautious, anew: Evaluation.of(stream, settings, cautious=cautious, anew=anew),
-        Trials(QuarantineStore(settings), lambda: time.time_ns() // 1_000_000),
+        lambda stream, cautious, anew: Evaluation.of(stream, settings, cautious=cautious, anew=anew, fence=fence),
+        Trials(QuarantineStore(settings, fence), lambda: time.time_ns() // 1_000_000),
         time.monotonic,
     )
-    DigestJobs(spark, settings, token, digests_failed).start()
+    DigestJobs(spark, settings, fence, digests_failed).start()
     try:
         for _ in streams.reconcile():  # what waits since an earlier evaluator's death goes on at once
             status.still()

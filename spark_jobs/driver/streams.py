@@ -13,6 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.settings.settings import Settings
+from grouping.store.fence import Fence
 from grouping.store.table_store import TableStore
 from spark_jobs.driver.checkpoint import Checkpoint
 from spark_jobs.driver.files import files_of
@@ -69,6 +70,7 @@ class Streams:
         self,
         spark: SparkSession,
         settings: Settings,
+        fence: Fence,
         store: TableStore,
         broker: Broker,
         evaluate: Evaluate,
@@ -80,6 +82,7 @@ class Streams:
         Args:
             spark: The session.
             settings: Of the evaluator.
+            fence: That of the evaluator's lease.
             store: Tells which streams there are, and is told how far they are.
             broker: Where the source topics are.
             evaluate: Gives the function that a stream's tasks run.
@@ -88,6 +91,7 @@ class Streams:
         """
         self._spark = spark
         self._settings = settings
+        self._fence = fence
         self._store = store
         self._broker = broker
         self._evaluate = evaluate
@@ -232,7 +236,7 @@ class Streams:
             going_on = msgspec.structs.replace(stream, start_offsets=stream.positions(position.offsets))
             evaluate = self._evaluate(stream, cautious, checkpoint.begun_anew())
             source = read_stream(self._spark, going_on, form.partitions, self._settings)
-            running.query = write_stream(source, evaluate, stream.source_id, self._settings)
+            running.query = write_stream(source, evaluate, stream.source_id, self._settings, self._fence)
         except Exception as exc:  # pyspark's and py4j's have no common base
             raise OperationalError("a query did not start", detail=str(exc).splitlines()[0]) from exc
         running.progress, running.batch_at_start = progress, progress.batch

@@ -12,7 +12,7 @@ import pickle
 import threading
 import time
 from collections import deque
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -80,8 +80,12 @@ class RecordWriter:
         self._forget_at = time.monotonic() + _FORGET_SECONDS
         self._producer = self._wait(self._begin(_started(settings)))
 
-    def write(self, rows: pa.RecordBatch) -> None:
+    def write(self, rows: pa.RecordBatch, check: Callable[[], None] = lambda: None) -> None:
         """Take rows of `spark_jobs.batch.output.OUTPUT`; waits while too many of those before are on their way.
+
+        Args:
+            rows: The records.
+            check: Called right before they are sent; raises where they must not be.
 
         Raises:
             OperationalError: Kafka refused some; nothing more must be written with this writer.
@@ -89,6 +93,7 @@ class RecordWriter:
         batches = list(record_batches(self._placed(rows)))
         while self._sending and self._waiting + rows.nbytes > _WAITING_BYTES:
             self._wait_for_first()
+        check()
         self._waiting += rows.nbytes
         self._sending.append((rows.nbytes, self._begin(self._send(batches))))
 

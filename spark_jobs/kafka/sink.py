@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,9 +13,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from grouping.settings.settings import Settings
+from grouping.store.fence import Fence, FenceWatch
 from spark_jobs.kafka.record_writer import record_writer
 
-__all__ = ["Produce", "checkpoint_location", "write_all", "write_stream"]
+__all__ = ["Produce", "RecordWriting", "checkpoint_location", "write_all", "write_stream"]
 
 Produce = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """Makes rows of `spark_jobs.batch.output.OUTPUT` of a task's input."""
@@ -23,19 +25,34 @@ _NOTHING = "nothing boolean"
 
 
 @dataclass(frozen=True, slots=True)
-class _RecordWriting:
+class RecordWriting:
     """The function that `mapInArrow` runs: it yields no row, and ends when Kafka has all of them."""
 
     produce: Produce
     settings: bytes
     """The `Settings`, pickled, since JSON would mask its secrets."""
+    fence: Fence | None
+    """Who may write; None for what harms nobody."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Write what is made of a task's rows; yields nothing."""
+        self._check()
         writer = record_writer(self.settings)
         for rows in self.produce(batches):
-            writer.write(rows)
+            writer.write(rows, self._check)
         writer.flush()
         yield from ()
+
+    def _check(self) -> None:
+        """Return when the task may write; it ends where its evaluator was succeeded."""
+        if self.fence is not None:
+            _fence_watch(self.settings).check(self.fence)
+
+
+@lru_cache(maxsize=4)
+def _fence_watch(settings: bytes) -> FenceWatch:
+    """Return the worker's watch, which lasts as long as the process."""
+    return FenceWatch(pickle.loads(settings))
 
 
 def checkpoint_location(source_id: str, settings: Settings) -> str:
@@ -47,10 +64,12 @@ def checkpoint_location(source_id: str, settings: Settings) -> str:
     return f"{(base if '://' in base else str(Path(base).absolute())).rstrip('/')}/{settings.prefix}/{source_id}"
 
 
-def write_stream(events: DataFrame, produce: Produce, source_id: str, settings: Settings) -> StreamingQuery:
-    """Start the query that writes what is made of a stream's events."""
+def write_stream(
+    events: DataFrame, produce: Produce, source_id: str, settings: Settings, fence: Fence | None = None
+) -> StreamingQuery:
+    """Start the query that writes what is made of a stream's events, while the fence is its holder's."""
     return (
-        events.mapInArrow(_RecordWriting(produce, pickle.dumps(settings)), _NOTHING)
+        events.mapInArrow(RecordWriting(produce, pickle.dumps(settings), fence), _NOTHING)
         .writeStream.format("noop")
         .queryName(source_id)
         .option("checkpointLocation", checkpoint_location(source_id, settings))
@@ -58,7 +77,7 @@ def write_stream(events: DataFrame, produce: Produce, source_id: str, settings: 
     )
 
 
-def write_all(rows: DataFrame, produce: Produce, settings: Settings) -> None:
-    """Write what is made of some rows, by one job."""
-    written = rows.mapInArrow(_RecordWriting(produce, pickle.dumps(settings)), _NOTHING)
+def write_all(rows: DataFrame, produce: Produce, settings: Settings, fence: Fence) -> None:
+    """Write what is made of some rows, by one job, while the fence is its holder's."""
+    written = rows.mapInArrow(RecordWriting(produce, pickle.dumps(settings), fence), _NOTHING)
     written.write.format("noop").mode("append").save()

@@ -13,6 +13,7 @@ from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.model.ids import StreamId
 from grouping.settings.settings import Settings
+from grouping.store.fence import Fence, LeaseLost
 from grouping.store.match_tally import MatchTally
 from grouping.store.notes import Output, TableVersion
 from grouping.store.table_store import TableStore
@@ -49,13 +50,15 @@ class WorkerProcess:
 
     def __init__(
         self,
-        open_store: Callable[[Settings], TableStore] = TableStore,
+        open_store: Callable[[Settings, Fence | None], TableStore] = TableStore,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._open_store = open_store
         self._sleep = sleep
         self._stores: dict[str, TableStore] = {}
         """By the URL of Redis."""
+        self._fence: Fence | None = None
+        """That of the evaluator whose worker this is."""
         self._tables: dict[str, ConstantTables] = {}
         """By stream id."""
         self._watches: dict[str, StreamWatch] = {}
@@ -66,8 +69,9 @@ class WorkerProcess:
         """The tables that any stream joins."""
         self._garbage = GarbagePolicy()
 
-    def begin(self, stream: Stream, settings: Settings) -> StreamWatch:
+    def begin(self, stream: Stream, settings: Settings, fence: Fence | None = None) -> StreamWatch:
         """Begin a task: forget streams without a task for long, and return the observations of this stream."""
+        self._fence = fence
         now = time.monotonic()
         self._used_at[stream.stream_id] = now
         for stream_id in [name for name, at in self._used_at.items() if now - at > _IDLE_SECONDS]:
@@ -77,7 +81,7 @@ class WorkerProcess:
             self._joined_tables.forget_idle(_IDLE_SECONDS)
         watch = self._watches.get(stream.stream_id)
         if watch is None:
-            watch = self._watches[stream.stream_id] = StreamWatch(stream, settings)
+            watch = self._watches[stream.stream_id] = StreamWatch(stream, settings, fence)
         return watch
 
     def end(self) -> None:
@@ -90,6 +94,7 @@ class WorkerProcess:
         Raises:
             TableAway: A table that the stream joins cannot be read. A task that waited would take a core from streams
                 that do not join the table; the stream's query is started again instead.
+            LeaseLost: Another evaluator has taken over.
         """
         waits = 0
         while True:
@@ -103,7 +108,7 @@ class WorkerProcess:
                 if snapshot.computations:
                     views = self._joined(settings).views(stream_id, batch, snapshot.computations, store)
                 return BatchTables(version, snapshot, views)
-            except TableAway:
+            except (TableAway, LeaseLost):
                 raise
             except OperationalError as error:
                 if waits % 50 == 0:
@@ -164,5 +169,5 @@ class WorkerProcess:
     def _store(self, settings: Settings) -> TableStore:
         url = settings.redis.url.get_secret_value()
         if url not in self._stores:
-            self._stores[url] = self._open_store(settings)
+            self._stores[url] = self._open_store(settings, self._fence)
         return self._stores[url]

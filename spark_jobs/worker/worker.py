@@ -17,6 +17,7 @@ from pyspark import TaskContext
 from grouping.model.catalog import Stream
 from grouping.model.errors import InternalError
 from grouping.settings.settings import Settings
+from grouping.store.fence import Fence
 from grouping.store.match_tally import MatchTally
 from grouping.store.notes import Output
 from spark_jobs.batch.matches import Matches
@@ -62,20 +63,28 @@ class Evaluation:
     """Whether a group or SELECT list of the stream did harm before: only then do tasks ask Redis which."""
     anew: tuple[tuple[int, int], ...] = ()
     """By source partition, the offset before which an earlier checkpoint may have evaluated events."""
+    fence: Fence | None = None
+    """That of the evaluator's lease: its tasks write until another one takes over."""
 
     @classmethod
     def of(
-        cls, stream: Stream, settings: Settings, *, cautious: bool = False, anew: Mapping[str, int] | None = None
+        cls,
+        stream: Stream,
+        settings: Settings,
+        *,
+        cautious: bool = False,
+        anew: Mapping[str, int] | None = None,
+        fence: Fence | None = None,
     ) -> Evaluation:
         """Return the evaluation of a stream."""
         until = tuple((int(partition), end) for partition, end in (anew or {}).items())
-        return cls(msgspec.json.encode(stream), pickle.dumps(settings), cautious, until)
+        return cls(msgspec.json.encode(stream), pickle.dumps(settings), cautious, until, fence)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Evaluate a task's records; yields rows of `spark_jobs.batch.output.OUTPUT`."""
         stream, settings = _unpacked(self.stream, self.settings)
         micro_batch = _micro_batch(stream)
-        watch = PROCESS.begin(stream, settings)
+        watch = PROCESS.begin(stream, settings, self.fence)
         digest_task.MEMORY.forget_idle(time.monotonic())
         task: _Task | None = None
         for batch in batches:

@@ -13,20 +13,27 @@ from tests.kafka_client import wait_until
 
 __all__ = ["SteadyLoad"]
 
-_STREAM = "CREATE STREAM numbers (n BIGINT) WITH (topic = 'numbers', format = 'json', partitions = 3)"
-_CQ = "CREATE CQ {0} AS SELECT n FROM numbers WHERE n % 2 = 0 {1}"
+_STREAM = "CREATE STREAM {0} (n BIGINT) WITH (topic = '{0}', format = 'json', partitions = 3)"
+_CQ = "CREATE CQ {1} AS SELECT n FROM {0} WHERE n % 2 = 0 {2}"
 
 
 class SteadyLoad:
     """Numbers are published and CQs created, in threads of their own; two CQs see each second number."""
 
-    def __init__(self, client: Client, bootstrap: str) -> None:
-        """Begin."""
+    def __init__(self, client: Client, bootstrap: str, stream: str = "numbers") -> None:
+        """Begin.
+
+        Args:
+            client: Of a subscriber who has nothing yet.
+            bootstrap: Kafka's address.
+            stream: The name of the stream, and of its topic.
+        """
+        self.stream = stream
         self._published = self._commands = 0
         self._client = client
-        client.execute(_STREAM)
-        client.execute(_CQ.format("even", "DO PUBLISH SHARED"))
-        client.execute(_CQ.format("by_tick", "DO PUBLISH SHARED EVERY '2 seconds'"))
+        client.execute(_STREAM.format(stream))
+        client.execute(_CQ.format(stream, "even", "DO PUBLISH SHARED"))
+        client.execute(_CQ.format(stream, "by_tick", "DO PUBLISH SHARED EVERY '2 seconds'"))
         self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
         self._stop = threading.Event()
         self._threads = [threading.Thread(target=each, daemon=True) for each in (self._publish, self._command)]
@@ -36,14 +43,14 @@ class SteadyLoad:
     def _publish(self) -> None:
         while not self._stop.is_set():
             body = json.dumps({"n": self._published}).encode()
-            self._producer.produce("numbers", body, partition=self._published // 2 % 3)
+            self._producer.produce(self.stream, body, partition=self._published // 2 % 3)
             self._producer.poll(0)
             self._published += 1
             self._stop.wait(0.005)
 
     def _command(self) -> None:
         while not self._stop.is_set():
-            self._client.execute(_CQ.format(f"further_{self._commands}", "DO PUBLISH SHARED"), timeout=120)
+            self._client.execute(_CQ.format(self.stream, f"further_{self._commands}", "DO PUBLISH SHARED"), timeout=120)
             self._commands += 1
             self._stop.wait(0.1)
 
@@ -81,7 +88,7 @@ class SteadyLoad:
         expected = list(range(0, self._published, 2))
         assert expected == sorted(self._rows("even", len(expected)))
         assert expected == sorted(self._rows("by_tick", len(expected)))
-        assert self._commands + 2 == len(self._client.execute("SHOW CQS LIMIT 1000").result["cqs"])
+        assert self._commands + 2 == len(self._client.listing())
 
     def _rows(self, name: str, count: int) -> list[int]:
         """Return the numbers of a CQ's results from the first one on, as many as there should be."""

@@ -1,8 +1,9 @@
-"""An evaluator takes over from one that died where nobody can look for its process: it waits until the lease lapses."""
+"""An evaluator takes over from one that died or sleeps where nobody can look for its process, when the lease lapses."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -44,5 +45,31 @@ def test_a_successor_waits_for_the_lease(running: Site) -> None:
         assert 1 == refused.process.wait(60), "the one that lives goes on"
         assert "another evaluator runs on this prefix" in refused.said().splitlines()[-1]
         standby.kill()
-        running.evaluator("first").wait_for("ready")
+        last = running.evaluator("first")
+        last.wait_for("ready")
+        load.check()
+        last.kill()
+
+
+def test_an_evaluator_that_sleeps_is_succeeded(running: Site, tmp_path: Path) -> None:
+    """Driver, JVM and workers are stopped amid what they do, as a host that stands still, and go on when succeeded.
+
+    Both have the same checkpoint. The old evaluator ends, and nothing is lost or doubled.
+    """
+    shared = {"CQ_EVALUATOR_CHECKPOINTS": (tmp_path / "checkpoints").as_uri(), **_STANDBY}
+    active = running.evaluator("fourth", **shared)
+    active.wait_for("ready")
+    standby = running.evaluator("fifth", **shared)
+    standby.wait_for("standby")
+    with connect(running.bootstrap, "bob") as client, connect(running.bootstrap, "bob") as other:
+        load = SteadyLoad(client, running.bootstrap, "letters")
+        load.seconds_to_match(other)
+        asleep = [active.driver(), *active.driver().children(recursive=True)]
+        for process in asleep:
+            process.suspend()
+        assert load.seconds_to_match(other) < goal_seconds(_GOAL_SECONDS)
+        for process in asleep:
+            process.resume()
+        assert active.process.wait(60) != 0
+        load.seconds_to_match(other)
         load.check()

@@ -14,7 +14,8 @@ from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.store.connection import connect
-from grouping.store.lease import Lease, LeaseLost
+from grouping.store.fence import LeaseLost
+from grouping.store.lease import Lease
 from tests.ground import Ground
 from tests.stack.digests.desk import NOW
 from tests.stack.state.redis_copy import RedisCopy

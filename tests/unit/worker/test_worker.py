@@ -14,6 +14,7 @@ from grouping.model.expression import Call, Column, Slot
 from grouping.model.group import GroupPlan
 from grouping.model.ids import GroupId
 from grouping.settings.settings import Settings
+from grouping.store.fence import Fence, LeaseLost
 from grouping.store.match_tally import MatchTally
 from grouping.store.notes import Output, Pin, TableVersion
 from spark_jobs.worker import worker
@@ -34,14 +35,17 @@ class _Redis(Store):
         self.opened = 0
         self.counted: list[MatchTally | None] = []
         self.output: list[Output] = []
+        self.succeeded = False
         self.paused: tuple[GroupId, ...] = ()
 
-    def open(self, _settings: Settings) -> _Redis:
+    def open(self, _settings: Settings, _fence: Fence | None) -> _Redis:
         self.opened += 1
         return self
 
     def pin(self, _stream_id: str, _batch_id: int) -> Pin:
         self._answer()
+        if self.succeeded:
+            raise LeaseLost("another evaluator has taken over")
         return Pin(TableVersion(1, len(self.log)), self.paused)
 
     def count_matches(
@@ -115,3 +119,10 @@ def test_a_task_waits_for_its_tables(redis: _Redis) -> None:
     redis.away = 2
     assert [b'{"s_1":1}'] == _task(b'{"a":1}')
     assert 3 == redis.opened
+
+
+def test_a_task_whose_evaluator_was_succeeded_ends(redis: _Redis) -> None:
+    """It does not wait for tables then."""
+    redis.succeeded = True
+    with pytest.raises(LeaseLost):
+        _task(b'{"a": 1}')

@@ -1,0 +1,152 @@
+"""Fences: what somebody writes who was succeeded meanwhile is not carried out.
+
+A fence is a key that names who took a lease last. It stays when its holder is silent, so a holder that was asleep finds
+another name there when it goes on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import redis
+
+from grouping.model.errors import OperationalError
+from grouping.settings.settings import Settings
+from grouping.store.connection import connect, mapped
+
+__all__ = ["FRESH_SECONDS", "Fence", "FenceWatch", "LeaseLost", "transaction"]
+
+# KEYS: fence. ARGV: token. Touches a fence that is somebody else's: a transaction that watches it is not carried out.
+_GUARD = """
+local holder = redis.call('GET', KEYS[1])
+if holder ~= ARGV[1] then redis.call('SET', KEYS[1], holder or '') end
+"""
+_WAIT_SECONDS = 0.2
+FRESH_SECONDS = 0.05
+"""For how long an answer of Redis holds: thousands of writes follow one another."""
+
+
+class LeaseLost(OperationalError):
+    """Somebody else has taken the lease since, or Redis has lost it; nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """A fence, as one holder has it; it can be pickled, for tasks."""
+
+    key: str
+    token: str
+    """Who holds it."""
+
+    def transaction(self, client: Any) -> Any:
+        """Return a pipeline whose commands a client carries out together, unless somebody else took over.
+
+        Its `execute` takes one round trip, and raises `LeaseLost`.
+        """
+        return _FencedPipeline(client, self)
+
+
+class FenceWatch:
+    """Looks at a fence again and again, for one thread."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Connect when first used.
+
+        Args:
+            settings: Where Redis is.
+            clock: Monotonic seconds.
+            sleep: Waits for some seconds.
+        """
+        self._redis = connect(settings)
+        self._clock = clock
+        self._sleep = sleep
+        self._passed: tuple[Fence, float] | None = None
+
+    def holder(self, fence: Fence) -> str | None:
+        """Return who holds a fence, None where Redis has lost it.
+
+        Raises:
+            StoreUnavailable: Redis does not answer.
+        """
+        with mapped():
+            holder = self._redis.get(fence.key)
+        return holder.decode() if holder else None
+
+    def check(self, fence: Fence) -> None:
+        """Return when the fence is the holder's own; waits while Redis does not tell, for it may be anybody's then.
+
+        Raises:
+            LeaseLost: Somebody else has taken over.
+        """
+        if self._passed is not None and self._passed[0] == fence and self._clock() < self._passed[1] + FRESH_SECONDS:
+            return
+        while True:
+            asked_at = self._clock()
+            try:
+                holder = self.holder(fence)
+            except OperationalError:
+                holder = None
+            if holder == fence.token:
+                self._passed = (fence, asked_at)
+                return
+            if holder is not None:
+                raise LeaseLost("another evaluator has taken over", detail="Nothing more is written.")
+            self._sleep(_WAIT_SECONDS)
+
+
+class _FencedPipeline(redis.client.Pipeline):
+    """A transaction under a fence: sent together with a look at the fence, and not run when the fence has changed."""
+
+    def __init__(self, client: Any, fence: Fence) -> None:
+        super().__init__(client.connection_pool, client.response_callbacks, True, None)
+        self._fence = fence
+
+    def execute(self, raise_on_error: bool = True) -> list[Any]:
+        """Carry out the commands, and return their answers.
+
+        Raises:
+            LeaseLost: Nothing was carried out.
+        """
+        commands = list(self.command_stack)
+        key, token = self._fence.key, self._fence.token
+        guard = (("WATCH", key), ("EVAL", _GUARD, 1, key, token), ("MULTI",))
+        connection: Any = self.connection_pool.get_connection()
+        try:
+            connection.send_packed_command(
+                connection.pack_commands([*guard, *(args for args, _ in commands), ("EXEC",)])
+            )
+            answers = [_answer(connection) for _ in range(len(guard) + len(commands) + 1)]
+        finally:
+            self.connection_pool.release(connection)
+            self.reset()
+        executed = answers.pop()
+        if executed is None:
+            raise LeaseLost("another one has taken over", detail="Redis was not written to.")
+        for answer in (*answers, *(executed if isinstance(executed, list) else [executed])):
+            if raise_on_error and isinstance(answer, Exception):
+                raise answer
+        callbacks = self.response_callbacks
+        return [
+            callbacks[args[0]](answer, **options) if args[0] in callbacks else answer
+            for (args, options), answer in zip(commands, executed, strict=True)
+        ]
+
+
+def transaction(client: Any, fence: Fence | None) -> Any:
+    """Return a pipeline whose commands a client carries out together: under a fence where there is one."""
+    return client.pipeline(transaction=True) if fence is None else fence.transaction(client)
+
+
+def _answer(connection: Any) -> Any:
+    try:
+        return connection.read_response()
+    except redis.ResponseError as error:
+        return error

@@ -1,0 +1,148 @@
+"""An evaluator that was succeeded writes nothing of its streams any more, nor do its tasks."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from gateway.state.working_copy import WorkingCopy
+from grouping.access.stream_statistics import PartitionStatistics
+from grouping.model.catalog import Stream
+from grouping.store import fence
+from grouping.store.connection import connect
+from grouping.store.fence import FenceWatch, LeaseLost
+from grouping.store.lease import Lease
+from grouping.store.notes import ExecutorsNote, Output
+from grouping.store.quarantine import Quarantine, QuarantineStore, Trial
+from grouping.store.table_store import TableStore
+from spark_jobs.batch.headers import packed_headers
+from spark_jobs.batch.output import OUTPUT
+from spark_jobs.kafka.record_writer import record_writer
+from spark_jobs.kafka.sink import RecordWriting
+from tests.ground import Ground
+from tests.stack.state.redis_copy import RedisCopy
+
+_STREAM = Stream("s_1", "quotes", (), "quotes", "json", {"0": 0}, "")
+
+
+@pytest.fixture
+def opened(ground: Ground) -> Ground:
+    """Redis as a gateway has filled it: one stream, and confirmed tables."""
+    lease = Lease(ground.settings, "gateway")
+    assert lease.acquire()
+    working = WorkingCopy(ground.settings, lease)
+    working.open()
+    working.unit.sources.add_stream(_STREAM)
+    working.commit()
+    redis = connect(ground.settings)
+    working.confirm(1, redis.info("server")["run_id"])
+    return ground
+
+
+def test_an_evaluator_that_was_succeeded_writes_nothing(opened: Ground) -> None:
+    """Whoever took the lease last writes, and nobody else, be it silent or asleep meanwhile."""
+    settings = opened.settings
+    redis, leases = connect(settings), [Lease(settings, "evaluator") for _ in range(2)]
+    fences = [lease.fence for lease in leases]
+    stores = [TableStore(settings, fence) for fence in fences]
+    quarantines = [QuarantineStore(settings, fence) for fence in fences]
+    assert leases[0].acquire()
+    FenceWatch(settings).check(fences[0])
+    for write in _writes(stores[0], quarantines[0], 8):
+        write()
+    assert {"0": 9} == stores[1].committed_positions("s_1")
+
+    redis.delete(leases[0].key)  # as it lapses
+    assert leases[1].acquire()
+    before = RedisCopy.of(settings)
+    for write in (*_writes(stores[0], quarantines[0], 9), lambda: FenceWatch(settings).check(fences[0])):
+        with pytest.raises(LeaseLost):
+            write()
+    assert before == RedisCopy.of(settings)
+    FenceWatch(settings).check(fences[1])
+    stores[1].committed("s_1", 8, {"0": 10})
+    assert {"0": 10} == stores[1].committed_positions("s_1")
+
+
+def _writes(store: TableStore, quarantine: QuarantineStore, batch: int) -> list[Callable[[], object]]:
+    """Return all that an evaluator and its workers write of a stream; `batch` is pinned by nobody yet."""
+    statistics = PartitionStatistics(0, 1, 0, {}, {})
+    return [
+        lambda: store.unpin("s_1", None),
+        lambda: store.pin("s_1", batch),
+        lambda: store.keep_table_pins("s_1", batch, {"t_1": {0: 7}}),
+        lambda: store.committed("s_1", 7, {"0": 9}),
+        lambda: store.note_checkpoint("s_1", "first"),
+        lambda: store.tell_statistics("s_1", 0, statistics),
+        lambda: store.count_matches("s_1", None, 0, "query/7", Output(1, 2, 3)),
+        lambda: store.letters_written("t_1", {0: 5}),
+        lambda: store.tell_executors(ExecutorsNote(batch)),
+        lambda: quarantine.put("s_1", {"g_1": Quarantine(1, 2, "it raised")}),
+        lambda: quarantine.set_trial("s_1", Trial(1)),
+        lambda: quarantine.hold("s_1", 0, ["g_1"]),
+        lambda: quarantine.count_dead_letters({"bad-record": 1}),
+        lambda: quarantine.end_trial("s_1"),
+    ]
+
+
+def test_a_task_whose_evaluator_was_succeeded_sends_no_more(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It fails before the next records, or before it begins; its successor's tasks send."""
+    monkeypatch.setattr(fence, "FRESH_SECONDS", 0.0)
+    topic, settings = ground.settings.topics.results, pickle.dumps(ground.settings)
+    ground.make_topic(topic, 1)
+    first, second = (Lease(ground.settings, "evaluator") for _ in range(2))
+    assert first.acquire()
+
+    def succeeded_midway(_: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield _rows(topic, b"before")
+        record_writer(settings).flush()
+        connect(ground.settings).delete(first.key)
+        assert second.acquire()
+        yield _rows(topic, b"after")
+
+    for _ in range(2):
+        with pytest.raises(LeaseLost):
+            list(RecordWriting(succeeded_midway, settings, first.fence)([]))
+    list(RecordWriting(lambda _: iter([_rows(topic, b"successor")]), settings, second.fence)([]))
+    record_writer(settings).close()
+    consumer = Consumer({"bootstrap.servers": ground.settings.kafka.bootstrap, "group.id": "none"})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    assert [b"before", b"successor"] == [message.value() for message in consumer.consume(2, timeout=30)]
+    consumer.close()
+
+
+def _rows(topic: str, value: bytes) -> pa.RecordBatch:
+    columns = zip((b"k", value, topic, 0, packed_headers(())), OUTPUT.types, strict=True)
+    return pa.record_batch([pa.array([each], of) for each, of in columns], schema=OUTPUT)
+
+
+def test_a_task_waits_for_a_redis_that_lost_the_fence(ground: Ground) -> None:
+    """Nobody knows then whether its evaluator was succeeded; it goes on when that has taken the lease anew."""
+    lease = Lease(ground.settings, "evaluator")
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        assert lease.acquire()
+
+    with pytest.raises(LeaseLost):  # a transaction leaves an empty fence there, which is nobody's either
+        TableStore(ground.settings, lease.fence).note_checkpoint("s_1", "first")
+    FenceWatch(ground.settings, sleep=wait).check(lease.fence)
+    assert len(waits) == 1
+
+
+def test_an_answer_holds_for_a_moment(ground: Ground) -> None:
+    """Thousands of writes follow one another: Redis is asked again after some time, not for each."""
+    lease, now = Lease(ground.settings, "evaluator"), [100.0]
+    assert lease.acquire()
+    watch = FenceWatch(ground.settings, clock=lambda: now[0])
+    watch.check(lease.fence)
+    connect(ground.settings).set(lease.fence.key, "somebody else")
+    watch.check(lease.fence)
+    now[0] += 0.1
+    with pytest.raises(LeaseLost):
+        watch.check(lease.fence)
