@@ -19,8 +19,10 @@ _STOP_SECONDS = 5.0
 
 def _submitter() -> psutil.Process | None:
     """Return the JVM that started this process; looked up once, for an orphan has another parent."""
+    if SUBMITTED not in os.environ:
+        return None  # the first process of a container has no parent to look at
     parent = psutil.Process(os.getppid())
-    return parent if SUBMITTED in os.environ and parent.name() == "java" else None
+    return parent if parent.name() == "java" else None
 
 
 _SUBMITTER = _submitter()

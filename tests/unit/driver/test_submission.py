@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from grouping.model.errors import OperationalError
@@ -35,3 +39,10 @@ def test_what_contradicts_is_refused(given: dict[str, str], message: str, hint: 
     with pytest.raises(OperationalError, match=message) as refusal:
         options_left(_OURS, _GIVEN | given)
     assert hint in str(refusal.value.hint)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may make a room of process numbers")
+def test_the_first_process_of_a_container_is_submitted_by_nobody() -> None:
+    """It has no parent that could be Spark's, and none to ask."""
+    apart = ("unshare", "--pid", "--fork", "--kill-child")
+    subprocess.run((*apart, sys.executable, "-c", "import spark_jobs.application.jvm"), check=True, timeout=60)
