@@ -73,7 +73,7 @@ def main() -> NoReturn:
 
 def _run(settings: Settings, leadership: Leadership, status: StatusFile) -> None:
     metrics = MetricsServer(settings.metrics.address, settings.metrics.evaluator_port, status.told)
-    status.write("standby" if settings.standby else "starting", metrics_url=metrics.url)
+    status.write("starting", metrics_url=metrics.url)
     end_predecessor(settings.data)
     with ThreadPoolExecutor(1) as starter:
         opening: Future[tuple[SparkSession, bool]] | None = None
@@ -83,7 +83,15 @@ def _run(settings: Settings, leadership: Leadership, status: StatusFile) -> None
         # What evaluates takes a second to import: Java starts meanwhile.
         from spark_jobs.driver.serving import serve
 
-        leadership.take(standby=settings.standby, waiting=status.still)
+        def waiting() -> None:
+            started = opening is None or opening.done()
+            if opening is not None and started:
+                opening.result()  # where Spark did not start, another process is to stand by
+            if settings.standby and started and status.told.state != "standby":
+                status.write("standby", metrics_url=metrics.url)
+            status.still()
+
+        leadership.take(standby=settings.standby, waiting=waiting)
         status.write("starting", metrics_url=metrics.url)
         opening = opening or starter.submit(_opened, settings, leadership)
         spark, warm = opening.result()

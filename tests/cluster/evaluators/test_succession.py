@@ -32,8 +32,12 @@ def test_a_successor_waits_for_the_lease(running: Site) -> None:
     active = running.evaluator("first")
     active.wait_for("ready")
     standby = running.evaluator("second", **_STANDBY)
+    standby.wait_for("starting")
+    assert standby.probe("/readyz?standby") == 503, "it stands by when Spark has started"
     standby.wait_for("standby")
-    assert (200, 503) == (standby.probe("/healthz"), standby.probe("/readyz"))
+    assert (200, 503, 200) == tuple(map(standby.probe, ("/healthz", "/readyz", "/readyz?standby")))
+    broken = running.evaluator("broken", CQ_EVALUATOR_JARS="/nowhere", **_STANDBY)
+    assert 1 == broken.process.wait(60), "it does not stand by without Spark"
     with connect(running.bootstrap, "alice") as client, connect(running.bootstrap, "alice") as other:
         load = SteadyLoad(client, running.bootstrap)
         load.seconds_to_match(other)
