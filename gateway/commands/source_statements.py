@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gateway.commands.table_states import TableStates
 from gateway.registry.registry import Registry
+from gateway.registry.source_topics import MadeTopics
 from gateway.registry.sources import Origin
 from gateway.registry.streams import create_stream, describe_stream, drop_stream
 from gateway.registry.tables import create_table, describe_table, drop_table, exactness
@@ -41,6 +42,7 @@ class SourceStatements:
         self._working = working
         self._topics = topics
         self._registry = registry
+        self._made = MadeTopics()
 
     def carry_out(
         self, statement: SourceChange, catalog: Catalog, origin: Origin
@@ -76,9 +78,9 @@ class SourceStatements:
     ) -> tuple[dict[str, object], tuple[CatalogChange, ...]]:
         settings, working = self._settings, self._working
         if isinstance(statement, CreateStream):
-            stream = create_stream(settings, working, catalog, topics, statement, origin)
+            stream = create_stream(settings, working, catalog, topics, self._made, statement, origin)
             return describe_stream(stream), (stream_record(stream),)
-        table, warning = create_table(settings, working, catalog, topics, statement, origin)
+        table, warning = create_table(settings, working, catalog, topics, self._made, statement, origin)
         return describe_table(table, warning), (table_record(table),)
 
     def describe(self, statement: SourceDescription, catalog: Catalog, origin: Origin) -> dict[str, object]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gateway.kafka import TopicForm, TopicRefusal
+from gateway.registry.sources import too_many
+from gateway.state.working_copy import WorkingCopy
 from gateway.topics.held_topics import TopicQuestions
 from gateway.topics.source_policy import check_source
 from grouping.model.errors import InputError, near_name
@@ -12,7 +14,29 @@ from grouping.model.query import CreateStream, CreateTable
 from grouping.settings.settings import Settings
 from schemas.avro_columns import AvroMismatch, check_avro_columns
 
-__all__ = ["check_declaration", "source_form"]
+__all__ = ["MadeTopics", "check_declaration", "check_partitions", "source_form"]
+
+_KINDS: dict[type, str] = {CreateStream: "stream", CreateTable: "table"}
+
+
+class MadeTopics:
+    """The topics that were made for subscribers' streams and tables: they count also when nothing reads them any more.
+
+    As of destinations (`ResultTopics`) as many may stay as may live: a CREATE and DROP in a loop would leave thousands
+    otherwise. This is known until the gateway ends.
+    """
+
+    def __init__(self) -> None:
+        """Begin without topics."""
+        self._made: dict[str, set[str]] = {}
+
+    def note(self, owner: str, topic: str) -> None:
+        """Take note that a topic was made for a subscriber."""
+        self._made.setdefault(owner, set()).add(topic)
+
+    def of(self, owner: str) -> set[str]:
+        """Return the topics that were made for a subscriber; somebody may have deleted some."""
+        return self._made.get(owner, set())
 
 
 def check_declaration(
@@ -29,6 +53,51 @@ def check_declaration(
             check_avro_columns(statement.schema, statement.columns)
         except AvroMismatch as error:
             raise InputError(error.message, code="stream-mismatch", detail=error.detail) from error
+
+
+def check_partitions(
+    settings: Settings,
+    working: WorkingCopy,
+    topics: TopicQuestions,
+    made: MadeTopics,
+    statement: CreateStream | CreateTable,
+    owner: str,
+) -> TopicForm | None:
+    """Check that a subscriber may have one more source of so many partitions, and return its topic's form.
+
+    Args:
+        settings: The settings.
+        working: The live streams and tables.
+        topics: Kafka's topics.
+        made: Those that were made for subscribers.
+        statement: The parsed command.
+        owner: The subscriber.
+
+    Returns:
+        None where there is no such topic.
+
+    Raises:
+        InputError: quota-exceeded.
+        NotYet: Kafka has not answered.
+    """
+    inventory = working.inventory
+    streams = [stream for stream in inventory.streams.values() if stream.owner == owner]
+    tables = [table.topic for table in inventory.tables.values() if table.owner == owner]
+    left = made.of(owner).difference(tables, (stream.topic for stream in streams), [statement.topic])
+    forms = topics.forms(sorted({statement.topic, *tables, *left}))
+    found = forms.get(statement.topic)
+    wanted = statement.partitions or 0 if found is None else found.partitions
+    have = sum(len(stream.start_offsets) for stream in streams)
+    have += sum(forms[topic].partitions for topic in tables if topic in forms)
+    lingering = sum(forms[topic].partitions for topic in left if topic in forms)
+    limit, kind = inventory.limit(owner, "partitions", settings.limits), _KINDS[type(statement)]
+    present = f"Its streams and tables have {have}, and this one would have {wanted}"
+    if have + wanted > limit:
+        raise too_many(owner, "partitions", present, limit, kind)
+    if have + lingering + wanted > 2 * limit:
+        present += f"; topics that were made for dropped ones have {lingering} more, and as many may stay as live"
+        raise too_many(owner, "partitions", present, limit, kind)
+    return found
 
 
 def source_form(

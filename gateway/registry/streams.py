@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.model.records import instant
-from gateway.registry.source_topics import check_declaration, source_form
+from gateway.registry.source_topics import MadeTopics, check_declaration, check_partitions, source_form
 from gateway.registry.sources import (
     Origin,
     check_count,
@@ -12,7 +12,6 @@ from gateway.registry.sources import (
     describe_topic,
     in_use,
     reading_views,
-    too_many,
 )
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.held_topics import TopicQuestions
@@ -30,6 +29,7 @@ def create_stream(
     working: WorkingCopy,
     catalog: Catalog,
     topics: TopicQuestions,
+    made: MadeTopics,
     statement: CreateStream,
     origin: Origin,
 ) -> Stream:
@@ -40,6 +40,7 @@ def create_stream(
         working: The unit of work that it becomes part of.
         catalog: The live streams; the new one is added.
         topics: Kafka's topics; it may hold the command.
+        made: Those that were made for subscribers; takes this one.
         statement: The parsed command.
         origin: The command.
 
@@ -49,10 +50,12 @@ def create_stream(
     """
     check_name(catalog, statement.name)
     check_declaration(settings, topics, statement, origin.owner)
-    found = topics.forms([statement.topic]).get(statement.topic)
-    partitions = statement.partitions or 0 if found is None else found.partitions
-    _check_quota(settings, working, catalog, origin.owner, partitions)
+    own = sum(stream.owner == origin.owner for stream in catalog)
+    check_count(origin.owner, "stream", own, working.inventory.limit(origin.owner, "streams", settings.limits))
+    found = check_partitions(settings, working, topics, made, statement, origin.owner)
     form = source_form(topics, statement, found, {})
+    if found is None:
+        made.note(origin.owner, statement.topic)
     places = [(statement.topic, number) for number in range(form.partitions)]
     offsets = topics.beginnings(places) if statement.start == "earliest" else topics.ends(places)
     stream = Stream(
@@ -71,17 +74,6 @@ def create_stream(
     working.unit.sources.add_stream(stream)
     catalog.add(stream)
     return stream
-
-
-def _check_quota(settings: Settings, working: WorkingCopy, catalog: Catalog, owner: str, partitions: int) -> None:
-    """Raise the ``quota-exceeded`` of a subscriber that has enough streams; each costs the evaluator a query."""
-    own = [stream for stream in catalog if stream.owner == owner]
-    check_count(owner, "stream", len(own), working.inventory.limit(owner, "streams", settings.limits))
-    limit = working.inventory.limit(owner, "partitions", settings.limits)
-    have = sum(len(stream.start_offsets) for stream in own)
-    if have + partitions > limit:
-        present = f"Its streams have {have}, and this one would have {partitions}"
-        raise too_many(owner, "partitions", present, limit, "stream")
 
 
 def drop_stream(working: WorkingCopy, catalog: Catalog, statement: DropStream) -> Stream:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gateway.model.records import instant
 from gateway.registry.computations import Computations
-from gateway.registry.source_topics import check_declaration, source_form
+from gateway.registry.source_topics import MadeTopics, check_declaration, check_partitions, source_form
 from gateway.registry.sources import (
     Origin,
     check_count,
@@ -33,6 +33,7 @@ def create_table(
     working: WorkingCopy,
     catalog: Catalog,
     topics: TopicQuestions,
+    made: MadeTopics,
     statement: CreateTable,
     origin: Origin,
 ) -> tuple[Table, str | None]:
@@ -43,6 +44,7 @@ def create_table(
         working: The unit of work that it becomes part of.
         catalog: The live streams, tables and views; the new one is added.
         topics: Kafka's topics; it may hold the command.
+        made: Those that were made for subscribers; takes this one.
         statement: The parsed command.
         origin: The command.
 
@@ -54,7 +56,10 @@ def create_table(
     check_declaration(settings, topics, statement, origin.owner)
     own = sum(table.owner == origin.owner for table in working.inventory.tables.values())
     check_count(origin.owner, "table", own, working.inventory.limit(origin.owner, "tables", settings.limits))
-    form = source_form(topics, statement, topics.forms([statement.topic]).get(statement.topic), _KEPT)
+    found = check_partitions(settings, working, topics, made, statement, origin.owner)
+    form = source_form(topics, statement, found, _KEPT)
+    if found is None:
+        made.note(origin.owner, statement.topic)
     table = Table(
         table_id=origin.source_id("t", statement.name),
         name=statement.name,

@@ -64,6 +64,8 @@ def _write_fields(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
         pipeline.hset(keys.field_hash(name), mapping=mapping)
     for name, fields in gone.items():
         pipeline.hdel(keys.field_hash(name), *fields)
+    if dropped := gone.get("tables"):
+        pipeline.unlink(*map(keys.table_letters, dropped))
 
 
 def _write_cqs(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:

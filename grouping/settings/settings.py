@@ -145,7 +145,10 @@ class LimitSettings(BaseModel):
 
     cqs_per_subscriber: int = Field(2_000_000, description="live CQs of one subscriber")
     streams_per_subscriber: int = Field(500, description="live streams that one subscriber has created")
-    partitions_per_subscriber: int = Field(4_096, description="partitions of their topics, together")
+    partitions_per_subscriber: int = Field(
+        4_096,
+        description="partitions of their topics and those of tables; topics made for dropped ones may have as many",
+    )
     tables_per_subscriber: int = Field(100, description="live tables that one subscriber has created")
     views_per_subscriber: int = Field(1_000, description="live views that one subscriber has created")
     joins_per_stream: int = Field(1_000, description="different joins with tables that live CQs of a stream make")

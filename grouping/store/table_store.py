@@ -69,6 +69,8 @@ return redis.call('RPUSH', KEYS[1], unpack(ARGV, 6))
 
 _encode_pins = msgspec.json.Encoder().encode
 _decode_pins = msgspec.json.Decoder(TablePins).decode
+_DROPPED_MS = 86_400_000
+"""How long a note of dead letters stays of a table that is not live; Redis may just be filled anew."""
 _WRITER_MS = 30_000
 """A worker that writes dead letters of a table and is not seen for so long is succeeded."""
 _REPLICAS_SECONDS = 3600
@@ -199,10 +201,17 @@ class TableStore:
         return {int(partition): int(offset) for partition, offset in told.items()}
 
     def letters_written(self, table_id: str, offsets: Mapping[int, int]) -> None:
-        """Note up to where they are."""
+        """Note up to where they are; the note lapses where the table was dropped meanwhile."""
+        key = self._keys.table_letters(table_id)
         with mapped():
-            reached = {str(each): at for each, at in offsets.items()}
-            self._transaction().hset(self._keys.table_letters(table_id), mapping=reached).execute()
+            live = self._redis.hexists(self._keys.tables, table_id)
+            pipeline = self._transaction()
+            pipeline.hset(key, mapping={str(each): at for each, at in offsets.items()})
+            if live:
+                pipeline.persist(key)
+            else:
+                pipeline.pexpire(key, _DROPPED_MS)
+            pipeline.execute()
 
     def writes_letters(self, table_id: str, worker: str) -> bool:
         """Tell whether a worker is the one that writes a table's dead letters; it becomes so where there is none."""

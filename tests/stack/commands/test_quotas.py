@@ -8,6 +8,7 @@ import pytest
 
 from gateway.kafka import LARGEST_RECORD, LogReader
 from grouping.settings.settings import LimitSettings
+from grouping.store.table_store import TableStore
 from tests.codec import encode_single_object, wire_schema
 from tests.ground import Ground
 from tests.stack.counter import Counter
@@ -34,6 +35,46 @@ def test_streams_and_their_partitions(ground: Ground) -> None:
     codes = ["ok", "quota-exceeded", "quota-exceeded", "ok", "quota-exceeded", "ok", "ok"]
     assert codes == [reply.code for reply in replies]
     assert ["ok"] == [reply.code for reply in counter.answers(_stream("e", topic + "b", 1), subscriber="bob")]
+
+
+def test_partitions_of_tables_and_of_dropped_sources(ground: Ground) -> None:
+    """Tables' partitions count; topics that were made for what is dropped may have as many, until these are deleted."""
+    counter = Counter(ground.settings.model_copy(update={"limits": LimitSettings(partitions_per_subscriber=4)}))
+    topic = f"x{ground.settings.prefix}"
+    table = "CREATE TABLE {} (a STRING PRIMARY KEY) WITH (topic = '" + topic + "{}', format = 'json', partitions = {})"
+    replies = counter.answers(
+        table.format("kept", "kept", 2),
+        _stream("s", topic + "s", 3),
+        _stream("s", topic + "s", 2),
+        "DROP STREAM s",
+        *(text for name in "uv" for text in (table.format(name, name, 2), f"DROP TABLE {name}")),
+        table.format("w", "w", 1),
+        table.format("w", "u", 2),
+        "DROP TABLE w",
+    )
+    codes = ["ok", "quota-exceeded", "ok", "ok", *["ok"] * 4, "quota-exceeded", "ok", "ok"]
+    assert codes == [reply.code for reply in replies]
+    assert (replies[1].detail or "").startswith("Its streams and tables have 2, and this one would have 3;")
+    assert "topics that were made for dropped ones have 6 more" in (replies[8].detail or "")
+    ground.delete_topic(topic + "s")
+    assert ["ok"] == [reply.code for reply in counter.answers(table.format("w", "w", 1))]
+
+
+def test_a_dropped_table_leaves_nothing_in_redis(ground: Ground) -> None:
+    """How far its dead letters are written is forgotten, and lapses where a worker notes it once more."""
+    counter = Counter(ground.settings)
+    topic = f"x{ground.settings.prefix}"
+    [made] = counter.answers(
+        f"CREATE TABLE u (a STRING PRIMARY KEY) WITH (topic = '{topic}', format = 'json', partitions = 1)"
+    )
+    store, connection = TableStore(ground.settings), counter.desk.working.connection
+    key = connection.keys.table_letters(made.result["id"])
+    store.letters_written(made.result["id"], {0: 7})
+    assert -1 == connection.redis.ttl(key), "it is kept while the table lives"
+    assert ["ok"] == [reply.code for reply in counter.answers("DROP TABLE u")]
+    assert not connection.redis.exists(key)
+    store.letters_written(made.result["id"], {0: 8})
+    assert 0 < connection.redis.ttl(key) <= 86_400
 
 
 def test_too_many_cqs(ground: Ground) -> None:
