@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from gateway.commands.command_queue import UNIT_SECONDS, UnitSize
+from gateway.commands.command_queue import UnitSize
 from gateway.commands.commands import Commands
 from gateway.commands.statements import Statements
 from gateway.ends.ends import Ends
@@ -225,7 +225,7 @@ class _Service:
         together = self._commands.queue.together(began)
         gc.set_threshold(*(_OFTEN if together else _SELDOM))
         if together:
-            count = self._commands.take_turns(self._unit_size.commands, UNIT_SECONDS)
+            count = self._commands.take_turns(self._unit_size.commands, self._commands.queue.unit_seconds)
         else:
             count = self._commands.take_turns(self._settings.commands.batch, math.inf)
         took = time.monotonic() - began

@@ -4,7 +4,8 @@ Each subscriber's commands keep their order. Commands of a partition may so be c
 and a position on `cq.commands` has two halves: the offset of the first command that still waits, and those behind it
 that are done. This is start-time fair queueing with equal weights and commands of equal cost (Demers, Keshav and
 Shenker, SIGCOMM 1989, section 2, by packets). While several subscribers send, `UnitSize` keeps a unit short, however
-dear its commands are: short units take half the rate of a bulk registration, so one that is alone has long ones.
+dear its commands are: short units take half the rate of a bulk registration, so one that is alone has long ones. Beside
+a subscriber who has a single command a unit is one round.
 A subscriber whose first command is held has no turn until that is ready.
 """
 
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from gateway.kafka import Record
 from gateway.state.commands_read import CommandsRead
 
-__all__ = ["MOST_AHEAD", "UNIT_SECONDS", "CommandQueue", "UnitSize"]
+__all__ = ["MOST_AHEAD", "SHORT_UNIT_SECONDS", "UNIT_SECONDS", "CommandQueue", "UnitSize"]
 
 _MOST_BYTES = 64 << 20
 """Of the records that wait; more are left on the topic."""
@@ -28,6 +29,8 @@ _TOGETHER_SECONDS = 10.0
 """Subscribers send side by side when one follows another within this time."""
 UNIT_SECONDS = 0.02
 """A unit of work aims at so long: a command that comes meanwhile waits for all of it."""
+SHORT_UNIT_SECONDS = 0.008
+"""The same while somebody sends single commands: each waits for the unit under way and for its own."""
 _FIRST, _SMALLEST = 200, 16
 """Commands of a unit before any is timed, and however dear they are."""
 
@@ -54,6 +57,7 @@ class CommandQueue:
         self._read_to: dict[int, int] = {}
         self._last: bytes | None = None
         self._changed_at = float("-inf")
+        self._now = self._single_at = float("-inf")
         self._bytes = 0
 
     def __bool__(self) -> bool:
@@ -73,6 +77,11 @@ class CommandQueue:
         """Tell whether several subscribers send, at this time in seconds."""
         return now - self._changed_at < _TOGETHER_SECONDS
 
+    @property
+    def unit_seconds(self) -> float:
+        """How long a unit of work is to take, while several subscribers send."""
+        return SHORT_UNIT_SECONDS if self._now - self._single_at < _TOGETHER_SECONDS else UNIT_SECONDS
+
     def add(self, records: Iterable[Record], now: float) -> None:
         """Take in records in the order of their partitions; one that is done already is passed over.
 
@@ -80,6 +89,7 @@ class CommandQueue:
             records: What was read.
             now: When, in seconds.
         """
+        self._now = now
         for record in records:
             if record.key != self._last:
                 self._last, self._changed_at = record.key, now if self._last is not None else self._changed_at
@@ -91,22 +101,32 @@ class CommandQueue:
             self._bytes += _size(record)
 
     def take(self, most: int) -> list[Record]:
-        """Return the records whose turn it is, at most so many: one of each subscriber, then again."""
+        """Return the records whose turn it is, at most so many: one of each subscriber, then again.
+
+        Beside a subscriber who has a single one there is one round, for its answer waits for the whole unit of work.
+        """
         taken: list[Record] = []
-        barred = 0
+        served: set[bytes | None] = set()
+        barred, single = 0, False
         while len(taken) < most and barred < len(self._turns):
             subscriber, own = next(iter(self._turns.items()))
+            if single and subscriber in served:
+                break
             if not self._is_held(subscriber) and self._may_pass(own[0]):
                 record = own.popleft()
                 taken.append(record)
                 self._bytes -= _size(record)
                 barred = 0
+                single = single or not (own or subscriber in served)
+                served.add(subscriber)
             else:
                 barred += 1
             if own:
                 self._turns.move_to_end(subscriber)
             else:
                 del self._turns[subscriber]
+        if single and self._turns:
+            self._single_at = self._now
         return taken
 
     def hold(self, held: Mapping[bytes | None, Callable[[], bool]]) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.commands import command_queue
-from gateway.commands.command_queue import UNIT_SECONDS, CommandQueue, UnitSize
+from gateway.commands.command_queue import SHORT_UNIT_SECONDS, UNIT_SECONDS, CommandQueue, UnitSize
 from gateway.commands.command_trials import CommandTrials
 from gateway.kafka import Record
 from gateway.state.commands_read import CommandsInHand, CommandsRead
@@ -27,7 +27,20 @@ def test_one_does_not_wait_for_all_of_another() -> None:
     queue = CommandQueue()
     queue.add([_record(0, offset, "loud") for offset in range(1_000)], 0)
     queue.add([_record(0, 1_000, "quiet"), _record(1, 7, "third")], 0)
-    assert [(0, 0), (0, 1000), (1, 7), (0, 1)] == [_place(record) for record in queue.take(4)]
+    assert [(0, 0), (0, 1000), (1, 7)] == [_place(record) for record in queue.take(4)]
+
+
+def test_beside_a_single_command_a_unit_is_one_round() -> None:
+    """Its answer waits for the whole unit; those that have many have all turns of the next one, which is short."""
+    queue = CommandQueue()
+    assert UNIT_SECONDS == queue.unit_seconds
+    queue.add([_record(0, offset, name) for offset, name in enumerate(["loud", "many"] * 3)], 0)
+    queue.add([_record(1, 0, "single")], 0)
+    assert [(0, 0), (0, 1), (1, 0)] == [_place(record) for record in queue.take(9)]
+    assert SHORT_UNIT_SECONDS == queue.unit_seconds
+    assert [(0, offset) for offset in range(2, 6)] == [_place(record) for record in queue.take(9)]
+    queue.add([], 60)
+    assert UNIT_SECONDS == queue.unit_seconds, "nobody sends single commands any more"
 
 
 def test_positions_have_two_halves() -> None:
@@ -57,11 +70,11 @@ def test_records_that_never_waited() -> None:
 def test_what_found_no_time_comes_first() -> None:
     """Records of a unit that its time did not suffice for are the first of the next one, in their order."""
     queue = CommandQueue()
-    queue.add([_record(0, offset, name) for offset, name in enumerate("aabbc")], 0)
+    queue.add([_record(0, offset, name) for offset, name in enumerate("aabbcc")], 0)
     taken = queue.take(4)
     queue.put_back(taken[1:])
     assert taken[1:] == queue.take(3)
-    assert [(0, 3)] == [_place(record) for record in queue.take(9)]
+    assert [(0, 3), (0, 5)] == [_place(record) for record in queue.take(9)]
 
 
 def test_what_is_ahead_is_bounded() -> None:
@@ -127,7 +140,7 @@ def test_each_command_once_and_in_its_subscribers_order(
     queue, read = CommandQueue(), [0] * len(topic)
     end = (99, 99, 0, False, set[str]())
     step_now = [0]
-    for step, (some, most, left, dies, held) in enumerate([*steps, end, end]):
+    for step, (some, most, left, dies, held) in enumerate([*steps, *[end] * 36]):
         step_now[0] = step
         for number, records in enumerate(everything):
             queue.add(records[read[number] : read[number] + some], 0)
