@@ -6,6 +6,7 @@ import msgspec
 
 from grouping.binding.bound import Bound, Constant, Term, TypedLiteral
 from grouping.binding.constants import read_again
+from grouping.binding.implicit import of_shape, read_as
 from grouping.binding.intervals import is_interval
 from grouping.binding.operands import cast, is_null, typed
 from grouping.binding.time_arithmetic import is_timed, negative_interval, timed
@@ -22,7 +23,7 @@ def arithmetic(op: str, left: Bound, right: Bound) -> Bound:
     """Return an arithmetic operation; `op` is one of ``+ - * / div % pmod``."""
     if is_timed(left) or is_timed(right):
         return timed(op, left, right)
-    operands = [left, right]
+    operands = _texts_read([left, right])
     kinds = [operand.type for operand in operands if not is_null(operand)]
     for sql_type in kinds:
         _check_number(sql_type, f'"{op}"')
@@ -40,6 +41,15 @@ def arithmetic(op: str, left: Bound, right: Bound) -> Bound:
         elif isinstance(operand, TypedLiteral) and decimal:
             operands[i] = _by_digits(operand)
     return Term(op, tuple(operands), result_type(op, [operand.type for operand in operands]))
+
+
+def _texts_read(operands: list[Bound]) -> list[Bound]:
+    """Return operands with a STRING beside a number as the number that Spark reads in it."""
+    kinds = [operand.type for operand in operands if not is_null(operand)]
+    read = read_as(kinds)
+    if read is None or not read.is_number:
+        return operands
+    return [cast(operand, read) if operand.type == STRING else operand for operand in map(of_shape, operands)]
 
 
 def typed_literal(number: Bound, sql_type: SqlType) -> Bound:

@@ -16,12 +16,14 @@ from grouping.functions.functions import common_type
 from grouping.model.errors import InputError, near_name
 from grouping.model.expression import Value
 from grouping.model.refusals import mismatch, unsupported
-from grouping.model.sql_type import BOOLEAN, DOUBLE, INT, STRING, VARIANT, SqlType, array_of
+from grouping.model.sql_type import BOOLEAN, DOUBLE, FLOAT, INT, STRING, VARIANT, SqlType, array_of
 from grouping.model.wording import are, counted
 from grouping.values.json_path import parse_json_path
 
 __all__ = ["array_value", "delimiter_of", "element", "element_type", "field", "fixed", "nested_call"]
 
+_SIGNED = (FLOAT, DOUBLE)
+"""Types of which zero is two values."""
 _DELIMITER = re.compile(r"\\?[^\w\s\\]|\[[^\w\s\\^]\]|[^\\^$.|?*+()\[\]{}]*")
 """A text that Java's split takes as it stands: without a sign of regular expressions, or one of them escaped."""
 
@@ -110,6 +112,8 @@ def _array_contains(array: Bound, value: Bound) -> Bound:
 
 def _as_element(value: Constant, of: SqlType) -> Constant:
     """Return a constant as the elements of an array are; a number with a fraction is none of whole ones."""
+    if value.type == STRING and of != STRING:
+        raise mismatch(f"an ARRAY<{of}> holds no STRING", "A text is not read as an element.", f"CAST it to {of}.")
     read = coerce(value, of, "decimal")
     if of.is_decimal or (of.is_number and of != DOUBLE and not isinstance(read.value, int)):
         raise unsupported(f'"{value.text}" in an ARRAY<{of}>', "Whole numbers and DOUBLEs are looked for.")
@@ -120,6 +124,12 @@ def _arrays_overlap(one: Bound, other: Bound) -> Bound:
     if _listed(one) is not None:
         one, other = other, one
     if (listed := _listed(other)) is not None:
+        if any(not isinstance(value, Constant) or value.value == 0 for value in listed if one.type.element in _SIGNED):
+            raise unsupported(
+                "arrays_overlap of DOUBLEs with a zero or what is computed",
+                "0.0 and -0.0 are two values to Spark there.",
+                "Use exists(array, x -> x = 0).",
+            )
         terms = tuple(_array_contains(one, value) for value in listed)
         return terms[0] if len(terms) == 1 else Term("or", terms, BOOLEAN)
     if one.type != other.type or not element_type(one, "arrays_overlap").is_ordered:

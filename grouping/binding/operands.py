@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from grouping.binding.bound import Bound, Constant, Term
 from grouping.binding.constants import coerce, column_text, read_again
+from grouping.binding.implicit import read_as
 from grouping.binding.intervals import alike, is_interval
 from grouping.functions.functions import CASTS, common_type
 from grouping.model.errors import InputError
@@ -53,6 +54,8 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
         if among:
             raise unsupported("IN with an interval", "Intervals are compared one by one.", "Use OR.")
         return alike(operands)[1]
+    if looked_up:
+        operands = _with_texts_read(operands)
     if looked_up and not among and len(operands) == 2:
         operands = _beside_text(*operands)
     if any(operand.type == TIMESTAMP for operand in operands):
@@ -72,7 +75,7 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
         )
     for other in others:
         if not other.type.is_like(sql_type):
-            raise _incomparable(others[kinds.index(sql_type)], other)
+            raise _incomparable(next((one for one in others if one.type.is_like(sql_type)), others[0]), other)
     needle = operands[0]
     plain = len(others) == 1 and isinstance(others[0], Column) and (len(operands) == 2 or needle is others[0])
     exact = "exact" if (looked_up and plain) or (among and not isinstance(needle, Constant)) else "decimal"
@@ -83,6 +86,22 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
     if exact == "decimal" and common_type([operand.type for operand in read]) is None:
         raise unsupported("a comparison of such wide numbers", "No DECIMAL holds both sides.", "CAST one to DOUBLE.")
     return read
+
+
+def _with_texts_read(operands: Sequence[Bound]) -> Sequence[Bound]:
+    """Return operands with each text that is no constant as Spark reads it beside what is none either.
+
+    A text beside a constant of another kind stays as it is, and is refused: that is nearly always a mistake.
+    """
+    first, *others = operands
+    read = read_as([operand.type for operand in operands if not is_null(operand)])
+    beside = [one for one in others if isinstance(one, Constant) and not is_null(one)] if first.type == STRING else []
+    if read is None or isinstance(first, Constant) or any(constant.type != STRING for constant in beside):
+        return operands
+    return [
+        cast(operand, read) if operand.type == STRING and not isinstance(operand, Constant) else operand
+        for operand in operands
+    ]
 
 
 def _beside_text(one: Bound, other: Bound) -> tuple[Bound, Bound]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -57,6 +58,13 @@ def respelled(tokens: Sequence[Token]) -> list[Token]:
                 made += _typed_whole(number, token, _SUFFIXES[word].name)
             else:
                 made += _typed(tokens[place - 1], token, word)
+        elif kind is TokenType.HEX_STRING and token.end - token.start + 1 == len(token.text) + len("0x"):
+            raise InputError(
+                f'"0x{token.text[:40]}" is no number',
+                code="syntax-error",
+                detail=f"Line {token.line}, column {token.col}: a number has decimal digits.",
+                hint="X'1F' is a BINARY.",
+            )
         else:
             made.append(token)
     return made
@@ -76,6 +84,7 @@ def renamed(token: Token, kind: TokenType, text: str) -> Token:
     return Token(kind, text, token.line, token.col, token.start, token.end)
 
 
+_LARGEST_FLOAT = Decimal("3.4028234663852886E+38")
 _BITS = {"Y": 8, "S": 16, "L": 64}
 
 
@@ -88,6 +97,7 @@ def _check_typed(number: Token, letter: Token, word: str, *, signed: bool) -> No
     digits = number.text.replace(".", "")
     whole = number.text.isdecimal()
     within = not whole or word not in _BITS or int(number.text) < 2 ** (_BITS[word] - 1) + signed
+    within = within and (word != "F" or Decimal(number.text) <= _LARGEST_FLOAT)
     if not within or (word in _BITS and not whole) or (word == "BD" and not digits.isdecimal()):
         raise InputError(
             f'"{number.text[:40]}{letter.text}" is no number of that type',

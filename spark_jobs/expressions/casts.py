@@ -174,6 +174,15 @@ def _timestamp_to_seconds(value: Operand, sql_type: SqlType) -> pl.Expr:
     return (value.expr.cast(pl.Int64) // _MICROS).cast(polars_type(sql_type), strict=False)
 
 
+def _timestamp_to_double(value: Operand, _: SqlType) -> pl.Expr:
+    """Return the seconds of a time; Polars would multiply by the reciprocal of a million, which is off."""
+
+    def seconds(column: pl.Series) -> pl.Series:
+        return pl.Series(column.to_numpy() / float(_MICROS), dtype=pl.Float64).set(column.is_null(), None)
+
+    return value.expr.cast(pl.Int64).cast(pl.Float64).map_batches(seconds, return_dtype=pl.Float64)
+
+
 def _decimal_to_whole(number: Decimal, sql_type: SqlType) -> int | None:
     whole = int(number)
     return whole if -(2 ** (WHOLE_BITS[sql_type.name] - 1)) <= whole < 2 ** (WHOLE_BITS[sql_type.name] - 1) else None
@@ -203,7 +212,7 @@ CASTS: dict[tuple[str, str], Caster] = {
     **dict.fromkeys([(a, "DECIMAL") for a in ("FLOAT", "DOUBLE")], _double_to_decimal),
     **dict.fromkeys([("FLOAT", "DOUBLE"), ("DOUBLE", "FLOAT"), ("BOOLEAN", "FLOAT")], _plain),
     ("BOOLEAN", "DECIMAL"): _by_value(lambda flag, kind: fitted(Decimal(flag), kind)),
-    ("TIMESTAMP", "DOUBLE"): lambda value, _: value.expr.cast(pl.Int64).cast(pl.Float64) / float(_MICROS),
+    ("TIMESTAMP", "DOUBLE"): _timestamp_to_double,
     **{("STRING", kind): _by_value(read) for kind, read in _TEXT_READERS.items()},
     ("STRING", "BINARY"): lambda value, _: value.expr.cast(pl.Binary),
     **dict.fromkeys([("DECIMAL", kind) for kind in _INTEGERS], _by_value(_decimal_to_whole)),

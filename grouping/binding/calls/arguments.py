@@ -35,6 +35,8 @@ def apply(name: str, args: Sequence[Bound]) -> Bound:
         raise mismatch(f'function "{name}" takes {takes}', f"There {are(len(args))} {len(args)}.")
     what = f'an argument of "{name}"'
     if "COMMON" in function.params:
+        if name in ("greatest", "least"):
+            _check_alike(name, args)
         fitted = _null_if(args) if name == "nullif" else unify(args, f'"{name}"')
         if name in ("greatest", "least") and not fitted[0].type.is_ordered:
             raise unsupported(f'"{name}" of {fitted[0].type}', "Its values are not compared.")
@@ -57,6 +59,13 @@ def apply(name: str, args: Sequence[Bound]) -> Bound:
     if name == "ilike":
         return _without_case(fitted)
     return Term(name, fitted, result_type(name, [argument.type for argument in fitted]))
+
+
+def _check_alike(name: str, args: Sequence[Bound]) -> None:
+    """Refuse a text beside a time, which only CASE and its like read as one."""
+    kinds = [argument.type for argument in args if not is_null(argument)]
+    if STRING in kinds and len({*kinds}) > 1:
+        raise mismatch(f'"{name}" mixes kinds', f"Its operands are {', '.join(map(str, kinds))}.", "CAST them.")
 
 
 def _null_if(args: Sequence[Bound]) -> tuple[Bound, ...]:

@@ -10,12 +10,13 @@ import math
 import struct
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from decimal import Context, Decimal
 from functools import partial
 from typing import Any
 
 import polars as pl
 
+from grouping.model.decimal_types import WIDEST
 from grouping.model.sql_type import BIGINT, INT, SqlType
 from spark_jobs.expressions.by_value import distinct_rows
 from spark_jobs.expressions.types import Implementation, Operand
@@ -26,6 +27,7 @@ _SEED = 42
 _INT, _LONG = 2**32 - 1, 2**64 - 1
 _LONGEST_UNSCALED = 18
 """Digits up to which Spark hashes a DECIMAL as a number; a longer one as bytes."""
+_EXACT = Context(prec=2 * WIDEST)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _P1, _P2, _P3, _P4, _P5 = (
     0x9E3779B185EBCA87,
@@ -154,7 +156,7 @@ def _bits(form: str, read_as: str, value: float) -> int:
 
 
 def _of_decimal(of: Hash, scale: int, value: Decimal, seed: int) -> int:
-    unscaled = int(value.scaleb(scale))
+    unscaled = int(value.scaleb(scale, _EXACT))
     if of in (_murmur_bytes, _xx_bytes):
         # As java.math.BigInteger has its bytes: the fewest that hold the number and its sign.
         size = ((unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8) + 1

@@ -95,7 +95,7 @@ def _arrays_overlap(base: Operand, _: SqlType, other: Argument) -> pl.Expr:
 
 
 def _overlap(one: list[Any] | None, other: list[Any] | None) -> bool | None:
-    """Tell whether two arrays share a value; NaN is a value like another, and NULL may be any."""
+    """Tell whether two arrays share a value; NaN is one, zeros with and without a sign are two; NULL may be any."""
     if one is None or other is None:
         return None
     left, right = ({_comparable(value) for value in values} for values in (one, other))
@@ -105,7 +105,7 @@ def _overlap(one: list[Any] | None, other: list[Any] | None) -> bool | None:
 
 
 def _comparable(value: Any) -> Any:
-    return "NaN" if isinstance(value, float) and isnan(value) else value
+    return repr(value) if isinstance(value, float) and (isnan(value) or not value) else value
 
 
 def _keys(base: Operand, _: SqlType) -> pl.Expr:

@@ -57,10 +57,11 @@ def _quotient(left: Decimal, right: Decimal) -> Decimal | None:
 
 
 def _whole_quotient(left: Decimal, right: Decimal) -> int | None:
-    """Return the quotient cut towards zero; one that is no BIGINT wraps round, as Spark's does."""
+    """Return the quotient cut towards zero, of 38 digits at most; one that is no BIGINT wraps round as in Spark."""
     if not right:
         return None
-    return (int(_EXACT.divide_int(left, right)) + 2**63) % 2**64 - 2**63
+    quotient = int(_EXACT.divide_int(left, right))
+    return (quotient + 2**63) % 2**64 - 2**63 if abs(quotient) < 10**WIDEST else None
 
 
 def _positive_remainder(left: Decimal, right: Decimal) -> Decimal | None:

@@ -36,8 +36,8 @@ def _conv(text: str, source: int, target: int) -> str | None:
         return None
     negative = text.startswith("-")
     value = 0
-    for character in text[negative:].upper():
-        digit = _DIGITS.find(character) if character.isascii() else -1
+    for character in text[negative:]:
+        digit = _DIGITS.find(character.upper()) if character.isascii() else -1
         if not 0 <= digit < source:
             break
         # Spark compares with a number of 64 bits as if it had a sign: one that has the highest bit goes on, and wraps.

@@ -33,7 +33,9 @@ def _by_value(function: Callable[..., object], sql_type: SqlType = STRING) -> Im
 
 
 def _initcap(text: str) -> str:
-    return " ".join(word[:1].title() + word[1:] for word in text.lower().split(" "))
+    """Return a text with each word's first character as in a title, which is told from it as it was written."""
+    words = zip(text.split(" "), text.lower().split(" "), strict=True)
+    return " ".join(word[:1].title() + small[len(word[:1].lower()) :] for word, small in words)
 
 
 def _soundex(text: str) -> str:

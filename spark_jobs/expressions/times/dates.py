@@ -132,8 +132,9 @@ def _make_timestamp(year: int, month: int, day: int, hour: int, minute: int, sec
     Raises:
         ValueError: A field is out of its range.
     """
-    whole, fraction = divmod(int(seconds.scaleb(6)), _MICROS)
-    if seconds < 0 or (whole, fraction) > (_LAST_SECOND, 0):
+    # Spark holds the microseconds in an INT: what has no place there begins again at the other end.
+    whole, fraction = divmod((int(seconds.scaleb(6)) + 2**31) % 2**32 - 2**31, _MICROS)
+    if whole < 0 or (whole, fraction) > (_LAST_SECOND, 0):
         raise ValueError("seconds out of range")
     time = datetime(year, month, day, hour, minute, whole % _LAST_SECOND, fraction, UTC)
     time += timedelta(minutes=whole // _LAST_SECOND)

@@ -13,6 +13,7 @@ from itertools import product
 from grouping.functions.functions import ALIASES, CASTING, CASTS, FUNCTIONS, REWRITTEN, Function
 from tests.spark.calls.arguments import NULL, POOLS, SPECIAL
 from tests.spark.calls.arrays import array_calls
+from tests.spark.calls.corners import corner_calls
 from tests.spark.calls.decimals import decimal_calls
 from tests.spark.calls.maps import map_calls
 from tests.spark.calls.variants import variant_calls
@@ -147,6 +148,7 @@ def calls() -> list[str]:
     made.update(dict.fromkeys(variant_calls()))
     made.update(dict.fromkeys(decimal_calls()))
     made.update(dict.fromkeys(map_calls()))
+    made.update(dict.fromkeys(corner_calls()))
     numbers = _chosen("to_number", (_NUMBER_TEXTS, _NUMBER_FORMATS), 320)
     made.update(dict.fromkeys(f"try_to_number({text}, '{form}')" for text, form in numbers))
     made.update(dict.fromkeys(f"'{text}' RLIKE '{pattern}'" for text, pattern in product(_LINES, _ENDED)))

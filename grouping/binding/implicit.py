@@ -1,0 +1,46 @@
+"""The type as which Spark reads a STRING by itself, from what stands beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from grouping.binding.bound import Bound, Constant
+from grouping.functions.functions import common_type
+from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, SqlType
+
+__all__ = ["of_shape", "read_as"]
+
+_WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+_AS_THEY_ARE = (BOOLEAN, DATE, TIMESTAMP)
+
+
+def read_as(kinds: Sequence[SqlType]) -> SqlType | None:
+    """Return the type as which a STRING is read beside values of these types, in their order; None for no such type.
+
+    Example:
+        >>> from grouping.model.sql_type import INT, decimal
+        >>> str(read_as([INT])), str(read_as([decimal(5, 2), INT])), read_as([INT, decimal(5, 2)])
+        ('BIGINT', 'DOUBLE', None)
+    """
+    others = [sql_type for sql_type in kinds if sql_type != STRING]
+    if not others or STRING not in kinds:
+        return None
+    if {*others} == {DATE, TIMESTAMP}:
+        return TIMESTAMP
+    read = _promoted(others[0])
+    for sql_type in others[1:]:
+        read = common_type([read, sql_type]) if read is not None else None
+    return read if read in (BIGINT, DOUBLE, *_AS_THEY_ARE) else None
+
+
+def _promoted(sql_type: SqlType) -> SqlType | None:
+    if sql_type.is_number:
+        return BIGINT if sql_type.name in _WHOLE else DOUBLE
+    return sql_type if sql_type in _AS_THEY_ARE else None
+
+
+def of_shape(operand: Bound) -> Bound:
+    """Return an operand whose place no other literal may take, for its type decides how a text beside it is read."""
+    return msgspec.structs.replace(operand, position=None) if isinstance(operand, Constant) else operand

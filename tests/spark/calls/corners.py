@@ -1,0 +1,46 @@
+"""Expressions written for a corner each: implicit casts of texts, and what an audit found wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+__all__ = ["corner_calls"]
+
+_TEXTS = ("concat('', '7')", "concat(' 12', '')", "concat('1', '.5')", "concat('', 'abc')", "concat('tr', 'ue')",
+          "concat('2024-02', '-29')")  # fmt: skip
+"""Texts that are no constants to the compiler."""
+_BESIDE = ("7", "ascii('7')", "unix_micros(TIMESTAMP'1970-01-01 00:00:00')", "3Y", "1.5", "1.5D", "FLOAT(1.5)",
+           "99999999999999999999", "CAST(7 AS DECIMAL(10,2))", "pi()", "isnull(1)",
+           "last_day(DATE'2024-02-01')", "date_trunc('DAY', TIMESTAMP'2024-02-29 01:00:00')", "NULL")  # fmt: skip
+_FOUND = (
+    "hash(99999999999999999999999999999999999999)", "xxhash64(99999999999999999999999999999999999999)",
+    "hash(CAST(-99999999999999999999999999999.5 AS DECIMAL(38,1)))", "hash(1234567890123456789012345678901.25)",
+    "99999999999999999999999999999999999999 div 0.01", "-99999999999999999999999999999999999999 div 0.1",
+    "99999999999999999999999999999999999999 div 1.5", "conv('straße', 36, 10)", "conv('ßa', 36, 10)",
+    "initcap('İstanbul')", "initcap('aİ İİ İ')", "initcap('ΑΣ ΑΣΑΣ Σ')", "initcap('ᾳ ﬁ ŉ ǆ Ǆ ß')",
+    "DOUBLE(TIMESTAMP'2024-03-31 00:59:59.999999')", "DOUBLE(TIMESTAMP'2016-12-31 23:59:59.900001')",
+    "DOUBLE(TIMESTAMP'0001-01-01 00:00:00.1')", "make_timestamp(2024, 2, 29, 12, 0, 4295)",
+    "make_timestamp(2024, 2, 29, 12, 0, -4295)", "make_timestamp(2024, 2, 29, 12, 0, -2147483648)",
+    "arrays_overlap(array(-0.0D), array_distinct(array(0.0D)))", "arrays_overlap(array(1.5D), array(1.5D, 2D))",
+    "arrays_overlap(array_distinct(array(DOUBLE('NaN'))), array_distinct(array(DOUBLE('NaN'))))",
+    "greatest(DATE'2024-02-29', '2024-01-01')", "least('2024-01-01', TIMESTAMP'2024-02-29 00:00:00')",
+    "greatest(DATE'2024-02-29', NULL)", "greatest('a', NULL)", "array_contains(array_distinct(array(1, 2)), '1')",
+    "array_contains(array_distinct(array(DATE'2024-02-29')), '2024-02-29')", "3.4e39F", "-3.4e39F", "3.4028235e38F",
+    "1e39F > 0", "0x1F", "TRUE = FLOAT(1)",
+    "concat('1', '') IN (1, 1.5)", "concat('1', '') IN (1.5, 1)", "concat('1', '') IN (1, 1.5D)",
+    "2 IN (concat('2', ''), 7)", "concat('2', '') BETWEEN 1 AND 7", "concat('2', '') BETWEEN 1 AND 2.5",
+    "3 BETWEEN concat('2', '') AND 7", "CASE concat('2', '') WHEN 2 THEN 'two' END", "'7' + 1", "1 + '7'", "7 / '2'",
+    "7 % '4'", "7 div '2'", "1.5 * '2'", "2.5D - '1'", "FLOAT(1.5) + '1'", "pmod(-7, '4')", "'7' + '1'", "1 - '1.5'",
+)  # fmt: skip
+
+
+def corner_calls() -> Iterator[str]:
+    """Yield the expressions."""
+    for op in ("=", "<", "+", "*", "/", "%", "div"):
+        yield from (f"{text} {op} {other}" for text, other in product(_TEXTS, _BESIDE))
+    for op in ("<>", ">=", "-"):
+        yield from (f"{other} {op} {text}" for text, other in product(_TEXTS[:3], _BESIDE))
+    for text, other in product(_TEXTS, _BESIDE):
+        yield f"{text} IN ({other}, {other})"
+    yield from _FOUND
