@@ -84,6 +84,18 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
         """
         return (self.every_ms, self.phase_ms) if self.every_ms else (_MINUTE_MS, 0)
 
+    def accepted_ms(self, now_ms: int) -> int:
+        """Return the time of acceptance, from which EVERY counts, of a CQ without START that is accepted now.
+
+        The interval of a command that waited for its topic counts from when it was tried first. Of the instants of that
+        grid this is the latest, so that no tick lies between acceptance and reply.
+
+        Example:
+            >>> TriggerSpec(every_ms=10_000, phase_ms=3_000).accepted_ms(23_040), TriggerSpec().accepted_ms(23_040)
+            (23000, 23040)
+        """
+        return now_ms - (now_ms - self.phase_ms) % self.every_ms if self.every_ms else now_ms
+
 
 _CHANGE_BASED = TriggerSpec()
 

@@ -104,9 +104,6 @@ class Registry:
                 detail=f"It was created at {instant(old.created_ms)}.",
                 hint="CREATE OR REPLACE CQ replaces it; DROP CQ removes it.",
             )
-        start_ms = millis(statement.start) if statement.start is not None else None
-        expire_ms = expiry(statement.expire, now_ms) if statement.expire is not None else None
-        check_window(start_ms, expire_ms, now_ms)
         limit = self._working.inventory.limit(key.subscriber, "cqs", self._settings.limits)
         if old is None and (count := self._working.subscribed(key.subscriber)) >= limit:
             raise InputError(
@@ -116,16 +113,23 @@ class Registry:
                 hint="Drop those that are not needed any more.",
             )
         destination = self._destination(destination_id)
+        start_ms = millis(statement.start) if statement.start is not None else None
+        accepted_ms = now_ms if start_ms is not None else self._accepted(key, destination, now_ms)
+        expire_ms = expiry(statement.expire, accepted_ms) if statement.expire is not None else None
+        check_window(start_ms, expire_ms, now_ms)
         check_ticks(destination.trigger, start_ms, now_ms)
         if self._working.unit.membership(destination_id) is None:
             self.computations.check(query.plan, self._settings.limits.joins_per_stream)
             self.admission.check(query, destination, now_ms)
-        cq = Cq(statement.name, text, destination.destination_id, now_ms, self._begin(destination), start_ms, expire_ms)
+        cq = Cq(statement.name, text, destination_id, accepted_ms, self._begin(destination), start_ms, expire_ms)
         if old is not None and old.destination_id == cq.destination_id:
             cq = msgspec.structs.replace(cq, joined_ms=old.since_ms)
         if query.views:
             cq = msgspec.structs.replace(cq, views=query.views)
         return self._put(key, cq, destination, now_ms, query)
+
+    def _accepted(self, key: CqKey, destination: Destination, now_ms: int) -> int:
+        return self.stays.moment(key, destination.destination_id, destination.trigger.accepted_ms(now_ms))
 
     def _destination(self, destination_id: DestinationId) -> Destination:
         """Return a loaded destination, or a new one if the limits allow one more."""
@@ -267,7 +271,7 @@ class Registry:
             check_groups(self._working.plan(old.stream_id, old.group_id), wanted, None)
             trigger = TriggerSpec.of(wanted, asked_ms if start_ms is None else start_ms)
         check_ticks(trigger, start_ms, now_ms)
-        destination, offset = old, cq.offset
+        destination, offset, joined_ms = old, cq.offset, cq.joined_ms
         if trigger != old.trigger:
             self._check_digest(old, trigger)
             request = self.placing.new_request(old, trigger, key.subscriber)
@@ -275,13 +279,14 @@ class Registry:
             destination = self._destination(request.destination_id)
             offset = self._begin(destination)
             now_ms = self.stays.moment(key, destination.destination_id, now_ms)
+            joined_ms = now_ms if start_ms is not None else self._accepted(key, destination, now_ms)
         changed = msgspec.structs.replace(
             cq,
             destination_id=destination.destination_id,
             start_ms=start_ms,
             expire_ms=expire_ms,
             offset=offset,
-            joined_ms=cq.joined_ms if destination is old else now_ms,
+            joined_ms=joined_ms,
         )
         return self._put(key, changed, destination, now_ms)
 

@@ -17,11 +17,11 @@ _AS_THEY_ARE = (BOOLEAN, DATE, TIMESTAMP)
 
 
 def read_as(kinds: Sequence[SqlType]) -> SqlType | None:
-    """Return the type as which a STRING is read beside values of these types, in their order; None for no such type.
+    """Return the type as which a STRING among values of these types is read; None where it stays a STRING.
 
     Example:
         >>> from grouping.model.sql_type import INT, decimal
-        >>> str(read_as([INT])), str(read_as([decimal(5, 2), INT])), read_as([INT, decimal(5, 2)])
+        >>> str(read_as([STRING, INT])), str(read_as([STRING, decimal(5, 2), INT])), read_as([STRING])
         ('BIGINT', 'DOUBLE', None)
     """
     others = [sql_type for sql_type in kinds if sql_type != STRING]

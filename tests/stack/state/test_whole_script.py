@@ -5,7 +5,7 @@ from __future__ import annotations
 from gateway.cli.subscriber_change import by_subscriber
 from gateway.cli.whole_script import whole_script
 from gateway.doctor.catalog import read_catalog
-from grouping.settings import Settings
+from grouping.settings.settings import Settings
 from grouping.statements.script import statements_of
 from tests.ground import Ground
 from tests.stack.counter import Counter
