@@ -13,10 +13,10 @@ from grouping.settings.settings import Settings
 if TYPE_CHECKING:
     from grouping.process.trace_exporter import Traces
 
-__all__ = ["Answered", "CommandTraces", "UnitTimes"]
+__all__ = ["CommandOutcome", "CommandTraces", "UnitTimes"]
 
 
-class Answered(NamedTuple):
+class CommandOutcome(NamedTuple):
     """A command that was carried out, or refused."""
 
     request: Request
@@ -52,7 +52,7 @@ class CommandTraces:
 
         return cls(Traces.to_collector(settings, "gateway"))
 
-    def tell(self, answered: Sequence[Answered], times: UnitTimes) -> None:
+    def tell(self, answered: Sequence[CommandOutcome], times: UnitTimes) -> None:
         """Tell those that are chosen; their replies were written just now."""
         written = time.time_ns()
         for request, statement, code in answered:

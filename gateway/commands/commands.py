@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from gateway.commands.audit_trail import AuditTrail
 from gateway.commands.command_queue import CommandQueue
-from gateway.commands.command_traces import Answered, CommandTraces, UnitTimes
+from gateway.commands.command_traces import CommandOutcome, CommandTraces, UnitTimes
 from gateway.commands.command_trials import CommandTrials, deadly
 from gateway.commands.repeats import Repeats
 from gateway.commands.replies import Replies
@@ -239,7 +239,7 @@ class Commands:
         replies.add(request, reply)
         if self._traces is not None:
             statement = type(prepared.statement).__name__ if isinstance(prepared, PreparedCommand) else ""
-            batch.answered.append(Answered(request, statement, reply.code))
+            batch.answered.append(CommandOutcome(request, statement, reply.code))
         if isinstance(prepared, PreparedCommand):
             replies.records += self._audit.records(request, prepared.statement, reply)
 
@@ -263,7 +263,7 @@ class _Batch(NamedTuple):
     """Numbers of the requests that are not carried out."""
     held: dict[bytes | None, Callable[[], bool]]
     """By subscriber whose command cannot be carried out yet: tells whether it can."""
-    answered: list[Answered]
+    answered: list[CommandOutcome]
     """For traces, where there are any."""
 
 

@@ -12,7 +12,7 @@ from gateway.registry.views import create_view, describe_view, drop_view
 from gateway.state.catalog_records import pause_record, stream_record, table_record, view_record
 from gateway.state.work import CatalogChange
 from gateway.state.working_copy import WorkingCopy
-from gateway.topics.held_topics import HeldTopics, TopicQuestions
+from gateway.topics.topic_desk import TopicDesk, TopicQuestions
 from grouping.model.catalog import Catalog
 from grouping.model.query import (
     CreateStream,
@@ -37,7 +37,7 @@ SourceDescription = DescribeStream | DescribeTable | DescribeView
 class SourceStatements:
     """Carries out statements about sources within the working copy's unit."""
 
-    def __init__(self, settings: Settings, working: WorkingCopy, topics: HeldTopics, registry: Registry) -> None:
+    def __init__(self, settings: Settings, working: WorkingCopy, topics: TopicDesk, registry: Registry) -> None:
         self._settings = settings
         self._working = working
         self._topics = topics

@@ -144,7 +144,7 @@ class Statements:
         self.table_states = TableStates(topics, self.registry.admission.replicas)
         """How the tables are."""
         self._positions = positions
-        self._sources = SourceStatements(settings, working, positions.held_topics, self.registry)
+        self._sources = SourceStatements(settings, working, positions.topic_desk, self.registry)
         self._operators = OperatorStatements(settings, working, self.registry, counts)
         self.quarantines = Quarantines(settings, working)
         self._evaluations = Evaluations()
@@ -154,7 +154,7 @@ class Statements:
         """Take the streams from the working copy anew."""
         self.counts.open()
         self.registry.reload()
-        self._positions.held_topics.forget()
+        self._positions.topic_desk.forget()
         self._known_queries: dict[tuple[str, str], SharedQuery] = {}
         inventory = self._working.inventory
         self.catalog = Catalog(inventory.streams.values(), inventory.tables.values(), inventory.views.values())

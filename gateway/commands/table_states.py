@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gateway.registry.replicas import ReplicaFigures, Replicas
-from gateway.topics.held_topics import TopicQuestions
+from gateway.topics.topic_desk import TopicQuestions
 from grouping.model.table import Table
 
 __all__ = ["TableStates"]

@@ -31,7 +31,7 @@ class LiveComputation:
 
 
 @dataclass(slots=True)
-class _Known:
+class _SharedComputation:
     computation: Computation
     stream_id: StreamId
     groups: set[GroupId] = field(default_factory=set)
@@ -43,13 +43,13 @@ class Computations:
 
     def __init__(self, working: WorkingCopy) -> None:
         self._working = working
-        self._known: dict[str, _Known] | None = None
+        self._known: dict[str, _SharedComputation] | None = None
         """None before the first question."""
 
     def add(self, plan: GroupPlan) -> None:
         """Take in the plan of a new group."""
         if self._known is not None and (computation := plan.computation) is not None:
-            known = self._known.setdefault(computation.computation_id, _Known(computation, plan.stream_id))
+            known = self._known.setdefault(computation.computation_id, _SharedComputation(computation, plan.stream_id))
             known.groups.add(plan.group_id)
 
     def live(self) -> Iterator[LiveComputation]:
@@ -95,7 +95,7 @@ class Computations:
             each.cqs for each in self.live() if any(join.table_id == table_id for join in each.computation.joins)
         )
 
-    def _read(self) -> dict[str, _Known]:
+    def _read(self) -> dict[str, _SharedComputation]:
         if self._known is None:
             self._known = {}
             inventory = self._working.inventory

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from gateway.kafka import TopicForm, TopicRefusal
 from gateway.registry.sources import too_many
 from gateway.state.working_copy import WorkingCopy
-from gateway.topics.held_topics import TopicQuestions
 from gateway.topics.source_policy import check_source
+from gateway.topics.topic_desk import TopicQuestions
 from grouping.model.errors import InputError, near_name
 from grouping.model.query import CreateStream, CreateTable
 from grouping.settings.settings import Settings

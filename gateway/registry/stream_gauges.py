@@ -33,7 +33,7 @@ _TURNS = 5
 _COSTLIEST = 10
 
 
-class _Evaluated(NamedTuple):
+class _Progress(NamedTuple):
     """How far a stream was at a look."""
 
     at_ms: int
@@ -57,7 +57,7 @@ class StreamGauges:
         self._changed: dict[StreamId, tuple[int, int]] = {}
         """By stream: the version of its tables, and when it was seen first."""
         self._output: dict[StreamId, Output] = {}
-        self._evaluated: dict[StreamId, _Evaluated] = {}
+        self._evaluated: dict[StreamId, _Progress] = {}
         self._cores: dict[StreamId, dict[GroupId, float]] = {}
         self._shown: set[tuple[str, str]] = set()
         TABLE_MEMORY_LIMIT.set(admission.memory.limit)
@@ -111,7 +111,7 @@ class StreamGauges:
             stream_id = stream.stream_id
             statistics = self._admission.statistics(stream_id, now_ms)
             TABLE_BYTES.labels(stream.name).set(statistics.table_bytes or 0)
-            now = _Evaluated(now_ms, sum(offsets.values()))
+            now = _Progress(now_ms, sum(offsets.values()))
             before = self._evaluated.get(stream_id, now)
             self._evaluated[stream_id] = now
             seconds = (now.at_ms - before.at_ms) / 1000

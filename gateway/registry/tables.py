@@ -15,7 +15,7 @@ from gateway.registry.sources import (
     reading_views,
 )
 from gateway.state.working_copy import WorkingCopy
-from gateway.topics.held_topics import TopicQuestions
+from gateway.topics.topic_desk import TopicQuestions
 from grouping.model.catalog import Catalog
 from grouping.model.query import CreateTable, DropTable
 from grouping.model.table import Table

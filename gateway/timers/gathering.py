@@ -8,7 +8,7 @@ from typing import NamedTuple
 from gateway.model.end_notice import EndNotice
 from gateway.model.membership import Membership
 from gateway.state.working_copy import WorkingCopy
-from gateway.timers.group_digests import GroupRequest, KnownAnswers, group_digests
+from gateway.timers.group_digests import AnswerCache, GroupRequest, group_digests
 from gateway.timers.intake import Intake
 from gateway.timers.pending_index import store_key
 from grouping.digests.cursor import Cursor, Offsets
@@ -40,7 +40,7 @@ class DigestGathering:
         self._code = code
         self._working = working
         self._intake = intake
-        self._known = KnownAnswers()
+        self._known = AnswerCache()
 
     def answers(self, served: Sequence[DueDestination], covered: Offsets) -> Iterator[DigestMatches]:
         """Yield the matches or groups of each destination, in the order of `served`."""

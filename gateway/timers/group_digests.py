@@ -20,7 +20,7 @@ from grouping.digests.pending_log import PendingLog
 from grouping.digests.rows import Row, Rows
 from grouping.model.group import GroupPlan, SelectList
 
-__all__ = ["GroupRequest", "KnownAnswers", "group_digests"]
+__all__ = ["GroupRequest", "AnswerCache", "group_digests"]
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class GroupRequest(NamedTuple):
     """The offset up to which its partition of the log is taken in."""
 
 
-class _KnownAnswer(NamedTuple):
+class _CachedAnswer(NamedTuple):
     """What is known of a question."""
 
     answer: GroupAnswer
@@ -53,14 +53,14 @@ class _KnownAnswer(NamedTuple):
     """The offset of the log up to which they were gathered."""
 
 
-class KnownAnswers:
+class AnswerCache:
     """What was gathered of a cut lately: at a tick of many destinations those of one store come in different chunks."""
 
     def __init__(self) -> None:
         self._covered: Offsets = {}
-        self._found: dict[bytes, _KnownAnswer] = {}
+        self._found: dict[bytes, _CachedAnswer] = {}
 
-    def of(self, covered: Offsets | None) -> dict[bytes, _KnownAnswer]:
+    def of(self, covered: Offsets | None) -> dict[bytes, _CachedAnswer]:
         """Return the answers by what decides them, besides the cut; None covers everything, which grows.
 
         The cut holds nothing of records that come in later, but these wait for later ticks: an answer tells up to
@@ -72,7 +72,7 @@ class KnownAnswers:
 
 
 def group_digests(
-    code: GroupCode, pending: PendingLog, asked: Sequence[GroupRequest], known: KnownAnswers | None = None
+    code: GroupCode, pending: PendingLog, asked: Sequence[GroupRequest], known: AnswerCache | None = None
 ) -> list[DigestMatches]:
     """Return what destinations are to get, in their order.
 
@@ -82,7 +82,7 @@ def group_digests(
         asked: One cut and one time of all.
         known: What was gathered before.
     """
-    gathered = (known or KnownAnswers()).of(asked[0].question.covered if asked else None)
+    gathered = (known or AnswerCache()).of(asked[0].question.covered if asked else None)
     found: list[DigestMatches | None] = [None] * len(asked)
     for places in _by_query(asked):
         some = [asked[place] for place in places]
@@ -123,7 +123,7 @@ def _made(
     pending: PendingLog,
     asked: Sequence[GroupRequest],
     contents: Sequence[bytes],
-    gathered: dict[bytes, _KnownAnswer],
+    gathered: dict[bytes, _CachedAnswer],
 ) -> list[DigestMatches]:
     """Return what destinations of one query get."""
     plan, select = asked[0].plan, asked[0].select
@@ -137,7 +137,7 @@ def _made(
         for (content, each), answer, groups, late in zip(
             new.items(), answers, merge.groups(), merge.late.tolist(), strict=True
         ):
-            gathered[content] = _KnownAnswer(answer, groups, late, each.reached)
+            gathered[content] = _CachedAnswer(answer, groups, late, each.reached)
     destinations = [
         GroupDestination(
             gathered[content].groups,

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from gateway.kafka import Topics
 from gateway.model.records import Destination
 from gateway.state.working_copy import WorkingCopy
-from gateway.topics.held_topics import HeldTopics
 from gateway.topics.result_topics import ResultTopics
+from gateway.topics.topic_desk import TopicDesk
 from grouping.model.ids import DestinationId, StreamId
 from grouping.settings.settings import Settings
 
@@ -52,7 +52,7 @@ class Positions:
         self.result_topics = result_topics
         self._working = working
         self.shared_partitions = shared_partitions
-        self.held_topics = HeldTopics(topics)
+        self.topic_desk = TopicDesk(topics)
         self._wide: dict[str, int] = {}
         """Partitions that topics of groups have at least: those that had to be looked at."""
         self._made: set[str] = set()
@@ -65,7 +65,7 @@ class Positions:
         Args:
             patient: Whether it waits for the topics that it makes, or holds the commands that need them.
         """
-        self._patient = self.held_topics.patient = patient
+        self._patient = self.topic_desk.patient = patient
         self.result_topics.begin(patient=patient)
         self._ends: dict[tuple[str, int], int] = {}
         self._source_ends: dict[str, tuple[int, ...]] = {}
@@ -116,7 +116,7 @@ class Positions:
     def _widen(self, topic: str, partitions: int) -> None:
         if self._wide.get(topic, 0) >= partitions:
             return
-        with self.held_topics.of(topic, "its partitions") as topics:
+        with self.topic_desk.of(topic, "its partitions") as topics:
             form = topics.forms([topic]).get(topic)
             if form is not None and form.partitions < partitions:
                 topics.grow(topic, partitions)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 from gateway.access.roles import readable_topics
-from gateway.topics.held_topics import TopicQuestions
+from gateway.topics.topic_desk import TopicQuestions
 from grouping.model.errors import InputError
 from grouping.settings.settings import Settings
 from schemas.topic_names import TopicNames, gateway_prefixes

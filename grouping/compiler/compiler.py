@@ -22,7 +22,7 @@ from grouping.compiler.stage_text import lifted_text, normalized_text, ordered_t
 from grouping.functions.text_size import check_growth, grows
 from grouping.model.catalog import Catalog
 from grouping.model.expression import Slot, walk
-from grouping.model.group import CompiledQuery, GroupPlan, KeptGroups, SelectItem, SelectList, group_id
+from grouping.model.group import CompiledQuery, GroupFilter, GroupPlan, SelectItem, SelectList, group_id
 from grouping.model.grouping import Grouping
 from grouping.model.ids import SelectId
 from grouping.model.refusals import too_large
@@ -158,7 +158,7 @@ def finish(draft: Draft) -> CompiledQuery:
     group_plan = GroupPlan(group, stream.stream_id, draft.signature, draft.expressions, computation)
     if grouped is not None:
         slots = sum(isinstance(node, Slot) for conjunct in draft.expressions for node in walk(conjunct))
-        group_plan = msgspec.structs.replace(group_plan, kept=KeptGroups(draft.kept, slots))
+        group_plan = msgspec.structs.replace(group_plan, kept=GroupFilter(draft.kept, slots))
     return CompiledQuery(
         group_plan, draft.row, SelectList(select_id, draft.select, grouped), tuple(sorted(draft.reads))
     )

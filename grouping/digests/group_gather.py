@@ -22,7 +22,7 @@ from grouping.digests.first_times import FirstTimes
 from grouping.digests.gather import BOUNDS, Bounds, DigestQuestion
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.pending_matches import PendingMatches
-from grouping.digests.question_columns import FIRST, LAST, CoveredOffsets, Flags, HeldBefore, Rows, VisibleTimes
+from grouping.digests.question_columns import FIRST, LAST, CoveredOffsets, EarlierDigests, Flags, Rows, VisibleTimes
 
 __all__ = ["GroupAnswer", "GroupPart", "GroupQuestion", "gather_groups"]
 
@@ -110,7 +110,7 @@ class _Sweep:
             _coverage(question.cursor, None if question.before_ms is None else question.before_ms + 1, over_ms)
             for question, over_ms, _ in questions
         ]
-        self._had, self._done = HeldBefore(had), HeldBefore(done)
+        self._had, self._done = EarlierDigests(had), EarlierDigests(done)
         self._visible = VisibleTimes([question.visibility for question in self._questions])
         self._first_times = FirstTimes(count)
         self._rolled_before = np.array([each.stored.rolled_before if each.stored else 0 for each in self._questions])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from grouping.digests.cursor import DigestCoverage, Offsets, VisibilityInterval, Window, windows_at
 from grouping.digests.pending_matches import PendingGroups
 
-__all__ = ["FIRST", "LAST", "CoveredOffsets", "Flags", "HeldBefore", "Rows", "VisibleTimes"]
+__all__ = ["FIRST", "LAST", "CoveredOffsets", "Flags", "EarlierDigests", "Rows", "VisibleTimes"]
 
 Rows = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -46,7 +46,7 @@ class CoveredOffsets:
         return items.first < limits
 
 
-class HeldBefore:
+class EarlierDigests:
     """By question what digests held; of nearly all it is what the last one did."""
 
     def __init__(self, coverages: Sequence[tuple[DigestCoverage, ...]]) -> None:

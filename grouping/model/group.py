@@ -25,7 +25,7 @@ __all__ = [
     "ConstantValue",
     "DestinationIds",
     "GroupPlan",
-    "KeptGroups",
+    "GroupFilter",
     "SelectItem",
     "SelectList",
     "canonical_constants",
@@ -39,7 +39,7 @@ ConstantValue = str | bool | int | float | Decimal | date | datetime | tuple[Any
 """A lifted constant; a tuple is the sorted, repetition-free set of an IN (its None, if any, last)."""
 
 
-class KeptGroups(msgspec.Struct, frozen=True):
+class GroupFilter(msgspec.Struct, frozen=True):
     """HAVING of a query over groups: the conjuncts that decide at the tick which groups are results."""
 
     having: tuple[Expression, ...]
@@ -58,7 +58,7 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     """A row matches when every one is TRUE; none for a query without WHERE. In canonical order."""
     computation: Computation | None = None
     """The join of the stream's events with tables; None where the rows are the events."""
-    kept: KeptGroups | None = None
+    kept: GroupFilter | None = None
     """None where each match is a result."""
 
     @property

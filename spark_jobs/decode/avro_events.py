@@ -15,7 +15,7 @@ from grouping.model.sql_type import STRING
 from grouping.model.wording import are, counted
 from schemas.avro_columns import AvroTypes, reading_schema, single_object_header
 from schemas.avro_limits import body_check
-from spark_jobs.decode.avro_values import Nested, check_texts, plain_check
+from spark_jobs.decode.avro_values import NestedChecks, check_texts, plain_check
 
 __all__ = ["AvroReader"]
 
@@ -36,7 +36,7 @@ class AvroReader:
         self._body = _BODIES[framing]
         self._header = single_object_header(schema)
         self._texts = [column.name for column in columns if column.type == STRING or column.type.is_nested]
-        nested = Nested(AvroTypes(schema))
+        nested = NestedChecks(AvroTypes(schema))
         checks = ((column.name, _check_of(column, nested)) for column in columns)
         self._checks = [(name, check) for name, check in checks if check]
 
@@ -112,7 +112,7 @@ _BODIES: Mapping[str, Callable[[bytes, bytes], int]] = {
 """By framing, what returns where the body begins."""
 
 
-def _check_of(column: StreamColumn, nested: Nested) -> Callable[[Any], object] | None:
+def _check_of(column: StreamColumn, nested: NestedChecks) -> Callable[[Any], object] | None:
     """Return what checks and converts the values of a column, None where fastavro's are right as they come."""
     if column.type.is_nested:
         return nested.column(column)

@@ -11,7 +11,7 @@ from grouping.model.catalog import StreamColumn
 from grouping.model.sql_type import DATE, TIMESTAMP, SqlType
 from schemas.avro_columns import AvroTypes
 
-__all__ = ["Nested", "check_texts", "plain_check"]
+__all__ = ["NestedChecks", "check_texts", "plain_check"]
 
 Check = Callable[[Any], object]
 """Takes a value that is not NULL, gives it as the column has it; raises ValueError or OverflowError."""
@@ -31,7 +31,7 @@ def plain_check(sql_type: SqlType) -> Check | None:
     return None
 
 
-class Nested:
+class NestedChecks:
     """Checks of nested columns, of which fastavro gives what the schema has: times as numbers, decimals as bytes.
 
     A logical type belongs to a place in the schema, and a named type may stand in several: within nested columns they

@@ -45,7 +45,7 @@ def sampled(partitions: NDArray[np.int32], offsets: Ints, share: float) -> Ints:
     return np.flatnonzero((mixed >> np.uint64(11)) < np.uint64(share * (1 << 53)))
 
 
-class _Met(NamedTuple):
+class _EventMatches(NamedTuple):
     """The matches of a sampled event."""
 
     matches: int
@@ -97,7 +97,7 @@ class EventTraces:
         """Tell the spans of a trail whose events' results are with Spark."""
         ended, events, rows = time.time_ns(), trail.events, trail.rows
         for row, name in zip(rows.tolist(), event_ids(self._stream.name, events, rows).to_pylist(), strict=True):
-            met = trail.met.get(int(events.offsets[row]), _Met(0, ()))
+            met = trail.met.get(int(events.offsets[row]), _EventMatches(0, ()))
             # The record's time is of another clock, and may be long ago.
             sent = min(int(events.time_ms[row]) * 1_000_000, trail.began_ns)
             told: dict[str, str | int | Sequence[str]] = self._of_task | {
@@ -131,7 +131,7 @@ class Trail:
         self.began_ns, self.decoded_ns = began_ns, time.time_ns()
         self.matched_ns: int | None = None
         """When the first matches were found, of whichever group."""
-        self.met: dict[int, _Met] = {}
+        self.met: dict[int, _EventMatches] = {}
         """By offset: a task has one partition."""
 
     def found(self, rows: RowSource, found: Matches) -> None:
@@ -140,9 +140,9 @@ class Trail:
         marked = np.isin(rows.offsets, self.events.offsets[self.rows])
         for match in np.flatnonzero(marked[found.event]).tolist():
             offset = int(rows.offsets[found.event[match]])
-            met, group = self.met.get(offset, _Met(0, ())), found.groups[found.group[match]]
+            met, group = self.met.get(offset, _EventMatches(0, ())), found.groups[found.group[match]]
             known = group in met.groups or len(met.groups) >= _MOST_GROUPS
-            self.met[offset] = _Met(met.matches + 1, met.groups if known else (*met.groups, group))
+            self.met[offset] = _EventMatches(met.matches + 1, met.groups if known else (*met.groups, group))
 
     def end(self) -> None:
         """Tell it: the results are with Spark."""

@@ -17,7 +17,7 @@ from grouping.settings.settings import Settings
 from grouping.store.lease import Lease
 from tests.chaos.host import HANG_SECONDS, Host
 from tests.cluster.brokers.brokers import COUNT, Brokers, three_brokers
-from tests.cluster.chaos.kept_gateway import KeptGateway, kept_gateway
+from tests.cluster.chaos.gateway_keeper import GatewayKeeper, gateway_keeper
 from tests.cluster.failover.pair import Pair, watched_pair
 from tests.cluster.hosts import LOCAL
 from tests.cluster.hosts import Host as Place
@@ -44,7 +44,7 @@ class Platform(Host):
     """The servers of a cluster, and both roles: the gateway twice."""
 
     def __init__(
-        self, stack: Stack, places: list[Place], brokers: Brokers, pair: Pair, spark: Standalone, other: KeptGateway
+        self, stack: Stack, places: list[Place], brokers: Brokers, pair: Pair, spark: Standalone, other: GatewayKeeper
     ) -> None:
         super().__init__(stack, None, small_disk=False)
         self.brokers = brokers
@@ -131,7 +131,7 @@ def open_platform(keep: Path | None, *, linked: bool) -> Iterator[Platform]:
         stack = Stack(folder / "data", within=places[-2].command(), **told, **evaluator)
         closing.callback(lambda: stack.down() if (folder / "data" / "endpoints.json").exists() else None)
         stack.up()
-        other = closing.enter_context(kept_gateway(folder / "other", places[-1], told))
+        other = closing.enter_context(gateway_keeper(folder / "other", places[-1], told))
         yield Platform(stack, places, brokers, pair, spark, other)
 
 

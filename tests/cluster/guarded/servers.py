@@ -29,7 +29,7 @@ from tests.cluster.guarded.certificates import make_certificates
 from tests.cluster.guarded.tls_front import tls_front
 from tests.cluster.guarded.token_server import token_server
 
-__all__ = ["PASSWORDS", "Guarded", "guarded_servers"]
+__all__ = ["PASSWORDS", "GuardedServers", "guarded_servers"]
 
 PASSWORDS = {name: f"hush-{name}" for name in ("cq", "alice", "bob", "carol")}
 """Of the product, and of subscribers."""
@@ -37,7 +37,7 @@ _LOGIN = "org.apache.kafka.common.security"
 
 
 @dataclass(frozen=True, slots=True)
-class Guarded:
+class GuardedServers:
     """Where the servers are."""
 
     bootstrap: str
@@ -69,7 +69,7 @@ def _binding(user: str, kind: str, name: str, operation: str) -> AclBinding:
 
 
 @contextmanager
-def guarded_servers(folder: Path, redis_acl: str) -> Iterator[Guarded]:
+def guarded_servers(folder: Path, redis_acl: str) -> Iterator[GuardedServers]:
     """Start the servers, the one of Redis with those rules for its user `cq`, and end them with the block."""
     make_certificates(folder)
     with ExitStack() as closing:
@@ -103,7 +103,7 @@ def guarded_servers(folder: Path, redis_acl: str) -> Iterator[Guarded]:
         with (folder / "redis.log").open("wb") as log:
             closing.callback(_end, subprocess.Popen(valkey.command, cwd=valkey.folder, stdout=log))
         front = closing.enter_context(tls_front(folder, port))
-        guarded = Guarded(
+        guarded = GuardedServers(
             f"127.0.0.1:{outer}", f"127.0.0.1:{inner}", f"rediss://127.0.0.1:{front}/0", f"{tokens}/token", folder
         )
         deadline = time.monotonic() + 60

@@ -22,7 +22,7 @@ from grouping.settings.settings import Settings
 from spark_jobs.batch.headers import packed_headers
 from spark_jobs.batch.output import OUTPUT
 from spark_jobs.kafka.record_writer import RecordWriter
-from tests.cluster.guarded.servers import PASSWORDS, Guarded, guarded_servers
+from tests.cluster.guarded.servers import PASSWORDS, GuardedServers, guarded_servers
 from tests.pages import ROOT
 from tests.stack.server import Stack
 
@@ -34,7 +34,7 @@ def _section(name: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedServers]:
     """The servers, with the rules that the page of the documentation lists."""
     rows = _section("kafka-acls").splitlines()[2:]
     acls = [[cell.strip(" `") for cell in row.strip("| ").split("|")] for row in rows]
@@ -44,7 +44,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         yield servers
 
 
-def _subscriber(guarded: Guarded, name: str = "alice") -> dict[str, str]:
+def _subscriber(guarded: GuardedServers, name: str = "alice") -> dict[str, str]:
     return {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "SCRAM-SHA-256",
@@ -56,7 +56,7 @@ def _subscriber(guarded: Guarded, name: str = "alice") -> dict[str, str]:
     }
 
 
-def _environment(guarded: Guarded) -> dict[str, str]:
+def _environment(guarded: GuardedServers) -> dict[str, str]:
     secret = guarded.certificates / "password"
     secret.write_text(PASSWORDS["cq"] + "\n")
     files = {"CA": "ca.pem", "CERTIFICATE": "client.pem", "KEY": "client.key"}
@@ -67,7 +67,7 @@ def _environment(guarded: Guarded) -> dict[str, str]:
     return own | {f"CQ_{server}_{name}": value for server in ("KAFKA", "REDIS") for name, value in both.items()}
 
 
-def test_everything_is_guarded(guarded: Guarded, tmp_path: Path) -> None:
+def test_everything_is_guarded(guarded: GuardedServers, tmp_path: Path) -> None:
     """With each way to log in, and the listed ACLs, a CQ gets its results; and goes on when the way is changed."""
     data = tmp_path / "data"
     ways = {
@@ -91,7 +91,7 @@ def test_everything_is_guarded(guarded: Guarded, tmp_path: Path) -> None:
             stack.down()
 
 
-def test_a_subscriber_reads_no_result_of_another(guarded: Guarded, tmp_path: Path) -> None:
+def test_a_subscriber_reads_no_result_of_another(guarded: GuardedServers, tmp_path: Path) -> None:
     """The recipe of docs/operating.md: with tokens an ACL by the subscriber's prefix opens its own results alone."""
     keys = tmp_path / "keys"
     keys.mkdir()
@@ -136,7 +136,7 @@ def test_a_subscriber_reads_no_result_of_another(guarded: Guarded, tmp_path: Pat
         stack.down()
 
 
-def _first(guarded: Guarded, name: str, destination: dict[str, Any]) -> bytes | None:
+def _first(guarded: GuardedServers, name: str, destination: dict[str, Any]) -> bytes | None:
     """Return the value of the first record, as any Kafka client reads it."""
     own = {"bootstrap.servers": guarded.bootstrap, "group.id": "unused", "enable.auto.commit": False}
     consumer = Consumer({**_subscriber(guarded, name), **own})
@@ -166,7 +166,7 @@ def _assert_hidden(data: Path, stack: Stack) -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"])
-def test_a_worker_logs_in(guarded: Guarded, mechanism: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_logs_in(guarded: GuardedServers, mechanism: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The producer of a worker writes, and the gateway's client reads, with each way to log in."""
     for name, value in _environment(guarded).items():
         monkeypatch.setenv(name, value)
@@ -189,7 +189,7 @@ def test_a_worker_logs_in(guarded: Guarded, mechanism: str, monkeypatch: pytest.
     consumer.close()
 
 
-def test_nobody_else_comes_in(guarded: Guarded) -> None:
+def test_nobody_else_comes_in(guarded: GuardedServers) -> None:
     """A wrong password opens nothing, and a subscriber's does not open the topics of others."""
     wrong = AdminClient(
         {**_subscriber(guarded), "bootstrap.servers": guarded.bootstrap, "sasl.password": "no", "log_level": 0}

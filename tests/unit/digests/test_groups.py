@@ -18,7 +18,7 @@ from gateway.evaluation.task import evaluated
 from gateway.testing import Record, Stream, digests
 from gateway.testing.query import checked
 from gateway.testing.records import placed
-from gateway.timers.group_digests import GroupRequest, KnownAnswers, group_digests
+from gateway.timers.group_digests import AnswerCache, GroupRequest, group_digests
 from grouping.digests.cursor import Cursor, moved
 from grouping.digests.gather import DigestMatches, DigestQuestion
 from grouping.digests.match_places import MatchPlaces
@@ -182,7 +182,7 @@ def test_a_known_answer_tells_up_to_where_the_log_was_read() -> None:
     bodies = random_groups(random.Random(1), 2, 20)
     asked = checked(f"{_QUERIES[0][0]} EVERY '5 seconds'", STREAM, AT)
     log = PendingLog(lambda _, first, last: iter([(at, bodies[at]) for at in range(first, min(last + 1, len(bodies)))]))
-    known = KnownAnswers()
+    known = AnswerCache()
 
     def ask(reached: int) -> DigestMatches:
         places = MatchPlaces(0, array("q", range(reached)))

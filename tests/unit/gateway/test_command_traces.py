@@ -8,7 +8,7 @@ import pytest
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from gateway.commands.command_traces import Answered, CommandTraces, UnitTimes
+from gateway.commands.command_traces import CommandOutcome, CommandTraces, UnitTimes
 from gateway.commands.requests import Request
 from gateway.kafka import Record
 from grouping.process.trace_exporter import Traces
@@ -20,13 +20,13 @@ _TIMES = UnitTimes(_BEGAN, _BEGAN + 10, _BEGAN + 30)
 _TRACE, _SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 
-def _answered(number: int, *, parent: str = "", sent_ms: int = _BEGAN // 1_000_000 - 5) -> Answered:
+def _answered(number: int, *, parent: str = "", sent_ms: int = _BEGAN // 1_000_000 - 5) -> CommandOutcome:
     headers = (("traceparent", parent.encode()),) if parent else ()
     record = Record("cq.commands", 1, number, sent_ms, b"alice", b"", headers)
-    return Answered(Request(record, f"c{number}", "alice", "SHOW CQS", "json", None), "ShowCqs", "ok")
+    return CommandOutcome(Request(record, f"c{number}", "alice", "SHOW CQS", "json", None), "ShowCqs", "ok")
 
 
-def _told(share: float, *answered: Answered) -> InMemorySpanExporter:
+def _told(share: float, *answered: CommandOutcome) -> InMemorySpanExporter:
     exporter = InMemorySpanExporter()
     CommandTraces(Traces(SimpleSpanProcessor(exporter), "gateway", "cq.", share)).tell(answered, _TIMES)
     return exporter

@@ -17,7 +17,7 @@ from gateway.state.end_notices import EndNotices
 _decode = msgspec.json.Decoder(list[EndNotice]).decode
 
 
-class _Working:
+class _WorkingCopyPart:
     """What notices need of a working copy in memory."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ def _notice(number: int, ended_ms: int = 5, *members: str) -> EndNotice:
 
 
 def _notices() -> EndNotices:
-    return EndNotices(_Working())  # type: ignore[arg-type]  # without servers: nothing is read
+    return EndNotices(_WorkingCopyPart())  # type: ignore[arg-type]  # without servers: nothing is read
 
 
 @given(
@@ -84,7 +84,7 @@ def test_those_that_wait_hold_up_no_others() -> None:
 
 def test_lives_of_a_destination_end_in_their_order() -> None:
     """The end of an incarnation waits for that of the one before; then a new one may begin at any time."""
-    working = _Working()
+    working = _WorkingCopyPart()
     notices = EndNotices(working)  # type: ignore[arg-type]  # without servers: nothing is read
     notices.add([_notice(1, 5), _notice(1, 7, "m_1"), _notice(1, 9)])
     first, leave, second = notices.next(3)

@@ -30,7 +30,7 @@ _STEPS = st.lists(st.tuples(st.lists(_PROFILE, max_size=4), st.lists(_OWNER, max
 """Changes of the tables, and the events of the micro-batch that comes after them."""
 
 
-class _Changing:
+class _ChangingTable:
     """A table in a log of two partitions, and its rows as a dictionary."""
 
     def __init__(self, table: Table, seed: int) -> None:
@@ -64,7 +64,7 @@ class _Changing:
 def test_each_batch_meets_the_rows_of_its_pin(select: str, steps: list[Any], seed: int) -> None:
     """Rows are set, set again, removed, and told twice: each batch and replay is as DuckDB has it."""
     rng = random.Random(seed)
-    profiles, owners = _Changing(PROFILES, seed), _Changing(OWNERS, seed + 1)
+    profiles, owners = _ChangingTable(PROFILES, seed), _ChangingTable(OWNERS, seed + 1)
     batches = []
     for changed_profiles, changed_owners, events in steps:
         for table, changes in ((profiles, changed_profiles), (owners, changed_owners)):

@@ -137,7 +137,7 @@ def test_a_role_that_waits_for_a_server_is_not_ready(run: RunFolder) -> None:
         role.end()
 
 
-class Watched:
+class WatchedRole:
     """A role that tells its state, on a clock that is moved by hand."""
 
     def __init__(self, run: RunFolder) -> None:
@@ -165,16 +165,16 @@ class Watched:
 
 
 @pytest.fixture
-def watched(run: RunFolder) -> Iterator[Watched]:
+def watched(run: RunFolder) -> Iterator[WatchedRole]:
     """Such a role, which is ready."""
-    watched = Watched(run)
+    watched = WatchedRole(run)
     watched.until("ready")
     yield watched
     watched.role.terminate()
     watched.role.end()
 
 
-def test_a_role_that_hangs_is_not_ready_and_started_again(watched: Watched) -> None:
+def test_a_role_that_hangs_is_not_ready_and_started_again(watched: WatchedRole) -> None:
     """One that was stopped is silent after ten seconds, and replaced after the setting's time."""
     stopped = watched.role.pid
     assert stopped is not None
@@ -185,7 +185,7 @@ def test_a_role_that_hangs_is_not_ready_and_started_again(watched: Watched) -> N
     assert (1, True) == (watched.role.restarts, watched.role.pid != stopped)
 
 
-def test_a_start_for_which_there_is_no_room_is_tried_again(watched: Watched) -> None:
+def test_a_start_for_which_there_is_no_room_is_tried_again(watched: WatchedRole) -> None:
     """A full disk ends neither the supervisor nor the role's restarts."""
     role, full = watched.role, [OSError(errno.ENOSPC, "No space left on device")] * 3
 
@@ -201,7 +201,7 @@ def test_a_start_for_which_there_is_no_room_is_tried_again(watched: Watched) -> 
     assert ([], 4) == (full, role.restarts)
 
 
-def test_a_role_that_goes_on_is_ready_again(watched: Watched) -> None:
+def test_a_role_that_goes_on_is_ready_again(watched: WatchedRole) -> None:
     """What hung for less than that is not disturbed."""
     stopped = watched.role.pid
     assert stopped is not None
@@ -212,7 +212,7 @@ def test_a_role_that_goes_on_is_ready_again(watched: Watched) -> None:
     assert (0, stopped) == (watched.role.restarts, watched.role.pid)
 
 
-def test_a_supervisor_that_slept_blames_nobody(watched: Watched) -> None:
+def test_a_supervisor_that_slept_blames_nobody(watched: WatchedRole) -> None:
     """Time in which the supervisor itself did not look is no role's silence."""
     for _ in range(4):
         watched.now += 1000.0

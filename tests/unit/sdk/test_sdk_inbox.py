@@ -9,7 +9,7 @@ from gateway.sdk.transport import Inbox
 _WHERE = ("results", 0)
 
 
-class _Deleted:
+class _DeletedRecords:
     """What librdkafka reports where the records to be read next are gone."""
 
     def error(self) -> KafkaError:
@@ -27,5 +27,5 @@ def test_what_was_left_is_not_read_from_its_beginning() -> None:
     inbox = Inbox("127.0.0.1:1", {})
     inbox.assign({_WHERE: 5, ("others", 0): 0})
     inbox.leave([_WHERE])
-    assert [] == inbox.sound([_Deleted()], skip_lost=True)  # type: ignore[list-item]
+    assert [] == inbox.sound([_DeletedRecords()], skip_lost=True)  # type: ignore[list-item]
     inbox.close()

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 from gateway.kafka import TopicForm, Topics
 from gateway.model.held import NotYet
 
-__all__ = ["HeldTopics", "TopicQuestions"]
+__all__ = ["TopicDesk", "TopicQuestions"]
 
 _Answer = TypeVar("_Answer")
 _Places = Sequence[tuple[str, int]]
@@ -49,19 +49,19 @@ class TopicQuestions(Protocol):
         """Return the ends of committed records of those partitions that exist."""
 
 
-class HeldTopics:
+class TopicDesk:
     """Asks Kafka for commands, one question after the other."""
 
     def __init__(self, topics: Topics) -> None:
         self._topics = topics
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="held-topics")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="topic-desk")
         self.patient = True
         """Whether the unit of work under way waits for answers. Another one holds the commands."""
         self.forget()
 
     def forget(self) -> None:
         """Forget all answers: a command that is held asks anew."""
-        self._asked: dict[str, _Asked] = {}
+        self._asked: dict[str, _CommandQuestions] = {}
 
     @contextmanager
     def of(self, asker: str, place: str) -> Iterator[TopicQuestions]:
@@ -76,7 +76,7 @@ class HeldTopics:
             if self.patient:
                 yield self._topics
                 return
-            asked = self._asked[asker] = _Asked(self._topics, self._thread, place)
+            asked = self._asked[asker] = _CommandQuestions(self._topics, self._thread, place)
         asked.begin()
         try:
             yield asked
@@ -88,7 +88,7 @@ class HeldTopics:
         del self._asked[asker]
 
 
-class _Asked:
+class _CommandQuestions:
     """The questions of one command, in their order."""
 
     def __init__(self, topics: Topics, thread: ThreadPoolExecutor, place: str) -> None:

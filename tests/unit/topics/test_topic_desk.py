@@ -10,7 +10,7 @@ import pytest
 
 from gateway.kafka import TopicRefusal, Topics
 from gateway.model.held import NotYet
-from gateway.topics.held_topics import HeldTopics, TopicQuestions
+from gateway.topics.topic_desk import TopicDesk, TopicQuestions
 from grouping.model.errors import OperationalError
 
 
@@ -64,7 +64,7 @@ def _tries(topics: _SlowTopics, attempt: Callable[[], str]) -> tuple[int, str]:
 def test_each_question_is_asked_once() -> None:
     """However often a command is tried; the same question at a later place is another one, for the answer may be."""
     slow = _SlowTopics()
-    held = HeldTopics(cast(Topics, slow))
+    held = TopicDesk(cast(Topics, slow))
     held.patient = False
 
     def attempt(place: str) -> str:
@@ -84,7 +84,7 @@ def test_each_question_is_asked_once() -> None:
 def test_a_failure_is_the_commands() -> None:
     """What Kafka raises is raised where it was asked, and a patient unit asks by itself."""
     slow = _SlowTopics()
-    held = HeldTopics(cast(Topics, slow))
+    held = TopicDesk(cast(Topics, slow))
     slow.let.release()
     with held.of("alice", "0/1") as topics:
         assert {"a", "b"} == topics.names()

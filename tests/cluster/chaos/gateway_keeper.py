@@ -12,12 +12,12 @@ from pathlib import Path
 
 from tests.cluster.hosts import Host
 
-__all__ = ["KeptGateway", "kept_gateway"]
+__all__ = ["GatewayKeeper", "gateway_keeper"]
 
 _LOOK_SECONDS = 0.2
 
 
-class KeptGateway:
+class GatewayKeeper:
     """The gateway, and a thread that looks after it."""
 
     def __init__(self, folder: Path, host: Host, told: Mapping[str, str]) -> None:
@@ -64,9 +64,9 @@ class KeptGateway:
 
 
 @contextmanager
-def kept_gateway(folder: Path, host: Host, told: Mapping[str, str]) -> Iterator[KeptGateway]:
+def gateway_keeper(folder: Path, host: Host, told: Mapping[str, str]) -> Iterator[GatewayKeeper]:
     """Run it for as long as the block lasts."""
-    gateway = KeptGateway(folder, host, told)
+    gateway = GatewayKeeper(folder, host, told)
     try:
         yield gateway
     finally:
