@@ -62,7 +62,7 @@ QUERIES = [
     " AND o.owner = concat(q.symbol, 'p') JOIN owners m ON m.symbol = q.symbol AND m.owner >= 'p'"
     " WHERE o.owner IS NULL",
     "SELECT q.n AS n FROM quotes q LEFT JOIN owners o ON o.symbol = q.symbol"
-    " AND o.owner = substring('pqr', CAST(q.n AS INT), 1) AND q.price > 0.5 WHERE o.n IS NULL OR o.n = 1",
+    " AND o.owner = substring('pqr', 1 + CAST(q.n AS INT), 1) AND q.price > 0.5 WHERE o.n IS NULL OR o.n = 1",
     "SELECT q.n AS n, p.staff AS s FROM (SELECT * FROM quotes WHERE price IS NOT NULL) q"
     " LEFT JOIN (SELECT symbol AS k, staff FROM profiles WHERE industry IS NOT NULL) p ON p.k = q.symbol",
 ]

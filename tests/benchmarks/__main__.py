@@ -10,12 +10,13 @@ from pathlib import Path
 
 from tests.benchmarks.comparisons import dataflows, paper, peers
 from tests.benchmarks.parts import footprint, nested, replica, residual, timers
-from tests.benchmarks.rates import executors, greedy, joins, kinds, stored, throughput, ticks
+from tests.benchmarks.rates import executors, greedy, guarded, joins, kinds, stored, throughput, ticks
 from tests.benchmarks.whole import churn, expiry, latency, recovery, registration, start
 
 BENCHMARKS = {
     "throughput": throughput,
     "executors": executors,
+    "guarded": guarded,
     "joins": joins,
     "kinds": kinds,
     "paper": paper,

@@ -15,7 +15,7 @@ from grouping.settings.settings import Settings
 from spark_jobs.application.properties_file import properties_file
 
 _PROGRAM = """
-import sys, psutil
+import contextlib, psutil
 from grouping.settings.given_settings import given_settings
 from spark_jobs.application.jvm import end_jvm
 from spark_jobs.application.session import open_session
@@ -24,7 +24,10 @@ told = spark.sparkContext.getConf()
 for name in ("spark.authenticate", "spark.authenticate.secret", "spark.network.crypto.enabled", "spark.hadoop.own.key"):
     print(told.get(name))
 print(spark.range(3).count())
-arguments = " ".join(" ".join(each.cmdline()) for each in psutil.Process().children(recursive=True))
+arguments = ""
+for process in psutil.Process().children(recursive=True):
+    with contextlib.suppress(psutil.NoSuchProcess):  # a worker that has just ended
+        arguments += " ".join(process.cmdline()) + " "
 print("--properties-file" in arguments, "hush" in arguments)
 end_jvm()
 """

@@ -23,7 +23,7 @@ from tests.benchmarks.report import Report
 from tests.cluster.standalone.cluster import standalone
 from tests.ground import Ground, open_ground
 
-__all__ = ["add_options", "main"]
+__all__ = ["add_options", "application_run", "main", "on_cluster", "prepare"]
 
 _CQS = 100_000
 _LOCAL, _CLUSTER = "local[2]", "two executors"
@@ -40,14 +40,11 @@ def main(options: argparse.Namespace, folder: Path) -> None:
     """Measure and report."""
     runs: dict[str, list[Run]] = {_LOCAL: [], _CLUSTER: []}
     with tempfile.TemporaryDirectory() as name, open_ground() as ground, standalone(Path(name)) as cluster:
-        _prepare(ground, options.executor_events)
-        local = ground.settings.evaluator
-        spread = local.model_copy(update={"master": cluster.master, "driver_host": "127.0.0.1", "spark": _SPARK})
+        prepare(ground, options.executor_events)
+        sides = {_LOCAL: ground.settings, _CLUSTER: on_cluster(ground.settings, cluster.master)}
         for _ in range(options.executor_rounds):
-            for side, evaluator in ((_LOCAL, local), (_CLUSTER, spread)):
-                settings = ground.settings.model_copy(update={"evaluator": evaluator})
-                with ProcessPoolExecutor(1, get_context("spawn")) as alone:
-                    runs[side].append(alone.submit(_run, side, settings, options.executor_events).result())
+            for side, settings in sides.items():
+                runs[side].append(application_run(side, settings, options.executor_events))
     rates = {side: statistics.median(run.rate for run in made) for side, made in runs.items()}
     report = Report("executors")
     for side, rate in rates.items():
@@ -56,7 +53,14 @@ def main(options: argparse.Namespace, folder: Path) -> None:
     report.write(folder, vars(options))
 
 
-def _prepare(ground: Ground, events: int) -> None:
+def on_cluster(settings: Settings, master: str) -> Settings:
+    """Return settings of an evaluator with two executors of one core each."""
+    spread = {"master": master, "driver_host": "127.0.0.1", "spark": _SPARK}
+    return settings.model_copy(update={"evaluator": settings.evaluator.model_copy(update=spread)})
+
+
+def prepare(ground: Ground, events: int) -> None:
+    """Publish the events, and put the CQs into Redis."""
     settings = ground.settings
     ground.make_topic(quotes.TOPIC, quotes.PARTITIONS)
     results = settings.topics.results
@@ -66,8 +70,13 @@ def _prepare(ground: Ground, events: int) -> None:
     Tables(settings).put(Contents(quotes.stream("s_cqs")).add(quotes.SELECTION, constants))
 
 
+def application_run(side: str, settings: Settings, events: int) -> Run:
+    """Run a Spark application in a process of its own, and return its second run."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as alone:
+        return alone.submit(_run, side, settings, events).result()
+
+
 def _run(side: str, settings: Settings, events: int) -> Run:
-    """Run an application, and return its second run."""
     stream = quotes.stream("s_cqs")
     with bench_session(settings) as spark:
         sides = {side: through(stream, Evaluation.of(stream, settings))}

