@@ -12,6 +12,7 @@ from grouping.binding.arrays import zipped
 from grouping.binding.bound import Bound, Constant, Term
 from grouping.binding.calls.arguments import apply
 from grouping.binding.calls.call import call, function_name, refusal
+from grouping.binding.calls.spelled import SPELLED, spelled_call
 from grouping.binding.cast_types import cast_type
 from grouping.binding.constants import number, string
 from grouping.binding.intervals import interval_literal
@@ -33,6 +34,7 @@ __all__ = ["Binder"]
 _BITWISE: dict[type[exp.Expr], tuple[str, int]] = {
     exp.BitwiseLeftShift: ("shiftleft", 4),
     exp.BitwiseRightShift: ("shiftright", 4),
+    exp.Coalesce: ("shiftrightunsigned", 4),  # as `respelled_tokens` hands >>> over
     exp.BitwiseAnd: ("&", 3),
     exp.BitwiseXor: ("^", 2),
     exp.BitwiseOr: ("|", 1),
@@ -222,18 +224,9 @@ class Binder(PredicateBinder):
         operand = self.bind(node.this)
         return cast(operand, cast_type(node.args["to"]))
 
-    def _trim(self, node: exp.Expr) -> Bound:
-        side = (node.args.get("position") or "").upper()
-        name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(side, "trim")
-        characters = node.args.get("expression")
-        return apply(name, [self.bind(part) for part in (node.this, characters) if part is not None])
-
-    def _substring(self, node: exp.Expr) -> Bound:
-        parts = (node.this, node.args.get("start"), node.args.get("length"))
-        return apply("substring", [self.bind(part) for part in parts if part is not None])
-
-    def _position(self, node: exp.Expr) -> Bound:
-        return apply("locate", [self.bind(part) for part in (node.args["substr"], node.this)])
+    def _spelled(self, node: exp.Expr) -> Bound:
+        name, arguments = spelled_call(node)
+        return apply(name, [self.bind(argument) for argument in arguments])
 
     def _function(self, node: exp.Expr) -> Bound:
         if node.this == INTERVAL_LITERAL:
@@ -267,7 +260,10 @@ class Binder(PredicateBinder):
             raise unsupported(
                 "such an order of operators of bits", "They bind differently strong.", "Put one in parentheses."
             )
-        operands = [self.bind(node.this), self.bind(node.expression)]
+        parts = (node.this, *(node.expressions or (node.expression,)))
+        if None in parts:
+            raise InputError('nothing stands behind ">>>"', code="syntax-error", detail="It moves bits by a number.")
+        operands = [self.bind(part) for part in parts]
         return bitwise(name, *operands) if len(name) == 1 else apply(name, operands)
 
     def _bits_turned(self, node: exp.Expr) -> Bound:
@@ -324,9 +320,7 @@ class Binder(PredicateBinder):
         exp.Case: _case,
         exp.Cast: _cast,
         exp.TryCast: _cast,
-        exp.Trim: _trim,
-        exp.Substring: _substring,
-        exp.StrPosition: _position,
+        **dict.fromkeys(SPELLED, _spelled),
         **dict.fromkeys(_BITWISE, _bitwise),
         exp.BitwiseNot: _bits_turned,
         exp.Extract: _extract,

@@ -40,6 +40,7 @@ _TYPED = (
     variant_get parse_json is_variant_null to_json""".split()
     )
     | {"array numbered", "array or none", "arrays paired", "concat arrays", "maps merged", "reverse array"}
+    | {"split by pattern", "substring of bytes"}
     | {f"{name} to scale" for name in ("round", "bround", "floor", "ceil")}
     | {LEFT_ON}
 )

@@ -19,12 +19,13 @@ from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import BOOLEAN, DOUBLE, FLOAT, INT, STRING, VARIANT, SqlType, array_of
 from grouping.model.wording import are, counted
 from grouping.values.json_path import parse_json_path
+from grouping.values.patterns import occurrences
 
 __all__ = ["array_value", "delimiter_of", "element", "element_type", "field", "fixed", "nested_call"]
 
 _SIGNED = (FLOAT, DOUBLE)
 """Types of which zero is two values."""
-_DELIMITER = re.compile(r"\\?[^\w\s\\]|\[[^\w\s\\^]\]|[^\\^$.|?*+()\[\]{}]*")
+_DELIMITER = re.compile(r"\\[^\w\s\\]|\[[^\w\s\\^\[\]]\]|[^\\^$.|?*+()\[\]{}]*")
 """A text that Java's split takes as it stands: without a sign of regular expressions, or one of them escaped."""
 
 
@@ -61,8 +62,13 @@ def _hint_of(sql_type: SqlType) -> str | None:
 def element(base: Bound, place: Bound) -> Bound:
     """Return an element of an ARRAY, counted from 0, or the value of a MAP's key; NULL where there is none."""
     of = base.type.element
+    within = of if base.type.name == "ARRAY" and of else base.type
+    if within.name == "STRUCT" and isinstance(place, Constant) and place.type == STRING and place.value is not None:
+        return field(base, str(place.value))
     if base.type.name == "MAP" and of:
-        return Term("element", (base, fixed(place, STRING, "the key of a MAP")), of)
+        if isinstance(place, Constant) or place.type != STRING:
+            place = fixed(place, STRING, "the key of a MAP")
+        return Term("element", (base, place), of)
     if base.type.name == "ARRAY" and of:
         return Term("element", (base, _place(place)), of)
     raise unsupported(f"an element of {base.type}", "Only an ARRAY and a MAP have elements.", _hint_of(base.type))
@@ -77,7 +83,7 @@ def nested_call(name: str, args: Sequence[Bound]) -> Bound:
     if name == "array":
         return array_value(args, name)
     bind, wanted = _FUNCTIONS[name]
-    if len(args) != wanted:
+    if len(args) != wanted and not (name == "split" and len(args) == wanted + 1):
         raise mismatch(f'function "{name}" takes {counted(wanted, "argument")}', f"There {are(len(args))} {len(args)}.")
     return bind(*args)
 
@@ -203,10 +209,20 @@ def _get_json_object(text: Bound, path: Bound) -> Bound:
     return Term("get_json_object", (text, steps), STRING)
 
 
-def _split(text: Bound, delimiter: Bound) -> Bound:
+def _split(text: Bound, delimiter: Bound, limit: Bound | None = None) -> Bound:
     if text.type != STRING:
         raise mismatch(f'an argument of "split" is {text.type}', "It must be STRING.")
-    return Term("split", (text, delimiter_of(delimiter)), array_of(STRING))
+    pattern = fixed(delimiter, STRING, "a delimiter")
+    most = Value(0, "INT") if limit is None else fixed(limit, INT, "the limit of a split")
+    limited = isinstance(most.value, int) and most.value > 0
+    if _DELIMITER.fullmatch(str(pattern.value)) and not (limited and pattern.value):
+        if limited:
+            raise unsupported("an empty delimiter with a limit", "Spark loses what is behind it.", "Use substring.")
+        return Term("split", (text, delimiter_of(delimiter)), array_of(STRING))
+    if len(str(pattern.value)) == 1 and pattern.value != ".":
+        delimiter_of(delimiter)  # it is a sign of patterns, which says nothing alone
+    occurrences(str(pattern.value))
+    return Term("split by pattern", (text, pattern, most), array_of(STRING))
 
 
 def delimiter_of(delimiter: Bound) -> Value:

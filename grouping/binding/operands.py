@@ -41,6 +41,7 @@ __all__ = [
     "typed",
     "unify",
     "unsupported",
+    "whole_number",
 ]
 
 
@@ -196,7 +197,7 @@ def cases(conditions: Sequence[Bound], results: Sequence[Bound]) -> Term:
 
 
 def as_timestamp(operand: Bound) -> Bound:
-    """Return a TIMESTAMP: a DATE as its midnight, a constant text as what it writes.
+    """Return a TIMESTAMP: a DATE as its midnight, a constant text as what it writes, any other text CAST.
 
     Raises:
         InputError: ``type-mismatch``.
@@ -205,13 +206,30 @@ def as_timestamp(operand: Bound) -> Bound:
         return coerce(operand, TIMESTAMP)
     if operand.type == TIMESTAMP:
         return operand
-    if operand.type != DATE:
+    if operand.type not in (DATE, STRING):
         raise mismatch(f"a time is {operand.type}", "It must be DATE or TIMESTAMP.", "CAST it.")
     return Term("cast", (operand,), TIMESTAMP)
 
 
+def whole_number(operand: Bound, name: str) -> Bound:
+    """Return an argument of a function that takes a BIGINT, cast as Spark casts a number or a text by itself.
+
+    Raises:
+        InputError: ``type-mismatch``.
+    """
+    if is_null(operand):
+        return Constant(None, BIGINT)
+    if operand.type.name in ("TINYINT", "SMALLINT", "INT", "BIGINT"):
+        return operand
+    if not operand.type.is_number and operand.type != STRING:
+        raise mismatch(f'an argument of "{name}" is {operand.type}', "It must be a whole number.", "CAST it.")
+    return cast(operand, BIGINT)
+
+
 def as_day(operand: Bound) -> Bound:
     """Return what a day is told from, a DATE or a TIMESTAMP; raises as `as_timestamp` does."""
+    if operand.type == STRING and not isinstance(operand, Constant):
+        return cast(operand, DATE)
     return operand if operand.type == DATE and not is_null(operand) else as_timestamp(operand)
 
 

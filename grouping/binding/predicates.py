@@ -11,6 +11,7 @@ from sqlglot import exp
 from grouping.binding.bound import Bound, Constant, Term
 from grouping.binding.calls.arguments import apply
 from grouping.binding.operands import boolean, comparable
+from grouping.binding.rows import equal_rows, is_row
 from grouping.model.errors import InputError
 from grouping.model.refusals import unsupported
 from grouping.model.sql_type import BOOLEAN
@@ -54,11 +55,17 @@ class PredicateBinder(ABC):
     def _not(self, node: exp.Expr) -> Term:
         return Term("not", (boolean(self.bind(node.this), "what NOT stands before"),), BOOLEAN)
 
-    def _comparison(self, node: exp.Expr) -> Term:
+    def _row(self, node: exp.Expr) -> list[Bound]:
+        return [self.bind(value) for value in node.unnest().expressions]
+
+    def _comparison(self, node: exp.Expr) -> Bound:
         for side in (node.this, node.expression):
             # Spark chains comparisons from left to right and sqlglot does not; it hides which parentheses were written.
             if isinstance(side.unnest(), _PREDICATES):
                 raise unsupported("a comparison of comparisons", "Dialects read it differently.", "Use AND, OR, CASE.")
+        if isinstance(node, exp.EQ | exp.NEQ) and is_row(node.this) and is_row(node.expression):
+            rows = equal_rows(*(self._row(side) for side in (node.this, node.expression)))
+            return rows if isinstance(node, exp.EQ) else Term("not", (rows,), BOOLEAN)
         term = Term(_COMPARISONS[type(node)], comparable((self.bind(node.this), self.bind(node.expression))), BOOLEAN)
         return Term("not", (term,), BOOLEAN) if isinstance(node, exp.NullSafeNEQ) else term
 
@@ -70,11 +77,15 @@ class PredicateBinder(ABC):
         sides = (Term(op, comparable((needle, bound)), BOOLEAN) for op, bound in ((">=", low), ("<=", high)))
         return Term("and", tuple(sides), BOOLEAN)
 
-    def _in(self, node: exp.Expr) -> Term:
+    def _in(self, node: exp.Expr) -> Bound:
         if node.args.get("query") or node.args.get("unnest"):
             raise unsupported("a subquery", "IN takes a list of values.")
         if not node.expressions:
             raise InputError("the list after IN is empty", code="syntax-error", detail="It needs a value at least.")
+        if is_row(node.this) and all(map(is_row, node.expressions)):
+            row = self._row(node.this)
+            terms = tuple(equal_rows(row, self._row(other)) for other in node.expressions)
+            return terms[0] if len(terms) == 1 else Term("or", terms, BOOLEAN)
         parts = (node.this, *node.expressions)
         return Term("in", comparable(tuple(self.bind(part) for part in parts), among=True), BOOLEAN)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from grouping.binding.bound import Bound, Constant, Term
 from grouping.binding.constants import coerce
 from grouping.binding.intervals import alike, counted, interval, interval_unit, is_interval, whole
-from grouping.binding.operands import as_timestamp, is_null
+from grouping.binding.operands import as_timestamp, cast, is_null
 from grouping.functions.functions import result_type
 from grouping.model.expression import Value
 from grouping.model.refusals import mismatch, unsupported
@@ -70,8 +70,7 @@ def _difference(end: Bound, start: Bound) -> Bound:
     end, start = (
         coerce(side, sql_type) if isinstance(side, Constant) and side.type == STRING else side for side in (end, start)
     )
-    if STRING in (end.type, start.type):
-        raise mismatch('"-" of a time and a STRING', "Only a constant is read as a time.", "CAST it.")
+    end, start = (cast(side, sql_type) if side.type == STRING else side for side in (end, start))
     if sql_type == DATE:
         return interval("DAY", _function("datediff", end, start))
     ends = (as_timestamp(start), as_timestamp(end))

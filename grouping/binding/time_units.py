@@ -8,12 +8,12 @@ from sqlglot import exp
 
 from grouping.binding.bound import Bound, Constant, Term
 from grouping.binding.intervals import counted, interval_unit, is_interval
-from grouping.binding.operands import as_day, as_timestamp
+from grouping.binding.operands import as_day, as_timestamp, whole_number
 from grouping.functions.functions import result_type
 from grouping.model.errors import InputError, near_name
 from grouping.model.expression import Value
 from grouping.model.refusals import mismatch, unsupported
-from grouping.model.sql_type import BIGINT, INT, STRING, decimal
+from grouping.model.sql_type import BIGINT, INT, STRING, TINYINT, decimal
 from grouping.values.intervals import DAY_MICROS
 
 __all__ = ["UNIT_CALLS", "field_of", "text_of", "unit_call"]
@@ -65,11 +65,7 @@ def unit_call(name: str, unit: exp.Expr, args: Sequence[Bound]) -> Bound:
     if between:
         return _term("timestampdiff", value, *map(as_timestamp, args))
     count, time = args
-    if isinstance(count, Constant) and count.value is None:
-        count = Constant(None, BIGINT)
-    if count.type.name not in ("TINYINT", "SMALLINT", "INT", "BIGINT"):
-        raise mismatch(f'an argument of "{name}" is {count.type}', "It must be INT or BIGINT.", "CAST it.")
-    return _term("timestampadd", value, count, as_timestamp(time))
+    return _term("timestampadd", value, whole_number(count, name), as_timestamp(time))
 
 
 def field_of(written: str, time: Bound) -> Bound:
@@ -100,15 +96,27 @@ def field_of(written: str, time: Bound) -> Bound:
 
 
 def _of_interval(field: str, time: Bound) -> Bound:
-    """Return a field of an interval: its days, years or months, which Spark gives as INT and TINYINT."""
+    """Return a field of an interval, which Spark gives as INT, and but for days and years as TINYINT."""
     unit, count = interval_unit(time), counted(time)
     if field == "day" and unit == "DAY":
         return Term("cast", (count,), INT) if count.type != INT else count
     if field == "day" and unit == "SECOND":
         return Term("cast", (Term("div", (count, Value(DAY_MICROS, "BIGINT")), BIGINT),), INT)
+    if (field, unit) in _WITHIN_INTERVALS:
+        around, own = (Value(micros, "BIGINT") for micros in _WITHIN_INTERVALS[field, unit])
+        return Term("cast", (Term("div", (Term("%", (count, around), BIGINT), own), BIGINT),), TINYINT)
     raise unsupported(
-        f"{field.upper()} of an interval", "DAY of one of days or seconds is computed.", "Use timestampdiff."
+        f"{field.upper()} of an interval",
+        "DAY, HOUR and MINUTE of one of days or seconds are computed.",
+        "timestampdiff(SECOND, a, b) gives a number.",
     )
+
+
+_WITHIN_INTERVALS = {
+    ("hour", "SECOND"): (DAY_MICROS, DAY_MICROS // 24),
+    ("minute", "SECOND"): (DAY_MICROS // 24, DAY_MICROS // 24 // 60),
+}
+"""By a field and what an interval counts: the microseconds of what the field is within, and those of the field."""
 
 
 def _term(name: str, *args: Bound) -> Term:

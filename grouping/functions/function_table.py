@@ -91,7 +91,7 @@ _EXAMPLES = {
 }
 _OPERATORS = (
     "`= <> != < <= > >= <=>`, `IS [NOT] DISTINCT FROM`, `BETWEEN`, `IN`, `[I]LIKE … ESCAPE`, `RLIKE`, `IS [NOT] NULL`, "
-    "`IS [NOT] TRUE`, `AND OR NOT`, `+ - * / % div`, `& ^ ~ << >>` and the bar between, `||`, `CASE`, `CAST`"
+    "`IS [NOT] TRUE`, `AND OR NOT`, `+ - * / % div`, `& ^ ~ << >> >>>` and the bar between, `||`, `CASE`, `CAST`"
 )
 _NOTES = (
     "A *pattern* is a constant of characters, sets, groups, `|`, `^`, a last `$`, `* + ? {n,m}`, `\\d \\w \\s \\b` and "

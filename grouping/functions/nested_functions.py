@@ -50,7 +50,7 @@ NESTED_FUNCTIONS: dict[str, tuple[str, ...]] = {
     "size": ("ARRAY or MAP",),
     "slice": ("ARRAY", "INT", "INT"),
     "sort_array": ("ARRAY[, TRUE or FALSE]",),
-    "split": ("STRING", "delimiter"),
+    "split": ("STRING", "delimiter[, limit]"),
     "str_to_map": ("STRING[, delimiter, delimiter]",),
     "struct": ("any, …",),
     "to_json": ("VARIANT, STRUCT, ARRAY or MAP",),

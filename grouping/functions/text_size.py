@@ -229,6 +229,8 @@ def _computed(call: Call, sizes: Sequence[Size]) -> Size:
             return _MOST_ENCODED * sizes[0] + (sizes[0] + 1) * _written(call.args[0].type)
         case "field" | "element" | "element_at" | "get_json_object" | "split" | "map_keys" | "map_values":
             return sizes[0]
+        case "split by pattern" | "substring of bytes":
+            return sizes[0]
         case "case" | "coalesce" | "greatest" | "least":
             longest: Size = 0
             for size in sizes:

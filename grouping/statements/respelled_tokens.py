@@ -10,10 +10,21 @@ from sqlglot.tokenizer_core import Token, TokenType
 from grouping.model.errors import InputError
 from grouping.values.intervals import UNITS
 
-__all__ = ["INTERVAL_LITERAL", "TYPED_LITERAL", "UNARY_PLUS", "after_operand", "renamed", "respelled"]
+__all__ = [
+    "INTERVAL_LITERAL",
+    "TYPED_LITERAL",
+    "UNARY_PLUS",
+    "UNSIGNED_SHIFT",
+    "after_operand",
+    "renamed",
+    "respelled",
+]
 
 UNARY_PLUS = TokenType.PIPE_SLASH
 """What a plus without a left operand is handed over as: sqlglot would drop it. It becomes an `exp.Sqrt`."""
+
+UNSIGNED_SHIFT = TokenType.DQMARK
+"""What ``>>>`` is handed over as, which sqlglot does not know. It becomes an `exp.Coalesce`."""
 
 INTERVAL_LITERAL = "interval literal"
 """The function that ``INTERVAL '5' MINUTE`` is handed over as: its literal and its units. No query can name it."""
@@ -42,7 +53,7 @@ _BEFORE_OPERANDS = frozenset(
 def respelled(tokens: Sequence[Token]) -> list[Token]:
     """Return the tokens with ``+x`` under `UNARY_PLUS`, FLOAT as itself, and numbers with a letter as of their type."""
     made: list[Token] = []
-    for place, token in enumerate(tokens := _with_intervals(tokens)):
+    for place, token in enumerate(tokens := _with_shifts(_with_intervals(tokens))):
         kind, word = token.token_type, token.text.upper()
         if kind is TokenType.PLUS and not after_operand(tokens, place):
             made.append(renamed(token, UNARY_PLUS, token.text))
@@ -130,6 +141,41 @@ def _typed(number: Token, letter: Token, word: str) -> list[Token]:
 def _is_suffix(tokens: Sequence[Token], place: int) -> bool:
     before = tokens[place - 1] if place else None
     return before is not None and before.token_type is TokenType.NUMBER and before.end + 1 == tokens[place].start
+
+
+def _with_shifts(tokens: Sequence[Token]) -> Sequence[Token]:
+    """Return the tokens with ``>>>`` as one, but where it ends types within one another."""
+    if not any(token.token_type in (TokenType.GT, UNSIGNED_SHIFT) for token in tokens):
+        return tokens
+    made: list[Token] = []
+    depth = place = 0
+    while place < len(tokens):
+        token = tokens[place]
+        place += 1
+        if token.token_type is UNSIGNED_SHIFT:
+            raise InputError(
+                f'"{token.text}" is not expected here',
+                code="syntax-error",
+                detail=f"Line {token.line}, column {token.col - 1}: it is no operator.",
+                hint="coalesce(a, b) is b where a is NULL.",
+            )
+        if token.token_type is TokenType.LT and place > 1 and tokens[place - 2].text.upper() in _NESTED_TYPES:
+            depth += 1
+        elif token.token_type is TokenType.GT and depth:
+            depth -= 1
+        elif token.token_type is TokenType.GT and _is_shift(tokens[place - 1 : place + 2]):
+            token = Token(UNSIGNED_SHIFT, ">>>", token.line, token.col + 2, token.start, token.end + 2)
+            place += 2
+        made.append(token)
+    return made
+
+
+_NESTED_TYPES = ("ARRAY", "MAP", "STRUCT")
+
+
+def _is_shift(three: Sequence[Token]) -> bool:
+    first, last = three[0], three[-1]
+    return len(three) == 3 and all(token.token_type is TokenType.GT for token in three) and last.end == first.end + 2
 
 
 def _with_intervals(tokens: Sequence[Token]) -> Sequence[Token]:

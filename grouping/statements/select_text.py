@@ -48,7 +48,8 @@ _COMPARED = frozenset(
     (TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE, TokenType.NULLSAFE_EQ)
 )
 _NO_CALL_AFTER = frozenset((TokenType.ALIAS, TokenType.DCOLON, TokenType.DOT))
-_WITHIN = {
+_WITHIN: dict[str, TokenType | str] = {
+    "overlay": "PLACING",
     "trim": TokenType.FROM,
     "substring": TokenType.FROM,
     "substr": TokenType.FROM,
@@ -214,7 +215,7 @@ def _is_keyword(tokens: Sequence[Token], place: int) -> bool:
     return word in _KEYWORDS
 
 
-def _has_within(tokens: Sequence[Token], opening: int, word: TokenType | None) -> bool:
+def _has_within(tokens: Sequence[Token], opening: int, word: TokenType | str | None) -> bool:
     """Return whether a word stands directly within the parentheses that open there."""
     if word is None:
         return False
@@ -226,7 +227,7 @@ def _has_within(tokens: Sequence[Token], opening: int, word: TokenType | None) -
             depth -= 1
         if depth == 0:
             return False
-        if depth == 1 and token.token_type is word:
+        if depth == 1 and word in (token.token_type, token.text.upper()):
             return True
     return False
 

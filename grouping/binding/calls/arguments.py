@@ -8,6 +8,7 @@ import msgspec
 
 from grouping.binding.arithmetic import check_turned
 from grouping.binding.bound import Bound, Constant, Term
+from grouping.binding.calls.bytes import OF_BYTES, bytes_call
 from grouping.binding.calls.printed import printed
 from grouping.binding.calls.roundings import ROUNDINGS, to_scale
 from grouping.binding.constants import coerce, read_again
@@ -33,6 +34,8 @@ def apply(name: str, args: Sequence[Bound]) -> Bound:
         takes = f"{least} or more arguments" if function.variadic else f"{least} to {most} arguments"
         takes = takes if function.variadic or function.optional else counted(most, "argument")
         raise mismatch(f'function "{name}" takes {takes}', f"There {are(len(args))} {len(args)}.")
+    if name in OF_BYTES and any(argument.type == BINARY for argument in args):
+        return bytes_call(name, args)
     what = f'an argument of "{name}"'
     if "COMMON" in function.params:
         if name in ("greatest", "least"):
@@ -44,8 +47,10 @@ def apply(name: str, args: Sequence[Bound]) -> Bound:
         params = function.params + function.params[-1:] * (len(args) - most)
         if "ESCAPE" in params and len(args) == len(params):
             params = tuple("ESCAPED" if param == "LIKE" else param for param in params)
-        strict = name in _STRICT
-        fitted = tuple(_fit(argument, kind, what, strict=strict) for argument, kind in zip(args, params, strict=False))
+        fitted = tuple(
+            _fit(argument, kind, what, strict=_is_strict(name, argument, kind))
+            for argument, kind in zip(args, _of_shifts(name, args, params), strict=False)
+        )
         if "ESCAPE" in params and len(args) == len(params):
             fitted = _with_escape(fitted)
     if name == "abs":
@@ -131,6 +136,18 @@ _NULL_PARAMS = {
 }
 
 
+def _of_shifts(name: str, args: Sequence[Bound], params: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the parameters of a shift, which casts what is no whole number to INT."""
+    return ("INT", *params[1:]) if name.startswith("shift") and args[0].type.name not in _WHOLE else params
+
+
+def _is_strict(name: str, argument: Bound, param: str) -> bool:
+    """Tell whether Spark does not cast an argument to what a function takes."""
+    if name in ("bit_count", "bit_get"):
+        return param == "WHOLE"
+    return name in _STRICT or (name in ("date_add", "date_sub") and argument.type.is_number)
+
+
 _STRICT = frozenset(
     (
         "format_number",
@@ -140,6 +157,9 @@ _STRICT = frozenset(
         "mask",
         "parse_url",
         "soundex",
+        "timestamp_micros",
+        "timestamp_millis",
+        "timestamp_seconds",
         "unix_date",
         "unix_seconds",
         "unix_millis",
@@ -165,7 +185,13 @@ def _implicit(argument: Bound, param: str) -> Bound | None:
         return cast(argument, _SECONDS)
     if param in ("NUMBER", "DOUBLE") and sql_type == STRING:
         return cast(argument, DOUBLE)
+    if param in _AS_WHOLE and (sql_type == STRING or sql_type.is_number) and sql_type.name not in _ACCEPTED[param]:
+        return cast(argument, _AS_WHOLE[param])
     return None
+
+
+_AS_WHOLE = {"INT": INT, "WHOLE": BIGINT}
+"""As what Spark casts a number or a text where it takes a whole number."""
 
 
 _WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")

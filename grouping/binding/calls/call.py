@@ -12,7 +12,7 @@ from grouping.binding.bound import Bound, Term
 from grouping.binding.calls.arguments import apply
 from grouping.binding.calls.intervals import INTERVAL_CALLS, interval_call
 from grouping.binding.calls.numbers import NUMBER_CALLS, number_call
-from grouping.binding.calls.rewritten import rewritten
+from grouping.binding.calls.rewritten import decoded, rewritten
 from grouping.binding.calls.times import TIME_CALLS, time_call, to_char
 from grouping.binding.maps import MAP_CALLS
 from grouping.binding.nested import nested_call
@@ -87,6 +87,8 @@ def call(name: str, args: Sequence[Bound]) -> Bound:
     if name in INTERVAL_CALLS:
         return interval_call(name, args)
     canonical = ALIASES.get(name, name)
+    if name == "decode" and len(args) > 2:
+        return decoded(args)
     wanted = len(REWRITTEN[name].params) if name in REWRITTEN else len(args)
     if name in ("nvl", "ifnull"):
         wanted = 2  # coalesce takes any number

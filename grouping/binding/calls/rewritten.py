@@ -14,7 +14,7 @@ from grouping.functions.functions import CASTING
 from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import BOOLEAN, DOUBLE, FLOAT, INT, STRING
 
-__all__ = ["rewritten"]
+__all__ = ["decoded", "rewritten"]
 
 _NUMBERS = {"e": math.e, "pi": math.pi}
 _HEX = Constant("hex", STRING)
@@ -62,6 +62,18 @@ def rewritten(name: str, args: Sequence[Bound]) -> Bound:
         case "equal_null":
             return Term("<=>", comparable(args), BOOLEAN)
     return arithmetic(_ARITHMETIC[name], *args)
+
+
+def decoded(args: Sequence[Bound]) -> Bound:
+    """Return decode of a value, pairs of what it may be and what it becomes, and what any other value becomes.
+
+    Raises:
+        InputError: ``type-mismatch`` for values of different kinds.
+    """
+    value, *others = args
+    conditions = [Term("<=>", comparable((value, sought)), BOOLEAN) for sought in others[:-1:2]]
+    results = [*others[1::2], *(others[-1:] if len(others) % 2 else [])]
+    return cases(conditions, results)
 
 
 def _nan_else(args: Sequence[Bound]) -> Bound:

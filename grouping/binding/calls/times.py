@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from grouping.binding.bound import Bound, Term
-from grouping.binding.operands import as_timestamp, cast
+from grouping.binding.operands import as_timestamp, cast, whole_number
 from grouping.binding.time_units import text_of
 from grouping.functions.functions import FUNCTIONS, result_type
 from grouping.model.expression import Value
@@ -82,9 +82,7 @@ def _unix_timestamp(text: Bound, pattern: str | None) -> Bound:
 
 
 def _from_unixtime(seconds: Bound, pattern: str | None) -> Bound:
-    if seconds.type.name not in ("TINYINT", "SMALLINT", "INT", "BIGINT"):
-        raise mismatch(f'an argument of "from_unixtime" is {seconds.type}', "It must be INT or BIGINT.", "CAST it.")
-    return _date_format(_term("timestamp_seconds", seconds), pattern or _USUAL)
+    return _date_format(_term("timestamp_seconds", whole_number(seconds, "from_unixtime")), pattern or _USUAL)
 
 
 def _term(name: str, *args: Bound) -> Term:

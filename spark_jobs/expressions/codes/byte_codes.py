@@ -115,6 +115,13 @@ def _decode(value: str | bytes, charset: str) -> str | None:
         return None
 
 
+def _substring(value: bytes, start: int, length: int = 2**31 - 1) -> bytes:
+    """Return some of the bytes, counted from 1, from the end by negative numbers; what is left is an INT of Java's."""
+    begin = start - 1 if start > 0 else len(value) + start if start < 0 else 0
+    left = (len(value) - begin + 2**31) % 2**32 - 2**31
+    return value[max(begin, 0) : len(value) if left < length else max(begin + length, 0)]
+
+
 def _by_value(function: Callable[..., object], sql_type: SqlType) -> Implementation:
     return lambda args, _: Operand(
         each_distinct([argument.expr for argument in args], function, polars_type(sql_type)), sql_type
@@ -126,6 +133,7 @@ BYTE_CODES: dict[str, Implementation] = {
     "crc32": _by_value(lambda value: zlib.crc32(_bytes(value)), BIGINT),
     "decode": _by_value(_decode, STRING),
     "encode": _by_value(_encode, BINARY),
+    "substring of bytes": _by_value(_substring, BINARY),
     "hex": _by_value(_hex, STRING),
     "md5": _by_value(lambda value: hashlib.md5(_bytes(value), usedforsecurity=False).hexdigest(), STRING),
     "sha1": _by_value(lambda value: hashlib.sha1(_bytes(value), usedforsecurity=False).hexdigest(), STRING),

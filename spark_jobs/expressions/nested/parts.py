@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from grouping.model.sql_type import INT, STRING, SqlType, array_of
 from grouping.values.json_path import parse_json_path
@@ -20,6 +19,7 @@ from spark_jobs.expressions.nested.arrays import ARRAYS, OF_ARRAYS
 from spark_jobs.expressions.nested.json_path import json_object
 from spark_jobs.expressions.nested.maps import MAPS, OF_MAPS
 from spark_jobs.expressions.nested.variants import VARIANTS
+from spark_jobs.expressions.texts.regex import split_texts
 from spark_jobs.expressions.types import Operand, polars_type
 
 __all__ = ["NESTED", "OF_OPERANDS"]
@@ -36,7 +36,8 @@ def _field(base: Operand, sql_type: SqlType, name: Argument) -> pl.Expr:
 
 def _element(base: Operand, sql_type: SqlType, place: Argument) -> pl.Expr:
     if base.type.name == "MAP":
-        return _of_key(base.expr, str(place), sql_type)
+        key = place.expr if isinstance(place, Operand) else pl.lit(place, pl.String)
+        return pl.map_batches([base.expr, key], _of_keys, return_dtype=polars_type(sql_type))
     at = _whole(place)
     return pl.when(at >= 0).then(base.expr.list.get(at, null_on_oob=True))
 
@@ -51,17 +52,20 @@ def _whole(place: Argument) -> pl.Expr:
     return place.expr.cast(pl.Int64) if isinstance(place, Operand) else pl.lit(place, pl.Int64)
 
 
-def _of_key(maps: pl.Expr, key: str, sql_type: SqlType) -> pl.Expr:
-    def apply(column: pl.Series) -> pl.Series:
-        lists = column.to_arrow()
-        entries = lists.flatten()
-        keys, values = entries.field("key"), entries.field("value")
-        hits = pc.indices_nonzero(pc.equal(keys, key)).to_numpy()
-        place = np.full(len(lists), -1, np.int64)
-        place[rows_of_elements(lists)[hits]] = hits
-        return pl.Series(values.take(pa.array(place, mask=place < 0)), dtype=polars_type(sql_type))
-
-    return maps.map_batches(apply, return_dtype=polars_type(sql_type))
+def _of_keys(columns: Sequence[pl.Series]) -> pl.Series:
+    """Return the value of a key of each map; one key may be that of all."""
+    maps, wanted = columns
+    if len(maps) == 1:
+        maps = maps.new_from_index(0, len(wanted))
+    lists = maps.to_arrow()
+    entries = lists.flatten()
+    of = rows_of_elements(lists)
+    keys, values = pl.Series(entries.field("key")), entries.field("value")
+    equal = keys == (wanted if len(wanted) == 1 else wanted.gather(of))
+    hits = np.flatnonzero(equal.fill_null(False).to_numpy())
+    place = np.full(len(lists), -1, np.int64)
+    place[of[hits]] = hits
+    return pl.Series(values.take(pa.array(place, mask=place < 0)), dtype=maps.dtype.inner.fields[1].dtype)  # type: ignore[attr-defined]
 
 
 def _array_contains(base: Operand, _: SqlType, value: Argument) -> pl.Expr:
@@ -123,6 +127,12 @@ def _split(text: Operand, _: SqlType, delimiter: Argument) -> pl.Expr:
     return each_distinct([text.expr], parts, polars_type(array_of(STRING)))
 
 
+def _split_by_pattern(text: Operand, sql_type: SqlType, pattern: Argument, limit: Argument) -> pl.Expr:
+    return text.expr.map_batches(
+        lambda texts: split_texts(texts, str(pattern), int(str(limit))), return_dtype=polars_type(sql_type)
+    )
+
+
 def _to_number(text: Operand, sql_type: SqlType, form: Argument) -> pl.Expr:
     return each_distinct([text.expr], read_number_format(str(form)).read, polars_type(sql_type))
 
@@ -142,6 +152,7 @@ NESTED: dict[str, Callable[..., pl.Expr]] = {
     "map_keys": _keys,
     "map_values": _values,
     "split": _split,
+    "split by pattern": _split_by_pattern,
     "get_json_object": _get_json_object,
     "to_number": _to_number,
     **ARRAYS,

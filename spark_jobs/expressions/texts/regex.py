@@ -14,7 +14,7 @@ from grouping.values.replacement import rust_replacement
 from spark_jobs.expressions.by_value import distinct_rows
 from spark_jobs.expressions.types import Implementation, Operand, polars_type
 
-__all__ = ["REGEX"]
+__all__ = ["REGEX", "split_texts"]
 
 _MARKS = (*range(0xFDD0, 0xFDF0), *range(1, 0x10FFFF))
 """Characters, those first that no text should have."""
@@ -73,6 +73,19 @@ def _extract_all(texts: pl.Series, pattern: Groups, group: int = 1) -> pl.Series
     mark = next(mark for mark in map(chr, _MARKS) if not texts.str.contains(mark, literal=True).any())
     marked = texts.str.replace_all(pattern.text, f"{mark}${{{group + 1}}}{mark}")
     return marked.str.split(mark).list.gather_every(2, 1)
+
+
+def split_texts(texts: pl.Series, pattern: str, limit: int) -> pl.Series:
+    """Return what stands between the occurrences of a pattern, in so many parts at most where a limit is above 0."""
+    groups = occurrences(pattern)
+    mark = next(mark for mark in map(chr, _MARKS) if not texts.str.contains(mark, literal=True).any())
+    behind = f"${{{groups.number + 2}}}" if groups.ends else ""
+    if limit <= 0:
+        return texts.str.replace_all(groups.text, mark + behind).str.split(mark)
+    marked = texts.str.replace_all(groups.text, f"{mark}${{1}}{mark}{behind}").str.split(mark)
+    last = 2 * limit - 2
+    parts = [each and each[:last:2] + ["".join(each[last:])] * (len(each) > last) for each in marked.to_list()]
+    return pl.Series(parts, dtype=pl.List(pl.String))
 
 
 def _replace(texts: pl.Series, pattern: Groups, replacement: str) -> pl.Series:

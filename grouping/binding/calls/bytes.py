@@ -1,0 +1,48 @@
+"""Functions of texts that Spark has for BINARY values as well."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grouping.binding.bound import Bound, Constant, Term
+from grouping.binding.operands import is_null
+from grouping.model.refusals import mismatch, unsupported
+from grouping.model.sql_type import BINARY, INT, STRING
+
+__all__ = ["OF_BYTES", "bytes_call"]
+
+OF_BYTES = frozenset(("concat", "left", "substring"))
+"""Those that are computed."""
+
+
+def bytes_call(name: str, args: Sequence[Bound]) -> Bound:
+    """Return one of `OF_BYTES` of arguments of which some are BINARY.
+
+    Args:
+        name: Of the function.
+        args: As many as the function takes; places and lengths are INT.
+
+    Raises:
+        InputError: ``unsupported-query`` where texts are among them, ``type-mismatch``.
+    """
+    if name == "concat":
+        return _joined(args)
+    text, *places = args
+    if text.type != BINARY or any(place.type != INT for place in places):
+        shown = next((place.type for place in places if place.type != INT), text.type)
+        raise mismatch(f'an argument of "{name}" is {shown}', "A place and a length are INT.", "CAST it.")
+    if name == "left":
+        places = [Constant(1, INT), *places]
+    return Term("substring of bytes", (text, *places), BINARY)
+
+
+def _joined(args: Sequence[Bound]) -> Bound:
+    """Return bytes one behind the other, by their digits."""
+    if any(argument.type != BINARY and not is_null(argument) for argument in args):
+        raise unsupported(
+            '"concat" of BINARY and STRING', "Spark reads the bytes as UTF-8, which they may not be.", "Use encode."
+        )
+    if len(args) == 1:
+        return args[0]
+    digits = tuple(Constant(None, STRING) if is_null(one) else Term("hex", (one,), STRING) for one in args)
+    return Term("unhex", (Term("concat", digits, STRING),), BINARY)

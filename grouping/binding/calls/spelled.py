@@ -1,0 +1,25 @@
+"""Calls that standard SQL writes with words between their arguments, such as ``substring(s FROM 1 FOR 2)``."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+__all__ = ["SPELLED", "spelled_call"]
+
+_SIDES = {"LEADING": "ltrim", "TRAILING": "rtrim"}
+SPELLED: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
+    exp.Trim: ("trim", ("this", "expression")),
+    exp.Substring: ("substring", ("this", "start", "length")),
+    exp.StrPosition: ("locate", ("substr", "this")),
+    exp.Overlay: ("overlay", ("this", "expression", "from_", "for_")),
+}
+"""By the parser's kind of call: the function, and where its arguments are, of which the last ones may be missing."""
+
+
+def spelled_call(node: exp.Expr) -> tuple[str, list[exp.Expr]]:
+    """Return the function that such a call is of, and its arguments in their order."""
+    name, places = SPELLED[type(node)]
+    if isinstance(node, exp.Trim):
+        name = _SIDES.get((node.args.get("position") or "").upper(), name)
+    arguments = [node.args.get(place) for place in places]
+    return name, [argument for argument in arguments if isinstance(argument, exp.Expr)]
