@@ -238,7 +238,10 @@ def boolean(operand: Bound, where: str) -> Bound:
     if is_null(operand):
         return Constant(None, BOOLEAN)
     if operand.type != BOOLEAN:
-        raise mismatch(f"{where} is not BOOLEAN", f"It is {operand.type}.", "Compare it with something.")
+        hint = "Compare it with something."
+        if isinstance(operand, Constant) and where.startswith("an operand"):
+            hint = "Repeat the comparison, as in a = 1 OR a = 2, or write IN."
+        raise mismatch(f"{where} is not BOOLEAN", f"It is {operand.type}.", hint)
     return operand
 
 

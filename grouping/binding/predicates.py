@@ -62,7 +62,13 @@ class PredicateBinder(ABC):
         for side in (node.this, node.expression):
             # Spark chains comparisons from left to right and sqlglot does not; it hides which parentheses were written.
             if isinstance(side.unnest(), _PREDICATES):
-                raise unsupported("a comparison of comparisons", "Dialects read it differently.", "Use AND, OR, CASE.")
+                raise unsupported(
+                    "a comparison of comparisons",
+                    "Dialects read it differently.",
+                    "|| joins texts: write OR."
+                    if side.find(exp.DPipe)
+                    else "Join comparisons with AND or OR: 1 < a AND a < 5.",
+                )
         if isinstance(node, exp.EQ | exp.NEQ) and is_row(node.this) and is_row(node.expression):
             rows = equal_rows(*(self._row(side) for side in (node.this, node.expression)))
             return rows if isinstance(node, exp.EQ) else Term("not", (rows,), BOOLEAN)
@@ -80,6 +86,13 @@ class PredicateBinder(ABC):
     def _in(self, node: exp.Expr) -> Bound:
         if node.args.get("query") or node.args.get("unnest"):
             raise unsupported("a subquery", "IN takes a list of values.")
+        if node.args.get("field"):
+            raise InputError(
+                "the list after IN has no parentheses",
+                code="syntax-error",
+                detail="IN takes values.",
+                hint="Write IN ('A', 'B'); array_contains(tags, 'a') looks into an ARRAY.",
+            )
         if not node.expressions:
             raise InputError("the list after IN is empty", code="syntax-error", detail="It needs a value at least.")
         if is_row(node.this) and all(map(is_row, node.expressions)):
@@ -96,7 +109,9 @@ class PredicateBinder(ABC):
         if isinstance(node.expression, exp.Boolean):
             truth = Constant(bool(node.expression.this), BOOLEAN)
             return Term("<=>", (boolean(operand, "what IS stands behind"), truth), BOOLEAN)
-        raise unsupported("IS with anything but NULL, TRUE and FALSE", "It is no predicate of Spark's.")
+        raise unsupported(
+            "IS with anything but NULL, TRUE and FALSE", "It is no predicate of Spark's.", "Write = or <>."
+        )
 
     def _like(self, node: exp.Expr, *escape: Bound) -> Bound:
         """Bind LIKE, ILIKE or RLIKE, of one pattern or of ANY or ALL of several."""

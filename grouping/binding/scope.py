@@ -12,6 +12,7 @@ from grouping.model.computation import Computation
 from grouping.model.errors import InputError, near_name
 from grouping.model.expression import Column
 from grouping.statements.tokens import clipped
+from grouping.values.intervals import UNITS
 
 __all__ = ["Scope", "Source", "stream_source"]
 
@@ -118,8 +119,9 @@ class Scope(NamedTuple):
             f'column "{shown}" does not exist',
             code="unknown-column",
             detail=f"{listed[0].upper()}{listed[1:]}.",
-            hint=self._meant(name, sources)
-            or (f"Double quotes are for names; a string is written '{clipped(name)}'." if quoted else None),
+            hint=f"Double quotes are for names; a string is written '{clipped(name)}'."
+            if quoted
+            else self._meant(name, sources) or _written(name),
         )
 
     def _meant(self, name: str, sources: Sequence[Source]) -> str | None:
@@ -142,6 +144,15 @@ def stream_source(stream: Stream, alias: str | None) -> Source:
         name: (name, Column(name, str(sql_type))) for name, sql_type in RECORD_FIELDS.items() if name not in columns
     }
     return Source(alias or stream.name, columns, fields, own_name=stream.name)
+
+
+def _written(name: str) -> str | None:
+    """Return a hint how what is no column may be written, None for a name with a qualifier."""
+    if name.startswith("$"):
+        return "Constants are written out, without $."
+    if name.upper().removesuffix("S") in UNITS:
+        return f"A unit stands in quotes here: '{name.upper()}'."
+    return f"A string stands in single quotes: '{clipped(name)}'."
 
 
 def _all_columns(source: Source) -> Iterator[tuple[str, Bound]]:

@@ -5,6 +5,7 @@ The SELECT inside a statement stays text, for the compiler: here it is only know
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 
 from sqlglot.tokenizer_core import TokenType
@@ -36,6 +37,7 @@ from grouping.model.query import (
     Show,
     Statement,
 )
+from grouping.model.wording import are
 from grouping.statements.clauses import begins_clause, read_clauses, read_settings
 from grouping.statements.stream_declaration import read_stream
 from grouping.statements.table_declaration import read_table
@@ -112,7 +114,7 @@ def _select(tokens: Tokens) -> str:
     """
     first = tokens.index
     if tokens.word() not in ("SELECT", "WITH") and tokens.type() is not TokenType.L_PAREN:
-        raise tokens.unexpected("a SELECT")
+        raise tokens.unexpected("a SELECT", hint=_select_hint(tokens))
     depth = 0
     from_seen = False
     while (kind := tokens.type()) is not None and kind is not TokenType.SEMICOLON:
@@ -126,6 +128,15 @@ def _select(tokens: Tokens) -> str:
             break
         tokens.index += 1
     return tokens.slice(first, tokens.index)
+
+
+def _select_hint(tokens: Tokens) -> str | None:
+    """Return what helps where a SELECT should begin behind a name."""
+    if tokens.word() == "NOT":
+        return "CREATE OR REPLACE CQ changes a CQ that exists."
+    if tokens.source() in ("-", ".", ":") or tokens.word(1) in ("AS", "SELECT"):
+        return 'A name of several words, or with other signs, stands in double quotes: "my-cq".'
+    return near_name(tokens.word(), ["SELECT"])
 
 
 def _select_alone(tokens: Tokens, whose: str, wanted: str) -> str:
@@ -291,17 +302,27 @@ _WORDS = (2, 4, 1)
 """The number of first words that tell a statement."""
 
 
+_NEAR = 0.7
+"""How alike words are of which one may be meant for the other."""
+_SYNONYMS = {"QUERY": "CQ", "CONTINUOUS": "CQ", "QUERIES": "CQS", "MATERIALIZED": "VIEW", "TOPIC": "STREAM"}
+"""What words of other systems are called here."""
+
+
 def _unknown_statement(tokens: Tokens) -> InputError:
     verb = tokens.word()
     if not verb:
         return tokens.unexpected("a statement")
     known = [" ".join(words) for words in STATEMENTS if words[0] == verb]
+    second = _SYNONYMS.get(tokens.word(1), tokens.word(1))
+    seconds = [words[1] for words in STATEMENTS if words[0] == verb and len(words) == 2]
     if known and not tokens.source(1):
         tokens.index += 1
         return tokens.unexpected(f"the rest of {' or '.join(known)}")
     verbs = dict.fromkeys(words[0] for words in STATEMENTS)
-    if known:
-        hint = f"There is {' and '.join(known)}."
+    if near := difflib.get_close_matches(second, seconds, n=1, cutoff=_NEAR):
+        hint = f'Did you mean "{verb} {near[0]}"?'
+    elif known:
+        hint = f"There {are(len(known))} {', '.join(known)}."
     elif verb in ("SELECT", "WITH"):
         hint = "CREATE CQ name AS SELECT … keeps a query running."
     else:

@@ -25,7 +25,7 @@ def statements_of(text: str) -> list[str]:
     try:
         tokens = _TOKENIZER.tokenize(text)
     except SqlglotError:
-        raise unreadable() from None
+        raise unreadable(text) from None
     found, begin, empty = [], 0, True
     for token in tokens:
         if token.token_type is TokenType.SEMICOLON:

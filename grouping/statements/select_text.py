@@ -18,8 +18,9 @@ from grouping.model.errors import InputError
 from grouping.model.refusals import too_large, unsupported
 from grouping.model.wording import are, counted
 from grouping.statements.refused_forms import check_forms
-from grouping.statements.respelled_tokens import UNARY_PLUS, after_operand, renamed, respelled
-from grouping.statements.tokens import PlainSql, clipped
+from grouping.statements.respelled_tokens import UNARY_PLUS, after_operand, check_types, renamed, respelled
+from grouping.statements.syntax_hints import check_quotes, unread
+from grouping.statements.tokens import PlainSql, unreadable
 
 __all__ = ["FUNCTION_MARK", "MAX_DEPTH", "read_select"]
 
@@ -69,8 +70,12 @@ def read_select(text: str) -> exp.Select:
     Raises:
         InputError: ``syntax-error``, or ``unsupported-query`` for set operations and what is nested too deep.
     """
+    tokens: list[Token] = []
     try:
         tokens = respelled(_parted(_TOKENIZER.tokenize(text), text))
+        check_quotes(tokens, text)
+        check_types(tokens)
+        _check_lists(tokens)
         _check_angles(tokens)
         _check_places(tokens)
         _check_commas(tokens)
@@ -78,13 +83,9 @@ def read_select(text: str) -> exp.Select:
         _check_depth(tokens)
         trees = _DIALECT.parser().parse(_names_as_one(_marked(tokens), text), text)
     except ParseError as error:
-        raise _syntax_error(error) from None
+        raise _syntax_error(error, tokens, text) from None
     except SqlglotError:
-        raise InputError(
-            "the SELECT cannot be read",
-            code="syntax-error",
-            detail="A string or a name is not closed, or X'…' has no hex digits.",
-        ) from None
+        raise unreadable(text) from None
     except RecursionError:
         raise too_large(f"it is nested deeper than {MAX_DEPTH} levels") from None
     if len(trees) != 1 or trees[0] is None:
@@ -136,6 +137,23 @@ def _check_places(tokens: Sequence[Token]) -> None:
                 "a place in brackets behind a type",
                 f"Line {follower.line}, column {follower.col}: it is read as a part of the type.",
                 "Put the CAST in parentheses: (v::array<int>)[0].",
+            )
+
+
+def _check_lists(tokens: Sequence[Token]) -> None:
+    """Refuse ``IN 'a', 'b'``, whose comma sqlglot takes for that of a join."""
+    for token, value, comma in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if (
+            token.token_type is TokenType.IN
+            and value.token_type in (TokenType.STRING, TokenType.NUMBER)
+            and comma.token_type is TokenType.COMMA
+        ):
+            column = value.start - token.start + token.col - len(token.text) + 1
+            raise InputError(
+                "the list after IN has no parentheses",
+                code="syntax-error",
+                detail=f"Line {value.line}, column {column}: it begins here.",
+                hint="Write IN ('A', 'B').",
             )
 
 
@@ -273,24 +291,20 @@ def _of_name(source: str) -> bool:
     return source in (".", "-") or source.replace(".", "_").replace("-", "_").isalnum() or source.isidentifier()
 
 
-def _syntax_error(error: ParseError) -> InputError:
+def _syntax_error(error: ParseError, tokens: Sequence[Token], text: str) -> InputError:
     first = error.errors[0] if error.errors else {}
     source = str(first.get("highlight") or "")
-    # sqlglot tells the column of a token's last character.
-    place = f"Line {first.get('line')}, column {int(first.get('col') or 1) - max(len(source) - 1, 0)}"
-    near = clipped(source.removeprefix(FUNCTION_MARK))
-    if near == ":" and (path := _PATH.search(str(first.get("start_context")) + "\0" + str(first.get("end_context")))):
-        raise unsupported('a path behind ":"', f"{place}: Spark has it for a VARIANT.", f"Write {_path_call(path)}.")
-    return InputError(
-        f'"{near}" is not expected here' if near else "the SELECT is not complete",
-        code="syntax-error",
-        detail=f"{place}: the SELECT cannot be read.",
-        hint=_CLAUSE_HINTS.get(before[-1].upper()) if (before := str(first.get("start_context")).split()) else None,
-    )
+    line, column = int(first.get("line") or 1), int(first.get("col") or 1)  # of the token's last character
+    colon = next((place for place, token in enumerate(tokens) if token.token_type is TokenType.COLON), 0)
+    typed = any(token.text.upper() == "STRUCT" for token in tokens[:colon])  # its fields have colons
+    if colon and not typed and (path := _PATH.match(text, tokens[colon - 1].start)):
+        place = f"Line {tokens[colon].line}, column {tokens[colon].col}: it is no operator of Spark 4.0."
+        raise unsupported('a path behind ":"', place, f"Write {_path_call(path)}.")
+    return unread(tokens, line, column, source.removeprefix(FUNCTION_MARK))
 
 
-_PATH = re.compile(r"([\w.]+)\s*\0\s*((?:\w+|\.\w+|\[[0-9]+\]|\['[^']*'\])+)(?:\s*::\s*(\w+)(?![\w(<]))?")
-"""A name, a path and perhaps a type, the colon between the first two left out."""
+_PATH = re.compile(r"([\w.]+)\s*:(?!:)\s*((?:\w+|\.\w+|\[[0-9]+\]|\['[^']*'\])+)(?:\s*::\s*(\w+)(?![\w(<]))?")
+"""A name, a path and perhaps a type."""
 
 
 def _path_call(path: re.Match[str]) -> str:
@@ -299,12 +313,3 @@ def _path_call(path: re.Match[str]) -> str:
     steps = path[2].replace("'", '"')
     kind = f", '{path[3].upper()}'" if path[3] else ""
     return f"variant_get({path[1]}, '${start}{steps}'{kind})"
-
-
-_CLAUSE_HINTS = {
-    "DIGEST": "DIGEST stands behind DO PUBLISH: DO PUBLISH DIGEST ALL EVERY '10 minutes'.",
-    "EVERY": "Write the interval in quotes: EVERY '10 minutes'.",
-    "EXPIRE": "Write a time or an interval in quotes: EXPIRE AFTER '30 days'.",
-    "START": "Write the time in quotes: START '2026-11-21T10:00:00Z'.",
-}
-"""What helps where the SELECT cannot be read on behind a word: a clause that is none is taken for a part of it."""

@@ -39,13 +39,29 @@ _SHOWN = 60
 _SHOWN_FOR_CONTROL = "\N{REPLACEMENT CHARACTER}"
 
 
-def unreadable() -> InputError:
+_CLOSED = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|--[^\n]*|/\*.*?\*/|[^'"`/-]+|-|/(?!\*)""", re.DOTALL)
+_OPENED = {"'": "a string", '"': "a quoted name", "`": "a quoted name", "/": "a comment"}
+
+
+def unreadable(text: str) -> InputError:
     """Return the error of a text that has no tokens."""
+    place = 0
+    while (found := _CLOSED.match(text, place)) is not None:
+        place = found.end()
+    if place == len(text):
+        return InputError(
+            "the statement cannot be read",
+            code="syntax-error",
+            detail="X'…' holds no hex digits, or a comment within a comment has no end.",
+            hint=None,
+        )
+    line, column = text.count("\n", 0, place) + 1, place - text.rfind("\n", 0, place)
+    what = _OPENED[text[place]]
     return InputError(
-        "the statement cannot be read",
+        f"{what} is never closed",
         code="syntax-error",
-        detail="A string, a quoted name or a comment is opened and never closed, or X'…' holds no hex digits.",
-        hint="A quote inside a string is written twice: 'it''s'.",
+        detail=f"Line {line}, column {column}: it is opened here.",
+        hint="A quote inside a string is written twice: 'it''s'." if text[place] == "'" else None,
     )
 
 
@@ -68,7 +84,7 @@ class Tokens:
         try:
             self._tokens: list[Token] = _TOKENIZER.tokenize(self._text)[1:]
         except SqlglotError:
-            raise unreadable() from None
+            raise unreadable(text) from None
         self.index = 0
 
     def type(self, ahead: int = 0) -> TokenType | None:
@@ -121,10 +137,12 @@ class Tokens:
     def string(self, what: str) -> str:
         """Read a string and return its value."""
         if self.type() is not TokenType.STRING:
-            quoted = " ".join(filter(None, (self.source(), self.source(1))))
+            quoted = self.source()
+            if self.type() is TokenType.NUMBER:
+                quoted = " ".join(filter(None, (quoted, self.source(1))))
+            known = self.type() is TokenType.NUMBER or self.word()
             raise self.unexpected(
-                f"{what} in single quotes",
-                hint=f"Write it in quotes: '{quoted}'." if self.type() is TokenType.NUMBER else None,
+                f"{what} in single quotes", hint=f"Write it in quotes: '{quoted}'." if known else None
             )
         self.index += 1
         return self._tokens[self.index - 1].text
@@ -145,7 +163,7 @@ class Tokens:
         else:
             name = "" if self.word() in _RESERVED or not self.word() else self.source()
         if not name:
-            raise self.unexpected(what)
+            raise self.unexpected(what, hint=self._quoted_name())
         if len(name) > NAME_LENGTH:
             raise self._too_long(name)
         if control := _CONTROL.search(name):
@@ -156,6 +174,14 @@ class Tokens:
             )
         self.index += 1
         return name
+
+    def _quoted_name(self) -> str | None:
+        """Return how the word or string that comes next is a name, None where neither does."""
+        if self.type() is TokenType.STRING:
+            return f'A name stands bare or in double quotes: "{clipped(self._tokens[self.index].text)}".'
+        if self.word() in _RESERVED and self.word(1) in ("", "AS", "STRING"):
+            return f'This word is a name in double quotes: "{self.source()}".'
+        return None
 
     def stream_name(self) -> str:
         """Read the name of a stream; a bare one may be of several tokens with nothing between them."""

@@ -31,7 +31,8 @@ def apply(name: str, args: Sequence[Bound]) -> Bound:
     function = FUNCTIONS[name]
     least, most = len(function.params) - function.optional, len(function.params)
     if len(args) < least or (len(args) > most and not function.variadic):
-        takes = f"{least} or more arguments" if function.variadic else f"{least} to {most} arguments"
+        span = f"{least} or {most}" if most == least + 1 else f"{least} to {most}"
+        takes = f"{least} or more arguments" if function.variadic else f"{span} arguments"
         takes = takes if function.variadic or function.optional else counted(most, "argument")
         raise mismatch(f'function "{name}" takes {takes}', f"There {are(len(args))} {len(args)}.")
     if name in OF_BYTES and any(argument.type == BINARY for argument in args):

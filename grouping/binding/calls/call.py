@@ -29,6 +29,7 @@ __all__ = ["call", "function_name", "refusal"]
 
 _COUNTED = ARRAY_CALLS | MAP_CALLS
 _NO_OPERATOR = "It is no operator that a query may use."
+_PARTS = "user.id is a field of a STRUCT, and variant_get(body, '$.user.id', 'INT') a part of a VARIANT."
 _REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Subquery: ("a subquery", "A query is over one stream."),
     exp.Select: ("a subquery", "A query is over one stream."),
@@ -43,6 +44,21 @@ _REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Distinct: ("DISTINCT", "It belongs to count."),
     exp.Placeholder: ("a parameter", "Constants are written out; the gateway itself tells them from the signature."),
     exp.Parameter: ("a parameter", "Constants are written out; the gateway itself tells them from the signature."),
+    **dict.fromkeys((exp.JSONExtract, exp.JSONExtractScalar), ('"->"', _PARTS)),
+    exp.JSONBExtract: ('"#>"', _PARTS),
+    exp.JSONBContainsTopKey: ('"?"', "map_contains_key(attrs, 'key') asks for a key."),
+    exp.Kwarg: ('"=>"', "A lambda has ->, and greater or equal is >=."),
+    exp.PropertyEQ: ('":="', "Equal is =."),
+    exp.Array: ("a list in brackets", "array(1, 2) is one, and names stand without brackets."),
+    exp.Struct: ("a list in braces", "named_struct('a', 1) is a STRUCT, map('a', 1) a MAP."),
+    exp.Lambda: ("a lambda here", "It is an argument of exists, filter, transform and their like."),
+    exp.Slice: ("a part of an ARRAY in brackets", "slice(tags, 1, 2) is one."),
+    exp.AtTimeZone: ("AT TIME ZONE", "from_utc_timestamp(at, 'Europe/Madrid') shows a clock's time."),
+    exp.RegexpILike: ('"~*"', "RLIKE '(?i)pattern' looks for a pattern."),
+    **dict.fromkeys((exp.SimilarTo, exp.Glob), ("such a pattern", "There are LIKE, ILIKE and RLIKE.")),
+    exp.National: ("N before a string", "A string is Unicode anyhow."),
+    exp.If: ("IF", "if(condition, a, b) and CASE choose."),
+    **dict.fromkeys((exp.Any, exp.All), ("a comparison with ANY or ALL", "IN and OR do the same.")),
     exp.Tuple: ("a row of values", "Its values are compared one by one, with AND."),
 }
 """By SQL's words, never by the parser's."""
@@ -131,7 +147,8 @@ def _no_function(written: str) -> InputError:
     name = written.lower()
     if name in REASONS:
         part, why = REASONS[name]
-        return InputError(f'function "{written}" is not supported', code="unsupported-query", detail=f"{part}: {why}")
+        detail = why if part == "function" else f"{part.capitalize()}: {why[0].lower()}{why[1:]}"
+        return InputError(f'function "{written}" is not supported', code="unsupported-query", detail=detail)
     known = [*FUNCTIONS, *ALIASES, *REWRITTEN, *NESTED_FUNCTIONS, *NESTED_ALIASES]
     return InputError(
         f'function "{written}" does not exist',
