@@ -18,15 +18,28 @@ from grouping.store.connection import connect, mapped
 from grouping.store.fence import Fence, transaction
 from grouping.store.keys import RedisKeys
 
-__all__ = ["KILLED", "TRIES", "Quarantine", "QuarantineStore", "Trial", "convicted", "group_of", "parts_of", "share_of"]
+__all__ = [
+    "KILLED",
+    "SLOW",
+    "TRIES",
+    "Quarantine",
+    "QuarantineStore",
+    "Trial",
+    "convicted",
+    "group_of",
+    "parts_of",
+    "share_of",
+]
 
 KILLED = "it ended the worker that evaluated it"
 """Why a share is left out that killed workers."""
+SLOW = "it took too much CPU time"
+"""Why a share is left out whose evaluation was stopped midway."""
 
 TRIES = 3
 """Deaths of workers at one batch after which its shares are evaluated apart."""
 _FIRST_MS = 60_000
-"""How long a share is left out that killed workers for the first time, and how long a fault is shown."""
+"""How long a share is left out that is convicted for the first time, and how long a fault is shown."""
 _LONGEST_MS = 3_600_000
 """How long a share is left out at most, before it is tried again; and how long it is remembered after that."""
 
@@ -60,7 +73,7 @@ class Quarantine(msgspec.Struct, frozen=True, omit_defaults=True):
     """When it is tried again; of a share that only raises, and is tried with every batch, when it counts as mended."""
     reason: str
     deaths: int = 0
-    """How often it was convicted of having killed workers; 0 for a share that only raises."""
+    """How often it was convicted, of having killed workers or of having been too slow; 0 where it only raises."""
 
     @classmethod
     def of_fault(cls, reason: str, now_ms: int, before: Quarantine | None) -> Quarantine:
@@ -71,12 +84,12 @@ class Quarantine(msgspec.Struct, frozen=True, omit_defaults=True):
         return cls(since, max(now_ms + _FIRST_MS, before.until_ms), reason, before.deaths)
 
     @classmethod
-    def of_death(cls, now_ms: int, before: Quarantine | None) -> Quarantine:
-        """Return the state of a share that has killed workers: each time it is left out for twice as long."""
+    def of_conviction(cls, now_ms: int, before: Quarantine | None, reason: str = KILLED) -> Quarantine:
+        """Return the state of a share that killed workers, or was too slow: each time left out for twice as long."""
         deaths = 1 if before is None else before.deaths + 1
         since = before.since_ms if before is not None and before.deaths else now_ms
         pause = min(_FIRST_MS << min(deaths - 1, 16), _LONGEST_MS)
-        return cls(since, now_ms + pause, KILLED, deaths)
+        return cls(since, now_ms + pause, reason, deaths)
 
     def holds(self, now_ms: int) -> bool:
         """Tell whether the share still counts as not evaluated."""
@@ -87,7 +100,7 @@ class Quarantine(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.deaths > 0 and self.holds(now_ms)
 
     def is_over(self, now_ms: int) -> bool:
-        """Tell whether it can be forgotten: a share that killed workers may do so again for a while."""
+        """Tell whether it can be forgotten: a share that was convicted may do it again for a while."""
         return now_ms >= self.until_ms + (_LONGEST_MS if self.deaths else 0)
 
 

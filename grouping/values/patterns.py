@@ -43,6 +43,8 @@ class Presence(NamedTuple):
     twice: bool
     """Whether it is searched for in the text without its last line end as well: between the two characters of that Java
     finds no end, and Rust cannot look back at what the pattern took."""
+    size: int
+    """Its elements, counted repetitions written out: at worst each costs a step at each byte of a text."""
 
 
 @lru_cache(maxsize=4096)
@@ -71,6 +73,8 @@ class Groups(NamedTuple):
     """Whether it ends in ``$``."""
     empty: bool
     """Whether it may match the empty text."""
+    size: int
+    """As of `Presence`."""
 
 
 @lru_cache(maxsize=4096)
@@ -115,13 +119,14 @@ class _Reader:
         self._takes_return = False
         self._takes_line_end = False
         self._empty = True
+        self._size = 0
 
     def read_presence(self) -> Presence:
         """Return the pattern without its groups."""
         written = self.read()
         if self._ends and self._takes_return:
-            return Presence(written.removesuffix(_END) + r"\z", True)
-        return Presence(written, False)
+            return Presence(written.removesuffix(_END) + r"\z", True, self._size)
+        return Presence(written, False, self._size)
 
     def read_groups(self) -> Groups:
         """Return the pattern with its groups."""
@@ -132,7 +137,7 @@ class _Reader:
             written = f"({written.removesuffix(_END)}){_END_GROUP}"
         else:
             written = f"({written})"
-        return Groups(written, self._groups, self._ends, self._empty)
+        return Groups(written, self._groups, self._ends, self._empty, self._size)
 
     def read(self) -> str:
         written, size = self._alternatives()
@@ -140,6 +145,7 @@ class _Reader:
             raise self._refused("a parenthesis that closes nothing")
         if size > _LARGEST:
             raise self._refused("repetitions that make it too large")
+        self._size = size
         return written
 
     def _alternatives(self) -> tuple[str, int]:

@@ -7,13 +7,21 @@ from collections.abc import Callable, Iterator, Sequence
 import pyarrow as pa
 from polars.exceptions import PanicException
 
-__all__ = ["FAULTS", "halved"]
+from grouping.store.quarantine import SLOW
+from spark_jobs.batch.cpu_budget import CpuExceeded
+
+__all__ = ["FAULTS", "fault_reason", "halved"]
 
 FAULTS = (Exception, PanicException)
 """A panic of Polars is no `Exception`; `MemoryError` and Arrow's errors are."""
 
 Records = Iterator[pa.RecordBatch]
 Shares = Sequence[str]
+
+
+def fault_reason(fault: BaseException) -> str:
+    """Return why a share is left out; the fault's text may hold what a subscriber or an event says."""
+    return SLOW if isinstance(fault, CpuExceeded) else f"it failed with {type(fault).__name__}"
 
 
 def halved(
@@ -33,12 +41,17 @@ def halved(
         work: Makes the records of some, None for all.
         report: Is told of a share that fails, while the failure is being handled.
         left_out: Makes what stands for those of a share that fails, and is given the reason.
+
+    Raises:
+        CpuExceeded: Of the work; it names those at fault, so that nothing need be halved.
     """
     try:
         yield from work(shares)
         return
+    except CpuExceeded:
+        raise
     except FAULTS as fault:
-        reason = f"it failed with {type(fault).__name__}"  # its text may hold what a subscriber or an event says
+        reason = fault_reason(fault)
         some = every() if shares is None else shares
         if not some:
             raise  # it is nobody's

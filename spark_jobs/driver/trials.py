@@ -118,7 +118,7 @@ class Trials:
         shares = convicted(trial, in_hand, known)
         if shares:
             now_ms = self._clock_ms()
-            states = {share: Quarantine.of_death(now_ms, known.get(share)) for share in shares}
+            states = {share: Quarantine.of_conviction(now_ms, known.get(share)) for share in shares}
             self._store.put(stream_id, states)
             trial = Trial(TRIES)  # others of the batch may be at fault too
             for share, state in states.items():

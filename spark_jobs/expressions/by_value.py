@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.model.errors import InputError, InternalError
+from spark_jobs.batch.cpu_budget import checked
 
 __all__ = ["converted", "distinct_rows", "each_distinct"]
 
@@ -43,9 +44,10 @@ def converted(rows: Sequence[tuple[Any, ...]], convert: Callable[..., T]) -> lis
 
     Raises:
         InternalError: When `convert` raises.
+        CpuExceeded: There is no time left for it.
     """
     try:
-        return [None if None in row else convert(*row) for row in rows]
+        return [None if None in row else convert(*row) for row in checked(rows)]
     except (ArithmeticError, InputError, TypeError, ValueError) as exc:
         raise InternalError("a function met a value that it does not know") from exc
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -25,7 +26,8 @@ from grouping.model.ids import SelectId, StreamId
 from grouping.store.constant_table import MODES
 from grouping.store.notes import TableVersion
 from grouping.store.quarantine import share_of
-from spark_jobs.batch.faults import FAULTS
+from spark_jobs.batch.cpu_budget import charged
+from spark_jobs.batch.faults import FAULTS, fault_reason
 from spark_jobs.batch.matches import Matches
 from spark_jobs.batch.output import MAX_RECORD_BYTES
 from spark_jobs.batch.row_source import RowSource
@@ -177,10 +179,12 @@ class GroupCounting:
             if met.again:
                 _, first = np.unique((event.astype(np.int64) << 32) | store, return_index=True)
                 event, store = event[first], store[first]
+            select_id = met.select.select_id
             try:
-                large = self._count(met, event, store)
+                with charged(select_id, partial(tuple, [select_id])):
+                    large = self._count(met, event, store)
             except FAULTS as fault:
-                reason, events = f"it failed with {type(fault).__name__}", met.events
+                reason, events = fault_reason(fault), met.events
                 yield from failed(events, np.unique(event).astype(np.int64), share, reason)
                 continue
             if large:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from grouping.model.errors import OperationalError
 from grouping.model.ids import StreamId
-from grouping.store.quarantine import KILLED, Quarantine, QuarantineStore
+from grouping.store.quarantine import KILLED, SLOW, Quarantine, QuarantineStore
 from spark_jobs.isolation.hang_guard import HangGuard
 
 __all__ = ["Caution", "Division", "Harm"]
@@ -35,27 +35,33 @@ class Caution:
 
     def __init__(
         self,
-        left_out: Collection[str] = (),
+        left_out: Mapping[str, str] | None = None,
         watched: Collection[str] = (),
         suspects: Collection[str] | None = None,
         hold: Callable[[Sequence[str]], None] | None = None,
         guard: HangGuard | None = None,
+        slow: Collection[str] = (),
     ) -> None:
         """Begin a task.
 
         Args:
-            left_out: Shares that are not evaluated, since they killed workers lately.
+            left_out: Shares that are not evaluated, since they killed workers or were too slow lately, with the reason.
             watched: Shares that did so some time ago.
             suspects: Those that may have killed a worker at this batch, all if there are none; None while no worker
                 died often enough.
             hold: Notes which shares are in hand, for the case that the worker dies.
             guard: Ends a worker that hangs.
+            slow: Those of the watched ones that have been too slow: they may take as long as all others.
         """
-        self._left_out = left_out
+        self.left_out = dict(left_out or {})
+        """Shares that are not evaluated, with the reason."""
+        self.convicted: set[str] = set()
+        """Those of them that turned out to be too slow in this task."""
         self._watched = watched
         self._suspects = suspects
         self._hold = hold
         self._guard = guard
+        self._slow = slow
         self.held: Sequence[str] = ()
         """The shares that are in hand."""
 
@@ -65,21 +71,27 @@ class Caution:
         Args:
             failed: Shares that have raised in this worker.
         """
-        return bool(failed or self._left_out or self._watched) or self._suspects is not None
+        return bool(failed or self.left_out or self._watched) or self._suspects is not None
 
     def divide(self, shares: Sequence[str], failed: Collection[str]) -> Division:
         """Divide some shares."""
-        tried = [share for share in shares if share not in self._left_out]
+        tried = [share for share in shares if share not in self.left_out]
         alone = [share for share in tried if share in failed or share in self._watched or self._suspected(share)]
         together = [share for share in tried if share not in set(alone)]
         size = -(-len(alone) // _APART) or 1
         apart = [alone[start : start + size] for start in range(0, len(alone), size)]
-        return Division(together, apart, [share for share in shares if share in self._left_out])
+        return Division(together, apart, [share for share in shares if share in self.left_out])
+
+    def convict(self, shares: Iterable[str]) -> None:
+        """Leave shares out from now on that were too slow."""
+        for share in shares:
+            self.left_out[share] = SLOW
+            self.convicted.add(share)
 
     def hold(self, shares: Sequence[str]) -> None:
         """Begin a step of the evaluation: note that these shares are in hand now, and no others."""
         if self._guard is not None:
-            self._guard.step(apart=bool(shares))
+            self._guard.step(apart=not all(share in self._slow for share in shares))
         if self._hold is not None and shares != self.held:
             self._hold(shares)
             self.held = shares
@@ -104,9 +116,22 @@ class Harm:
         self._clock_ms = clock_ms
         self.failed: set[str] = set()
         """Shares that raised in this worker."""
+        self._slow: dict[str, Quarantine] = {}
+        """Shares that were too slow in this worker."""
+
+    def own_caution(self, guard: HangGuard) -> Caution:
+        """Return what a task must heed by what this worker has met itself.
+
+        Args:
+            guard: Ends a worker that hangs.
+        """
+        now_ms = self._clock_ms()
+        self._slow = {share: state for share, state in self._slow.items() if not state.is_over(now_ms)}
+        left_out, watched = _divided(self._slow, now_ms)
+        return Caution(left_out, watched, guard=guard, slow=watched)
 
     def caution(self, task: int, guard: HangGuard, wait_seconds: float) -> Caution:
-        """Return what a task must heed; asks again as long as the store doesn't answer.
+        """Return what a task must heed by what is known of all workers; asks again as long as the store doesn't answer.
 
         Args:
             task: Its number in the batch.
@@ -122,10 +147,11 @@ class Harm:
     def _caution(self, task: int, guard: HangGuard) -> Caution:
         now_ms = self._clock_ms()
         trial, known = self._store.trial(self._stream_id), self._store.quarantined(self._stream_id)
-        left_out = {share for share, state in known.items() if state.leaves_out(now_ms)}
-        watched = {share for share, state in known.items() if state.deaths} - left_out
+        known = self._slow | known
+        left_out, watched = _divided(known, now_ms)
+        slow = {share for share in watched if known[share].reason == SLOW}
         hold = partial(self._hold, task) if trial.careful or watched else None
-        return Caution(left_out, watched, trial.suspects if trial.careful else None, hold, guard)
+        return Caution(left_out, watched, trial.suspects if trial.careful else None, hold, guard, slow)
 
     def _hold(self, task: int, shares: Sequence[str]) -> None:
         try:
@@ -134,20 +160,36 @@ class Harm:
             # What is not noted is found at a later death.
             log.warning("shares in hand not noted", extra={"stream": self._stream_id, "reason": error.message})
 
-    def tell(self, letters: Mapping[str, int], reasons: Mapping[str, str]) -> None:
+    def tell(self, letters: Mapping[str, int], reasons: Mapping[str, str], slow: Collection[str]) -> None:
         """Tell of a task.
 
         Args:
             letters: How many dead letters it wrote, by code.
             reasons: Why shares were left out.
+            slow: Those of them that turned out to be too slow.
         """
         now_ms = self._clock_ms()
-        raised = {share: reason for share, reason in reasons.items() if reason != KILLED}
+        raised = {share: reason for share, reason in reasons.items() if reason not in (KILLED, SLOW)}
         try:
             self._store.count_dead_letters(letters)
-            if raised:
-                known = self._store.quarantined(self._stream_id)
-                states = {share: Quarantine.of_fault(why, now_ms, known.get(share)) for share, why in raised.items()}
-                self._store.put(self._stream_id, states)
+            known = self._store.quarantined(self._stream_id) if raised or slow else {}
         except OperationalError as error:
             log.warning("dead letters not counted", extra={"stream": self._stream_id, "reason": error.message})
+            known = {}
+        states = {share: Quarantine.of_fault(why, now_ms, known.get(share)) for share, why in raised.items()}
+        for share in slow:
+            before = known.get(share) or self._slow.get(share)
+            left_out = before is not None and before.leaves_out(now_ms)  # another worker was quicker
+            state = before if before and left_out else Quarantine.of_conviction(now_ms, before, SLOW)
+            states[share] = self._slow[share] = state
+        try:
+            if states:
+                self._store.put(self._stream_id, states)
+        except OperationalError as error:
+            log.warning("left out, not noted", extra={"stream": self._stream_id, "reason": error.message})
+
+
+def _divided(known: Mapping[str, Quarantine], now_ms: int) -> tuple[dict[str, str], set[str]]:
+    """Return the shares that are left out, with the reason, and those that were convicted before."""
+    left_out = {share: state.reason for share, state in known.items() if state.leaves_out(now_ms)}
+    return left_out, {share for share, state in known.items() if state.deaths and share not in left_out}

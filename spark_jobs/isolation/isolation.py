@@ -1,13 +1,15 @@
 """The evaluation of a task's events: a share of the queries (`grouping.store.quarantine`) that fails, fails alone.
 
 All shares are evaluated together, at no cost of their own. Where that raises, its halves are tried, and so on: the one
-at fault is left out, its events become dead letters, and from then on the worker evaluates it by itself. A share that
-killed workers is not evaluated at all for a while, and suspects are evaluated apart (`caution`).
+at fault is left out, its events become dead letters, and from then on the worker evaluates it by itself. One that takes
+too much CPU time is stopped midway (`spark_jobs.batch.cpu_budget`). A share that did that, or that killed workers, is
+not evaluated at all for a while, and suspects are evaluated apart (`caution`).
 """
 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -17,7 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from grouping.model.computation import Computation
-from grouping.store.quarantine import KILLED
+from grouping.store.quarantine import SLOW, parts_of
+from spark_jobs.batch.cpu_budget import CpuBudget, CpuExceeded, charged
 from spark_jobs.batch.event_column import VALUE_BYTES
 from spark_jobs.batch.events import Events
 from spark_jobs.batch.faults import FAULTS, halved
@@ -59,6 +62,7 @@ class Isolation:
         value_bytes: int = VALUE_BYTES,
         join: Join | None = None,
         settle: Callable[[], Records] = lambda: iter(()),
+        budget: CpuBudget | None = None,
     ) -> None:
         """Begin a task.
 
@@ -72,6 +76,7 @@ class Isolation:
             value_bytes: What a text that is computed may have.
             join: Makes the rows of a computation; None where no group is over one.
             settle: Makes the records that are due once the matches of some rows are written.
+            budget: The CPU time of each share; by default there is no limit.
         """
         self._alone = snapshot.over("")
         self._over = [(each, snapshot.over(each.computation_id)) for each in snapshot.computations]
@@ -83,9 +88,14 @@ class Isolation:
         self._failed = failed
         self._loads = loads
         self._value_bytes = value_bytes
+        self._budget = budget or CpuBudget(math.inf)
 
     def records(self, events: Events) -> Records:
         """Yield the records of some events."""
+        with self._budget.batch(events.count, len(self._caution.left_out)):
+            yield from self._records(events)
+
+    def _records(self, events: Events) -> Records:
         yield from self._looked_up(self._alone, events)
         yield from self._settle()
         for computation, snapshot in self._over:
@@ -103,14 +113,18 @@ class Isolation:
             together, apart, left_out = caution.divide(snapshot.groups, self._failed)
             if not together and not apart:
                 for share in left_out:
-                    yield from self._not_evaluated(events, np.arange(events.count), share, KILLED)
+                    yield from self._not_evaluated(events, np.arange(events.count), share, caution.left_out[share])
                 return
             hands = [*together, *chain.from_iterable(apart)] if apart else ()
         slices, done = self._join(events, computation), 0
         while done < events.count:
             caution.hold(hands)
             try:
-                done, rows = next(slices)
+                with charged(computation.computation_id, lambda: snapshot.groups):
+                    done, rows = next(slices)
+            except CpuExceeded:
+                yield from self._left_out(events, np.arange(done, events.count), snapshot.groups)
+                return
             except FAULTS as fault:
                 yield from self._join_failed(snapshot, events, done, f"its join failed with {type(fault).__name__}")
                 return
@@ -144,7 +158,27 @@ class Isolation:
             yield from self._not_evaluated(stage.events, stage.touched(share), share, reason)
 
         def tried(shares: Shares | None) -> Records:
-            return halved(shares, stage.shares, stage.records, self._report, failed)
+            waiting = [shares]
+            while waiting:
+                some = waiting.pop()
+                try:
+                    yield from halved(some, stage.shares, stage.records, self._report, failed)
+                    continue
+                except CpuExceeded:
+                    stopped = self._budget.stopped
+                    guilty, others = _parted(stage.shares() if some is None else some, stopped.suspects)
+                    if not guilty:
+                        raise  # it is nobody's
+                # Outside of the handler, which would keep what was stopped in memory.
+                self._budget.again()
+                half = len(guilty) // 2
+                if stopped.alike or not half:
+                    for share in guilty:
+                        yield from self._left_out(stage.events, stage.touched(share, safely=True), [share])
+                else:
+                    waiting += [guilty[:half], guilty[half:]]
+                if others:
+                    waiting.append(others)
 
         caution = self._caution
         if not caution.concerns(self._failed):
@@ -158,12 +192,28 @@ class Isolation:
         if together:
             yield from tried(together if apart or left_out else None)
         for share in left_out:
-            yield from self._not_evaluated(stage.events, stage.touched(share, safely=True), share, KILLED)
+            yield from self._not_evaluated(
+                stage.events, stage.touched(share, safely=True), share, caution.left_out[share]
+            )
+
+    def _left_out(self, events: RowSource, rows: Ints, shares: Shares) -> Records:
+        """Yield what stands for shares that were too slow, and leave them out from now on."""
+        self._caution.convict(shares)
+        for share in shares:
+            log.error("left out, it took too much CPU time", extra={"share": share})
+            yield from self._not_evaluated(events, rows, share, SLOW)
 
     def _report(self, share: str) -> None:
         """Log the fault that is being handled; once, as it comes again with every batch."""
         if share not in self._failed:
             log.exception("not evaluated", extra={"share": share})
+
+
+def _parted(shares: Shares, suspects: frozenset[str]) -> tuple[list[str], list[str]]:
+    """Return the shares among suspects, which are groups or SELECT lists, and the others; all where none is."""
+    guilty = [share for share in shares if not suspects.isdisjoint(parts_of(share))]
+    found = set(guilty)
+    return guilty or [*shares], [share for share in shares if share not in found] if guilty else []
 
 
 class _Stage(Protocol):

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from grouping.model.ids import GroupId
+from spark_jobs.batch.cpu_budget import charged
 from spark_jobs.batch.event_column import VALUE_BYTES, EventColumns, EventSource
 from spark_jobs.batch.matches import Matches
 from spark_jobs.index import Ints
@@ -91,13 +92,17 @@ def _by_itself(
 ) -> Iterator[AnyLookup]:
     """Look up the parts of a table that have an index."""
     began = time.perf_counter()
-    selected = selected_events(table.shape, events)
-    if selected.size:
-        group = groups.setdefault(table.shape.plan.group_id, len(groups))
-        for part in table.parts:
-            if part.lookup is not None:
-                yield TableLookup(group, part, part.lookup.find(events, selected), load)
+    group_id = table.shape.plan.group_id
+    found = []
+    with charged(group_id, lambda: (group_id,)):
+        selected = selected_events(table.shape, events)
+        if selected.size:
+            group = groups.setdefault(group_id, len(groups))
+            for part in table.parts:
+                if part.lookup is not None:
+                    found.append(TableLookup(group, part, part.lookup.find(events, selected), load))
     load.seconds += time.perf_counter() - began
+    yield from found
 
 
 def _met(lookup: AnyLookup, events: EventColumns, first: int, last: int) -> list[MatchedPairs]:

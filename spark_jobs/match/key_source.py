@@ -7,6 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.model.expression import key_expression
+from spark_jobs.batch.cpu_budget import charged
 from spark_jobs.batch.event_column import VALUE_BYTES, EventSource, as_plain
 from spark_jobs.batch.partners import Partners, partners
 from spark_jobs.match.residual import evaluate_expression
@@ -55,7 +56,8 @@ class KeySource:
         found = self._computed.get(name)
         if found is None:
             rows = np.arange(self._source.count)
-            found = as_plain(evaluate_expression(expression, self._source, rows, self._value_bytes))
+            with charged(name):
+                found = as_plain(evaluate_expression(expression, self._source, rows, self._value_bytes))
             self._computed[name] = found
         return found
 

@@ -14,6 +14,7 @@ from grouping.functions.text_size import Size, TextSizes, constant_size
 from grouping.model.errors import InternalError
 from grouping.model.expression import LEFT_ON, Call, Column, Expression, Slot, Value, walk
 from grouping.model.sql_type import STRING, VARIANT, SqlType
+from spark_jobs.batch.cpu_budget import check_cpu
 from spark_jobs.batch.event_column import VALUE_BYTES, EventColumns, EventSource, as_plain, longest_text
 from spark_jobs.batch.partners import partners
 from spark_jobs.expressions.expression import KeyPair, Member, compile_expression
@@ -226,8 +227,10 @@ class _Frame:
         columns += [self._of_elements(each.call).alias(each.name) for each in compiled.lambdas]
         # Without a column of the right height an expression of constants alone would be a single row.
         frame = pl.DataFrame([pl.Series(":row", np.zeros(self._positions.size, np.int8)), *columns])
+        check_cpu()
         for name, step in compiled.steps:
             frame = frame.with_columns(step.alias(name))
+            check_cpu()
         return frame.with_columns(compiled.expression.alias(":result"))[":result"]
 
     def _event(self, name: str) -> pl.Series:

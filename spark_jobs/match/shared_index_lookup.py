@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from grouping.model.ids import GroupId
+from spark_jobs.batch.cpu_budget import charged
 from spark_jobs.batch.event_column import EventColumns
 from spark_jobs.index import Ints, Pairs
 from spark_jobs.match.matched_pairs import MatchedPairs
@@ -33,11 +35,12 @@ class SharedIndexLookup:
             groups: The numbers of group ids; those that are missing are added.
         """
         self._shared = shared
-        self._events, self._found = shared.find(events)
+        self._names = [member.shape.plan.group_id for member in shared.members]
+        self._account = object()
+        with charged(self._account, lambda: self._names, alike=False):
+            self._events, self._found = shared.find(events)
         self._loads = [loads.of(member.shape) for member in shared.members]
-        self._group = np.array(
-            [groups.setdefault(member.shape.plan.group_id, len(groups)) for member in shared.members], np.int32
-        )
+        self._group = np.array([groups.setdefault(name, len(groups)) for name in self._names], np.int32)
         self._candidates = np.zeros(len(shared.members), np.int64)
         self._seconds = 0.0
 
@@ -89,13 +92,17 @@ class SharedIndexLookup:
         if shared.ends is not None:
             partitions = np.minimum(events.source.partitions[found], shared.ends.shape[1] - 1)
             true &= events.source.offsets[found] < shared.ends[owner, partitions]
-        for conjunct in sorted(shared.conjuncts, key=lambda each: each.tally.rank):
+        for number, conjunct in sorted(enumerate(shared.conjuncts), key=lambda each: each[1].tally.rank):
             wanted = np.flatnonzero(conjunct.members[owner] & true)
             if wanted.size:
                 places = rows[wanted] + conjunct.shift[owner[wanted]]
                 began = time.perf_counter()
-                held = true[wanted] = holds(
-                    (conjunct.conjunct,), events, found[wanted], conjunct.types, conjunct.constants, places
-                )
+                with charged((self._account, number), partial(self._owners, owner[wanted]), alike=False):
+                    held = true[wanted] = holds(
+                        (conjunct.conjunct,), events, found[wanted], conjunct.types, conjunct.constants, places
+                    )
                 conjunct.tally.add(time.perf_counter() - began, held.size, int(np.count_nonzero(held)))
         return found[true], rows[true]
+
+    def _owners(self, members: Ints) -> list[GroupId]:
+        return [self._names[number] for number in np.unique(members).tolist()]

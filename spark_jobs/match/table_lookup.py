@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_jobs.batch.cpu_budget import charged
 from spark_jobs.batch.event_column import EventColumns
 from spark_jobs.index import Ints, Pairs
 from spark_jobs.index.union_lookup import AnyCandidates
@@ -101,6 +102,8 @@ class TableLookup:
             found, rows = found[keep], rows[keep]
         shape = self.part.shape
         if shape.residual and found.size:
-            true = holds(shape.residual, events, found, shape.types, part.rows.constants, rows)
+            group_id = shape.plan.group_id
+            with charged(group_id, lambda: (group_id,)):
+                true = holds(shape.residual, events, found, shape.types, part.rows.constants, rows)
             found, rows = found[true], rows[true]
         return found, rows

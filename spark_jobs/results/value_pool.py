@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.model.group import SelectList
+from spark_jobs.batch.cpu_budget import charged
 from spark_jobs.batch.output import MAX_RECORD_BYTES
 from spark_jobs.batch.row_source import RowSource
 from spark_jobs.results.encode import EvaluateExpression, encode, row_bytes
@@ -65,7 +67,9 @@ def value_pools(
         changes = np.ones(len(block), bool)
         changes[1:] = event[block[1:]] != event[block[:-1]]
         rows = event[block[changes]]
-        values, sizes = encode(events, selects[number], rows, evaluate_expression, large=large)
+        select_list = selects[number]
+        with charged(select_list.select_id, partial(_only, select_list)):
+            values, sizes = encode(events, select_list, rows, evaluate_expression, large=large)
         parts.append(ValuePool(values, sizes, rows, block, np.cumsum(changes) - 1 + count))
         count += len(rows)
         size += values.nbytes
@@ -74,6 +78,10 @@ def value_pools(
             parts, count, size = [], 0, 0
     if parts:
         yield _joined(parts)
+
+
+def _only(select: SelectList) -> tuple[str]:
+    return (select.select_id,)
 
 
 def _blocks(

@@ -20,13 +20,14 @@ from grouping.settings.settings import Settings
 from grouping.store.fence import Fence
 from grouping.store.match_tally import MatchTally
 from grouping.store.notes import Output
+from grouping.store.quarantine import SLOW
+from spark_jobs.batch.cpu_budget import CpuBudget
 from spark_jobs.batch.matches import Matches
 from spark_jobs.batch.output import dead_letter_code, dead_letters, record_bytes
 from spark_jobs.batch.row_source import RowSource
 from spark_jobs.decode.decode import decode
 from spark_jobs.groups.counting import GroupCounting
 from spark_jobs.index import Ints
-from spark_jobs.isolation.caution import Caution
 from spark_jobs.isolation.hang_guard import HangGuard
 from spark_jobs.isolation.isolation import Isolation
 from spark_jobs.isolation.not_evaluated import NotEvaluatedLetters
@@ -125,7 +126,8 @@ class _Task:
         self._trail: Trail | None = None
         self._not_evaluated = NotEvaluatedLetters(stream, settings)
         self._guard = guard = HangGuard(settings.evaluator.hang_seconds)
-        caution = watch.harm.caution(_task_number(), guard, WAIT_SECONDS) if cautious else Caution(guard=guard)
+        harm = watch.harm
+        self._caution = harm.caution(_task_number(), guard, WAIT_SECONDS) if cautious else harm.own_caution(guard)
         value_bytes = settings.evaluator.value_bytes
         self._evaluate = partial(evaluate_expression, value_bytes=value_bytes)
         self._counting = GroupCounting(self._evaluate, self._too_large, self._snapshot.bounds, singly_until)
@@ -133,8 +135,8 @@ class _Task:
             self._snapshot,
             self._write,
             self._not_evaluated,
-            caution,
-            watch.harm.failed,
+            self._caution,
+            harm.failed,
             watch.sampler.loads,
             value_bytes,
             partial(
@@ -144,6 +146,7 @@ class _Task:
                 most_of_event=settings.evaluator.event_rows,
             ),
             partial(self._counting.count, self._not_counted),
+            CpuBudget(settings.evaluator.group_seconds, settings.limits.residual_micros / 1e6),
         )
 
     def records(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -168,7 +171,10 @@ class _Task:
         return dead_letters(events.source, details, "result-too-large", self._stream, self._settings)
 
     def _not_counted(self, events: RowSource, rows: Ints, share: str, reason: str) -> Iterator[pa.RecordBatch]:
-        self._watch.harm.failed.add(share)
+        if reason == SLOW:
+            self._caution.convict([share])
+        else:
+            self._watch.harm.failed.add(share)
         yield from self._not_evaluated(events, rows, share, reason)
 
     def groups(self) -> Iterator[pa.RecordBatch]:
@@ -204,7 +210,7 @@ class _Task:
         if any(output):
             PROCESS.count(batch, self._matches.partition, tally, output, self._stream, self._settings)
         if self._letters:
-            self._watch.harm.tell(self._letters, self._not_evaluated.reasons)
+            self._watch.harm.tell(self._letters, self._not_evaluated.reasons, self._caution.convicted)
 
 
 @lru_cache(maxsize=64)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.model.sql_type import STRING, SqlType
+from spark_jobs.batch.cpu_budget import checked
 from spark_jobs.expressions.nested.lists import Ints, Lists, codes_of, identities_of, lists_of, made_of, over
 from spark_jobs.expressions.types import Operand, polars_type, widened
 
@@ -225,7 +226,7 @@ def _insert(base: Operand, sql_type: SqlType, place: Operand, value: Operand) ->
         elements = pa.concat_arrays([lists.elements, values.to_arrow().cast(lists.elements.type)])
         chosen: list[int] = []
         row: list[int] = []
-        for number in np.flatnonzero(~lists.null).tolist():
+        for number in checked(np.flatnonzero(~lists.null).tolist()):
             begin = int(lists.begin[number])
             places = list(range(begin, begin + int(lists.length[number])))
             made = _with_inserted(places, at[number], len(lists.elements) + number)
@@ -251,7 +252,7 @@ def _join(base: Operand, _: SqlType, between: Operand, *instead: Operand) -> pl.
         nulls = others[0].to_list() if others else [None] * len(column)
         rows = zip(column.to_list(), signs.to_list(), nulls, strict=True)
         return pl.Series(
-            [_joined(texts, sign, null, known=not others or null is not None) for texts, sign, null in rows],
+            [_joined(texts, sign, null, known=not others or null is not None) for texts, sign, null in checked(rows)],
             dtype=pl.String,
         )
 

@@ -11,7 +11,9 @@ import polars as pl
 from grouping.model.sql_type import INT, STRING, SqlType, array_of
 from grouping.values.patterns import Groups, occurrences, rust_groups
 from grouping.values.replacement import rust_replacement
+from spark_jobs.batch.cpu_budget import checked
 from spark_jobs.expressions.by_value import distinct_rows
+from spark_jobs.expressions.texts.bounded_search import in_steps, searchable
 from spark_jobs.expressions.types import Implementation, Operand, polars_type
 
 __all__ = ["REGEX", "split_texts"]
@@ -26,7 +28,7 @@ Search = Callable[..., pl.Series]
 
 
 def _searched(search: Search, read: Callable[[str], Groups], sql_type: SqlType) -> Implementation:
-    """Make a function of a text, a pattern and other arguments, NULL when any of them is."""
+    """Make a function of a text, a pattern and other arguments, NULL when any is, or the text is too long for it."""
 
     def apply(columns: Sequence[pl.Series]) -> pl.Series:
         size = max(len(column) for column in columns)
@@ -38,7 +40,7 @@ def _searched(search: Search, read: Callable[[str], Groups], sql_type: SqlType) 
         starts = np.flatnonzero(np.diff(codes[order], prepend=-1)).tolist()
         pieces = [
             _of_one(texts.gather(order[start:end]), distinct[int(codes[order[start]])])
-            for start, end in zip(starts, [*starts[1:], size], strict=True)
+            for start, end in checked(zip(starts, [*starts[1:], size], strict=True))
         ]
         return pl.concat(pieces).gather(np.argsort(order, kind="stable")) if pieces else texts.cast(dtype)
 
@@ -46,7 +48,9 @@ def _searched(search: Search, read: Callable[[str], Groups], sql_type: SqlType) 
         if None in constants:
             return pl.Series([None], dtype=dtype).new_from_index(0, len(texts))
         pattern, *rest = constants
-        return search(texts, read(pattern), *rest).cast(dtype)
+        groups = read(pattern)
+        texts = searchable(texts, groups.size)
+        return in_steps(lambda some: search(some, groups, *rest).cast(dtype), texts, groups.size)
 
     dtype = polars_type(sql_type)
     return lambda args, _: Operand(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 from grouping.model.sql_type import BOOLEAN, SqlType
 from grouping.values.like_pattern import is_too_large, like_parts
 from grouping.values.patterns import LAST_LINE_END, rust_pattern
+from spark_jobs.batch.cpu_budget import checked
 from spark_jobs.expressions.by_value import converted, distinct_rows
+from spark_jobs.expressions.texts.bounded_search import in_steps, searchable
 from spark_jobs.expressions.types import Operand
 
 __all__ = ["like", "rlike"]
@@ -33,6 +35,8 @@ class _Search(NamedTuple):
 
     kind: Kind
     text: str
+    size: int = 0
+    """The elements of a regular expression."""
 
 
 _BY_TEXT: dict[Kind, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
@@ -63,8 +67,8 @@ def rlike(args: list[Operand], _: SqlType) -> Operand:
 
 
 def _pattern_search(pattern: str) -> _Search:
-    text, twice = rust_pattern(pattern)
-    return _Search("lines" if twice else "regex", text)
+    known = rust_pattern(pattern)
+    return _Search("lines" if known.twice else "regex", known.text, known.size)
 
 
 def _without_line_end(text: pl.Series) -> pl.Series:
@@ -78,10 +82,15 @@ def _searched(args: list[Operand], search: Callable[..., _Search | None]) -> Ope
         distinct, codes = distinct_rows(patterns)
         searches = converted(distinct, search)
         if len(searches) == 1 and (only := searches[0]) is not None:
-            return _BY_ONE[only.kind](text, only.text)
-        return _met(text, searches, codes)
+            return in_steps(partial(_by_one, only), searchable(text, only.size), only.size)
+        sizes = np.array([one.size if one else 0 for one in searches])
+        return _met(searchable(text, sizes[codes]), searches, codes)
 
     return Operand(pl.map_batches([argument.expr for argument in args], apply, return_dtype=pl.Boolean), BOOLEAN)
+
+
+def _by_one(search: _Search, text: pl.Series) -> pl.Series:
+    return _BY_ONE[search.kind](text, search.text)
 
 
 def _met(text: pl.Series, searches: Sequence[_Search | None], codes: NDArray[np.int64]) -> pl.Series:
@@ -93,28 +102,27 @@ def _met(text: pl.Series, searches: Sequence[_Search | None], codes: NDArray[np.
         rows = np.flatnonzero((kinds == kind) & ~unknown)
         if not rows.size:
             continue
-        wanted = pl.Series([one.text if one else None for one in searches], dtype=pl.String)
         if kind in ("regex", "lines"):
-            found[rows] = _by_regex(text, rows, codes[rows], wanted)
-            if kind == "lines":
-                found[rows] |= _by_regex(_without_line_end(text), rows, codes[rows], wanted)
+            found[rows] = _by_regex(text, rows, codes[rows], searches)
         else:
+            wanted = pl.Series([one.text if one else None for one in searches], dtype=pl.String)
             frame = pl.DataFrame({"text": text.gather(rows), "wanted": wanted.gather(codes[rows])})
             found[rows] = frame.select(_BY_TEXT[kind](pl.col("text"), pl.col("wanted")).alias("met"))["met"].to_numpy()
     return pl.Series(found).set(pl.Series(unknown), None)
 
 
 def _by_regex(
-    text: pl.Series, rows: NDArray[np.intp], codes: NDArray[np.int64], regexes: pl.Series
+    text: pl.Series, rows: NDArray[np.intp], codes: NDArray[np.int64], searches: Sequence[_Search | None]
 ) -> NDArray[np.bool_]:
     """Search the texts of each regular expression together."""
     order = np.argsort(codes, kind="stable")
     texts = text.gather(rows[order])
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1)).tolist()
     found = np.zeros(rows.size, np.bool_)
-    for start, end in zip(starts, [*starts[1:], rows.size], strict=True):
-        met = texts[start:end].str.contains(regexes[int(codes[order[start]])])
-        found[order[start:end]] = met.to_numpy()
+    for start, end in checked(zip(starts, [*starts[1:], rows.size], strict=True)):
+        search = searches[int(codes[order[start]])]
+        assert search is not None, "rows without one were left out"
+        found[order[start:end]] = in_steps(partial(_by_one, search), texts[start:end], search.size).to_numpy()
     return found
 
 
@@ -135,4 +143,4 @@ def _like_search(pattern: str, escape: str = "\\") -> _Search | None:
         return _Search(kind, "".join(part[1:] for part in inner))
     regex = "".join({"%": ".*", "_": "."}.get(part) or re.escape(part[1:]) for part in inner)
     start, end = "" if first else "\\A", "" if last else "\\z"
-    return _Search("regex", f"(?s){start}{regex}{end}")
+    return _Search("regex", f"(?s){start}{regex}{end}", len(inner))

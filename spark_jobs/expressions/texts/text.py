@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 
 import polars as pl
@@ -15,6 +15,9 @@ from spark_jobs.expressions.texts.search import like, rlike
 from spark_jobs.expressions.types import Implementation, Operand, polars_type
 
 __all__ = ["BYTES", "FUNCTIONS"]
+
+_LONG_PART = 10_000
+"""Bytes of a part of which Polars makes no regular expression."""
 
 
 def _text(build: Callable[..., pl.Expr], sql_type: SqlType = STRING) -> Implementation:
@@ -52,6 +55,22 @@ def _instr(text: pl.Expr, part: pl.Expr) -> pl.Expr:
     offset = text.str.find(part, literal=True)
     before = text.cast(pl.Binary).bin.slice(0, offset).cast(pl.String).str.len_chars().cast(pl.Int32)
     return pl.when(offset.is_null()).then(pl.lit(0, pl.Int32)).otherwise(before + 1)
+
+
+def _contains(text: pl.Expr, part: pl.Expr) -> pl.Expr:
+    """Tell whether a part is in a text: `str.contains` makes a regular expression of it, and fails on long ones."""
+
+    def apply(columns: Sequence[pl.Series]) -> pl.Series:
+        frame = pl.DataFrame({"text": columns[0], "part": columns[1]})
+        longest = frame["part"].str.len_bytes().to_numpy().max(initial=0)
+        text, part = pl.col("text"), pl.col("part")
+        if longest > _LONG_PART:
+            found = text.str.find(part, literal=True).is_not_null()
+        else:
+            found = text.str.contains(part, literal=True)
+        return frame.select(found).to_series()
+
+    return pl.map_batches([text, part], apply, return_dtype=pl.Boolean)
 
 
 def _reverse(text: pl.Expr) -> pl.Expr:
@@ -191,7 +210,7 @@ FUNCTIONS: dict[str, Implementation] = {
     "repeat": _by_value(_repeat),
     "startswith": _text(lambda text, part: text.str.starts_with(part), BOOLEAN),
     "endswith": _text(lambda text, part: text.str.ends_with(part), BOOLEAN),
-    "contains": _text(lambda text, part: text.str.contains(part, literal=True), BOOLEAN),
+    "contains": _text(_contains, BOOLEAN),
     "instr": _text(_instr, INT),
     "locate": _locate,
     "ascii": _by_value(lambda text: ord(text[0]) if text else 0, INT),

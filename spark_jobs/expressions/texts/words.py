@@ -9,6 +9,7 @@ import polars as pl
 
 from grouping.model.sql_type import BOOLEAN, INT, STRING, SqlType, array_of
 from grouping.values.printf import Conversion, parse_format
+from spark_jobs.batch.cpu_budget import checked
 from spark_jobs.expressions.by_value import distinct_rows, each_distinct
 from spark_jobs.expressions.nested.json_path import json_array_length, json_object_keys
 from spark_jobs.expressions.texts.urls import part_of_url
@@ -205,7 +206,7 @@ def _with_nulls(exprs: Sequence[pl.Expr], convert: Callable[..., str | None]) ->
         size = max(len(column) for column in columns)
         whole = [column if len(column) == size else column.new_from_index(0, size) for column in columns]
         distinct, codes = distinct_rows(whole)
-        return pl.Series([convert(*row) for row in distinct], dtype=pl.String).gather(codes)
+        return pl.Series([convert(*row) for row in checked(distinct)], dtype=pl.String).gather(codes)
 
     return pl.map_batches(list(exprs), apply, return_dtype=pl.String)
 

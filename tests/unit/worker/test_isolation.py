@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from grouping.model.computation import Computation, Join, JoinKey
 from grouping.model.expression import Call, Column, Expression, Slot
 from grouping.model.group import GroupPlan, SelectItem, SelectList
-from grouping.store.quarantine import share_of
+from grouping.store.quarantine import KILLED, share_of
 from spark_jobs.batch.events import Events
 from spark_jobs.batch.matches import Matches
 from spark_jobs.batch.output import dead_letter_code
@@ -171,7 +171,7 @@ def test_dead_letters_of_a_task_are_bounded() -> None:
 def test_what_killed_workers_is_not_tried() -> None:
     """A group that is left out gets a letter for every event, one of its SELECT lists for what it met."""
     snapshot = _snapshot(3, selects=("s_1", "s_2"))
-    results, letters = _evaluated(snapshot, _events(4), Caution({"g_0", share_of("g_1", "s_2")}))
+    results, letters = _evaluated(snapshot, _events(4), Caution(dict.fromkeys(("g_0", share_of("g_1", "s_2")), KILLED)))
     assert {destination(name): _wanted(4) for name in ("g_1 s_1", "g_2 s_1", "g_2 s_2")} == results
     of_group = [offset for offset, detail in letters if detail.startswith('Group "g_0" ')]
     of_select = [offset for offset, detail in letters if detail.startswith('SELECT list "s_2" of group "g_1" ')]
@@ -249,7 +249,9 @@ def test_the_groups_over_a_join_are_in_hand_while_it_is_made() -> None:
 
     assert ([[]], []) == _over_join(held, Caution(watched=["g_7"], hold=hold))
     assert ([["g_0", "g_2", "g_1"]], []) == _over_join(held, Caution(suspects=["g_1"], hold=hold))
-    in_hand, told = _over_join(held, Caution(left_out=["g_0", "g_1"], suspects=["g_2"], hold=hold))
+    in_hand, told = _over_join(
+        held, Caution(left_out=dict.fromkeys(["g_0", "g_1"], KILLED), suspects=["g_2"], hold=hold)
+    )
     assert ([["g_2"]], {"g_0", "g_1"}) == (in_hand, {detail.split('"')[1] for _, detail in told})
-    in_hand, told = _over_join(held, Caution(left_out=["g_0", "g_1", "g_2"], hold=hold))
+    in_hand, told = _over_join(held, Caution(left_out=dict.fromkeys(["g_0", "g_1", "g_2"], KILLED), hold=hold))
     assert ([], 6) == (in_hand, len(told))

@@ -58,7 +58,7 @@ def test_a_worker_that_hung_is_not_waited_for_again() -> None:
 
 def test_who_was_convicted_before_is_convicted_at_once() -> None:
     """What kills a worker again once it is tried again need not do so three times more."""
-    known = {"g_1": Quarantine.of_death(0, None), "g_2": Quarantine.of_fault("it failed", 0, None)}
+    known = {"g_1": Quarantine.of_conviction(0, None), "g_2": Quarantine.of_fault("it failed", 0, None)}
     assert ["g_1"] == convicted(Trial(), ["g_1"], known)
     assert () == convicted(Trial(), ["g_2"], known)
 
@@ -75,12 +75,12 @@ def test_the_groups_of_a_join_that_kills_are_convicted_together() -> None:
 
 def test_quarantine_lasts_longer_each_time() -> None:
     """A minute at first, twice as long each time, an hour at most; it is remembered for an hour more."""
-    state = Quarantine.of_death(0, None)
+    state = Quarantine.of_conviction(0, None)
     assert state.leaves_out(_MINUTE - 1) and not state.leaves_out(_MINUTE)
-    again = Quarantine.of_death(_MINUTE, state)
+    again = Quarantine.of_conviction(_MINUTE, state)
     assert (0, _MINUTE + 2 * _MINUTE, 2) == (again.since_ms, again.until_ms, again.deaths)
     for _ in range(10):
-        again = Quarantine.of_death(0, again)
+        again = Quarantine.of_conviction(0, again)
     assert _HOUR == again.until_ms
     assert not again.is_over(2 * _HOUR - 1) and again.is_over(2 * _HOUR)
 
@@ -92,7 +92,7 @@ def test_what_raises_is_tried_with_every_batch() -> None:
     assert (0, 2 * _MINUTE - 1) == (again.since_ms, again.until_ms)
     assert 3 * _MINUTE == Quarantine.of_fault("it failed", 3 * _MINUTE, again).since_ms
     assert not again.leaves_out(_MINUTE)
-    dead = Quarantine.of_death(0, None)
+    dead = Quarantine.of_conviction(0, None)
     assert 1 == Quarantine.of_fault("it failed", 2 * _MINUTE, dead).deaths
 
 

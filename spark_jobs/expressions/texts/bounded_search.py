@@ -1,0 +1,54 @@
+"""Searches for patterns in bounded steps: the engine's time grows with a pattern's elements times a text's bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+
+from spark_jobs.batch.cpu_budget import check_cpu
+
+__all__ = ["in_steps", "searchable"]
+
+_MOST = 300_000_000
+"""Elements times bytes that are searched at once, and at most for one text: some seconds at the very worst."""
+
+
+def searchable(texts: pl.Series, sizes: np.ndarray | int) -> pl.Series:
+    """Return texts, NULL in place of those that are too long for their patterns.
+
+    Args:
+        texts: By row.
+        sizes: The elements of the pattern, or of each row's.
+    """
+    too_long = _bytes(texts) > _MOST // np.maximum(sizes, 1)
+    return texts.set(pl.Series(too_long), None) if too_long.any() else texts
+
+
+def in_steps(search: Callable[[pl.Series], pl.Series], texts: pl.Series, size: int) -> pl.Series:
+    """Return what a search of one pattern finds in texts.
+
+    Args:
+        search: Gives a value for each text.
+        texts: By row.
+        size: The elements of the pattern.
+
+    Raises:
+        CpuExceeded: There is no time left for it.
+    """
+    total = np.cumsum(_bytes(texts)) * max(size, 1)
+    if not total.size or total[-1] <= _MOST:
+        return search(texts)
+    found, first = [], 0
+    while first < total.size:
+        check_cpu()
+        before = int(total[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(total, before + _MOST, side="right")))
+        found.append(search(texts[first:last]))
+        first = last
+    return pl.concat(found)
+
+
+def _bytes(texts: pl.Series) -> np.ndarray:
+    return texts.str.len_bytes().fill_null(0).to_numpy().astype(np.int64)

@@ -1,0 +1,259 @@
+"""An expression that takes too much CPU time is stopped midway and left out; the others have all their results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from grouping.model.errors import OperationalError
+from grouping.model.expression import Call, Column, Expression, Slot, Value
+from grouping.model.group import GroupPlan, SelectItem, SelectList
+from grouping.settings.settings import Settings
+from grouping.store.quarantine import SLOW, Quarantine, share_of
+from spark_jobs.batch.cpu_budget import CpuBudget, CpuExceeded, charged, check_cpu, checked
+from spark_jobs.batch.events import Events
+from spark_jobs.batch.matches import Matches
+from spark_jobs.batch.output import dead_letter_code
+from spark_jobs.decode.decode import decode
+from spark_jobs.expressions.expression import compile_expression
+from spark_jobs.expressions.functions import FUNCTIONS
+from spark_jobs.expressions.types import Operand
+from spark_jobs.isolation.caution import Caution, Harm
+from spark_jobs.isolation.hang_guard import HangGuard
+from spark_jobs.isolation.isolation import Isolation
+from spark_jobs.isolation.not_evaluated import NotEvaluatedLetters
+from spark_jobs.match.residual import evaluate_expression
+from spark_jobs.results.split import split
+from spark_jobs.tables.constant_cache import ConstantTables, Snapshot
+from spark_jobs.tables.load import Loads
+from tests.unit.matching.event_batches import FIRST_OFFSET, SETTINGS, batch, header, stream
+from tests.unit.matching.matching import Store, apart, compare, destination, entry
+
+_STREAM = stream("a INT")
+_A = Column("a", "INT")
+_KEY = compare("a", "=", "INT", 0)
+_LASTING = Call("lasting", (_A,), "INT")
+_EVENTS = 4
+_WANTED = list(range(FIRST_OFFSET, FIRST_OFFSET + _EVENTS))
+
+
+class _Clock:
+    """CPU time, which goes on where a value of the function `lasting` is computed: a second for each."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.computed = 0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def last(self, columns: list[pl.Series]) -> pl.Series:
+        for _ in columns[0]:
+            check_cpu()
+            self.now += 1.0
+            self.computed += 1
+        return columns[0]
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> _Clock:
+    """Return a clock, and let expressions have a function that takes its time."""
+    ticking = _Clock()
+
+    def lasting(args: list[Operand], _: object) -> Operand:
+        return Operand(pl.map_batches([args[0].expr], ticking.last, return_dtype=pl.Int32), args[0].type)
+
+    compile_expression.cache_clear()
+    monkeypatch.setitem(FUNCTIONS, "lasting", lasting)
+    return ticking
+
+
+class _Tables(Store):
+    def selects(self, stream_id: str, ids: list[str]) -> dict[str, SelectList]:
+        """Return SELECT lists of the column `a`, or of what takes time."""
+        wanted: dict[str, Expression] = {name: _LASTING if name == "s_slow" else _A for name in ids}
+        return {name: SelectList(name, (SelectItem("a", item),)) for name, item in wanted.items()}
+
+
+def _snapshot(residuals: dict[str, Expression], selects: Iterable[str] = ("s_1",)) -> Snapshot:
+    """Return tables of groups that all events meet, if what is left of their predicates holds."""
+    store = _Tables()
+    store.known_plans = {group: GroupPlan(group, "s", "", (_KEY, rest)) for group, rest in residuals.items()}
+    entries = [
+        entry(f"{group} {select}", ("BIGINT", "BIGINT"), (1, 0), group=group, select=select)
+        for group in residuals
+        for select in selects
+    ]
+    return ConstantTables("s").at(store.commit((), entries), store)
+
+
+def _at_least(value: Expression) -> Call:
+    return Call(">=", (value, Slot(1)), "BOOLEAN")
+
+
+def _evaluated(
+    snapshot: Snapshot, budget: CpuBudget, caution: Caution | None = None
+) -> tuple[dict[str, list[int]], dict[str, set[str]]]:
+    """Return by destination the offsets of its results, and by what was left out the reasons."""
+    events, _ = decode(batch([b'{"a": 1}'] * _EVENTS), _STREAM, SETTINGS)
+
+    def write(some: Events, found: Matches) -> Iterator[pa.RecordBatch]:
+        return split(some, found, _STREAM, SETTINGS, evaluate_expression)
+
+    letters = NotEvaluatedLetters(_STREAM, SETTINGS)
+    isolation = Isolation(snapshot, write, letters, caution or Caution(), set(), Loads(), budget=budget)  # type: ignore[arg-type]
+    results: dict[str, set[int]] = {}
+    told: dict[str, set[str]] = {}
+    for rows in isolation.records(events):
+        for row in rows.to_pylist():
+            if dead_letter_code(rows) is not None:
+                who, _, why = header(row, "detail").partition(" was not evaluated for this event: ")
+                told.setdefault(who, set()).add(why)
+            else:
+                results.setdefault(row["key"].decode(), set()).add(int(header(row, "ce_id").split("/")[2]))
+    return {name: sorted(offsets) for name, offsets in results.items()}, told
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_slow_group_is_left_out(clock: _Clock, alone: bool) -> None:
+    """Whether it has an index of its own or not: it is stopped after its time, and nobody else is left out."""
+    residuals = {f"g_{n}": _at_least(_A) for n in range(5)} | {"g_slow": _at_least(_LASTING)}
+    snapshot = _snapshot(residuals)
+    caution = Caution()
+    results, told = _evaluated(apart(snapshot) if alone else snapshot, CpuBudget(2.5, clock=clock), caution)
+    assert {destination(f"g_{n} s_1"): _WANTED for n in range(5)} == results
+    assert {'Group "g_slow"': {f"{SLOW}."}} == told
+    assert (3, {"g_slow"}) == (clock.computed, caution.convicted), "the others did not wait longer"
+    _evaluated(snapshot, CpuBudget(2.5, clock=clock), caution)
+    assert 3 == clock.computed, "it is not tried again"
+
+
+def test_what_takes_its_time_is_not_stopped(clock: _Clock) -> None:
+    """Each group has its time for each batch, also where groups check one conjunct together, and others are slow."""
+    residuals = {f"g_{n}": _at_least(_LASTING) for n in range(3)}
+    residuals["g_slow"] = _at_least(Call("lasting", (_LASTING,), "INT"))
+    results, told = _evaluated(_snapshot(residuals), CpuBudget(1.0, 1.0, clock=clock))
+    assert {destination(f"g_{n} s_1"): _WANTED for n in range(3)} == results
+    assert {'Group "g_slow"': {f"{SLOW}."}} == told
+
+
+def test_a_slow_select_list_is_left_out(clock: _Clock) -> None:
+    """In whatever group it is; it is evaluated once for all of them."""
+    snapshot = _snapshot({f"g_{n}": _at_least(_A) for n in range(3)}, ("s_1", "s_slow"))
+    results, told = _evaluated(snapshot, CpuBudget(2.5, clock=clock))
+    assert {destination(f"g_{n} s_1"): _WANTED for n in range(3)} == results
+    assert {f'SELECT list "s_slow" of group "g_{n}"': {f"{SLOW}."} for n in range(3)} == told
+    assert 3 == clock.computed
+
+
+def test_the_more_are_guilty_the_less_time_has_the_next_one(clock: _Clock) -> None:
+    """A hundred slow groups do not hold up the others a hundred times as long as one."""
+    groups = [f"g_{n}" for n in range(99)]
+    caution = Caution(dict.fromkeys(groups, SLOW))
+    snapshot = _snapshot({"g_0": _at_least(_A), "g_slow": _at_least(_LASTING)})
+    _, told = _evaluated(snapshot, CpuBudget(100.0, clock=clock), caution)
+    assert ({'Group "g_0"', 'Group "g_slow"'}, 1) == (told.keys(), clock.computed)
+
+
+def test_an_account_within_another_is_charged_itself() -> None:
+    """What a computed key takes is not its first asker's alone: the others are told at once."""
+    clock = _Clock()
+    budget = CpuBudget(10.0, clock=clock)
+    with budget.batch(1, 0):
+        with charged("group", lambda: ["g_1"]), charged("key"):
+            clock.now += 9
+            check_cpu()
+        with charged("group", lambda: ["g_1"]):
+            clock.now += 9
+            check_cpu()
+        for group in ("g_1", "g_2"):
+            with pytest.raises(CpuExceeded), charged(group, lambda group=group: [group]), charged("key"):
+                clock.now += 1
+                check_cpu()
+            assert ({group}, True) == budget.stopped
+    check_cpu()  # without a batch there is no limit
+
+
+def test_values_that_are_computed_one_by_one_are_interrupted() -> None:
+    """A function of values asks now and then."""
+    clock = _Clock()
+
+    def each() -> Iterator[int]:
+        for number in range(1_000):
+            clock.now += 1
+            yield number
+
+    with CpuBudget(100.0, clock=clock).batch(1, 0), pytest.raises(CpuExceeded), charged("g", lambda: ["g"]):
+        list(checked(each()))
+    assert 100 <= clock.now <= 200
+
+
+def test_a_long_text_is_no_match_for_a_large_pattern() -> None:
+    """NULL where elements and bytes multiply to too much; the same pattern on others is searched for."""
+    texts = ["ab" * 60_000, "ab" * 1_000 + "z", None]
+    pattern = Value("a[^z]{999}[^z]{999}[^z]{999}", "STRING")
+    source = _Texts(texts)
+    found = evaluate_expression(Call("rlike", (Column("s", "STRING"), pattern), "BOOLEAN"), source, np.arange(3))
+    count = evaluate_expression(Call("regexp_count", (Column("s", "STRING"), pattern), "INT"), source, np.arange(3))
+    assert [None, False, None] == found.to_pylist()
+    assert [None, 0, None] == count.to_pylist()
+
+
+class _Texts:
+    """Events with one column."""
+
+    def __init__(self, texts: list[str | None]) -> None:
+        self.count = len(texts)
+        self.partitions = self.offsets = self.time_ms = np.zeros(len(texts), np.int64)
+        self._texts = pa.array(texts)
+
+    def column(self, name: str) -> pa.Array:
+        """Return the texts."""
+        return self._texts
+
+    encoded = column
+
+
+class _Redis:
+    """What the store of quarantines keeps, or an outage."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, Quarantine] = {}
+        self.away = False
+
+    def quarantined(self, stream_id: str) -> dict[str, Quarantine]:
+        """Return what is known."""
+        if self.away:
+            raise OperationalError("away")
+        return dict(self.known)
+
+    def put(self, stream_id: str, shares: dict[str, Quarantine]) -> None:
+        """Note what is known."""
+        if self.away:
+            raise OperationalError("away")
+        self.known |= shares
+
+    def count_dead_letters(self, counts: dict[str, int]) -> None:
+        """Count nothing."""
+
+
+def test_slow_shares_are_left_out_for_a_while_each_time_longer() -> None:
+    """A worker knows its own also while Redis is away; several workers that met one at once convict it once."""
+    redis, now = _Redis(), [0]
+    harms = [Harm("s", redis, lambda: now[0]) for _ in range(2)]  # type: ignore[arg-type]
+    guard = HangGuard(Settings().evaluator.hang_seconds)
+    share = share_of("g_1", "s_1")  # type: ignore[arg-type]
+    for harm in harms:
+        harm.tell({}, {share: SLOW}, {share})
+    assert (1, SLOW) == (redis.known[share].deaths, redis.known[share].reason)
+    assert {share: SLOW} == harms[0].own_caution(guard).left_out
+    now[0], redis.away = 60_000, True
+    caution = harms[0].own_caution(guard)
+    assert ({}, [[share]]) == (caution.left_out, caution.divide([share, "g_2"], ()).apart)
+    harms[0].tell({}, {share: SLOW}, {share})
+    now[0] += 119_999
+    assert {share: SLOW} == harms[0].own_caution(guard).left_out
