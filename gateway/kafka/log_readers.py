@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -11,6 +12,9 @@ from gateway.kafka.record import Record, record_of
 from grouping.settings.settings import Settings
 
 __all__ = ["LogReader", "TailReader"]
+
+_OPEN_SECONDS = 10.0
+"""How long a reader waits for a transaction that was open at the end of the log."""
 
 
 class LogReader:
@@ -28,20 +32,33 @@ class LogReader:
         )
 
     def since(self, topic: str, offsets: Mapping[int, int], at_once: int = 10_000) -> Iterator[Record]:
-        """Yield the records from some offsets (by partition) to the present end, `at_once` of them held at a time."""
+        """Yield the records from some offsets (by partition) to the present end, `at_once` of them held at a time.
+
+        A commit returns before the broker shows what was committed: the reader waits for transactions that are open.
+        """
         places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
         left = set(offsets)
+        ends: dict[int, tuple[int, float]] = {}
+        """By partition that was read as far as the broker shows it: where it ended then, and how long that counts."""
         with mapped("reading a log"):
             self._consumer.assign(places)
             while left:
                 for message in self._consumer.consume(at_once, timeout=0.1):
-                    error = message.error()
+                    error, partition, offset = message.error(), message.partition(), message.offset()
                     if error is None:
                         yield record_of(message)
-                    elif error.code() == END_OF_PARTITION:
-                        left.discard(message.partition())
-                    else:
+                    elif error.code() != END_OF_PARTITION:
                         raise KafkaException(error)
+                    elif partition is not None and offset is not None:
+                        known = self._end(topic, partition), time.monotonic() + _OPEN_SECONDS
+                        if offset >= ends.setdefault(partition, known)[0]:
+                            left.discard(partition)
+                left -= {partition for partition, (_, until) in ends.items() if time.monotonic() >= until}
+
+    def _end(self, topic: str, partition: int) -> int:
+        """Return where a partition ended at the latest fetch, open transactions included."""
+        known = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), cached=True)
+        return 0 if known is None else known[1]
 
     def span(self, topic: str, partition: int, first: int, last: int) -> Iterator[Record]:
         """Yield a partition's records from a first offset to a last one, both included."""
