@@ -244,7 +244,10 @@ class Binder(PredicateBinder):
             return call("named_struct", self._named(node.expressions))
         if name == "arrays_zip":
             return zipped(node.expressions, [self.bind(argument) for argument in node.expressions])
-        return call(name, [self.bind(argument) for argument in node.expressions])
+        bound = call(name, [self.bind(argument) for argument in node.expressions])
+        if name == "sequence" and isinstance(bound, Term):
+            self.scope.budget.make(len(bound.args))
+        return bound
 
     def _named(self, values: Sequence[exp.Expr]) -> list[Bound]:
         """Bind the values of a STRUCT, each behind its name: its alias or column, of anything else its place."""

@@ -32,11 +32,22 @@ class Budget:
             refuse: Makes the refusal, of what is too much.
         """
         self._left = nodes
+        self._made = nodes
         self._text = _MOST_VIEW_TEXT
         self._refuse = refuse
         self._sizes: dict[int, tuple[int, Term]] = {}
         """By the address of each operator that was met: the nodes of its tree, and itself, so that the address stays
         its own."""
+
+    def make(self, nodes: int) -> None:
+        """Count what a function of constants makes of its text, when it is made: the whole is counted much later.
+
+        Raises:
+            InputError: ``unsupported-query``: all of them are too many.
+        """
+        self._made -= nodes
+        if self._made < 0:
+            raise self._refuse("the sequences within it have too many elements")
 
     def note(self, bound: Bound) -> None:
         """Take note of an expression of the text.

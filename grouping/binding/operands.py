@@ -51,6 +51,8 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
     Beside columns, and among the values of IN, an exact number of any size has a place; beside anything else it is a
     BIGINT or a DECIMAL.
     """
+    if looked_up and (pair := _plain(operands)) is not None:
+        return pair
     if any(map(is_interval, operands)):
         if among:
             raise unsupported("IN with an interval", "Intervals are compared one by one.", "Use OR.")
@@ -87,6 +89,26 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
     if exact == "decimal" and common_type([operand.type for operand in read]) is None:
         raise unsupported("a comparison of such wide numbers", "No DECIMAL holds both sides.", "CAST one to DOUBLE.")
     return read
+
+
+def _plain(operands: Sequence[Bound]) -> tuple[Bound, ...] | None:
+    """Return a column and a constant of its kind as `comparable` does; None for anything else.
+
+    A predicate may have forty thousand of these.
+    """
+    if len(operands) != 2:
+        return None
+    one, other = operands
+    turned = isinstance(one, Constant)
+    column, constant = (other, one) if turned else (one, other)
+    if not isinstance(column, Column) or not isinstance(constant, Constant):
+        return None
+    kind = column.type
+    if kind.is_number and constant.reader == "literal":
+        constant = coerce(constant, DOUBLE if kind in (FLOAT, DOUBLE) else kind, beside=column)
+    elif kind != STRING or constant.reader != "string":
+        return None
+    return (constant, column) if turned else (column, constant)
 
 
 def _with_texts_read(operands: Sequence[Bound]) -> Sequence[Bound]:

@@ -69,6 +69,9 @@ def _double(text: str) -> tuple[SqlType, ConstantValue]:
 
 def _literal(text: str) -> tuple[SqlType, ConstantValue]:
     """Read a number as Spark types it where no column says otherwise."""
+    if len(text) <= 18 and text.isdecimal():
+        whole = int(text)
+        return (INT if whole < 2**31 else BIGINT), whole
     if "e" in text or "E" in text:
         return _double(text)
     value = _decimal(text)

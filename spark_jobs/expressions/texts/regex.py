@@ -80,8 +80,15 @@ def _extract_all(texts: pl.Series, pattern: Groups, group: int = 1) -> pl.Series
 
 
 def split_texts(texts: pl.Series, pattern: str, limit: int) -> pl.Series:
-    """Return what stands between the occurrences of a pattern, in so many parts at most where a limit is above 0."""
+    """Return what stands between the occurrences of a pattern, in so many parts at most where a limit is above 0.
+
+    NULL of a text that is too long for the pattern.
+    """
     groups = occurrences(pattern)
+    return in_steps(lambda some: _split(some, groups, limit), searchable(texts, groups.size), groups.size)
+
+
+def _split(texts: pl.Series, groups: Groups, limit: int) -> pl.Series:
     mark = next(mark for mark in map(chr, _MARKS) if not texts.str.contains(mark, literal=True).any())
     behind = f"${{{groups.number + 2}}}" if groups.ends else ""
     if limit <= 0:
