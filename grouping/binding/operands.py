@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from grouping.binding.bound import Bound, Constant, Term
 from grouping.binding.constants import coerce, column_text, read_again
-from grouping.binding.implicit import read_as
+from grouping.binding.implicit import of_shape, read_as
 from grouping.binding.intervals import alike, is_interval
 from grouping.functions.functions import CASTS, common_type
 from grouping.model.errors import InputError
@@ -26,6 +26,7 @@ from grouping.model.sql_type import (
     VARIANT,
     SqlType,
 )
+from grouping.values.iso8601 import padded
 from grouping.values.variant import parse_variant_path
 
 __all__ = [
@@ -87,6 +88,8 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
         coerce(operand, sql_type, exact, beside) if isinstance(operand, Constant) else operand for operand in operands
     )
     if exact == "decimal" and common_type([operand.type for operand in read]) is None:
+        read = tuple(map(_of_its_digits, read))
+    if exact == "decimal" and common_type([operand.type for operand in read]) is None:
         raise unsupported("a comparison of such wide numbers", "No DECIMAL holds both sides.", "CAST one to DOUBLE.")
     return read
 
@@ -109,6 +112,13 @@ def _plain(operands: Sequence[Bound]) -> tuple[Bound, ...] | None:
     elif kind != STRING or constant.reader != "string":
         return None
     return (constant, column) if turned else (column, constant)
+
+
+def _of_its_digits(operand: Bound) -> Bound:
+    """Return a whole number as a DECIMAL of as many digits as it has, as Spark has it; no other may take its place."""
+    if isinstance(operand, Constant) and operand.reader == "decimal" and operand.type == BIGINT:
+        return of_shape(read_again(operand, "precise"))
+    return operand
 
 
 def _with_texts_read(operands: Sequence[Bound]) -> Sequence[Bound]:
@@ -278,7 +288,7 @@ def cast(operand: Bound, sql_type: SqlType) -> Bound:
     """Return the operand as another type; a constant DATE, TIMESTAMP or DOUBLE is a constant of that type."""
     if isinstance(operand, Constant) and operand.reader:
         if operand.type == STRING and sql_type in (DATE, TIMESTAMP):
-            return coerce(operand, sql_type)
+            return _time_of(operand, sql_type)
         if operand.type.is_number and sql_type in (DOUBLE, FLOAT):
             read = coerce(operand, DOUBLE)
             return read if sql_type == DOUBLE else Term("cast", (read,), FLOAT)
@@ -293,8 +303,24 @@ def cast(operand: Bound, sql_type: SqlType) -> Bound:
     if is_null(operand) and (operand.type != STRING or sql_type.name not in castable or sql_type in (DATE, TIMESTAMP)):
         return Constant(None, sql_type)
     if sql_type.name not in castable:
+        if sql_type == STRING and operand.type in (FLOAT, DOUBLE):
+            raise unsupported(
+                f"CAST of {operand.type} to STRING",
+                "Versions of Java write some numbers differently.",
+                "format_number(price, 2) is text, and so is a CAST to a DECIMAL first.",
+            )
         raise unsupported(f"CAST of {operand.type} to {sql_type}", "The result would not be exactly Spark's.")
     return Term("cast", (operand,), sql_type)
+
+
+def _time_of(text: Constant, sql_type: SqlType) -> Constant:
+    """Return a constant text as the DATE or TIMESTAMP that it is to ISO 8601, or else to Spark's CAST."""
+    try:
+        return coerce(text, sql_type)
+    except InputError:
+        if text.text == padded(text.text):
+            raise
+        return read_again(text, f"cast {sql_type.name.lower()}")
 
 
 def part_of_variant(value: Bound, path: str, sql_type: SqlType) -> Term:

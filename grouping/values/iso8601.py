@@ -15,7 +15,7 @@ import re
 from calendar import isleap
 from datetime import UTC, date, datetime, timedelta
 
-__all__ = ["parse_date", "parse_time", "parse_timestamp"]
+__all__ = ["padded", "parse_date", "parse_time", "parse_timestamp"]
 
 _ORDINAL = re.compile(r"([0-9]{4})-?([0-9]{3})")
 _USUAL = re.compile(
@@ -85,6 +85,31 @@ def parse_time(text: str) -> datetime:
         return _parts(text)
     except OverflowError as exc:
         raise ValueError("beyond the years 1 to 9999") from exc
+
+
+_SHORT = re.compile(
+    r"\s*([0-9]{4})(?:-([0-9]{1,2})(?:-([0-9]{1,2})"
+    r"(?:[ T]([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2}(?:\.[0-9]*)?))?(Z?))?)?)?\s*",
+    re.ASCII,
+)
+
+
+def padded(text: str) -> str:
+    """Return a date, or a date and time, with the zeros that Spark's CAST does without; any other text as it is.
+
+    Example:
+        >>> padded("2026-1-5 9:03"), padded("2026"), padded("today")
+        ('2026-01-05T09:03:00', '2026-01-01', 'today')
+    """
+    found = _SHORT.fullmatch(text)
+    if found is None:
+        return text
+    year, month, day, hour, minute, second, zone = found.groups()
+    written = f"{year}-{int(month or 1):02}-{int(day or 1):02}"
+    if hour is None:
+        return written
+    whole, point, fraction = (second or "0").partition(".")
+    return f"{written}T{int(hour):02}:{int(minute):02}:{int(whole):02}{point * bool(fraction)}{fraction}{zone}"
 
 
 def _parts(text: str) -> datetime:

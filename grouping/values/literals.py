@@ -13,7 +13,7 @@ from grouping.model.group import ConstantValue
 from grouping.model.refusals import unsupported
 from grouping.model.sql_type import BIGINT, DATE, DOUBLE, INT, NUMERIC, STRING, TIMESTAMP, SqlType, decimal
 from grouping.values.intervals import INTERVAL_READERS
-from grouping.values.iso8601 import parse_date, parse_timestamp
+from grouping.values.iso8601 import padded, parse_date, parse_timestamp
 from grouping.values.like_pattern import check_escapes, is_too_large
 from grouping.values.patterns import occurrences, rust_groups, rust_pattern
 from grouping.values.replacement import check_replacement
@@ -121,6 +121,17 @@ def _timestamp(text: str) -> tuple[SqlType, ConstantValue]:
         return TIMESTAMP, datetime.combine(parse_date(text), time(), UTC)
     except ValueError:
         raise _unreadable(text, TIMESTAMP) from None
+
+
+def _cast_date(text: str) -> tuple[SqlType, ConstantValue]:
+    """Read a date in a CAST, which may lack zeros."""
+    filled = padded(text)
+    return _date(text if filled == text else filled[: len("2026-11-21")])
+
+
+def _cast_timestamp(text: str) -> tuple[SqlType, ConstantValue]:
+    """Read a date and time in a CAST, which may lack zeros."""
+    return _timestamp(padded(text))
 
 
 def _precise(text: str) -> tuple[SqlType, ConstantValue]:
@@ -271,6 +282,8 @@ READERS: dict[str, Callable[[str], tuple[SqlType, ConstantValue]]] = {
     "string": _string,
     "date": _date,
     "timestamp": _timestamp,
+    "cast date": _cast_date,
+    "cast timestamp": _cast_timestamp,
     "zone": _zone,
     "quoted whole": _quoted_whole,
     "quoted double": _quoted_double,

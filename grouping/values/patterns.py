@@ -32,6 +32,7 @@ _CLASSES = {
     "S": r"\x{0}-\x{8}\x{E}-\x{1F}!-\x{10FFFF}",
 }
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_NAME = re.compile(r"\?<([a-zA-Z][a-zA-Z0-9]*)>")
 _COUNT = re.compile(r"\{(\d{1,3})(?:(,)(\d{1,3})?)?\}", re.ASCII)
 
 
@@ -112,6 +113,7 @@ class _Reader:
     def __init__(self, pattern: str, *, captures: bool = False) -> None:
         self._captures = captures
         self._groups = 0
+        self._names: set[str] = set()
         self._folded = pattern.startswith("(?i)")
         self._text = pattern
         self._at = 4 if self._folded else 0
@@ -212,7 +214,13 @@ class _Reader:
 
     def _group(self) -> tuple[str, int]:
         plain = self._peek() == "?"
-        if plain:
+        if plain and (named := _NAME.match(self._text, self._at)):
+            if named[1] in self._names:
+                raise self._refused("a second group of the same name")
+            self._names.add(named[1])
+            self._at = named.end()
+            plain = False  # to Spark it is the group of its number
+        elif plain:
             if not self._text.startswith("?:", self._at):
                 raise self._refused('a group that begins with "(?"')
             self._at += 2

@@ -56,7 +56,11 @@ flags='0', width=5), '', '%', '')
 def _conversion(found: re.Match[str], ordinary: int) -> str | Conversion:
     kind, flags, width = found["kind"], found["flags"], int(found["width"] or 0)
     if kind not in _FLAGS:
-        raise _refused(found[0], "What it shows is not exact, or is no text, whole number or BOOLEAN.")
+        raise _refused(
+            found[0],
+            "What it shows is not exact, or is no text, whole number or BOOLEAN."
+            + (" format_number(price, 2) shows a number with so many places." if kind == "f" else ""),
+        )
     wrong = not set(flags) <= set(_FLAGS[kind]) or len(set(flags)) < len(flags) or {"+", " "} <= set(flags)
     if wrong or {"-", "0"} <= set(flags) or (set(flags) & {"-", "0"} and not width):
         raise _refused(found[0], "Java refuses such flags.")

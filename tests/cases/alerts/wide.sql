@@ -199,3 +199,23 @@ to_timestamp(stamp) < at
 at - day > INTERVAL 9 HOURS
 map_concat(counts, map('q', 1))['q'] = 1
 amount = 1234.5
+day = DATE '2026-1-5'
+day = CAST('2026-1-5' AS DATE)
+day = CAST(' 2026-1-5 ' AS DATE)
+day > DATE '2026'
+day >= date('2026-1')
+at > TIMESTAMP '2026-1-5 9:3:1'
+at > TIMESTAMP '2026-1-5 9:3'
+at > CAST('2026-1' AS TIMESTAMP)
+at > CAST('2026-1-5T9:03:01.5Z' AS TIMESTAMP)
+amount / rate = 987600
+amount / rate BETWEEN 1000 AND 10000000
+amount / rate IN (987600, 1)
+amount / rate > 1000.5
+1000 < amount / rate
+amount * rate / 3 > 0
+rate / amount < 1
+regexp_extract(msg, '(?<name>\w+)=(?<value>\w+)', 2) = 'bob'
+regexp_extract(msg, '(?<name>\w+)=', 1) = 'user'
+msg RLIKE '(?<x>id)=\d+'
+regexp_replace(msg, '(?<k>\w+)=(?<v>\w+)', '$2=$1') LIKE 'bob=user%'
