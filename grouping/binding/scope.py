@@ -121,7 +121,7 @@ class Scope(NamedTuple):
             detail=f"{listed[0].upper()}{listed[1:]}.",
             hint=f"Double quotes are for names; a string is written '{clipped(name)}'."
             if quoted
-            else self._meant(name, sources) or _written(name),
+            else self._meant(name, sources) or (None if qualifier else _written(name)),
         )
 
     def _meant(self, name: str, sources: Sequence[Source]) -> str | None:
@@ -146,8 +146,8 @@ def stream_source(stream: Stream, alias: str | None) -> Source:
     return Source(alias or stream.name, columns, fields, own_name=stream.name)
 
 
-def _written(name: str) -> str | None:
-    """Return a hint how what is no column may be written, None for a name with a qualifier."""
+def _written(name: str) -> str:
+    """Return a hint how a name that is no column may be written."""
     if name.startswith("$"):
         return "Constants are written out, without $."
     if name.upper().removesuffix("S") in UNITS:

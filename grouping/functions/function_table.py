@@ -94,7 +94,8 @@ _OPERATORS = (
     "`IS [NOT] TRUE`, `AND OR NOT`, `+ - * / % div`, `& ^ ~ << >> >>>` and the bar between, `||`, `CASE`, `CAST`"
 )
 _NOTES = (
-    "A *pattern* is a constant of characters, sets, groups (`(?<name>…)` too), `|`, `^`, a last `$`, `* + ? {n,m}`, `\\d \\w \\s \\b` and "
+    "A *pattern* is a constant of characters, sets, groups (`(?<name>…)` too), "
+    "`|`, `^`, a last `$`, `* + ? {n,m}`, `\\d \\w \\s \\b` and "
     "a first `(?i)`; `\\b` is as in Java 19 and later, where `\\w` tells words. `regexp_count`, `regexp_extract_all` "
     "and `regexp_replace` take no pattern that the empty text matches. In a *replacement* `$1` is a group. The "
     "*format* of format_string has `%s` (STRING, INT, BIGINT, BOOLEAN), `%d`, `%x`, `%X`, `%o` (INT, BIGINT), widths, "

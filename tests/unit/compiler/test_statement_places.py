@@ -16,7 +16,7 @@ from tests.quotes import catalog
         ("CREATE CQ a AS SELECT symbol FROM quotes WHERE price > 5 AND AND volume = 1", 1, "AND volume"),
         ("CREATE CQ a AS\n  SELECT symbol FROM quotes\n WHERE price > > 5", 3, "> 5"),
         ("CREATE CQ a AS\n  SELECT price + FROM quotes", 2, "FROM"),
-        ("CREATE CQ a AS SELECT symbol FROM quotes WHERE price > 5 EVERY 10", 1, "EVERY"),
+        ("CREATE CQ a AS SELECT symbol FROM quotes WHERE price > 5 EVERY 10", 1, "10"),
     ],
 )
 def test_places_count_from_the_first_character(text: str, line: int, word: str) -> None:
