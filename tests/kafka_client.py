@@ -189,9 +189,10 @@ class RawClient:
         assert self._producer.flush(DEADLINE) == 0, f"{topic} did not take all records"
         return [placed[number] for number in range(count)]
 
-    def make_topic(self, name: str, partitions: int = 1) -> str:
-        """Create a topic and return its name."""
-        for created in self.admin.create_topics([NewTopic(name, partitions, 1)]).values():
+    def make_topic(self, name: str, partitions: int = 1, **config: str) -> str:
+        """Create a topic, with underscores for the points in names of its configuration, and return its name."""
+        options = {option.replace("_", "."): value for option, value in config.items()}
+        for created in self.admin.create_topics([NewTopic(name, partitions, 1, config=options)]).values():
             created.result(DEADLINE)
         return name
 

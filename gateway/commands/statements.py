@@ -173,7 +173,7 @@ class Statements:
             return PreparedCommand(statement, CqKey.of(subscriber, name), text, asked_ms=asked_ms)
         check_least_size(text, self._settings.limits.normal_form)
         create, query = self._preparer.create(cut)
-        check_groups(query.plan, create.trigger, create.publish.digest)
+        check_groups(create.trigger, create.publish.digest, grouped=query.select.grouping is not None)
         create = with_digest_columns(create, query, self._settings.limits.top_rows)
         if create.publish.mode == "virtual":
             check_virtual(query)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from grouping.model.errors import InputError
-from grouping.model.group import GroupPlan
 from grouping.model.query import ChangeBased, DigestClause, TimerBased, Trigger
 
 __all__ = ["check_groups"]
@@ -11,13 +10,18 @@ __all__ = ["check_groups"]
 _REFUSED = {"latest": "DIGEST LATEST BY", "count": "DIGEST COUNT"}
 
 
-def check_groups(plan: GroupPlan, trigger: Trigger, clause: DigestClause | None) -> None:
+def check_groups(trigger: Trigger, clause: DigestClause | None, *, grouped: bool) -> None:
     """Refuse what a query over groups, or one without them, cannot have.
+
+    Args:
+        trigger: When its results come.
+        clause: Of its digests.
+        grouped: Whether it is over groups.
 
     Raises:
         InputError: ``unsupported-query``.
     """
-    if plan.kept is None:
+    if not grouped:
         if isinstance(trigger, TimerBased) and trigger.over is not None:
             raise _refusal(
                 "OVER LAST without aggregates",

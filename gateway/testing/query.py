@@ -74,7 +74,7 @@ def checked(
     except InputError as error:
         raise in_statement(error, text, statement.select) from None
     query = finish(draft)
-    check_groups(query.plan, statement.trigger, statement.publish.digest)
+    check_groups(statement.trigger, statement.publish.digest, grouped=query.select.grouping is not None)
     statement = with_digest_columns(statement, query, LimitSettings().top_rows)
     if statement.publish.mode == "virtual":
         check_virtual(query)

@@ -59,7 +59,8 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     computation: Computation | None = None
     """The join of the stream's events with tables; None where the rows are the events."""
     kept: GroupFilter | None = None
-    """None where each match is a result."""
+    """None of a query whose matches are results. Without GROUP BY and HAVING a query with aggregates has the signature
+    of such a one, and the plan of a group is that of its first query: `SelectList.grouping` tells which is which."""
 
     @property
     def computation_id(self) -> str:

@@ -78,7 +78,7 @@ def kept_groups(plan: GroupPlan, select: SelectList, destinations: Sequence[Grou
         destinations: Whose, with the constants and the groups of each.
     """
     grouping = select.grouping
-    assert grouping is not None and plan.kept is not None, "the query is over groups"
+    assert grouping is not None, "the query is over groups"
     partials = _partials(select)
     table, spans = _joined([each.groups for each in destinations])
     columns, counts = partials.no_groups(), np.empty(0, np.int64)
@@ -135,9 +135,8 @@ def _kept(
 ) -> list[NDArray[np.int64]]:
     """Return by destination the groups that HAVING leaves: destinations whose constants are of one type at once."""
     kept = plan.kept
-    assert kept is not None
     own = [np.arange(*span) for span in spans]
-    if not kept.having:
+    if kept is None or not kept.having:
         return own
     by_types: dict[tuple[SqlType, ...], list[int]] = {}
     for number, row in enumerate(rows):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,16 @@ class Stack:
         pid = int(self.endpoints()["pids"][role])
         os.kill(pid, signal.SIGKILL)
         return pid
+
+    def kill_workers(self) -> None:
+        """Kill all Python processes in which events are evaluated; there must be one."""
+        workers = 0
+        for each in psutil.Process(int(self.endpoints()["pids"]["evaluator"])).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):  # one that ended by itself meanwhile
+                if "pyspark.worker" in each.cmdline():
+                    each.kill()
+                    workers += 1
+        assert workers
 
     def await_restart(self, role: str, pid: int, timeout: float = 300.0) -> None:
         """Return when the role runs under another pid and everything is ready again."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable
-from contextlib import suppress
 
-import psutil
 from confluent_kafka import Producer
 
 from tests.stack.crash.test_crash import wipe_redis
@@ -60,17 +58,6 @@ def test_a_replay_sees_the_rows_that_the_batch_saw(stack: Stack, lab: Lab) -> No
     assert lab.results.repeats, "the batch was carried out again"
 
 
-def _kill_workers(stack: Stack) -> None:
-    """Kill all Python processes in which events are evaluated."""
-    workers = 0
-    for each in psutil.Process(int(stack.endpoints()["pids"]["evaluator"])).children(recursive=True):
-        with suppress(psutil.NoSuchProcess):  # one that ended by itself meanwhile
-            if "pyspark.worker" in each.cmdline():
-                each.kill()
-                workers += 1
-    assert workers
-
-
 def test_events_meet_what_was_acknowledged_while_everything_dies(stack: Stack, lab: Lab) -> None:
     """Workers and the evaluator are killed, and the table gets a partition, while rows are set, changed and removed.
 
@@ -84,7 +71,7 @@ def test_events_meet_what_was_acknowledged_while_everything_dies(stack: Stack, l
     made = lab.create("joined", select, clauses="DO PUBLISH SHARED")
     killed: list[int] = []
     faults: dict[int, Callable[[], object]] = {
-        40: lambda: _kill_workers(stack),
+        40: stack.kill_workers,
         80: lambda: lab.client.grow_topic(table.topic, 2),
         120: lambda: killed.append(stack.kill("evaluator")),
     }
@@ -101,7 +88,7 @@ def test_events_meet_what_was_acknowledged_while_everything_dies(stack: Stack, l
         source.publish_values(json.dumps({"symbol": symbol, "n": n}).encode(), partition=n % 2)
     stack.await_restart("evaluator", *killed)
     source.fence()
-    _kill_workers(stack)
+    stack.kill_workers()
     for n, symbol in enumerate(said, _STEPS):
         published.append((symbol, len(said[symbol]) - 1))
         source.publish_values(json.dumps({"symbol": symbol, "n": n}).encode(), partition=n % 2)

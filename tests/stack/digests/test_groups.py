@@ -77,6 +77,30 @@ def test_groups_are_those_of_the_matches(lab: Lab, stack: Stack) -> None:
     assert {(one["count"], str(one["rows"])) for one in found["all"].values()} == {(0, "[{'n': 0, 'last': None}]")}
 
 
+def test_a_total_is_in_the_group_of_its_matches(lab: Lab) -> None:
+    """Without GROUP BY and HAVING the signature is that of a query without aggregates, whichever comes first."""
+    source = lab.stream()
+    clauses = f"START '{instant(now_ms() - 250)}' EVERY '1 second' DO PUBLISH SHARED"
+    lists, made = {"rows": "symbol, qty", "total": "count(*) AS n, sum(qty) AS total"}, {}
+    for predicate in ("qty >= 0", "qty > 0"):
+        for name in sorted(lists, reverse=predicate == "qty > 0"):
+            made[name, predicate] = lab.where(
+                source, f"{name} {predicate}", predicate, columns=lists[name], clauses=clauses
+            )
+        assert made["rows", predicate]["group"] == made["total", predicate]["group"]
+    Flow(lab, source).publish("A", "B", "A")
+    for (name, predicate), created in made.items():
+        wanted = 3 if predicate == "qty >= 0" else 2
+        lab.results.until(lambda created=created, wanted=wanted: _counted(lab, created) == wanted, name)  # type: ignore[misc]
+        rows = [row for digest in _by_tick(lab, created).values() for row in digest["rows"]]
+        if name == "rows":
+            assert [row["qty"] for row in rows] == [0, 1, 2][-wanted:]
+        else:
+            assert (sum(row["n"] for row in rows), sum(row["total"] for row in rows)) == (wanted, 3)
+        over = f"ALTER CQ \"{name} {predicate}\" SET EVERY '1 second' OVER LAST '3 seconds'"
+        assert lab.client.execute(over, lab.subscriber()).code == ("ok" if name == "total" else "unsupported-query")
+
+
 def test_windows_of_ticks(lab: Lab) -> None:
     """OVER LAST counts the matches of a tick and of those before it; when the last of them is out it sends nothing."""
     source = lab.stream()

@@ -164,6 +164,32 @@ def test_a_table_that_lost_its_topic_holds_up_its_own_streams(stack: Stack, lab:
     assert {"Silicon"} == {row["industry"] for row in found}
 
 
+def test_a_table_that_may_lose_rows_is_told_in_the_reply(lab: Lab) -> None:
+    """Its topic is compacted early, or deletes by age; DESCRIBE tells it too, and nothing of one that keeps all."""
+    assert "warning" not in LabTable(lab, _COMPANIES).created, "the gateway made its topic"
+    kept = {"retention_ms": "-1", "retention_bytes": "-1"}
+    late = {"cleanup_policy": "compact", "min_compaction_lag_ms": "86400000"}
+    for number, (config, told) in enumerate(
+        (
+            (kept, None),
+            (late, None),
+            ({"cleanup_policy": "compact"}, "compacted after 0 ms (min.compaction.lag.ms)"),
+            ({"retention_ms": "60000"}, "deletes records of its topic by age or size"),
+            (kept | {"retention_bytes": "1000"}, "deletes records of its topic by age or size"),
+            (late | {"cleanup_policy": "compact,delete"}, "deletes records of its topic by age or size"),
+        )
+    ):
+        topic, name = lab.client.make_topic(f"rows-{lab.token}-{number}", **config), f"rows_{lab.token}_{number}"
+        options = f"topic = '{topic}', format = 'json'"
+        replies = [
+            lab.client.result(statement, lab.subscriber("owner"))
+            for statement in (f"CREATE TABLE {name} ({_COMPANIES}) WITH ({options})", f"DESCRIBE TABLE {name}")
+        ]
+        for answer in replies:
+            assert (told or "no word") in answer.get("warning", "no word"), config
+        lab.client.result(f"DROP TABLE {name}", lab.subscriber("owner"))
+
+
 def test_a_bad_record_of_a_table_is_a_dead_letter(lab: Lab) -> None:
     """It changes no row, is told at least once, and events go on."""
     source, table, letters = lab.stream(), LabTable(lab, _COMPANIES), lab.dead_letter_tail()

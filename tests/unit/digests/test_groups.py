@@ -177,6 +177,22 @@ def test_many_questions_are_answered_as_each_alone(seed: int) -> None:
     assert any(found.repeats for found in together)
 
 
+def test_a_total_may_have_the_plan_of_its_matches() -> None:
+    """Without GROUP BY and HAVING a query with aggregates is in the group of one without, whose plan may be kept."""
+    stream, rows = Stream("t (v INT)"), [{"v": value} for value in (1, 2, 3)]
+    plain, total = (
+        checked(f"SELECT {what} FROM t WHERE v > 1 EVERY '5 seconds'", stream, AT) for what in ("v", "sum(v) AS s")
+    )
+    assert plain.query.plan.group_id == total.query.plan.group_id
+    assert (plain.query.plan.kept is None, total.query.plan.kept is None) == (True, False)
+    [body] = [body for task in evaluated(total, placed(rows, stream, AT), _STORE, "pending") for body in task.pending]
+    log = PendingLog(lambda _, first, last: iter([(0, body)]))
+    question = DigestQuestion(bytes(12), MatchPlaces(0, array("q", [0])), Cursor(), _ALWAYS, START_MS + 5000, {"0": 3})
+    request = GroupRequest(destination_of(total, 0), question, plain.query.plan, total.query.select)
+    [found] = group_digests(EvaluatorGroups(), log, [request])
+    assert (found.counted, [row.body for row in found.rows]) == (2, [b'{"s":5}'])
+
+
 def test_a_known_answer_tells_up_to_where_the_log_was_read() -> None:
     """What comes in between two chunks of a tick is in neither digest, and the second cursor does not pass it."""
     bodies = random_groups(random.Random(1), 2, 20)
