@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import ParseError, exp
 
 from grouping.model.decimal_types import WIDEST
@@ -25,9 +27,12 @@ from grouping.model.sql_type import (
     map_of,
     struct_of,
 )
+from grouping.statements.respelled_tokens import FOREIGN_TYPES
 
 __all__ = ["cast_type", "written_type"]
 
+_WORD = re.compile(r"\b\w+\b(?!\s*:)")
+"""A word that is no name of a field."""
 _PLAIN = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP, BINARY, VARIANT)
 _TYPES = {"TEXT": STRING, **{sql_type.name: sql_type for sql_type in _PLAIN}}
 """By sqlglot's name; DECIMAL has sizes."""
@@ -53,6 +58,9 @@ def written_type(text: str) -> SqlType:
         >>> str(written_type("array<struct<id: bigint, name: string>>"))
         'ARRAY<STRUCT<id: BIGINT, name: STRING>>'
     """
+    foreign = next((word for word in _WORD.findall(text) if word.upper() in FOREIGN_TYPES), None)
+    if foreign is not None:
+        raise unsupported(f'type "{foreign}"', "Spark has no such type.", f"Use {FOREIGN_TYPES[foreign.upper()]}.")
     try:
         return cast_type(exp.DataType.build(text))
     except ParseError:

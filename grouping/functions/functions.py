@@ -219,12 +219,12 @@ REWRITTEN: dict[str, Function] = {
 _WHOLE_NAMES = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 _FROM_WHOLE = frozenset(("BOOLEAN", *_WHOLE_NAMES, "FLOAT", "DOUBLE", "DECIMAL", "STRING", "TIMESTAMP"))
 CASTS: dict[str, frozenset[str]] = {
-    "STRING": frozenset(("BOOLEAN", *_WHOLE_NAMES, "DOUBLE", "DECIMAL", "DATE", "TIMESTAMP", "BINARY")),
+    "STRING": frozenset(("BOOLEAN", *_WHOLE_NAMES, "FLOAT", "DOUBLE", "DECIMAL", "DATE", "TIMESTAMP", "BINARY")),
     "BOOLEAN": frozenset((*_WHOLE_NAMES, "FLOAT", "DOUBLE", "DECIMAL", "STRING")),
     **dict.fromkeys(_WHOLE_NAMES, _FROM_WHOLE),
     "FLOAT": frozenset(("BOOLEAN", *_WHOLE_NAMES, "DOUBLE", "DECIMAL")),
     "DOUBLE": frozenset(("BOOLEAN", *_WHOLE_NAMES, "FLOAT", "DECIMAL")),
-    "DECIMAL": frozenset(("BOOLEAN", *_WHOLE_NAMES, "DOUBLE", "DECIMAL", "STRING")),
+    "DECIMAL": frozenset(("BOOLEAN", *_WHOLE_NAMES, "FLOAT", "DOUBLE", "DECIMAL", "STRING")),
     "DATE": frozenset(("TIMESTAMP", "STRING")),
     "TIMESTAMP": frozenset((*_WHOLE_NAMES, "DOUBLE", "DATE", "STRING")),
     "BINARY": frozenset(),

@@ -12,6 +12,7 @@ from grouping.model.refusals import unsupported
 from grouping.values.intervals import UNITS
 
 __all__ = [
+    "FOREIGN_TYPES",
     "INTERVAL_LITERAL",
     "TYPED_LITERAL",
     "UNARY_PLUS",
@@ -83,7 +84,7 @@ def respelled(tokens: Sequence[Token]) -> list[Token]:
     return made
 
 
-_FOREIGN_TYPES = {
+FOREIGN_TYPES = {
     "BOOL": "BOOLEAN",
     "CLOB": "STRING",
     "DOUBLE PRECISION": "DOUBLE",
@@ -115,7 +116,7 @@ def check_types(tokens: Sequence[Token]) -> None:
             within.pop()
         elif before is not None and token.token_type not in (TokenType.IDENTIFIER, TokenType.STRING):
             cast = before.token_type is TokenType.DCOLON or (within[-1] and before.token_type is TokenType.ALIAS)
-            if cast and (known := _FOREIGN_TYPES.get(" ".join(token.text.upper().split()))):
+            if cast and (known := FOREIGN_TYPES.get(" ".join(token.text.upper().split()))):
                 place_shown = f"Line {token.line}, column {token.col - (token.end - token.start)}"
                 raise unsupported(
                     f"CAST to {token.text.upper()}", f"{place_shown}: Spark has no such type.", f"Use {known}."

@@ -219,3 +219,9 @@ regexp_extract(msg, '(?<name>\w+)=(?<value>\w+)', 2) = 'bob'
 regexp_extract(msg, '(?<name>\w+)=', 1) = 'user'
 msg RLIKE '(?<x>id)=\d+'
 regexp_replace(msg, '(?<k>\w+)=(?<v>\w+)', '$2=$1') LIKE 'bob=user%'
+num::float > 40
+CAST(num AS FLOAT) = -3.75
+CAST(amount AS FLOAT) > 1000
+float(num) > 1
+CAST(rate AS FLOAT) < ratio
+CAST(msg AS FLOAT) > 1
